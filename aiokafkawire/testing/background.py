@@ -31,8 +31,8 @@ class BackgroundBroker(BackgroundControl):
         kafka.on(ApiKey.PRODUCE, drop="after")
         kafka.move_leader("orders", 0, 2)
 
-    It has the methods of Broker. Methods that are async there block here: if a client of the test runs on an event
-    loop, call them in a thread (``anyio.to_thread.run_sync``), or open a Broker in that loop.
+    This class has the methods of Broker; async methods of Broker are blocking ones here. If a client of the test runs
+    on an event loop, call them in a thread (``anyio.to_thread.run_sync``), or open a Broker in that loop.
 
     Args:
         nodes: the number of brokers.
@@ -56,7 +56,7 @@ class BackgroundBroker(BackgroundControl):
     def do(self, function: Callable[[Broker], T]) -> T: ...
 
     def do(self, function: Callable[[Broker], Any]) -> Any:
-        """Call ``function``, which may be async, with the broker on its thread, and return its result.
+        """Call ``function(broker)``, which may be async, on the broker's thread, and return the result.
 
         Raises:
             RuntimeError: the context is not open.
@@ -103,7 +103,7 @@ class BackgroundBroker(BackgroundControl):
         """Add a fault rule for certain requests; arguments and errors are those of :meth:`Broker.on`.
 
         Returns:
-            The rule: ``count``, ``remove()``, ``met()``.
+            The rule, with ``count``, ``remove()`` and ``met()``.
         """
         rule = self.do(
             lambda broker: broker.on(
@@ -131,7 +131,7 @@ class BackgroundBroker(BackgroundControl):
         after: int = 0,
         **which: Unpack[Which],
     ) -> BackgroundHold:
-        """Hold certain requests inside a ``with``; arguments and errors are those of :meth:`Broker.hold`."""
+        """Hold requests while the returned context is open; arguments and errors are those of :meth:`Broker.hold`."""
         made = self.do(lambda broker: broker.hold(api, at, times=times, after=after, **which))
         return BackgroundHold(self.do, made)
 

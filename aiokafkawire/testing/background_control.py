@@ -11,11 +11,11 @@ __all__ = ("BackgroundControl",)
 
 
 class BackgroundControl(ABC):
-    """Methods of :class:`Broker`, with its arguments and errors."""
+    """The methods of :class:`Broker` with the same arguments and errors; they run on the broker's thread and block."""
 
     @abstractmethod
     def do(self, function: Callable[[Broker], Any]) -> Any:
-        """Call ``function``, which may be async, with the broker on its thread, and return its result."""
+        """Call ``function(broker)``, which may be async, on the broker's thread, and return the result."""
 
     def delete_topic(self, name: str) -> None:
         """Call :meth:`Broker.delete_topic`."""

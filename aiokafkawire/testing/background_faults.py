@@ -1,6 +1,6 @@
 """Fault rules, holds and the request log of a broker that runs on a thread, for callers on other threads.
 
-Methods that are async at a :class:`~.broker.Broker` block here, for ``timeout`` seconds at most.
+The methods that are async in :class:`~.broker.Broker` block in these classes, for ``timeout`` seconds at most.
 """
 
 from collections.abc import Awaitable, Callable, Iterator
@@ -22,13 +22,13 @@ _TIMEOUT = 30.0
 
 
 class Calls(Protocol):
-    """A function that calls another one on the broker's thread."""
+    """A function that calls its argument with the broker, on the broker's thread, and returns the result."""
 
     def __call__(self, function: Callable[[Any], Any], /) -> Any: ...
 
 
 def _within(timeout: float, wait: Callable[[], Awaitable[T]]) -> Callable[[object], Awaitable[T]]:
-    """Return a function for the broker's thread that waits at most ``timeout`` seconds."""
+    """Return a function for the broker's thread that awaits ``wait()`` for at most ``timeout`` seconds."""
 
     async def waited(_: object) -> T:
         with anyio.fail_after(timeout):
@@ -54,14 +54,14 @@ class BackgroundFaultRule:
         return self._rule.is_met
 
     def remove(self) -> None:
-        """Remove the rule. May be called again."""
+        """Remove the rule. Further calls have no effect."""
         self._do(lambda _: self._rule.remove())
 
     def met(self, count: int | None = None, *, timeout: float = _TIMEOUT) -> None:
         """Wait until the rule was applied ``count`` times; by default as often as planned.
 
         Raises:
-            TimeoutError: it was not, within ``timeout`` seconds.
+            TimeoutError: the rule was applied less often within ``timeout`` seconds.
         """
         self._do(_within(timeout, lambda: self._rule.met(count)))
 
@@ -70,7 +70,7 @@ class BackgroundFaultRule:
 
 
 class BackgroundHold:
-    """Requests that a broker on a thread holds while this context is open; see :class:`~.faults.rules.Hold`."""
+    """A context in which a broker on a thread holds certain requests; see :class:`~.faults.rules.Hold`."""
 
     def __init__(self, do: Calls, hold: Hold) -> None:
         self._do, self._hold = do, hold
@@ -89,14 +89,14 @@ class BackgroundHold:
         """Wait until ``count`` requests in total have arrived, and return the last of them.
 
         Raises:
-            TimeoutError: they did not arrive within ``timeout`` seconds.
+            TimeoutError: fewer requests arrived within ``timeout`` seconds.
             RuntimeError: the context was not entered.
         """
         found: LoggedRequest = self._do(_within(timeout, lambda: self._hold.arrived(count)))
         return found
 
     def release(self, count: int | None = None) -> None:
-        """Release the first ``count`` held requests; by default all, and hold no more.
+        """Release the ``count`` oldest held requests; by default all, and hold no further requests.
 
         Raises:
             RuntimeError: the context was not entered.
@@ -127,7 +127,7 @@ class BackgroundRequestLog:
     def wait_for(
         self, api: ApiKey | None = None, count: int = 1, *, timeout: float = _TIMEOUT, **which: Unpack[Which]
     ) -> list[LoggedRequest]:
-        """Wait until there are ``count`` such requests, including earlier ones, and return all of them.
+        """Wait until the log has ``count`` requests that match, including earlier ones, and return all of them.
 
         Raises:
             TimeoutError: fewer arrived within ``timeout`` seconds.

@@ -39,7 +39,7 @@ from .serving.listening import NodeServer
 
 __all__ = ("Broker", "ApiError", "UnusedFaultRules")
 
-_CLUSTER_ID: Final = "YWlva2Fma2F3aXJlLTAwMQ"  # Kafka's are UUIDs in URL-safe base64, too
+_CLUSTER_ID: Final = "YWlva2Fma2F3aXJlLTAwMQ"  # 16 bytes in URL-safe base64, like Kafka's cluster ids
 _MEMORY_PORT: Final = 9092
 
 _log = logging.getLogger(__name__)
@@ -62,9 +62,9 @@ class Broker(ClusterControl, Faults):
 
     1. Leaving the context drops every connection at once and leaves no task behind. A task may leave the context that
        another task entered, as fixtures do.
-    2. A bug in the broker closes the connection that met it; the broker logs the traceback and keeps the exception in
-       ``faults``. Leaving the context raises these exceptions, so that no test overlooks them. If the body raised, its
-       exception carries them as notes.
+    2. An unexpected exception in a request handler closes the client's connection; the broker logs the traceback and
+       keeps the exception in ``faults``. Leaving the context raises these exceptions, so that no test overlooks them.
+       If the body raised, its exception carries them as notes.
     3. Clients' mistakes are no faults: the broker answers them as Kafka does, or disconnects and logs why.
     4. A broker may be opened again. Topics, records, groups, transactions, settings, fault rules and a chosen port are
        kept; ``faults`` and ``requests`` are cleared, and brokers that were stopped or fenced run again.
@@ -83,9 +83,9 @@ class Broker(ClusterControl, Faults):
         advertised_host: the host that clients connect to, if it differs from ``host``, such as with "0.0.0.0".
 
         auto_create_topics_enable: whether a metadata request creates a missing topic.
-        num_partitions: the number of partitions of topics created without one.
-        default_replication_factor: the replicas of topics created without a number; one per broker, at most 3, by
-            default.
+        num_partitions: the number of partitions of a topic that is created without a partition count.
+        default_replication_factor: the number of replicas of a topic that is created without a replication factor; by
+            default one per broker, at most 3.
         min_insync_replicas: the number of in-sync replicas that acks=all needs.
         replica_lag_time_max_ms: how long a follower may lack records before it leaves the in-sync replicas.
         replica_selector_class: Kafka's RackAwareReplicaSelector, with which leaders send consumers to replicas in their
@@ -103,13 +103,14 @@ class Broker(ClusterControl, Faults):
             ``aiokafkawire.testing.security.bearer_tokens``.
         connections_max_reauth_ms: the lifetime of an authentication; 0 for no limit but the token's (KIP-368).
         connection_failed_authentication_delay_ms: the delay before a failed authentication is answered (KIP-306).
-        tls: the context for TLS on the port, not in memory. A client certificate that it requires names the principal.
+        tls: the context for TLS on the TCP ports; in-memory connections are plain. If the context requires a client
+            certificate, the certificate names the principal.
 
         message_max_bytes: the largest batch size.
         max_incremental_fetch_session_cache_slots: the number of fetch sessions that each broker keeps (KIP-227).
         socket_request_max_bytes: the largest request size; a broker disconnects a client that announces more.
-        max_connections_per_ip: the connections that each broker accepts from one address; further ones are closed at
-            once. All in-memory connections count as one address.
+        max_connections_per_ip: the number of connections that each broker accepts from one address; further ones are
+            closed at once. All in-memory connections count as one address.
 
         strict: whether leaving the context raises UnusedFaultRules if a fault rule was applied less often than planned.
         clock: the function that returns the time in ms since the epoch.
@@ -362,5 +363,5 @@ def _check_configs(configs: Any) -> None:
 
 
 def _describe(fault: Exception) -> str:
-    """Return a fault with the node and the connection that met it."""
+    """Return an exception's text with its notes, which name the client and the request."""
     return "; ".join((repr(fault), *getattr(fault, "__notes__", ())))

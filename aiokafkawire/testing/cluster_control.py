@@ -14,31 +14,31 @@ __all__ = ("ClusterControl",)
 
 
 class ClusterControl:
-    """Control of leaders, replicas, coordinators, log cleaning, quotas and markers; :class:`~.broker.Broker` has it.
+    """The part of :class:`~.broker.Broker` by which tests control leaders, replicas, log cleaning, quotas and markers.
 
-    A name that is not a string, or a number that is not a number, raises TypeError. An unknown topic or partition
-    raises ApiError with UNKNOWN_TOPIC_OR_PARTITION, as requests do; an unknown broker or replica raises KeyError. Both
-    messages list the known ones.
+    An argument of a wrong type raises TypeError. An unknown topic or partition raises ApiError with
+    UNKNOWN_TOPIC_OR_PARTITION, the code that requests get; an unknown broker or replica raises KeyError. The messages
+    of both errors list the existing ones.
     """
 
     _cluster: ClusterState
     _servers: Mapping[int, NodeServer]
 
     def compact(self, topic: str, *, keep_tombstones: bool = True) -> None:
-        """Clean a compacted topic now: the newest record of each key stays, at its offset.
+        """Clean a compacted topic now: only the newest record of each key stays, at its offset.
 
-        Topics are never compacted otherwise. Without ``keep_tombstones`` deletions are removed, too.
+        The broker never compacts topics otherwise. Without ``keep_tombstones`` tombstones are removed, too.
 
         Raises:
             ApiError: there is no such topic.
-            ValueError: its ``cleanup.policy`` does not contain compact.
+            ValueError: the topic's ``cleanup.policy`` does not contain compact.
         """
         self._cluster.compact(self._topic(topic), keep_tombstones=keep_tombstones)
 
     def apply_retention(self, topic: str) -> None:
-        """Delete the records of a topic that exceed ``retention.ms`` or ``retention.bytes`` now.
+        """Delete now those records of a topic that exceed ``retention.ms`` or ``retention.bytes``.
 
-        Records never expire otherwise. The time is the broker's ``clock``.
+        Records never expire otherwise. Their age is measured by the broker's ``clock``.
 
         Raises:
             ApiError: there is no such topic.
@@ -46,16 +46,17 @@ class ClusterControl:
         self._cluster.apply_retention(self._topic(topic))
 
     def apply_offsets_retention(self) -> None:
-        """Delete committed offsets older than ``offsets.retention.minutes`` (default 7 days) now (KIP-211).
+        """Delete now the committed offsets older than ``offsets.retention.minutes`` (default 7 days; KIP-211).
 
-        The time is the broker's ``clock``. The broker also checks every ten minutes of the loop's time.
+        Their age is measured by the broker's ``clock``. The broker also deletes them every ten minutes of the event
+        loop's time.
         """
         self._cluster.groups.expiry.check()
 
     def throttle(self, client_id: str | None, ms: int) -> None:
         """Throttle a client: every response asks it to pause for ``ms`` and mutes its connection (KIP-219).
 
-        None means every client without a throttle of its own; 0 ends the throttle.
+        ``client_id`` None means every client without a throttle of its own; ``ms`` 0 ends the throttle.
         """
         if client_id is not None:
             check_name("client_id", client_id)
@@ -67,7 +68,7 @@ class ClusterControl:
                 throttles.forced.pop(client_id, None)
 
     def fence_node(self, node_id: int) -> None:
-        """Mark a broker as gone while it runs: other brokers lead its partitions (KIP-631).
+        """Mark a running broker as fenced: other brokers lead its partitions (KIP-631).
 
         Raises:
             KeyError: there is no such broker.
@@ -138,7 +139,7 @@ class ClusterControl:
         return list(self._cluster.topics.partitions())
 
     def leader(self, topic: str, partition: int = 0) -> int:
-        """Return the broker that leads a partition; -1 if none does.
+        """Return the id of the broker that leads a partition; -1 if there is no leader.
 
         Raises:
             ApiError: there is no such partition.
@@ -155,15 +156,16 @@ class ClusterControl:
         self._move(self._partition(topic, partition), node_id, unclean=unclean)
 
     def coordinator(self, group: str) -> int:
-        """Return the broker that coordinates a group; -1 if none does."""
+        """Return the id of the broker that coordinates a group; -1 if there is no coordinator."""
         check_name("a group's id", group)
         return self._cluster.coordinator_partition(OFFSETS_TOPIC, group).leader
 
     def move_coordinator(self, group: str, node_id: int, *, loading: float = 0) -> None:
         """Make another broker the coordinator of a group, and of all groups in its partition of ``__consumer_offsets``.
 
-        Requests that wait at the old coordinator get NOT_COORDINATOR, and an unfinished generation is lost. The new one
-        answers COORDINATOR_LOAD_IN_PROGRESS for ``loading`` seconds; then every session restarts.
+        Requests that wait at the old coordinator get NOT_COORDINATOR, and an unfinished generation is lost. The new
+        coordinator answers COORDINATOR_LOAD_IN_PROGRESS for ``loading`` seconds; then the session timeout of every
+        member restarts.
 
         Raises:
             ApiError: the broker cannot lead the partition.
@@ -175,14 +177,15 @@ class ClusterControl:
             self._move(self._cluster.coordinator_partition(OFFSETS_TOPIC, group), node_id)
 
     def transaction_coordinator(self, transactional_id: str) -> int:
-        """Return the broker that coordinates a transactional id; -1 if none does."""
+        """Return the id of the broker that coordinates a transactional id; -1 if there is no coordinator."""
         check_name("transactional_id", transactional_id)
         return self._cluster.coordinator_partition(TRANSACTIONS_TOPIC, transactional_id).leader
 
     def move_transaction_coordinator(self, transactional_id: str, node_id: int, *, loading: float = 0) -> None:
-        """Make another broker the coordinator of a transactional id and of its partition of ``__transaction_state``.
+        """Make another broker the coordinator of all transactional ids in this id's ``__transaction_state`` partition.
 
-        It answers COORDINATOR_LOAD_IN_PROGRESS for ``loading`` seconds; then it has the old coordinator's state.
+        The new coordinator answers COORDINATOR_LOAD_IN_PROGRESS for ``loading`` seconds; then it has the old one's
+        state.
 
         Raises:
             ApiError: the broker cannot lead the partition.
@@ -195,7 +198,7 @@ class ClusterControl:
             self._move(partition, node_id)
 
     def hold_markers(self, transactional_id: str) -> None:
-        """Write no markers when a transaction of this id ends: it stays in PrepareCommit or PrepareAbort.
+        """Withhold the markers when a transaction of this id ends: its state stays PrepareCommit or PrepareAbort.
 
         Its producer gets CONCURRENT_TRANSACTIONS, and read_committed consumers wait, until :meth:`release_markers`.
         """
@@ -208,11 +211,13 @@ class ClusterControl:
         self._cluster.transactions.release_markers(transactional_id)
 
     def expire_transactional_id(self, transactional_id: str) -> None:
-        """Delete a transactional id, as after ``transactional.id.expiration.ms``; INVALID_PRODUCER_ID_MAPPING follows.
+        """Delete a transactional id, as after ``transactional.id.expiration.ms``.
+
+        A producer with this id then gets INVALID_PRODUCER_ID_MAPPING.
 
         Raises:
             KeyError: the id is unknown.
-            ValueError: its transaction is open or not complete.
+            ValueError: the id's transaction is open or not complete.
         """
         check_name("transactional_id", transactional_id)
         self._cluster.transactions.expire(transactional_id)

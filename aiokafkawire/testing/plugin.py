@@ -11,7 +11,7 @@
     kafka_broker_scope = "session"   # function (unless set), class, module, package or session; for both
     kafka_cluster_nodes = "5"
 
-A test on an event loop may as well open a :class:`~aiokafkawire.testing.broker.Broker` in its own loop.
+An asynchronous test can also open a :class:`~aiokafkawire.testing.broker.Broker` in its own event loop.
 """
 
 from collections.abc import Iterator

@@ -45,7 +45,7 @@ _EPOCH_MS: Final = 1_700_000_000_000
 """The wall-clock time when a simulation begins."""
 _KEPT: Final = 2_000
 _SHOWN: Final = 60
-"""The lines of a trace that are kept, and those that a failed simulation shows; ``keep`` overrides both."""
+"""The number of trace lines that are kept, and the number that a failed simulation shows, unless ``keep`` is larger."""
 
 
 @attrs.frozen
@@ -61,7 +61,7 @@ class Run(Generic[T]):
 
 
 class Simulation:
-    """The clients, brokers and faults of a simulation, for its main function; :func:`simulate` makes it."""
+    """A simulation, by which the main function uses clients, brokers and faults; :func:`simulate` creates it."""
 
     def __init__(
         self,
@@ -99,7 +99,7 @@ class Simulation:
             bandwidth=bandwidth,
             on_change=lambda: self._links.changed(),
         )
-        """The network."""
+        """The network between clients and brokers."""
         self._faults: list[Exception] = []
         self._owner = Owner(self._faults.append)
         self._clients = 0
@@ -120,7 +120,7 @@ class Simulation:
         return _EPOCH_MS + int(self._now() * 1000)
 
     def client(self, name: str | None = None, **options: Any) -> "Client":
-        """Return a client of this simulation, to be used as ``async with``; the network knows it as ``name``.
+        """Return a client of this simulation, for ``async with``; ``name`` is its name in the network and the trace.
 
         The default names are ``client-1``, ``client-2`` and so on. ``options`` are those of ``Client``.
         """
@@ -134,13 +134,13 @@ class Simulation:
         return Client(self.broker.bootstrap, connector=self.network.connector(name), runtime=runtime, **options)
 
     def note(self, told: str) -> None:
-        """Put a line into the trace."""
+        """Add a line to the trace."""
         self.trace.add(told)
 
     # --- broker faults ---------------------------------------------------------------------------------------------
 
     async def crash(self, node_id: int) -> None:
-        """Kill a broker's process: connections end once their bytes arrived, and new ones are refused.
+        """Stop a broker like a killed process: open connections end after the bytes in transit, new ones are refused.
 
         Raises:
             KeyError: there is no such broker.
@@ -176,7 +176,7 @@ class Simulation:
         self._chaos.begin(faults or tuple(Fault), every, lasting)
 
     async def calm(self) -> None:
-        """End all faults: all brokers run, all separations end, and the network has its initial latency."""
+        """End all faults: restart and unfence all brokers, and end separations, refused connections and slow links."""
         await self._chaos.end()
         self.network.heal()
         self.network.accept()
@@ -211,7 +211,7 @@ def simulate(
     keep: int = _KEPT,
     **broker_options: Unpack[SimulatedArguments],
 ) -> Run[T]:
-    """Run ``main(sim)`` in virtual time to its end. Blocks, outside of any event loop. Needs trio.
+    """Run ``main(sim)`` to its end in virtual time. Needs trio, and blocks; call it outside of any event loop.
 
     The same seed gives the same run, byte for byte, in every process of the same Python and trio: all randomness comes
     from the seed, including the order in which trio runs its tasks.
@@ -222,8 +222,8 @@ def simulate(
         nodes: the number of brokers.
         latency: the shortest and the longest time that bytes take from client to broker, or back, in seconds.
         bandwidth: bytes per second, for each direction of each connection; None for no limit.
-        time_limit: the virtual time that may pass, in seconds; a run that hangs ends here.
-        keep: the lines of the trace to keep. If this is above the default, the note on an error shows all of them.
+        time_limit: the virtual time after which the run fails, in seconds.
+        keep: the number of trace lines to keep. If it is above the default, the note on an error shows all of them.
         broker_options: those of :class:`Broker`, except its addresses, clock and ids.
 
     Raises:
@@ -266,8 +266,8 @@ def _end_of(trace: Trace, lines: int) -> str:
 def _seeded_scheduler(seed: int) -> Iterator[None]:
     """Let trio run its tasks in an order that the seed determines.
 
-    Trio shuffles runnable tasks, so that programs do not rely on an order. Its shuffling is not public, but is stable:
-    Hypothesis and pytest-trio use the same attributes.
+    Trio shuffles runnable tasks, so that programs do not rely on an order. The attributes for this are private, but
+    stable: Hypothesis and pytest-trio use them, too.
     """
     scheduler: Any = _run
     before, state = scheduler._ALLOW_DETERMINISTIC_SCHEDULING, scheduler._r.getstate()
@@ -292,6 +292,6 @@ def _rare_collections() -> Iterator[None]:
 
 
 async def _inline(function: Callable[[Unpack[Ts]], T], *args: *Ts) -> T:
-    """Run a thread's work at once: threads finish in real time, which a simulation does not have."""
+    """Call a function in place of a worker thread, which would need real time."""
     await anyio.lowlevel.checkpoint()
     return function(*args)

@@ -1,4 +1,4 @@
-"""The errors with which request handlers answer: an error code and a message, or a disconnect."""
+"""Exceptions by which request handlers answer with an error code and a message, or disconnect the client."""
 
 from ...errors import ErrorCode
 
@@ -6,9 +6,9 @@ __all__ = ("Disconnect", "ApiError")
 
 
 class ApiError(Exception):
-    """The answer to a part of a request is an error code.
+    """The error code that answers a request or a part of it.
 
-    ``message`` goes into the answer and is None if Kafka sends none; ``reason`` then explains the error in the log.
+    ``message`` is sent with the code, and is None if Kafka sends none; ``reason`` then explains the error in the log.
     ``record_errors`` are the index and message of each invalid record (KIP-467).
     """
 
@@ -32,4 +32,4 @@ class ApiError(Exception):
 
 
 class Disconnect(Exception):
-    """The only answer is a disconnect: the request is unreadable, or its response has no field for an error."""
+    """An error that disconnects the client: the request is unreadable, or its response has no field for an error."""

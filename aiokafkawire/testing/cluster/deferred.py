@@ -1,4 +1,4 @@
-"""A response that is set later: state machines set it, handlers wait for it."""
+"""A response that a state machine sets later and for which a request handler waits."""
 
 from typing import Generic, TypeVar
 
@@ -10,7 +10,7 @@ T = TypeVar("T")
 
 
 class Deferred(Generic[T]):
-    """A value that is set once."""
+    """A value that is set once, later, and for which tasks can wait."""
 
     __slots__ = ("_event", "_kept", "_value")
 
@@ -25,7 +25,7 @@ class Deferred(Generic[T]):
         return self._kept
 
     def keep(self, value: T) -> None:
-        """Set the value and wake the waiting tasks. Later values are ignored: the first one was the answer."""
+        """Set the value and wake the waiting tasks. Only the first call has an effect."""
         if self._kept:
             return
         self._value, self._kept = value, True

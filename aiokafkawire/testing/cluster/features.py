@@ -7,14 +7,14 @@ from .releases import Release
 
 __all__ = ("add_features",)
 
-_EPOCH: Final = 1  # in Apache Kafka the end of the metadata log; here features never change
-_FROM_ZERO_SINCE: Final = 4  # older clients fail at a feature whose lowest version is 0
+_EPOCH: Final = 1  # in Apache Kafka the end of the metadata log; the features of this broker never change
+_FROM_ZERO_SINCE: Final = 4  # clients with older ApiVersions requests fail at a feature whose lowest version is 0
 
 
 class _Feature(NamedTuple):
     name: str
     since: str
-    """The release that enables the feature at this level by default."""
+    """The first release that reports the feature with these levels."""
     lowest: int
     highest: int
     finalized: int | None

@@ -1,4 +1,4 @@
-"""Waiting fetches by log: a fetch sleeps until one of its partitions gets records or is deleted."""
+"""The fetches that wait at each log: a fetch sleeps until one of its partitions gets records or is deleted."""
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -11,7 +11,7 @@ __all__ = ("FetchPurgatory", "Watch")
 
 
 class Watch:
-    """One waiting fetch. It notices changes between two waits, too."""
+    """A fetch that waits for changes of its logs. After a change between two waits, the next wait returns at once."""
 
     def __init__(self) -> None:
         self._event = anyio.Event()
@@ -27,14 +27,14 @@ class Watch:
 
 
 class FetchPurgatory:
-    """The watches of each log; notifying one log costs time for its own watches only."""
+    """The watches of each log; the cost of :meth:`notify` depends only on the watches of the one log."""
 
     def __init__(self) -> None:
         self._watches: dict[PartitionLog, dict[Watch, None]] = {}
 
     @contextmanager
     def watch(self, logs: Iterable[PartitionLog]) -> Iterator[Watch]:
-        """Watch these logs for changes inside the context."""
+        """Watch these logs for changes while the context is open."""
         watch = Watch()
         watched = list(dict.fromkeys(logs))
         for log in watched:

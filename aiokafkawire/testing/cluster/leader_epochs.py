@@ -31,10 +31,11 @@ class LeaderEpochs:
         self._starts = {epoch: start for epoch, start in self._starts.items() if start < offset}
 
     def end_of(self, epoch: int, log_start: int, log_end: int, *, leads: bool = True) -> EpochEnd:
-        """Return the newest epoch up to ``epoch`` and its end offset, in a log between these offsets.
+        """Return the newest epoch that is not newer than ``epoch``, and the end offset of that epoch.
 
-        Below the oldest epoch left, return ``epoch`` itself, which ends where the log begins; above the newest epoch,
-        return ``UNKNOWN``. A follower (``leads`` off) knows an epoch from its first record on.
+        The log has the records from ``log_start`` to ``log_end``. If ``epoch`` is older than all epochs left, return it
+        with the start of the oldest epoch; if it is newer than the newest epoch, return ``UNKNOWN``. ``leads`` is off
+        for a follower, which learns of an epoch by the epoch's first record.
         """
         kept = self._kept(log_start, log_end, leads)
         if epoch < 0 or not kept or epoch > kept[-1][0]:
@@ -54,7 +55,7 @@ class LeaderEpochs:
         return found
 
     def _kept(self, log_start: int, log_end: int, leads: bool) -> list[tuple[int, int]]:
-        """Return the epochs that still have records; the oldest begins with the log."""
+        """Return the epochs that still have records, with their start offsets, which are at least ``log_start``."""
         kept = [(epoch, start) for epoch, start in self._starts.items() if leads or start < log_end]
         while len(kept) > 1 and kept[1][1] <= log_start:
             del kept[0]

@@ -12,7 +12,7 @@ __all__ = ("cancel", "complete", "reassign")
 def reassign(partition: HostedPartition, target: Sequence[int]) -> None:
     """Move a partition to these brokers, the preferred leader first; an ongoing reassignment gets this new target.
 
-    It completes at once if no new replica has to catch up.
+    The reassignment completes at once if no new replica has to catch up.
     """
     held = [node for node in partition.replicas if node not in partition.adding]
     removing = [node for node in partition.replicas if node not in target]

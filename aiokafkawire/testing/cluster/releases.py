@@ -1,7 +1,7 @@
 """The API versions of each release of Apache Kafka, and other properties of old releases.
 
-Up to 3.2 the facts are of brokers with ZooKeeper; from 3.3 on, where KRaft became ready for production, of brokers
-with KRaft. Unstable versions (``unstable.api.versions.enable``) are left out.
+Releases up to 3.2 are described as they run with ZooKeeper; later ones with KRaft, which is ready for production since
+3.3. Unstable versions (``unstable.api.versions.enable``) are left out.
 """
 
 import re
@@ -58,10 +58,10 @@ _CHANGES: Final = {
     "4.2": "2:1-11 8:2-10 9:1-10 27:1-2 78:1-2 79:1-2 80:0-1 85:0-1 87:0-1 88:0 89:0 90:0-1",
     "4.3": "35:1-5",
 }
-"""The changes of each release: API keys and the versions that it supports from then on.
+"""The changes of each release: API keys, each with the versions supported from that release on.
 
-Brokers before 0.10 advertise nothing; listed are the versions that they understand. 4.x advertises Produce v0-2 for
-librdkafka's sake only, and does not support them (KIP-896).
+Brokers before 0.10 advertise no versions; the table lists the versions that they understand. 4.x advertises Produce
+v0-2 only because librdkafka needs them, and does not support them (KIP-896).
 """
 
 _NEVER: Final = Versions.parse("none")
@@ -79,7 +79,7 @@ _UNDERSTOOD: Final = {
     ApiKey.DESCRIBE_CONFIGS: "0",
     ApiKey.DESCRIBE_LOG_DIRS: "0",
 }
-"""Versions that the newest release has dropped and that the handlers here still answer for older releases."""
+"""Versions that the newest release has dropped and that this broker still answers if it emulates an older release."""
 
 
 def _number(name: str) -> tuple[int, ...]:
@@ -103,13 +103,13 @@ RELEASES: Final[Mapping[str, Mapping[int, Versions]]] = MappingProxyType(_tables
 
 @attrs.frozen
 class Release:
-    """A release, as far as this broker implements it."""
+    """A release of Apache Kafka, with the API versions that this broker implements."""
 
     name: str
     advertised: Mapping[int, Versions] = attrs.field(repr=False)
-    """The versions that ApiVersions lists: those of the release that have a handler."""
+    """The versions of each API that the ApiVersions response lists: those of the release that have a handler."""
     served: Mapping[int, Versions] = attrs.field(repr=False)
-    """The versions that are answered."""
+    """The versions of each API that the broker answers."""
 
     def since(self, name: str) -> bool:
         """Return whether this is the named release or a later one."""
@@ -119,7 +119,7 @@ class Release:
     def keeps_silent(self) -> bool:
         """Whether the broker ignores unknown requests and keeps the connection open.
 
-        0.9 does, whose network thread fails at the request; 0.8 and all since 0.10 disconnect.
+        Only 0.9 ignores them, because its network thread fails at the request; all other releases disconnect.
         """
         return self.since("0.9.0") and not self.since("0.10.0")
 
@@ -137,7 +137,7 @@ class Spoken(Protocol):
 
 
 def versions_of(name: str) -> Mapping[int, Versions]:
-    """Return all versions that a release supports, with a handler here or without.
+    """Return the versions of each API that a release supports, whether or not this broker has a handler for the API.
 
     Args:
         name: a release such as "2.4" or "0.10.2"; a patch level is ignored.
@@ -149,7 +149,7 @@ def versions_of(name: str) -> Mapping[int, Versions]:
 
 
 def newest(apis: Mapping[ApiKey, Spoken]) -> Release:
-    """Return the newest release, a broker's default."""
+    """Return the newest release, which a broker emulates by default."""
     return Release(
         list(RELEASES)[-1],
         MappingProxyType({int(key): api.advertised for key, api in apis.items()}),
@@ -172,7 +172,7 @@ def release_named(name: str, apis: Mapping[ApiKey, Spoken]) -> Release:
         both = Versions(max(theirs.first, ours.first), min(theirs.last, ours.last))
         if both.last >= both.first:
             advertised[int(key)] = served[int(key)] = both
-    if name == "0.8.2":  # 0.8.2 has no groups to join, but reads this request and answers an error
+    if name == "0.8.2":  # 0.8.2 has no group members, but answers Heartbeat with an error
         served[ApiKey.HEARTBEAT] = Versions(0, 0)
     if _number(name) >= (4, 0):
         served[ApiKey.PRODUCE] = Versions(3, served[ApiKey.PRODUCE].last)

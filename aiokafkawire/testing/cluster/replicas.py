@@ -1,7 +1,7 @@
 """One partition and its replicas: the leader, the followers, their end offsets and the high watermark.
 
-There is one log, the leader's: every follower has a prefix of it. A replica that returns after another has led
-truncates its log to the leader's, so the end offsets are all that a follower needs.
+Only the leader's log is stored. Each follower's log is a prefix of the leader's, so that its end offset describes it;
+a replica that returns after a change of the leader truncates its log to the new leader's.
 """
 
 from collections.abc import Callable, Set
@@ -26,15 +26,15 @@ class HostedPartition:
     1. Followers copy appended records at once, unless a test holds them (``held``) or their broker is down.
     2. The high watermark is the lowest end offset of the in-sync replicas, and falls only if an unclean election loses
        records. It does not advance while fewer than ``min_insync_replicas`` are in sync (KIP-966).
-    3. A broker that stops leaves the in-sync replicas. If too few are left, it stays eligible to lead, since it has all
-       committed records (KIP-966).
+    3. A broker that stops leaves the in-sync replicas. If fewer than ``min_insync_replicas`` are left, the stopped
+       broker stays eligible to lead, since it has all committed records (KIP-966).
     4. The leader epoch grows with each change of the leader, the partition epoch with every change.
 
     Args:
         log: the records.
         replicas: the brokers with a replica, the preferred leader first.
         down: the brokers that do not run: a set that the caller keeps up to date.
-        config: returns a setting of the topic by its name.
+        config: a function that returns the value of a topic setting by its name.
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class HostedPartition:
         self.down = down
         self.config = config
         self.held: dict[int, int] = {}
-        """The followers that a test keeps from copying, and the high watermark that each knew then."""
+        """The followers that a test keeps from copying, with the high watermark that each knew when it was held."""
         self.in_sync_replicas: list[int] = [node for node in replicas if node not in down]
         self.eligible_leader_replicas: list[int] = [] if self.in_sync_replicas else replicas[:1]
         self.adding: list[int] = []
@@ -75,7 +75,7 @@ class HostedPartition:
 
     @property
     def min_insync_replicas(self) -> int:
-        """The number of in-sync replicas that acks=all needs; never more than the replicas."""
+        """The number of in-sync replicas that acks=all needs; at most the number of replicas."""
         return min(int(self.config(MIN_INSYNC_REPLICAS)), len(self.replicas))
 
     @property
@@ -88,7 +88,7 @@ class HostedPartition:
         return self.log.log_end_offset if node == self.leader else self._ends[node]
 
     def high_watermark(self, node: int) -> int:
-        """Return the high watermark that this replica knows; a follower learns of it as it copies."""
+        """Return the high watermark that this replica knows; a held follower does not learn of a higher one."""
         known = self.held.get(node) if node != self.leader else None
         whole = self.log.high_watermark if known is None else known
         return min(whole, self.end_offset(node), self.log.high_watermark)
@@ -124,7 +124,7 @@ class HostedPartition:
     # --- copying -----------------------------------------------------------------------------------------------
 
     def replicate(self) -> bool:
-        """Let followers copy what they can; return whether the high watermark advanced."""
+        """Let the followers that are not held or down copy all records; return whether the high watermark advanced."""
         if self.leader == NO_LEADER:
             return False
         end = self.log.log_end_offset
@@ -140,7 +140,7 @@ class HostedPartition:
         return self.log.high_watermark != before
 
     def hold(self, node: int) -> None:
-        """Keep a follower from copying; it stays in sync until :meth:`expel`.
+        """Keep a follower from copying; the follower stays in sync until :meth:`expel`.
 
         Raises:
             ValueError: the broker leads.
@@ -155,7 +155,7 @@ class HostedPartition:
         return self._rejoin(node)
 
     def expel(self, node: int) -> bool:
-        """Remove a follower from the in-sync replicas, as a leader does if it lags; return whether it was in sync."""
+        """Remove a follower from the in-sync replicas, as leaders do if it lags; return whether it was in sync."""
         if node not in self.in_sync_replicas or node == self.leader:
             return False
         self._leave(node)
@@ -166,11 +166,11 @@ class HostedPartition:
     # --- elections ------------------------------------------------------------------------------------------------
 
     def elect(self, node: int, *, unclean: bool = False) -> None:
-        """Make a replica the leader. Records that it had not copied are lost.
+        """Make a replica the leader. Records that this replica had not copied are lost.
 
         Raises:
-            ApiError: ELIGIBLE_LEADERS_NOT_AVAILABLE, its broker is down, or it may lack committed records and
-                ``unclean`` is off.
+            ApiError: ELIGIBLE_LEADERS_NOT_AVAILABLE, there is no such replica, its broker is down, or it may lack
+                committed records and ``unclean`` is off.
         """
         if node not in self.replicas or node in self.down or not (unclean or self._is_eligible(node)):
             raise ApiError(ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE)
@@ -178,10 +178,11 @@ class HostedPartition:
             self._lead(node)
 
     def elect_preferred(self) -> None:
-        """Make the first replica the leader, as ElectLeaders does.
+        """Elect the preferred leader, which is the first replica, as ElectLeaders does.
 
         Raises:
-            ApiError: ELECTION_NOT_NEEDED, it leads; PREFERRED_LEADER_NOT_AVAILABLE, it is down or not in sync.
+            ApiError: ELECTION_NOT_NEEDED, the preferred leader leads already; PREFERRED_LEADER_NOT_AVAILABLE, its
+                broker is down, or it may lack committed records.
         """
         preferred = self.replicas[0]
         if self.leader == preferred:
@@ -221,7 +222,7 @@ class HostedPartition:
             self._rejoin_all()
 
     def node_stopped(self, node: int) -> bool:
-        """Record that a broker stopped, which is in ``down`` already; return whether anything changed."""
+        """Record that a broker in ``down`` has stopped; return whether anything changed."""
         if node not in self.replicas:
             return False
         # The replica keeps its end offset until its broker returns.
@@ -234,7 +235,7 @@ class HostedPartition:
         return True
 
     def node_started(self, node: int) -> bool:
-        """Record that a broker runs again, which has left ``down``; return whether anything changed."""
+        """Record that a broker no longer in ``down`` runs again; return whether anything changed."""
         if node not in self.replicas:
             return False
         if self.leader != NO_LEADER:
@@ -254,7 +255,7 @@ class HostedPartition:
         return next(iter(clean or (running if unclean else [])), NO_LEADER)
 
     def _lead(self, node: int) -> None:
-        """Make a running replica the leader, or NO_LEADER."""
+        """Set the leader, which is a running replica or NO_LEADER, and begin a new leader epoch."""
         if self.leader not in self.down:
             self.replicate()
         if self.leader in self._ends:
@@ -271,7 +272,7 @@ class HostedPartition:
         self._rejoin_all()
 
     def _take_over(self, node: int) -> None:
-        """Truncate the log to the end offset of this replica."""
+        """Truncate the log to this replica's end offset; if it was not in sync, it becomes the only in-sync replica."""
         if self._ends[node] < self.log.log_end_offset:
             self.log.truncate(self._ends[node])
         end = self.log.log_end_offset
@@ -297,7 +298,7 @@ class HostedPartition:
             self.eligible_leader_replicas.append(node)
 
     def _rejoin(self, node: int) -> bool:
-        """Let a replica copy and rejoin the in-sync replicas, unless it is held or down; return whether it changed."""
+        """Let a replica that is not held or down copy and rejoin the in-sync ones; return whether anything changed."""
         if not self._follows(node):
             return False
         moved = self.replicate()

@@ -63,9 +63,9 @@ class Settings(GroupSettings):
 
 
 class ClusterState:
-    """Everything that outlives a connection: topics and their logs, producer ids, waiting fetches.
+    """The state that all nodes share: topics and their logs, groups, transactions, producer ids, waiting fetches.
 
-    ``clock`` returns the time in ms since the epoch; ``timers`` uses the loop's clock.
+    ``clock`` returns the time in ms since the epoch; ``timers`` uses the event loop's clock.
     """
 
     def __init__(
@@ -151,7 +151,7 @@ class ClusterState:
     # --- partitions --------------------------------------------------------------------------------------------
 
     def changed(self, partition: HostedPartition) -> None:
-        """Notify all that depend on a partition of new records, a new high watermark or a new leader."""
+        """Update the state that depends on a partition after new records, a new high watermark or a new leader."""
         if partition.log.topic == OFFSETS_TOPIC:
             led = partition.leader != NO_LEADER
             self.groups.store.coordinator_changed(partition.index, partition.leader_epoch, led=led)
@@ -189,7 +189,7 @@ class ClusterState:
         self._all_changed(self.topics.node_started(node.node_id))
 
     def reopened(self) -> None:
-        """Clear what nodes keep in memory only, as a start of all nodes does."""
+        """Clear the nodes' fetch sessions, which a restart loses, when the cluster is opened again."""
         for node in self.nodes:
             node.sessions.clear()
 
@@ -222,7 +222,7 @@ class ClusterState:
     # --- log cleaning ----------------------------------------------------------------------------------------------
 
     def compact(self, topic: HostedTopic, *, keep_tombstones: bool) -> None:
-        """Keep the newest record of each key.
+        """Keep only the newest record of each key of a topic; without ``keep_tombstones`` remove tombstones, too.
 
         Raises:
             ValueError: the topic's ``cleanup.policy`` does not contain compact.

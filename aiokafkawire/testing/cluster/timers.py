@@ -10,13 +10,13 @@ import anyio.lowlevel
 
 __all__ = ("Timer", "Timers")
 
-_FEW: Final = 64  # so few timers are not worth a search for cancelled ones
+_FEW: Final = 64  # with fewer timers, cancelled ones are not removed early
 
 _log = logging.getLogger(__name__)
 
 
 class Timer:
-    """One scheduled call."""
+    """A scheduled call of a function."""
 
     __slots__ = ("_function", "due")
 
@@ -25,7 +25,7 @@ class Timer:
         self._function: Callable[[], None] | None = function
 
     def cancel(self) -> None:
-        """Cancel the call. May be called again, even after the call."""
+        """Cancel the scheduled call; without effect if it was already made or cancelled."""
         self._function = None
 
     @property
@@ -41,7 +41,7 @@ class Timer:
 
 
 class Timers:
-    """Scheduled calls, ordered by due time and then by creation. Times are those of the loop."""
+    """Scheduled calls, ordered by due time and then by creation. Times are those of the event loop's clock."""
 
     def __init__(self) -> None:
         self._heap: list[tuple[float, int, Timer]] = []
@@ -66,7 +66,7 @@ class Timers:
     async def run(self, on_fault: Callable[[Exception], None] | None = None) -> None:
         """Make the calls when they are due, until cancelled.
 
-        If one fails, ``on_fault`` or the log gets the exception, and the other calls continue.
+        If a call fails, its exception goes to ``on_fault``, or to the log without ``on_fault``; other calls continue.
         """
         while True:
             self._sooner = anyio.Event()
@@ -85,7 +85,7 @@ class Timers:
                 await self._sooner.wait()
 
     def _due(self) -> list[Timer]:
-        """Remove and return the calls that are due now, without those that they schedule."""
+        """Remove and return the calls that are due now; calls scheduled by these are not included."""
         now = self.now()
         due = []
         while self._heap and (not self._heap[0][2].pending or self._heap[0][0] <= now):
@@ -93,7 +93,7 @@ class Timers:
         return due
 
     def _forget_cancelled(self) -> None:
-        """Remove cancelled timers. Each heartbeat cancels one; at most half of the timers kept are cancelled ones."""
+        """Remove cancelled timers: each heartbeat cancels one. At most about half of those stored are cancelled."""
         self._heap = [entry for entry in self._heap if entry[2].pending]
         heapify(self._heap)
         self._most = max(_FEW, 2 * len(self._heap))

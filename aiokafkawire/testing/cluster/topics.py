@@ -22,7 +22,7 @@ __all__ = ("MOST_PARTITIONS", "OFFSETS_TOPIC", "TRANSACTIONS_TOPIC", "HostedTopi
 OFFSETS_TOPIC: Final = "__consumer_offsets"
 TRANSACTIONS_TOPIC: Final = "__transaction_state"
 MOST_PARTITIONS: Final = 10_000
-"""The most partitions that a request may add."""
+"""The largest number of partitions that one request may add."""
 _NAME: Final = re.compile(r"[a-zA-Z0-9._-]+")
 _LONGEST_NAME: Final = 249
 _INTERNAL: Final = (OFFSETS_TOPIC, TRANSACTIONS_TOPIC, "__share_group_state")
@@ -84,18 +84,18 @@ class TopicStore:
         self._down: set[int] = set()
         self._by_name: dict[str, HostedTopic] = {}
         self._by_id: dict[UUID, HostedTopic] = {}
-        # Topic names by their name in metrics, where '.' becomes '_'.
+        # Topic names by the topic's name in metrics, which has '_' for '.'.
         self._metrics: dict[str, list[str]] = {}
 
     def __iter__(self) -> Iterator[HostedTopic]:
         return iter(list(self._by_name.values()))
 
     def get(self, name: str) -> HostedTopic | None:
-        """Return the topic with this name."""
+        """Return the topic with this name, or None."""
         return self._by_name.get(name)
 
     def by_id(self, topic_id: UUID) -> HostedTopic | None:
-        """Return the topic with this id."""
+        """Return the topic with this id, or None."""
         return self._by_id.get(topic_id)
 
     def partition(self, name: str, index: int) -> HostedPartition:
@@ -127,9 +127,9 @@ class TopicStore:
     ) -> HostedTopic:
         """Create a topic, by partition count or by assignment; -1 means the default.
 
-        With ``validate_only`` it is only checked: the topic returned is not stored, and all its partitions are one
-        object.
-        An ``internal`` topic is created whatever the names of other topics, and even if no broker runs.
+        With ``validate_only`` the arguments are only checked: the returned topic is not stored, and its partitions are
+        all the same object.
+        The name of an ``internal`` topic is not checked, and the topic is created even if no broker runs.
 
         Raises:
             ApiError: the name, count, replication factor, assignment or a setting is invalid.
@@ -163,10 +163,10 @@ class TopicStore:
         *,
         validate_only: bool = False,
     ) -> None:
-        """Extend a topic to ``count`` partitions; ``assignments`` are the replicas of each new one (KIP-195).
+        """Extend a topic to ``count`` partitions; ``assignments`` are the replicas of each new partition (KIP-195).
 
         Raises:
-            ApiError: there is no such topic, it has as many partitions already, or an assignment is invalid.
+            ApiError: there is no such topic, it has ``count`` partitions or more already, or an assignment is invalid.
         """
         topic = self._by_name.get(name)
         if topic is None:
@@ -279,7 +279,7 @@ class TopicStore:
         return [list(assignments[index]) for index in range(len(assignments))]
 
     def check_replicas(self, nodes: Sequence[int], copies: int | None = None) -> None:
-        """Check that a partition may be assigned to these brokers; ``copies`` is the replica count of its siblings.
+        """Check that a partition may be assigned to these brokers; other partitions have ``copies`` replicas.
 
         Raises:
             ApiError: INVALID_REPLICA_ASSIGNMENT.

@@ -29,7 +29,7 @@ def alter(
     changes: Sequence[ConfigChange],
     validate_only: bool,
 ) -> None:
-    """Apply all changes to one resource, or with ``validate_only`` check them, as IncrementalAlterConfigs does.
+    """Apply all changes to one resource, as IncrementalAlterConfigs does; with ``validate_only`` only check them.
 
     Raises:
         ApiError: one change is invalid; then none is applied.
@@ -51,7 +51,7 @@ def alter(
 def replace(
     cluster: ClusterState, node: int, kind: ResourceType, name: str, configs: Mapping[str, str], validate_only: bool
 ) -> None:
-    """Replace all settings of a resource by these, as AlterConfigs does.
+    """Replace all settings of a resource by ``configs``, as AlterConfigs does; with ``validate_only`` only check them.
 
     Raises:
         ApiError: one setting is invalid; then nothing changes.

@@ -23,7 +23,7 @@ class ConfigOperation(IntEnum):
 
 
 class ConfigChange(NamedTuple):
-    """One change of a setting; ``operation`` as it was sent, which may be unknown."""
+    """One change of a setting; ``operation`` is the number that the client sent, which may be unknown."""
 
     name: str
     operation: int

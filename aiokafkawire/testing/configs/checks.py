@@ -38,7 +38,7 @@ _MIN_ISR: Final = "min.insync.replicas"
 
 
 def broker_id(name: str) -> int | None:
-    """Return the broker id that a resource's name is; None if it is not an int32."""
+    """Parse the name of a broker resource as a broker id; return None if it is no int32."""
     found = re.fullmatch(r"([+-]?)0*(\d{1,10})", name)  # int() raises for thousands of digits
     number = int("".join(found.groups())) if found else 2**31
     return number if -(2**31) <= number < 2**31 else None
@@ -72,7 +72,7 @@ def check_topic_configs(configs: Mapping[str, str]) -> None:
 
 
 def check_group_configs(settings: Configs, group: str, configs: Mapping[str, str]) -> None:
-    """Check the settings of a group, within the limits that the brokers set.
+    """Check the settings of a group against the limits that the brokers' settings define.
 
     Raises:
         ApiError: INVALID_REQUEST, INVALID_CONFIG.
@@ -173,7 +173,7 @@ def _none_of(names: Sequence[str], fault: str) -> None:
 
 
 def check_min_insync(name: str, before: Mapping[str, str], after: Mapping[str, str], touched: Sequence[str]) -> None:
-    """Check that ``min.insync.replicas`` stays set and equal on all brokers, which KIP-966 requires.
+    """Check that ``min.insync.replicas`` is changed for all brokers together only, and never removed (KIP-966).
 
     Raises:
         ApiError: INVALID_CONFIG.

@@ -19,7 +19,7 @@ _MS_PER: Final = {"hours": 3_600_000, "minutes": 60_000, "ms": 1}
 
 @attrs.frozen
 class Synonym:
-    """One possible source of a value."""
+    """One source of a setting's value; ``name`` may be a setting with another unit."""
 
     name: str
     value: str | None
@@ -27,7 +27,7 @@ class Synonym:
 
 
 class Configs:
-    """The settings that requests can change, except topics' own, which each topic stores.
+    """The settings that requests can change, except values set for a topic, which the topic stores.
 
     1. A topic's own value overrides the brokers' dynamic default, which overrides the static value of the broker, which
        overrides Kafka's default.
@@ -45,17 +45,17 @@ class Configs:
         }
         """The static settings of the brokers that differ from Kafka's defaults."""
         self._dynamic: dict[tuple[ResourceType, str], dict[str, str]] = {}
-        self._topic_defaults: dict[tuple[str, int | None], str] = {}  # the lookups since the last change
-        # A new cluster sets this one dynamically for all brokers (KIP-966).
+        self._topic_defaults: dict[tuple[str, int | None], str] = {}  # results of topic_default()
+        # A new cluster sets min.insync.replicas dynamically for all brokers (KIP-966).
         least = self.static.pop("min.insync.replicas", "1")
         self.replace(ResourceType.BROKER, ALL_BROKERS, {"min.insync.replicas": least})
 
     def own(self, kind: ResourceType, name: str) -> dict[str, str]:
-        """Return a copy of a resource's own settings."""
+        """Return a copy of the values that requests have set for this resource."""
         return dict(self._dynamic.get((kind, name), {}))
 
     def replace(self, kind: ResourceType, name: str, configs: Mapping[str, str]) -> None:
-        """Replace all settings of a resource by these."""
+        """Replace all values set for a resource by ``configs``."""
         self._topic_defaults.clear()
         if configs:
             self._dynamic[kind, name] = dict(configs)
@@ -63,15 +63,14 @@ class Configs:
             self._dynamic.pop((kind, name), None)
 
     def named(self, kind: ResourceType) -> list[str]:
-        """Return the names of the resources of a type that have settings."""
+        """Return the names of all resources of this type for which a value is set."""
         return [name for resource_type, name in self._dynamic if resource_type is kind]
 
     def synonyms(self, name: str, node: int | None = None, given: Mapping[str, str] | None = None) -> list[Synonym]:
-        """Return the sources of a broker's setting, the effective one first.
+        """Return all sources of a broker setting's value, the effective source first.
 
-        ``node`` adds that broker's own dynamic settings, ``given`` its own static ones. The list is empty if only a
-        setting
-        in another unit has a value.
+        ``node`` is the broker whose dynamic settings apply, if any; ``given`` are its own static settings. The list is
+        empty if only a setting in another unit has a value.
         """
         found = list(self._synonyms(name, node, given or {}))
         while found and found[0].name != name:

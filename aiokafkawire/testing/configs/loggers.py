@@ -24,7 +24,7 @@ def log_levels(settings: Configs, node: int) -> dict[str, str]:
 
 
 def alter_levels(settings: Configs, node: int, name: str, changes: Sequence[ConfigChange], validate_only: bool) -> None:
-    """Apply all changes to a broker's loggers, or with ``validate_only`` check them.
+    """Apply all changes to a broker's loggers; with ``validate_only`` only check them.
 
     Raises:
         ApiError: one change is invalid; then none is applied.

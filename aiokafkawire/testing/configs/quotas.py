@@ -13,7 +13,7 @@ from ..cluster.api_error import ApiError
 __all__ = ("ClientQuotas", "Component", "Entity", "Limit", "Match", "QuotaOperation", "entity_of")
 
 Entity: TypeAlias = tuple[tuple[str, str | None], ...]
-"""The parts of an entity, as type and name, ordered by type; None as a name means the default."""
+"""The parts of an entity that has quotas, as type and name, ordered by type; None as a name means the default."""
 
 USER: Final = "user"
 CLIENT_ID: Final = "client-id"
@@ -30,7 +30,7 @@ _HOST: Final = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?")
 
 
 class Match(IntEnum):
-    """How a filter matches a part of an entity."""
+    """The match types of a filter: a name, the default entity (without a name), or any name."""
 
     EXACT = 0
     DEFAULT = 1
@@ -38,7 +38,7 @@ class Match(IntEnum):
 
 
 class Component(NamedTuple):
-    """A filter on a part of an entity; ``match`` as it was sent, which may be unknown."""
+    """A filter on a part of an entity; ``match`` is the number that the client sent, which may be unknown."""
 
     entity_type: str
     match: int
@@ -46,14 +46,14 @@ class Component(NamedTuple):
 
 
 class QuotaOperation(NamedTuple):
-    """A quota to set; None as the value removes it."""
+    """A quota to set; None as the value removes the quota."""
 
     key: str
     value: float | None
 
 
 class Limit(NamedTuple):
-    """The quota that applies to a client, and who shares it: all users or clients share one whose part is empty."""
+    """The quota that applies to a client: all users share it if ``user`` is empty, all clients if ``client_id`` is."""
 
     value: float
     user: str
@@ -61,12 +61,12 @@ class Limit(NamedTuple):
 
 
 def entity_of(parts: Sequence[tuple[str, str | None]]) -> Entity:
-    """Return the entity of these parts; of several parts of one type the last counts."""
+    """Return the entity with these parts; if several parts have one type, the last of them is used."""
     return tuple(sorted(dict(parts).items()))
 
 
 class ClientQuotas:
-    """The quotas that are set."""
+    """The quotas that requests have set, by entity."""
 
     def __init__(self) -> None:
         self._quotas: dict[Entity, dict[str, float]] = {}
@@ -95,7 +95,7 @@ class ClientQuotas:
             self._quotas.pop(entity, None)
 
     def describe(self, components: Sequence[Component], strict: bool) -> list[tuple[Entity, dict[str, float]]]:
-        """Return the entities that have all these parts (with ``strict`` no others), with their quotas.
+        """Return the entities that match all ``components``, with their quotas; ``strict`` allows no further parts.
 
         Raises:
             ApiError: INVALID_REQUEST or UNSUPPORTED_VERSION, a part is invalid.

@@ -9,7 +9,7 @@ __all__ = ("REQUEST_TIME_MS", "Rate", "Throttles")
 _SAMPLES: Final = 11  # quota.window.num
 _SAMPLE_MS: Final = 1000  # quota.window.size.seconds
 REQUEST_TIME_MS: Final = 1.0
-"""The thread time that each request counts as; the real time would make runs differ."""
+"""The thread time that each request counts as. Measured times would differ between runs of a test."""
 
 
 class Rate:
@@ -21,14 +21,14 @@ class Rate:
         self._samples: list[list[float]] = []  # each sample's start, last addition and amount
 
     def add(self, amount: float, now: float) -> None:
-        """Add usage at the time ``now``."""
+        """Add ``amount`` to the usage at the time ``now``."""
         if not self._samples or now - self._samples[-1][0] >= _SAMPLE_MS:
             self._samples.append([now, now, 0.0])
         self._samples[-1][1] = now
         self._samples[-1][2] += amount
 
     def excess_ms(self, limit: float, now: float) -> float:
-        """Return the time without usage after which the rate is down to ``limit``; 0 or less if it is not above."""
+        """Return the ms without usage after which the rate falls to ``limit``; 0 or less if the rate is not higher."""
         self._samples = [sample for sample in self._samples if now - sample[1] < _SAMPLES * _SAMPLE_MS]
         elapsed = now - (self._samples[0][0] if self._samples else now)
         # A window that has just begun counts as ten full samples, so that a first burst is not a high rate.
@@ -40,7 +40,7 @@ class Rate:
 class Throttles:
     """The throttle times of one broker's clients.
 
-    ``forced`` are the throttle times that a test sets, by client id, in ms; they apply whatever the usage.
+    ``forced`` are the throttle times that a test sets, by client id, in ms; they apply independently of the usage.
     """
 
     def __init__(self, quotas: ClientQuotas) -> None:

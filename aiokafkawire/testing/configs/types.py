@@ -61,10 +61,10 @@ _WHOLE: Final = re.compile(r"[+-]?\d+")
 
 @attrs.frozen
 class Definition:
-    """One setting.
+    """The definition of one setting.
 
     ``limits`` are ``1..9`` or ``1..`` for numbers, ``a|b`` for strings and lists, ``-`` for none; ``throttled`` and
-    ``reset`` are formats of their own. ``synonym`` is the broker setting that gives a topic or group its default.
+    ``reset`` are special formats. ``synonym`` is the broker setting that gives a topic or group its default.
     ``dynamic`` is the scope in which a broker setting can change at runtime: ``broker``, ``cluster``, or ``-`` for
     none.
     """

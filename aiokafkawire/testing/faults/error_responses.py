@@ -1,7 +1,7 @@
 """Error responses to any request in any version, with the error code in the fields that the API has for it.
 
-They are made from the declared schemas: an array of results gets one result for each element of the request's array
-that has the same name, index or id. Other fields are empty, -1 or repeat the request.
+The responses are built from the message schemas: an array of results gets one result for each element of the request's
+array, with the same name, index or id. Other fields are empty, -1 or have the request's value.
 """
 
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ from ...protocol.schema import FieldSchema, Request, Response, schema_of
 __all__ = ("OF_A_SESSION", "ErrorField", "blame", "error_places", "merge", "refusal")
 
 _OTHER_CODES: Final = ("topic_config_error_code", "acknowledge_error_code")
-"""Codes about a part of the response, not about the request."""
+"""Fields with codes about a part of the response, not about the request."""
 
 _SAME: Final = {
     "topic": "name", "topic_name": "name", "user": "name", "entity_name": "entity",
@@ -54,7 +54,7 @@ _OF_PARTITIONS: Final = frozenset(
         ErrorCode.OFFSET_METADATA_TOO_LARGE,
     }
 )
-"""Errors of a topic or partition: they never apply to a whole request whose partitions have error codes."""
+"""Errors of a topic or partition: a response that has error codes of partitions has these errors only there."""
 
 OF_A_SESSION: Final = frozenset(
     {
@@ -73,7 +73,7 @@ _OF_THE_WHOLE: Final = {
 
 
 class ErrorField(NamedTuple):
-    """An error code in a response: its depth, its struct and the field's name."""
+    """The field of an error code in a response: its depth, the struct that has it, and its name."""
 
     depth: int
     struct: Any
@@ -106,10 +106,10 @@ def error_places(answer: Any, version: int, depth: int = 0) -> Iterator[ErrorFie
 
 
 def blame(answer: Response, version: int, error: ErrorCode) -> None:
-    """Set an error in the fields of a response where brokers set it.
+    """Set an error in those fields of a response in which Kafka's brokers set it.
 
-    Errors of partitions and topics are set at these only, all others in every field. Fetch has a top-level code for
-    session errors only, and Metadata one for REBOOTSTRAP_REQUIRED only.
+    Errors of partitions and topics are set in the innermost results only, all others in every field. The top-level code
+    of Fetch is set for session errors only, and that of Metadata for REBOOTSTRAP_REQUIRED only.
     """
     places = list(error_places(answer, version))
     deepest = max((place.depth for place in places), default=0)
@@ -163,7 +163,7 @@ def _identity(struct: Any) -> list[Any]:
 
 
 def _made(cls: type[Any], version: int, source: Any, *, force: bool) -> Any:
-    """Return a message or struct with the values of ``source``; with ``force`` no array of results is empty."""
+    """Return a response or struct with values of the request's ``source``; with ``force`` no result array is empty."""
     values: dict[str, Any] = {}
     theirs = _scalars(source, version)
     first = True
@@ -187,7 +187,7 @@ def _made(cls: type[Any], version: int, source: Any, *, force: bool) -> Any:
 
 
 def _scalars(source: Any, version: int) -> dict[str, tuple[Any, Any]]:
-    """Return the values of a struct that a response may repeat, by meaning, with their wire type."""
+    """Return the wire type and value of each field that a response may repeat, by the field's meaning."""
     if not attrs.has(type(source)):
         return {}
     fields = [field for field in schema_of(type(source)).fields if version in field.versions]
@@ -195,7 +195,7 @@ def _scalars(source: Any, version: int) -> dict[str, tuple[Any, Any]]:
 
 
 def _takes(field: FieldSchema, value: Any) -> bool:
-    """Return whether this field is the name or number of a result, for requests that list plain names or numbers."""
+    """Return whether ``value``, a plain name or number that the request lists, belongs in this field of a result."""
     if field.name == "error_message":
         return False
     if isinstance(value, str):
@@ -216,7 +216,7 @@ def _mirrored(field: FieldSchema, version: int, source: Any, *, force: bool) -> 
 
 
 def _elements(field: FieldSchema, version: int, source: Any) -> Iterator[Any]:
-    """Yield the elements of the request that an array of results answers."""
+    """Yield the elements of the request for each of which this array has a result."""
     if not attrs.has(type(source)):
         return
     inner = [field for field in schema_of(field.kind).fields if version in field.versions]  # type: ignore[arg-type]

@@ -14,7 +14,7 @@ __all__ = ("Faults",)
 
 
 class Faults:
-    """Fault rules, the request log, and frozen nodes and partitions; :class:`~.broker.Broker` has these methods."""
+    """The methods of :class:`~.broker.Broker` for fault rules, the request log, frozen nodes and paused partitions."""
 
     _cluster: ClusterState
     _servers: Mapping[int, NodeServer]
@@ -48,19 +48,17 @@ class Faults:
 
         Args:
             api: the API; None for any.
-            answer: an error code, which is set where the API has error codes: with ``topic`` or ``partition`` only at
-                these,
-                while the rest of the request is handled; or a response to send without handling the request; or a
-                function that takes the request and the broker's response and returns the response to send.
-            drop: close the connection, before the request is handled or after; then the response is lost.
-            swallow: send no response to the request, nor to later requests on this connection.
-            cut: send half of the response frame, and close the connection. A request without a response, as with
-                acks=0,
-                is passed over and does not count; so with ``corrupt``.
-            corrupt: send the response with a wrong byte: the byte at this index in the frame, after its size, negative
-                from
-                the end; "records" for a byte in the first record batch of the selected topic and partition, so that its
-                CRC is wrong: a response without such records is passed over and does not count.
+            answer: an error code for the whole request, or with ``topic`` or ``partition`` for these only, while the
+                rest of the request is handled; or a response to send without handling the request; or a function that
+                takes the request and the broker's response and returns the response to send.
+            drop: close the connection "before" the request is handled, or "after" that, instead of sending a response.
+            swallow: send no response to the request, which is handled only with "after", nor to later requests on this
+                connection.
+            cut: send half of the response frame, and close the connection. A request without a response, such as
+                Produce with acks=0, does not count; this holds for ``corrupt``, too.
+            corrupt: send the response with a wrong byte: an index in the frame after the size field, negative from the
+                end; or "records" for a byte in the first record batch of the selected topic and partition, so that the
+                batch's CRC is wrong. A response without such records does not count.
             delay: seconds before the request is handled.
             delay_answer: seconds before the response is sent.
             times: how many requests the rule applies to; None for all.
@@ -69,13 +67,12 @@ class Faults:
                 and ``where``, a function of the request: see :class:`~aiokafkawire.testing.faults.request_log.Which`.
 
         Returns:
-            The rule: ``count``, ``remove()``, ``await met()``.
+            The rule, with ``count``, ``remove()`` and ``await met()``.
 
         Raises:
             ValueError: arguments contradict each other or are missing, the response belongs to another API, or there is
-                no
-                such node.
-            TypeError: the selector is unknown, or the API or the answer has a wrong type.
+                no such node.
+            TypeError: a selector is unknown, or the API or the answer has a wrong type.
         """
         action = Action(
             answer=answer, drop=drop, swallow=swallow, cut=cut, corrupt=corrupt, delay=delay, delay_answer=delay_answer
@@ -93,18 +90,18 @@ class Faults:
         after: int = 0,
         **which: Unpack[Which],
     ) -> Hold:
-        """Hold certain requests, inside a context, until the test releases them; other requests continue.
+        """Hold certain requests until the test releases them or leaves the context; other requests continue.
 
         Args:
             api: the API; None for any.
-            at: "before" the request is handled, or "after" that, before the response is sent.
+            at: when to hold: "before" the request is handled, or "after" that, before the response is sent.
             times: how many requests are held at most; None for all.
             after: how many such requests to let through first.
             **which: as in :meth:`on`.
 
         Raises:
             ValueError: ``at``, ``times``, ``after`` or a selector is invalid.
-            TypeError: the selector is unknown, or the API is not an ApiKey.
+            TypeError: a selector is unknown, or the API is not an ApiKey.
         """
         return Hold(self._cluster.fault_rules, self._selector(api, which), at, times, after)
 
@@ -116,7 +113,7 @@ class Faults:
         return selector
 
     def clear_orders(self) -> None:
-        """Remove all fault rules, thaw all nodes and resume all partitions. Held requests wait for their release."""
+        """Remove all fault rules, thaw all nodes and resume all partitions. Held requests stay held until released."""
         self._cluster.fault_rules.clear()
         for partition in self._cluster.topics.partitions():
             self._cluster.changed(partition)
@@ -140,7 +137,7 @@ class Faults:
         self._cluster.fault_rules.thaw(self._cluster.node(node_id).node_id)
 
     async def refuse_connections(self, node_id: int) -> None:
-        """Refuse new connections and keep the existing ones.
+        """Refuse new connections to a broker and keep the existing ones.
 
         Raises:
             KeyError: there is no such broker.
@@ -148,11 +145,11 @@ class Faults:
         await self._servers[self._cluster.node(node_id).node_id].refuse()
 
     async def accept_connections(self, node_id: int) -> None:
-        """Accept connections again, at the previous address.
+        """Let a broker accept connections again, at its previous address.
 
         Raises:
             KeyError: there is no such broker.
-            OSError: another process took its port.
+            OSError: another process took the broker's port.
         """
         await self._servers[self._cluster.node(node_id).node_id].accept()
 

@@ -25,13 +25,13 @@ __all__ = ("Ended", "Handle", "OutgoingResponse", "exchange")
 
 
 class Handle(Protocol):
-    """The handler of a request, or of a part of it, which answers as Kafka except for the partitions in ``blamed``."""
+    """A function that handles a request or a part of it; ``blamed`` returns the error of a partition, or None."""
 
     def __call__(self, request: Any, blamed: Blamed | None = None) -> Awaitable[Response | None]: ...
 
 
 class Ended(Exception):
-    """A fault rule ended the exchange; the outcome of the connection is DROPPED or SWALLOWED."""
+    """A fault rule ended the exchange without a whole response; ``outcome`` is DROPPED, CUT or SWALLOWED."""
 
     def __init__(self, outcome: RequestOutcome) -> None:
         super().__init__(outcome)
@@ -40,13 +40,13 @@ class Ended(Exception):
 
 @attrs.frozen
 class OutgoingResponse:
-    """A response, and the action of a fault rule on it."""
+    """A response to send, and the action of the fault rule that applies to it, if any."""
 
     response: Response | None
     action: Action | None = None
 
     def spoiled(self, frame: bytes) -> tuple[bytes, RequestOutcome]:
-        """Return the bytes of the frame to send, its size included, and the outcome. CUT ends the connection."""
+        """Return the bytes to send for a frame (its size included) and the outcome. CUT ends the connection."""
         if self.action is not None and self.action.cut:
             return frame[: len(frame) // 2], RequestOutcome.CUT
         if self.action is None or self.action.corrupt is None:
@@ -59,7 +59,7 @@ class OutgoingResponse:
 
 
 async def exchange(rules: FaultRules, asked: LoggedRequest, handle: Handle) -> OutgoingResponse:
-    """Handle a request and return its response.
+    """Handle a request with the fault rule that applies to it, and return the response.
 
     Raises:
         Ended: a fault rule ended the exchange.
@@ -190,7 +190,7 @@ _TOPIC_IDS: Final = 13  # the first version of Fetch with topic ids instead of n
 
 
 def _spoil_records(response: Response, selector: Selector, asked: LoggedRequest) -> bool:
-    """Flip the last byte of the first selected batch, so that its CRC is wrong; return whether there is one."""
+    """Change the last byte of the first selected batch, so that its CRC is wrong; return whether there is a batch."""
     for topic in response.responses if isinstance(response, FetchResponse) else ():
         name = topic.topic if asked.version < _TOPIC_IDS else asked.name_of(topic.topic_id)
         for partition in topic.partitions:

@@ -23,31 +23,31 @@ _KINDS: Final = {"node": int, "client_id": str, "version": int, "topic": str, "p
 
 
 class RequestOutcome(StrEnum):
-    """The outcome of a request's response."""
+    """The outcome of a received request: whether and how the broker has answered it."""
 
     PENDING = "pending"
     """There is no response yet: the request is being handled, or held, or waits at a frozen node."""
     ANSWERED = "answered"
     """The response was passed to the connection."""
     UNANSWERED = "unanswered"
-    """There is no response, as for Produce with acks=0, or a rule suppressed it and the connection continues."""
+    """There is no response: Produce with acks=0 has none, or a rule suppressed it without ending the connection."""
     DROPPED = "dropped"
-    """A rule closed the connection instead."""
+    """A fault rule closed the connection instead of sending the response."""
     CUT = "cut"
-    """Half of the response was sent."""
+    """A fault rule sent half of the response and closed the connection."""
     CORRUPTED = "corrupted"
-    """The response was sent with a wrong byte."""
+    """A fault rule sent the response with a wrong byte."""
     SWALLOWED = "swallowed"
-    """Nothing was sent, and nothing will be sent on this connection."""
+    """A fault rule suppressed the response and all later responses on this connection."""
     FAILED = "failed"
-    """The connection ended before the response: the client or the broker left, or the broker disconnected."""
+    """The connection ended before the response was sent: the client or the broker closed it."""
 
 
 class Which(TypedDict, total=False):
     """Selectors of requests; a missing selector matches any. A request must match all selectors.
 
-    ``topic``, ``partition`` (with ``topic``), ``group`` and ``transactional_id`` are searched in the request by name,
-    even if it has a topic's id.
+    ``topic``, ``partition`` (with ``topic``), ``group`` and ``transactional_id`` match if the request contains them; a
+    topic matches by its name even if the request has only its id.
     """
 
     node: int
@@ -62,7 +62,7 @@ class Which(TypedDict, total=False):
 
 @attrs.define(eq=False)
 class LoggedRequest:
-    """One received request."""
+    """A received request and its outcome."""
 
     time: float
     """The time of arrival, by the event loop's clock, in seconds."""
@@ -75,9 +75,9 @@ class LoggedRequest:
     request: Any
     outcome: RequestOutcome = RequestOutcome.PENDING
     response: Response | None = None
-    """The response that the broker sent or would have sent; None before it is ready, and if there is none."""
+    """The response that the broker sent or would have sent; None until it is ready, and for requests without one."""
     size: int = attrs.field(default=0, repr=False)
-    """The bytes of the request and response frames."""
+    """The size of the request and response frames, in bytes."""
     kept: bool = attrs.field(default=False, repr=False)
     """Whether the request is still in the log."""
     name_of: NameOf = attrs.field(default=lambda _: None, repr=False)
@@ -94,7 +94,7 @@ class LoggedRequest:
 
 @attrs.frozen(kw_only=True)
 class Selector:
-    """A condition that requests match or not."""
+    """A condition on requests: values that a request must have or contain; None for any."""
 
     api: ApiKey | None = None
     node: int | None = None
@@ -108,11 +108,11 @@ class Selector:
 
     @classmethod
     def made_of(cls, api: ApiKey | None, which: Which) -> Self:
-        """Return a selector of an API's requests.
+        """Return the selector of an API's requests (None for any API) with these values.
 
         Raises:
-            TypeError: the selector is unknown, or the API is not an ApiKey.
-            ValueError: a partition without its topic.
+            TypeError: a selector is unknown or of a wrong type, or the API is not an ApiKey.
+            ValueError: a partition is given without its topic.
         """
         unknown = [name for name in which if name not in Which.__annotations__]
         if unknown:
@@ -165,7 +165,7 @@ class Selector:
 
 
 class Bell:
-    """An event that wakes all waiting tasks each time it rings."""
+    """An event that can be set repeatedly: each :meth:`ring` wakes the tasks that wait at that time."""
 
     def __init__(self) -> None:
         self._event: anyio.Event | None = None
@@ -177,7 +177,7 @@ class Bell:
             self._event = None
 
     async def wait(self) -> None:
-        """Return at the next ring."""
+        """Wait for the next :meth:`ring`."""
         if self._event is None:
             self._event = anyio.Event()
         await self._event.wait()
@@ -210,18 +210,18 @@ class RequestLog:
         """Return the requests of an API that match the selectors of :class:`Which`.
 
         Raises:
-            TypeError: the selector is unknown, or the API is not an ApiKey.
-            ValueError: a partition without its topic.
+            TypeError: a selector is unknown or of a wrong type, or the API is not an ApiKey.
+            ValueError: a partition is given without its topic.
         """
         selector = Selector.made_of(api, which)
         return [asked for asked in self._kept if selector.fits(asked)]
 
     async def wait_for(self, api: ApiKey | None = None, count: int = 1, **which: Unpack[Which]) -> list[LoggedRequest]:
-        """Wait until the log has ``count`` such requests, including earlier ones, and return all of them.
+        """Wait until the log has ``count`` requests that match, including earlier ones, and return all of them.
 
         Raises:
-            TypeError: the selector is unknown, or the API is not an ApiKey.
-            ValueError: a partition without its topic.
+            TypeError: a selector is unknown or of a wrong type, or the API is not an ApiKey.
+            ValueError: a partition is given without its topic.
         """
         while len(found := self.of(api, **which)) < count:
             await self._bell.wait()

@@ -1,6 +1,6 @@
 """The topics, partitions, groups and transactional ids in a request, found by the declared schema.
 
-Fault rules and the request log so need no code per API. A topic is a struct or a string in an array whose name
+Thus fault rules and the request log need no code per API. A topic is a struct or a string in an array whose name
 contains "topic"; its partitions are the numbers or structs of an array inside it.
 """
 
@@ -17,7 +17,7 @@ from ...protocol.schema import FieldSchema, Request, Response, schema_of
 __all__ = ("NameOf", "Target", "Targets", "divided", "evolved", "targets_of")
 
 NameOf: TypeAlias = Callable[[UUID], str | None]
-"""Returns the name of a topic by its id; None if there is no such topic."""
+"""A function that returns the name of a topic by its id; None if there is no such topic."""
 
 Chosen: TypeAlias = Callable[[str | None, int | None], bool]
 
@@ -40,7 +40,7 @@ class Target(NamedTuple):
 
 @attrs.define
 class Targets:
-    """All targets of one request."""
+    """The topics, partitions, groups and transactional ids in one request."""
 
     partitions: list[Target] = attrs.field(factory=list)
     groups: list[str] = attrs.field(factory=list)
@@ -48,7 +48,7 @@ class Targets:
 
 
 def targets_of(request: Request[Response], version: int, name_of: NameOf) -> Targets:
-    """Return the names in this request. A request for "all topics" or "all groups" has none."""
+    """Return the targets in this request. A request for "all topics" or "all groups" has none."""
     found = Targets()
     _collect(request, version, name_of, found)
     if request.api_key == ApiKey.FIND_COORDINATOR:
@@ -136,7 +136,7 @@ def evolved(struct: Any, **changes: Any) -> Any:
 
 
 def _kept(struct: T, version: int, name_of: NameOf, keep: Chosen) -> T | None:
-    """Return a copy with the chosen topics only; None if there were topics and none is left."""
+    """Return a copy with the chosen topics and partitions only; None if the struct had topics and none is left."""
     changes: dict[str, Any] = {}
     lost = False
     for field in schema_of(type(struct)).fields:

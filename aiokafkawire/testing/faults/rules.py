@@ -3,11 +3,11 @@
     broker.on(ApiKey.HEARTBEAT, answer=ErrorCode.NOT_COORDINATOR)
     broker.on(ApiKey.PRODUCE, drop="after", topic="flights")
 
-1. A rule applies to the requests that its selectors match (:class:`~.request_log.Which`), ``times`` times, once by
-   default; before that it lets ``after`` of them through.
-2. Rules are tried in the order they were added. The first match applies, and later rules do not see the request:
-   three rules of one time each apply to three requests one after the other.
-3. Matching is done here, without an event loop; :mod:`.interception` applies the rules.
+1. A rule ignores the first ``after`` requests that match its selectors (:class:`~.request_log.Which`) and applies to
+   the next ``times`` of them; by default to the first one.
+2. Rules are tried in the order they were added. The first rule that matches applies, and later rules ignore the
+   request: three rules with ``times=1`` apply to three successive requests.
+3. This module matches requests to rules, without an event loop; :mod:`.interception` applies the rules.
 """
 
 import inspect
@@ -31,7 +31,7 @@ When: TypeAlias = Literal["before", "after"]
 
 Answer: TypeAlias = ErrorCode | Response | Callable[[Any, Any], Response | None]
 """An error for every part of the request, a response to send, or a function that takes the request and the broker's
-response and returns the response to send; None for none, with the connection kept open.
+response and returns the response to send, or None to send none and keep the connection open.
 """
 
 
@@ -106,7 +106,7 @@ class Action:
 
 
 class FaultRule:
-    """A fault rule, its progress and its removal."""
+    """A fault rule: the requests that it matches, its action, and the number of times it was applied."""
 
     def __init__(
         self, selector: Selector, action: Action, *, times: int | None = 1, after: int = 0, gate: "Hold | None" = None
@@ -125,7 +125,7 @@ class FaultRule:
         self.after = after
         self.gate = gate
         self.count: int = 0
-        """The number of requests the rule was applied to; each counts when its response is ready, or lost."""
+        """The number of requests the rule was applied to. A request counts once its response is ready or suppressed."""
         self.removed: bool = False
         self._taken = 0
         self._passed = 0
@@ -143,11 +143,11 @@ class FaultRule:
 
     @property
     def is_over(self) -> bool:
-        """Whether the rule can never apply again; until then it may still release a request that it took."""
+        """Whether the rule can never apply again. A rule that took ``times`` requests may still give one back."""
         return self.removed or (self.times is not None and self.is_met)
 
     def remove(self) -> None:
-        """Remove the rule; requests that it delays or holds stay so. May be called again."""
+        """Remove the rule. Requests that it already delays or holds are not affected. Further calls have no effect."""
         self.removed = True
 
     async def met(self, count: int | None = None) -> None:
@@ -157,7 +157,7 @@ class FaultRule:
             await self._bell.wait()
 
     def take(self, asked: LoggedRequest) -> bool:
-        """Take this request if the rule applies to it; return whether it does."""
+        """Count this request as taken if the rule applies to it; return whether the rule applies."""
         if not self.is_active or not self.selector.fits(asked):
             return False
         if self._passed < self.after:
@@ -167,12 +167,12 @@ class FaultRule:
         return True
 
     def done(self) -> None:
-        """Count a request that the rule took."""
+        """Count a taken request to which the rule was applied."""
         self.count += 1
         self._bell.ring()
 
     def give_back(self) -> None:
-        """Release a request that the rule took but could not be applied to; the rule waits for another."""
+        """Undo :meth:`take` for a request to which the rule cannot be applied; the rule waits for another request."""
         self._taken -= 1
 
     def __repr__(self) -> str:
@@ -181,7 +181,7 @@ class FaultRule:
 
 
 class Hold:
-    """Requests that wait until the test releases them::
+    """A context in which certain requests wait until the test releases them::
 
         async with broker.hold(ApiKey.SYNC_GROUP) as held:
             ...
@@ -189,7 +189,7 @@ class Hold:
             ...  # the test's actions meanwhile
             held.release()
 
-    Leaving the context releases all. It can be entered once; before that no request is held.
+    Leaving the context releases all requests. The context can be entered once; no request is held before.
     """
 
     def __init__(self, rules: "FaultRules", selector: Selector, at: When, times: int | None, after: int) -> None:
@@ -220,7 +220,7 @@ class Hold:
         return self.requests[count - 1]
 
     def release(self, count: int | None = None) -> None:
-        """Release the first ``count`` held requests; by default all, and hold no more.
+        """Release the ``count`` oldest held requests; by default all, and hold no further requests.
 
         Raises:
             RuntimeError: the context was not entered.
@@ -234,7 +234,7 @@ class Hold:
         self._went.ring()
 
     async def wait(self, asked: LoggedRequest) -> None:
-        """Hold one request."""
+        """Hold this request until it is released."""
         index = len(self.requests)
         self.requests.append(asked)
         self._came.ring()
@@ -259,7 +259,7 @@ class Hold:
 
 
 class FaultRules:
-    """All fault rules of a cluster, and its frozen nodes and paused partitions."""
+    """All fault rules, frozen nodes and paused partitions of a cluster."""
 
     def __init__(self) -> None:
         self._given: list[FaultRule] = []
@@ -276,7 +276,7 @@ class FaultRules:
         self._asked.append(rule)
 
     def take(self, asked: LoggedRequest) -> FaultRule | None:
-        """Return the rule that applies to this request."""
+        """Return the rule that applies to this request; None if there is none."""
         if any(rule.is_over for rule in self._asked):
             self._given = [rule for rule in self._given if not rule.removed]
             self._asked = [rule for rule in self._asked if not rule.is_over]

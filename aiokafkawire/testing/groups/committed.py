@@ -25,7 +25,7 @@ class Committed:
 
 
 _Offsets = dict[TopicPartition, tuple[int, Committed]]
-"""Offsets with the sequence number of their commit."""
+"""Committed offsets by partition, each with the sequence number of its commit."""
 
 
 class CommittedOffsets:
@@ -33,16 +33,16 @@ class CommittedOffsets:
 
     def __init__(self) -> None:
         self._groups: dict[str, _Offsets] = {}
-        # By the producer with the open transaction; a group may be in several transactions.
+        # By the id of the producer with the open transaction; a group may be in several transactions.
         self._pending: dict[int, dict[str, _Offsets]] = {}
         self._numbers = count()
 
     def commit(self, group: str, partition: TopicPartition, offset: Committed) -> None:
-        """Store an offset and replace an earlier one."""
+        """Store a group's committed offset of a partition, which replaces the previous offset."""
         self._groups.setdefault(group, {})[partition] = next(self._numbers), offset
 
     def get(self, group: str, partition: TopicPartition) -> Committed | None:
-        """Return the offset of one partition; None if nothing is committed."""
+        """Return a group's committed offset of a partition; None if nothing is committed."""
         found = self._groups.get(group, {}).get(partition)
         return found and found[1]
 
@@ -51,7 +51,7 @@ class CommittedOffsets:
         return {partition: offset for partition, (_, offset) in self._groups.get(group, {}).items()}
 
     def groups(self) -> list[str]:
-        """Return the groups with offsets, including pending ones."""
+        """Return the groups that have committed or pending offsets."""
         pending = [group for groups in self._pending.values() for group in groups]
         return list(dict.fromkeys([*self._groups, *pending]))
 
@@ -82,14 +82,14 @@ class CommittedOffsets:
     # --- transactions ------------------------------------------------------------------------------------------
 
     def pend(self, group: str, producer_id: int, offsets: dict[TopicPartition, Committed]) -> None:
-        """Store the offsets of a transaction until :meth:`complete`; later offsets of it replace them."""
+        """Store the offsets of a transaction until :meth:`complete`; its later offsets replace earlier ones."""
         pending = self._pending.setdefault(producer_id, {}).setdefault(group, {})
         pending.update({partition: (next(self._numbers), offset) for partition, offset in offsets.items()})
 
     def complete(self, producer_id: int, *, commit: bool) -> None:
         """End a producer's transaction: commit or discard its offsets.
 
-        Of several commits the latest one counts, by the order of the commits and not of the transactions' ends.
+        A partition's offset is the one that was sent last, whatever the order in which the transactions end.
         """
         for group, offsets in self._pending.pop(producer_id, {}).items():
             kept = self._groups.setdefault(group, {}) if commit else {}
@@ -98,7 +98,7 @@ class CommittedOffsets:
                     kept[partition] = numbered
 
     def is_pending(self, group: str, partition: TopicPartition) -> bool:
-        """Return whether an open transaction has an offset, so that the committed one is not stable (KIP-447)."""
+        """Return whether an open transaction has an offset of this partition: the offset is unstable (KIP-447)."""
         return any(partition in groups.get(group, {}) for groups in self._pending.values())
 
 

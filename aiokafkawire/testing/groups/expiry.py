@@ -13,7 +13,7 @@ __all__ = ("Expiry",)
 
 
 class Expiry:
-    """The check of all groups, every ``offsets.retention.check.interval.ms``. ``clock`` is in ms since the epoch."""
+    """The periodic deletion of expired offsets and groups. ``clock`` returns the time in ms since the epoch."""
 
     def __init__(
         self,
@@ -31,14 +31,14 @@ class Expiry:
         self._timer: Timer | None = None
 
     def start(self) -> None:
-        """Start the periodic checks."""
+        """Start the periodic checks, every ``offsets.retention.check.interval.ms``."""
         if self._timer is not None:
             self._timer.cancel()
         interval = self._settings.offsets_retention_check_interval_ms / 1000
         self._timer = self._timers.after(interval, self._check_and_go_on)
 
     def check(self) -> None:
-        """Check all groups once."""
+        """Delete the expired offsets of all groups, and the groups without members or offsets."""
         now = self._clock()
         for group in self._store:
             for partition, offset in self._committed.of(group.group_id).items():

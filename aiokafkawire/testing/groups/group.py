@@ -18,12 +18,12 @@ from .states import BEFORE, CoordinatorState
 __all__ = ("CONSUMER", "ClassicGroup")
 
 CONSUMER: Final = "consumer"
-"""The protocol type whose metadata brokers can read."""
+"""The protocol type of consumers, whose metadata brokers can read."""
 
 
 @attrs.define(eq=False)
 class ClassicGroup:
-    """A group. Members are in the order they joined."""
+    """A classic group. Its members are in the order in which they joined."""
 
     group_id: str
     state: CoordinatorState = CoordinatorState.EMPTY
@@ -36,7 +36,7 @@ class ClassicGroup:
     static_members: dict[str, str] = attrs.field(factory=dict)
     """Member ids by instance ids (KIP-345)."""
     pending: dict[str, Timer] = attrs.field(factory=dict)
-    """Member ids that were given out and have not joined yet (KIP-394), with the timers that forget them."""
+    """Member ids that were sent to clients and have not joined yet (KIP-394), each with the timer that removes it."""
     pending_sync: dict[str, None] = attrs.field(factory=dict)
     """The members that have not sent SyncGroup in this generation yet."""
     subscribed_topics: frozenset[str] | None = None
@@ -54,7 +54,7 @@ class ClassicGroup:
         self.previous_state, self.state = self.state, state
 
     def stop(self) -> None:
-        """Cancel all timers."""
+        """Cancel all timers of the group and its members."""
         for timer in (self.join_timer, self.sync_timer, *self.pending.values()):
             if timer is not None:
                 timer.cancel()
@@ -67,7 +67,7 @@ class ClassicGroup:
         """Return the member with this id.
 
         Raises:
-            ApiError: UNKNOWN_MEMBER_ID; FENCED_INSTANCE_ID, another member has its instance id.
+            ApiError: UNKNOWN_MEMBER_ID; FENCED_INSTANCE_ID, another member has this instance id.
         """
         if group_instance_id is not None:
             current = self.static_members.get(group_instance_id)
@@ -91,7 +91,7 @@ class ClassicGroup:
         self.forget_pending(member.member_id)
 
     def remove(self, member_id: str) -> None:
-        """Remove a member or a pending member id; if it led, another member leads."""
+        """Remove a member or a pending member id; another member replaces a removed leader."""
         member = self.members.pop(member_id, None)
         if member is not None:
             member.end_session()
@@ -103,7 +103,7 @@ class ClassicGroup:
         self.pending_sync.pop(member_id, None)
 
     def replace(self, member: MemberRecord, member_id: str) -> None:
-        """Give a returning static member a new id; it keeps its assignment and position."""
+        """Give a returning static member a new id; the member keeps its assignment and its place in the order."""
         assert member.group_instance_id is not None
         old, member.member_id = member.member_id, member_id
         self.members = {known.member_id: known for known in self.members.values()}
@@ -124,7 +124,7 @@ class ClassicGroup:
 
     @property
     def all_have_joined(self) -> bool:
-        """Whether no member has yet to join."""
+        """Whether all members have joined and no member id is pending."""
         return len(self.awaiting_join) == len(self.members) and not self.pending
 
     @property
@@ -133,7 +133,7 @@ class ClassicGroup:
         return max((member.rebalance_timeout_ms for member in self.members.values()), default=0)
 
     def elect_joined_leader(self) -> bool:
-        """Make a joined member the leader; return False if none has joined."""
+        """Make a joined member the leader unless the leader has joined; return whether any member has joined."""
         if self.leader is None:
             return False
         joined = self.awaiting_join
@@ -154,7 +154,7 @@ class ClassicGroup:
         """Return the protocol with the most votes, of those that all members support."""
         common = self._common()
         votes = [member.vote(common) for member in self.members.values()]
-        # Between equals Kafka takes the first in a HashMap, so this does, too.
+        # Of protocols with equally many votes, Kafka selects the first one in a HashMap; this code does the same.
         return max(sorted(dict.fromkeys(votes), key=_bucket), key=votes.count)
 
     def next_generation(self) -> None:
@@ -170,7 +170,7 @@ class ClassicGroup:
         self.subscribed_topics = self._subscribed_topics()
 
     def reads(self, topic: str) -> bool:
-        """Return whether members are subscribed to a topic; all topics count if the subscriptions are unknown."""
+        """Return whether members are subscribed to a topic; True for consumers with unknown subscriptions."""
         if self.subscribed_topics is None:
             return self.protocol_type == CONSUMER
         return topic in self.subscribed_topics

@@ -13,10 +13,10 @@ __all__ = ("GroupImage",)
 
 @attrs.frozen
 class GroupImage:
-    """A group as it was last written: without members, or stable.
+    """A group as its coordinator last wrote it to the log: without members, or stable.
 
-    A generation that is still being formed is lost with its coordinator, and members keep only their metadata for the
-    chosen protocol.
+    An unfinished generation is not written, so that it is lost with its coordinator. Of the members' metadata only
+    that for the chosen protocol is written.
     """
 
     group_id: str
@@ -42,7 +42,7 @@ class GroupImage:
         )
 
     def group(self) -> ClassicGroup:
-        """Return the group as another coordinator loads it."""
+        """Return the group that a new coordinator loads from this record."""
         group = ClassicGroup(
             self.group_id,
             state=CoordinatorState.STABLE if self.members else CoordinatorState.EMPTY,

@@ -21,7 +21,7 @@ __all__ = ("Groups",)
 
 
 class Groups:
-    """All groups of a cluster; all are classic groups.
+    """All groups of a cluster, which are classic groups only.
 
     ``new_id`` makes the unique part of member ids; ``partition_of`` is as in :class:`GroupStore`.
     """
@@ -42,7 +42,7 @@ class Groups:
         self._joins = Joins(settings, self._rebalances, new_id)
 
     def start(self) -> None:
-        """Start the cluster: reload all groups as they were written, and start their timers."""
+        """Reload all groups from their written records and start their timers, when the cluster is opened."""
         self.store.restart()
         self.expiry.start()
 
@@ -64,7 +64,9 @@ class Groups:
     # --- members -----------------------------------------------------------------------------------------------
 
     def join(self, group_id: str, asked: JoinAttempt) -> None:
-        """Handle a JoinGroup; its answer is set now or when the join phase ends. A new member creates a missing group.
+        """Handle a JoinGroup request and set ``asked.answer``, now or when the join phase ends.
+
+        A request without a member id creates a missing group.
 
         Raises:
             ApiError: INVALID_SESSION_TIMEOUT, UNKNOWN_MEMBER_ID.
@@ -80,7 +82,7 @@ class Groups:
         self._joins.join(group, asked)
 
     def sync(self, request: SyncGroupRequest, answer: Deferred[SyncGroupResponse]) -> None:
-        """Answer a member with its assignment, now or when the leader has sent it.
+        """Handle a SyncGroup request and set ``answer`` to the member's assignment, now or when the leader sends it.
 
         Raises:
             ApiError: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, ILLEGAL_GENERATION, INCONSISTENT_GROUP_PROTOCOL,
@@ -108,7 +110,8 @@ class Groups:
         """Handle a member's heartbeat.
 
         Raises:
-            ApiError: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, ILLEGAL_GENERATION; REBALANCE_IN_PROGRESS, it must rejoin.
+            ApiError: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, ILLEGAL_GENERATION; REBALANCE_IN_PROGRESS, the member must
+                rejoin.
         """
         group = self._with_members(group_id)
         member = self._member_of(group, generation, member_id, group_instance_id)
@@ -119,7 +122,7 @@ class Groups:
     def leave(self, group_id: str, leaving: list[tuple[str, str | None]]) -> list[ErrorCode]:
         """Remove members, each by its id or by its instance id alone, and return an error code for each.
 
-        Their removal causes one rebalance.
+        All removals together cause one rebalance.
         """
         group = self.store.get(group_id)
         if group is None:
@@ -169,14 +172,14 @@ class Groups:
         transactional: bool = False,
         missing: ErrorCode = ErrorCode.ILLEGAL_GENERATION,
     ) -> None:
-        """Check that offsets may be committed: by a member of this generation, or by any client without members.
+        """Check that a client may commit offsets: as a member of this generation, or to a group without members.
 
-        A commit with generation -1 creates a missing group; with another generation it fails with ``missing``. A
-        member's commit counts as a heartbeat. With ``transactional`` (TxnOffsetCommit) clients without a member id
-        may commit to any group at any time.
+        A commit with generation -1 creates a missing group; with another generation it fails with the error
+        ``missing``. A member's commit counts as a heartbeat. With ``transactional`` (TxnOffsetCommit) clients without a
+        member id may commit to any group at any time.
 
         Raises:
-                    ApiError: UNKNOWN_MEMBER_ID, ILLEGAL_GENERATION, FENCED_INSTANCE_ID, REBALANCE_IN_PROGRESS.
+            ApiError: UNKNOWN_MEMBER_ID, ILLEGAL_GENERATION, FENCED_INSTANCE_ID, REBALANCE_IN_PROGRESS.
         """
         group = self.store.get(group_id)
         if group is None:

@@ -23,7 +23,7 @@ _SKIP_ASSIGNMENT_SINCE: Final = 9  # KIP-814
 
 @attrs.frozen(eq=False)
 class JoinAttempt:
-    """A JoinGroup request and its sender."""
+    """A JoinGroup request, the client that sent it, and the response to set."""
 
     member_id: str
     group_instance_id: str | None
@@ -39,7 +39,7 @@ class JoinAttempt:
 
     @classmethod
     def of(cls, request: JoinGroupRequest, version: int, client_id: str, client_host: str) -> "JoinAttempt":
-        """Parse a request; version 0 has one timeout for both (KIP-62)."""
+        """Parse a request; version 0 has one timeout for the session and the rebalance (KIP-62)."""
         return cls(
             request.member_id,
             request.group_instance_id,
@@ -54,12 +54,12 @@ class JoinAttempt:
         )
 
     def refuse(self, error: ErrorCode, member_id: str | None = None) -> None:
-        """Answer with an error, with the member id of the request or with the given one."""
+        """Answer with an error and ``member_id``, by default the member id of the request."""
         self.answer.keep(join_refusal(error, self.member_id if member_id is None else member_id))
 
 
 class Joins:
-    """The handler of JoinGroup. ``new_id`` makes the unique part of member ids."""
+    """The handling of JoinGroup requests to all groups. ``new_id`` makes the unique part of member ids."""
 
     def __init__(self, settings: GroupSettings, rebalances: Rebalances, new_id: Callable[[], str]) -> None:
         self._settings = settings
@@ -67,7 +67,7 @@ class Joins:
         self._new_id = new_id
 
     def join(self, group: ClassicGroup, asked: JoinAttempt) -> None:
-        """Handle a JoinGroup, and set ``asked.answer`` now or when the join phase ends."""
+        """Handle a JoinGroup request, and set ``asked.answer`` now or when the join phase ends."""
         if not self._accepts(group, asked.member_id):
             group.remove(asked.member_id)
             asked.refuse(ErrorCode.GROUP_MAX_SIZE_REACHED, "")
@@ -127,7 +127,7 @@ class Joins:
         self._rebalances.prepare_or_complete(group, f"{member_id} joins; client reason: {asked.reason}")
 
     def _return(self, group: ClassicGroup, asked: JoinAttempt, member_id: str) -> None:
-        """Rejoin a static member: it replaces the member with its instance id (KIP-345)."""
+        """Let a static member rejoin as ``member_id``, which replaces its previous member id (KIP-345)."""
         assert asked.group_instance_id is not None
         leader = group.leader or ""
         member = group.members[group.static_members[asked.group_instance_id]]
@@ -143,7 +143,7 @@ class Joins:
                 if asked.version >= _SKIP_ASSIGNMENT_SINCE:
                     member.answer_join(joined(group, member, skip_assignment=group.leader == member_id))
                 else:
-                    # The old leader id keeps the client from assigning again as the leader.
+                    # With the old leader's id in the response, a returning leader does not assign again.
                     response = joined(group, member)
                     response.leader, response.members = leader, []
                     member.answer_join(response)
@@ -166,7 +166,7 @@ class Joins:
                 asked.refuse(ErrorCode.UNKNOWN_MEMBER_ID)
                 return
             case CoordinatorState.COMPLETING_REBALANCE if same:
-                # The response to its first request was lost.
+                # The response to the member's first request was lost.
                 asked.answer.keep(joined(group, member))
                 return
             case CoordinatorState.STABLE if same and group.leader != member.member_id:
@@ -180,6 +180,6 @@ class Joins:
         member.protocols = asked.protocols
         member.rebalance_timeout_ms = asked.rebalance_timeout_ms
         member.session_timeout_ms = asked.session_timeout_ms
-        # An earlier request may be on a connection that the client no longer reads; its client must retry.
+        # An earlier JoinGroup gets an error to retry: the client may no longer read that request's connection.
         member.answer_join(join_refusal(ErrorCode.REBALANCE_IN_PROGRESS, member.member_id))
         member.awaiting_join = asked.answer

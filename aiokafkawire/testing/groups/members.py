@@ -17,7 +17,7 @@ Protocol = tuple[str, bytes]
 
 @attrs.define(eq=False)
 class MemberRecord:
-    """A member: the data of its JoinGroup, and the responses that it waits for."""
+    """A member of a classic group: the data of its JoinGroup, and the responses that it waits for."""
 
     member_id: str
     group_instance_id: str | None
@@ -44,12 +44,12 @@ class MemberRecord:
         return next((metadata for name, metadata in self.protocols if name == protocol), b"")
 
     def vote(self, candidates: Sequence[str]) -> str:
-        """Return the candidate that the member prefers; it supports all of them."""
+        """Return the protocol that the member prefers among ``candidates``, all of which it supports."""
         return next(name for name in self.knows if name in candidates)
 
     @property
     def is_alive(self) -> bool:
-        """Whether the member needs no heartbeats now: it waits for a response, which a new member cannot do forever."""
+        """Whether the member counts as alive without heartbeats: it is not new and waits for a response."""
         return not self.is_new and (self.awaiting_join is not None or self.awaiting_sync is not None)
 
     def answer_join(self, response: JoinGroupResponse) -> None:
@@ -59,7 +59,7 @@ class MemberRecord:
             waiting.keep(response)
 
     def answer_sync(self, response: SyncGroupResponse) -> bool:
-        """Answer the member's SyncGroup; return whether one was pending."""
+        """Answer the member's pending SyncGroup, if any; return whether there was one."""
         waiting, self.awaiting_sync = self.awaiting_sync, None
         if waiting is not None:
             waiting.keep(response)

@@ -24,7 +24,7 @@ from .states import CoordinatorState
 __all__ = ("Rebalances", "assigned", "joined")
 
 _NEW_MEMBER_JOIN_TIMEOUT_MS: Final = 5 * 60 * 1000
-"""The time to wait for a member without an id: it cannot send heartbeats."""
+"""How long the JoinGroup of a new member may wait: the member cannot send heartbeats yet."""
 
 _log = logging.getLogger(__name__)
 
@@ -78,7 +78,7 @@ class Rebalances:
             self.prepare(group, reason)
 
     def maybe_complete_join(self, group: ClassicGroup) -> None:
-        """End the join phase if all members have joined; a group's first rebalance ends after its delay only."""
+        """End the join phase if all members have joined; a group's first rebalance also waits for the initial delay."""
         preparing = group.state == CoordinatorState.PREPARING_REBALANCE
         if preparing and group.previous_state != CoordinatorState.EMPTY and group.all_have_joined:
             self._complete_join(group)
@@ -129,7 +129,7 @@ class Rebalances:
     # --- sync phase ------------------------------------------------------------------------------------------------
 
     def assign(self, group: ClassicGroup, assignment: Mapping[str, bytes]) -> None:
-        """Send the leader's assignment to the members; those that it leaves out get an empty one."""
+        """Send the leader's assignment to the members; a member that is not in it gets an empty assignment."""
         self._distribute(group, assignment, ErrorCode.NONE)
         group.go(CoordinatorState.STABLE)
         self.write(group)
@@ -167,12 +167,12 @@ class Rebalances:
         member.session = self._timers.after(wait / 1000, partial(self._expire_session, group, member))
 
     def await_join(self, group: ClassicGroup, member: MemberRecord) -> None:
-        """Bound the time that a new member's JoinGroup waits, since the client may be gone."""
+        """Limit the time that a new member's JoinGroup waits, since the client may be gone."""
         member.is_new = True
         self.keep_alive(group, member, _NEW_MEMBER_JOIN_TIMEOUT_MS)
 
     def await_pending(self, group: ClassicGroup, member_id: str, ms: int) -> None:
-        """Wait for a client to join with its new member id (KIP-394)."""
+        """Start the timer within which a client must join with its new member id (KIP-394)."""
         group.pending[member_id] = self._timers.after(ms / 1000, partial(self._expire_pending, group, member_id))
 
     def remove(self, group: ClassicGroup, member: MemberRecord) -> None:
@@ -201,7 +201,7 @@ class Rebalances:
 
 
 def joined(group: ClassicGroup, member: MemberRecord, *, skip_assignment: bool = False) -> JoinGroupResponse:
-    """Return the response to a successful JoinGroup; the leader's lists the members."""
+    """Return the response to a successful JoinGroup; the leader's response lists the members."""
     return JoinGroupResponse(
         error_code=ErrorCode.NONE,
         generation_id=group.generation,

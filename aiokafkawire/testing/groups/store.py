@@ -47,7 +47,7 @@ class GroupStore:
         return iter(list(self._groups.values()))
 
     def get(self, group_id: str) -> ClassicGroup | None:
-        """Return the group with this id."""
+        """Return the group with this id, or None."""
         return self._groups.get(group_id)
 
     def make(self, group_id: str) -> ClassicGroup:
@@ -65,7 +65,7 @@ class GroupStore:
     # --- coordinators ------------------------------------------------------------------------------------------
 
     def check_loaded(self, group_id: str) -> None:
-        """Check that the group's coordinator has loaded it.
+        """Check that the coordinator of a group has loaded the group.
 
         Raises:
             ApiError: COORDINATOR_LOAD_IN_PROGRESS.
@@ -80,10 +80,10 @@ class GroupStore:
         return [partition for partition, timer in self._loading.items() if timer.pending]
 
     def coordinator_changed(self, partition: int, leader_epoch: int, *, led: bool) -> None:
-        """Move a partition's groups to its new leader, if it is ``led``; does nothing if the leader epoch is known.
+        """Move a partition's groups to its new leader, if it has a leader (``led``) and the leader epoch is new.
 
-        Requests that wait at the old coordinator get NOT_COORDINATOR. The new one loads the written records; then every
-        session restarts.
+        Requests that wait at the old coordinator get NOT_COORDINATOR. The new coordinator loads the written records and
+        then restarts the session timeout of every member.
         """
         if leader_epoch == self._leader_epochs.get(partition, 0):
             return
@@ -103,7 +103,7 @@ class GroupStore:
 
     @contextmanager
     def loading_for(self, seconds: float) -> Iterator[None]:
-        """Let new coordinators load for this long inside the context."""
+        """Let every coordinator that is elected while the context is open take ``seconds`` to load its groups."""
         self._loading_takes = seconds
         try:
             yield

@@ -1,1 +1,1 @@
-"""The handlers of requests, a module per family; ``serving/apis.py`` has the table of them."""
+"""The request handlers, in one module for each group of related APIs; ``serving/apis.py`` has a table of them."""

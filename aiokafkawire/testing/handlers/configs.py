@@ -59,7 +59,7 @@ async def describe_configs(call: ServerCall, request: DescribeConfigsRequest) ->
         results.append(
             DescribeConfigsResult(
                 error_code=ErrorCode.NONE,
-                error_message="",  # Apache Kafka's message for success here
+                error_message="",  # Apache Kafka's message for success in this API
                 resource_type=asked.resource_type,
                 resource_name=asked.resource_name,
                 configs=described,
@@ -85,7 +85,7 @@ async def list_config_resources(call: ServerCall, request: ListConfigResourcesRe
 
 
 def topic_entries(topic: HostedTopic, node: int) -> list[DescribeConfigsResourceResult]:
-    """Return the entries for a topic's settings, as a broker describes them."""
+    """Return the DescribeConfigs entries for a topic's settings, as the broker ``node`` describes them."""
     entries = []
     for name, definition in TOPIC_CONFIGS.items():
         synonyms = topic.defaults.synonyms(definition.synonym, node) if definition.synonym else []

@@ -49,9 +49,9 @@ class ElectionType(IntEnum):
 
 
 async def elect_leaders(call: ServerCall, request: ElectLeadersRequest) -> ElectLeadersResponse:
-    """Elect preferred leaders, or any leader where there is none (KIP-460).
+    """Elect preferred leaders, or any replica for partitions without a leader (KIP-460).
 
-    No partitions in the request means all; the response then has those with an election.
+    A request without partitions means all; the response then omits those that need no election.
     """
     cluster = call.cluster
     kind = request.election_type if call.version >= 1 else ElectionType.PREFERRED

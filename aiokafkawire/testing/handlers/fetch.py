@@ -26,7 +26,7 @@ _TOPIC_IDS_SINCE: Final = 13
 
 
 async def fetch(call: ServerCall, request: FetchRequest) -> FetchResponse:
-    """Read every partition; with fewer than ``min_bytes`` in total, wait for more for up to ``max_wait_ms``."""
+    """Read every partition; if there are fewer than ``min_bytes`` in total, wait up to ``max_wait_ms`` for more."""
     cluster, sessions = call.cluster, call.node.sessions
     params = FetchParams.of(call, request)
 
@@ -71,7 +71,7 @@ async def _read(params: FetchParams, wanted: list[Wanted], request: FetchRequest
 
 
 def _unknown(cluster: ClusterState, wanted: Wanted) -> ErrorCode | None:
-    """Return the error of a partition that does not exist. Such an error does not end the long poll."""
+    """Return the error of a partition that does not exist, or None. Such an error does not end the long poll."""
     if wanted.topic is None:
         return ErrorCode.UNKNOWN_TOPIC_ID
     topic = cluster.topics.get(wanted.topic)

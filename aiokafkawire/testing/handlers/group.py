@@ -33,19 +33,19 @@ _GROUP, _TRANSACTION, _SHARE_GROUP = range(3)
 _SHARE_GROUPS_SINCE: Final = 6
 _SEVERAL_KEYS_SINCE: Final = 4
 _NO_PROTOCOL_SINCE: Final = 7  # of JoinGroup (KIP-559)
-_SYNC_PROTOCOL_SINCE: Final = 5  # likewise
+_SYNC_PROTOCOL_SINCE: Final = 5  # of SyncGroup (KIP-559)
 _SEVERAL_LEAVE_SINCE: Final = 3  # KIP-345
 
 
 async def find_coordinator(call: ServerCall, request: FindCoordinatorRequest) -> FindCoordinatorResponse:
-    """Return the broker that leads the partition of the group or transactional id."""
+    """Return the coordinator of each group or transactional id."""
     if call.version >= _SEVERAL_KEYS_SINCE:
         coordinators = [_coordinator(call, key, request.key_type) for key in request.coordinator_keys]
         return FindCoordinatorResponse(coordinators=coordinators)
     found = _coordinator(call, request.key, request.key_type)
     return FindCoordinatorResponse(
         error_code=found.error_code,
-        error_message=found.error_message or "NONE",  # Apache Kafka's message for success here
+        error_message=found.error_message or "NONE",  # Apache Kafka's message for success in this API
         node_id=found.node_id,
         host=found.host,
         port=found.port,
@@ -72,7 +72,7 @@ def _none(key: str, error: ErrorCode, message: str) -> Coordinator:
 
 
 async def join_group(call: ServerCall, request: JoinGroupRequest) -> JoinGroupResponse:
-    """Join a group; the response follows when all members have joined."""
+    """Add a member to a group or let it rejoin; the response is sent when all members have joined."""
     asked = JoinAttempt.of(request, call.version, call.client_id or "", f"/{call.peer.host}")
     try:
         _check_coordinator(call, request.group_id)
@@ -86,7 +86,7 @@ async def join_group(call: ServerCall, request: JoinGroupRequest) -> JoinGroupRe
 
 
 async def sync_group(call: ServerCall, request: SyncGroupRequest) -> SyncGroupResponse:
-    """Return a member's assignment; the response follows when the leader has sent it."""
+    """Return a member's assignment, once the leader has sent it."""
     answer: Deferred[SyncGroupResponse] = Deferred()
     try:
         if call.version >= _SYNC_PROTOCOL_SINCE and None in (request.protocol_type, request.protocol_name):

@@ -27,11 +27,11 @@ __all__ = ("delete_groups", "describe_groups", "list_groups")
 _NOT_FOUND_SINCE: Final = 6  # of DescribeGroups (KIP-1043)
 _CLASSIC: Final = "classic"
 _OPERATIONS: Final = 3400
-"""The operations on a group without an authorizer: READ, DELETE, DESCRIBE and both _CONFIGS."""
+"""The operations on a group, all authorized since there is no authorizer; bits are the codes of AclOperation."""
 
 
 async def describe_groups(call: ServerCall, request: DescribeGroupsRequest) -> DescribeGroupsResponse:
-    """Describe each group; a missing group is dead."""
+    """Describe each group; the state of a missing group is Dead."""
     groups = []
     for group_id in request.groups:
         try:

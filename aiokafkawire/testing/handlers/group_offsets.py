@@ -75,7 +75,7 @@ async def offset_commit(call: ServerCall, request: OffsetCommitRequest) -> Offse
 
 
 class _Answers:
-    """The results by partition; topics are in the order of their first result."""
+    """The results of an OffsetCommit by topic, in the order of each topic's first result."""
 
     def __init__(self) -> None:
         self.topics: dict[object, OffsetCommitResponseTopic] = {}

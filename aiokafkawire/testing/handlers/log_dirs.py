@@ -20,7 +20,7 @@ def log_dir(node: int) -> str:
 
 
 async def describe_log_dirs(call: ServerCall, request: DescribeLogDirsRequest) -> DescribeLogDirsResponse:
-    """Describe this broker's replicas of all topics (null) or of the requested ones."""
+    """Describe this broker's replicas of the requested topics, or of all if the request has null."""
     asked = None if request.topics is None else {topic.topic: topic.partitions for topic in request.topics}
     topics = []
     for topic in call.cluster.topics:

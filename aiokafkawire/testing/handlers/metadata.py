@@ -51,14 +51,14 @@ async def api_versions(call: ServerCall, request: ApiVersionsRequest) -> ApiVers
 
 
 def unsupported_api_versions(node: BrokerNode) -> ApiVersionsResponse:
-    """Return the response, as v0, to an ApiVersions request of an unknown version: the versions to retry with."""
+    """Return the v0 response to an ApiVersions request of an unknown version, with the versions to retry with."""
     key = ApiKey.API_VERSIONS
     versions = [_api_version(key, node.advertised[key])] if node.release.since("2.4") else []
     return ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=versions)
 
 
 async def metadata(call: ServerCall, request: MetadataRequest) -> MetadataResponse:
-    """Describe the brokers and the requested topics; missing ones may be created for the next request."""
+    """Describe the brokers and the requested topics; missing topics may be created for the next request."""
     cluster = call.cluster
     error = _bad_request(request, call.version)
     if error is not None:
@@ -164,7 +164,7 @@ def _by_name(
     else:
         if may_create:
             _create(cluster, name)
-        # The same if it has just been created: a real broker asks the controller and does not wait for the outcome.
+        # A topic created just now is missing, too: a real broker asks the controller and does not wait for the outcome.
         missing = _missing(asked, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     missing.topic_authorized_operations = TOPIC_OPERATIONS if with_operations else NO_OPERATIONS
     return missing

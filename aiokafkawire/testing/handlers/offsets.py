@@ -29,7 +29,7 @@ _DEBUGGER: Final = -2
 
 
 class OffsetName(IntEnum):
-    """The special timestamps that name an offset."""
+    """A special timestamp in ListOffsets, which names an offset."""
 
     LATEST = -1
     EARLIEST = -2
@@ -53,7 +53,7 @@ _NEVER: Final = 2**15
 
 
 async def list_offsets(call: ServerCall, request: ListOffsetsRequest) -> ListOffsetsResponse:
-    """Return the offset of each partition for the requested time or name; -1 if there is none."""
+    """Return for each partition the offset at the requested time or with the requested name; -1 if there is none."""
     topics = []
     for topic in request.topics:
         times = Counter(asked.partition_index for asked in topic.partitions)
@@ -74,7 +74,7 @@ async def list_offsets(call: ServerCall, request: ListOffsetsRequest) -> ListOff
 async def offset_for_leader_epoch(
     call: ServerCall, request: OffsetForLeaderEpochRequest
 ) -> OffsetForLeaderEpochResponse:
-    """Return the end of each epoch, or of the newest earlier epoch with records (KIP-279)."""
+    """Return the end offset of each requested epoch, or of the newest earlier epoch with records (KIP-279)."""
     return OffsetForLeaderEpochResponse(
         topics=[
             OffsetForLeaderTopicResult(
@@ -128,9 +128,9 @@ def _found(
 
 
 def _segments(partition: HostedPartition, asked: ListOffsetsPartition, end: int, now: int) -> list[int]:
-    """Return v0's answer: the start offsets of segments written before a time, and the end, latest first.
+    """Return the offsets for v0: the start offsets of segments written before a time, and the end, latest first.
 
-    Here a log has one segment, which was just written.
+    A log of this broker has one segment, which counts as written just now.
     """
     if asked.max_num_offsets < 0:
         raise ApiError(ErrorCode.UNKNOWN_SERVER_ERROR)
@@ -142,7 +142,7 @@ def _segments(partition: HostedPartition, asked: ListOffsetsPartition, end: int,
 
 
 def _end(partition: HostedPartition, node: int, request: ListOffsetsRequest) -> int:
-    """Return the end of the offsets that the client may see: brokers and debuggers also see uncommitted ones."""
+    """Return the offset up to which the client may read; brokers and debuggers also read uncommitted records."""
     if request.replica_id != _CONSUMER:
         return partition.end_offset(node)
     if request.isolation_level == IsolationLevel.READ_COMMITTED:

@@ -64,7 +64,7 @@ def _extend(call: ServerCall, asked: CreatePartitionsTopic, validate_only: bool)
 
 
 async def delete_records(call: ServerCall, request: DeleteRecordsRequest) -> DeleteRecordsResponse:
-    """Move the log start offset of each partition that this broker leads (KIP-107); followers copy it at once."""
+    """Advance the log start offset of the partitions that this broker leads and of their followers (KIP-107)."""
     offsets_of: dict[str, dict[int, int]] = {}
     for topic in request.topics:
         for partition in topic.partitions:
@@ -111,7 +111,7 @@ def _delete(call: ServerCall, name: str, index: int, offset: int) -> int:
 async def describe_topic_partitions(
     call: ServerCall, request: DescribeTopicPartitionsRequest
 ) -> DescribeTopicPartitionsResponse:
-    """Describe topics ordered by name, up to a number of partitions, with a cursor for the rest (KIP-966)."""
+    """Describe topics ordered by name, up to the requested number of partitions; a cursor marks the rest (KIP-966)."""
     cursor = request.cursor
     begin = cursor.topic_name if cursor else ""
     wanted = [topic.name for topic in request.topics]

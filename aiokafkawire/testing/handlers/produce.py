@@ -194,7 +194,7 @@ def _refusal(index: int, refused: ApiError, log_start_offset: int = -1) -> Parti
 async def _committed(call: ServerCall, appended: list[_Appended], timeout_ms: int) -> None:
     """Wait until each batch is committed or failed; after the timeout the others get REQUEST_TIMED_OUT.
 
-    A batch with an error stays in the log, and its offset in the response.
+    A batch with an error stays in the log, and the response keeps its offset.
     """
     waiting = _unsettled(call, appended)
     if not waiting:
@@ -209,7 +209,7 @@ async def _committed(call: ServerCall, appended: list[_Appended], timeout_ms: in
 
 
 def _unsettled(call: ServerCall, appended: Iterable[_Appended]) -> list[_Appended]:
-    """Set the known error codes in the responses and return the batches without one."""
+    """Set the known error codes in the responses and return the batches whose error code is not known yet."""
     waiting = []
     for batch in appended:
         outcome = batch.outcome(call)
@@ -224,7 +224,7 @@ def _unsettled(call: ServerCall, appended: Iterable[_Appended]) -> list[_Appende
 
 
 def _name_leaders(call: ServerCall, responses: list[TopicProduceResponse]) -> list[NodeEndpoint]:
-    """Name the leader of each partition that this broker does not lead, and return the leaders' endpoints."""
+    """Set the leader in the response of each partition that another broker leads, and return the leaders' endpoints."""
     named: set[int] = set()
     for response in responses:
         for answer in response.partition_responses:

@@ -36,7 +36,7 @@ async def describe_client_quotas(
         return DescribeClientQuotasResponse(error_code=refused.code, error_message=refused.message, entries=None)
     return DescribeClientQuotasResponse(
         error_code=ErrorCode.NONE,
-        error_message="",  # Apache Kafka's message for success here
+        error_message="",  # Apache Kafka's message for success in this API
         entries=[
             DescribeClientQuotasResponseEntryData(
                 entity=_entity(entity), values=[ValueData(key=key, value=value) for key, value in quotas.items()]
@@ -47,7 +47,7 @@ async def describe_client_quotas(
 
 
 async def alter_client_quotas(call: ServerCall, request: AlterClientQuotasRequest) -> AlterClientQuotasResponse:
-    """Change the quotas of each entity; of a duplicate entity only the first change is applied, without a result."""
+    """Change the quotas of each entity; for a duplicate entity the first change applies, but the result is an error."""
     results: dict[Entity, tuple[ErrorCode, str | None]] = {}
     for entry in request.entries:
         entity = entity_of([(part.entity_type, part.entity_name) for part in entry.entity])
@@ -69,7 +69,7 @@ async def alter_client_quotas(call: ServerCall, request: AlterClientQuotasReques
 def throttled(call: ServerCall, request: Request[Response], response: Response, size: int) -> int:
     """Set the throttle time in a response and return it, in ms; ``size`` is the size of the request frame.
 
-    The response is not delayed (KIP-219): its sender mutes the connection afterwards.
+    The response is not delayed (KIP-219): the caller sends it and then mutes the connection.
     """
     throttles = call.cluster.throttles[call.node.node_id]
     pause = throttles.forced.get(call.client_id, throttles.forced.get(None, 0))

@@ -25,7 +25,7 @@ _TOO_LATE: Final = "SaslAuthenticate request received after successful authentic
 
 
 async def admit(call: ServerCall, request: Request[Response]) -> Response | None:
-    """Return None to pass a request to its handler, or an error response.
+    """Return None if the client's authentication allows the request, or else an error response.
 
     Raises:
         Disconnect: the request is not allowed, and gets no response.
@@ -78,7 +78,7 @@ async def sasl_authenticate(call: ServerCall, request: SaslAuthenticateRequest) 
 
 
 async def bare_token(node: BrokerNode, peer: Peer, token: bytes) -> bytes:
-    """Return the response to a token without a request around it, as after SaslHandshake v0.
+    """Return the response to a token that was sent without a SaslAuthenticate request, as after SaslHandshake v0.
 
     Raises:
         Disconnect: authentication failed.

@@ -44,7 +44,7 @@ async def describe_user_scram_credentials(
 async def alter_user_scram_credentials(
     call: ServerCall, request: AlterUserScramCredentialsRequest
 ) -> AlterUserScramCredentialsResponse:
-    """Set and delete credentials; for a duplicate user neither is done."""
+    """Set and delete credentials; a user who is named twice gets an error and no change."""
     credentials = call.cluster.credentials
     changes: dict[str, ScramCredentialDeletion | ScramCredentialUpsertion] = {}
     errors: dict[str, ApiError] = {}

@@ -25,7 +25,7 @@ __all__ = ("create_topics", "delete_topics")
 
 
 async def create_topics(call: ServerCall, request: CreateTopicsRequest) -> CreateTopicsResponse:
-    """Create each topic; a failure of one does not affect the others."""
+    """Create each topic; a failure of one topic does not affect the others."""
     times = Counter(topic.name for topic in request.topics)
     partitions = sum(_partitions(call.cluster, topic) for topic in request.topics)
     results = {}

@@ -24,7 +24,7 @@ _LOADING_SINCE: Final = 2  # older clients do not retry COORDINATOR_LOAD_IN_PROG
 
 
 async def txn_offset_commit(call: ServerCall, request: TxnOffsetCommitRequest) -> TxnOffsetCommitResponse:
-    """Store offsets until the transaction ends, if its coordinator and the group accept them."""
+    """Store offsets until the transaction ends, if the transaction's coordinator and the group accept them."""
     asked = {
         TopicPartition(topic.name, partition.partition_index): partition
         for topic in request.topics

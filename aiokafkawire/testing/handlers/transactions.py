@@ -48,7 +48,7 @@ _BUMPED_SINCE: Final = 5  # EndTxn returns the next epoch (KIP-890)
 
 
 async def init_producer_id(call: ServerCall, request: InitProducerIdRequest) -> InitProducerIdResponse:
-    """Return a new producer id, or for a transactional id its next epoch."""
+    """Return a new producer id, or the producer id and next epoch of a transactional id."""
     try:
         producer_id, epoch = _init(call, request)
     except ApiError as refused:
@@ -78,7 +78,7 @@ def _check_id(transactional_id: str) -> None:
 
 
 def _as_known(call: ServerCall, request: type, code: ErrorCode) -> ErrorCode:
-    """Return the error code that the version of the request knows."""
+    """Return the error code by which the request's version reports this error."""
     if code is ErrorCode.PRODUCER_FENCED and call.version < _FENCED_SINCE[request]:
         return ErrorCode.INVALID_PRODUCER_EPOCH
     return code
@@ -88,7 +88,7 @@ def _as_known(call: ServerCall, request: type, code: ErrorCode) -> ErrorCode:
 
 
 async def add_partitions_to_txn(call: ServerCall, request: AddPartitionsToTxnRequest) -> AddPartitionsToTxnResponse:
-    """Add partitions to transactions: to one of a client, or to those of a broker's producers."""
+    """Add partitions to a client's transaction; since v4, to several transactions at the request of a broker."""
     if call.version >= _BATCHED_SINCE:
         results = [
             AddPartitionsToTxnResult(
@@ -152,7 +152,7 @@ def _results(
 
 
 async def add_offsets_to_txn(call: ServerCall, request: AddOffsetsToTxnRequest) -> AddOffsetsToTxnResponse:
-    """Add a group's offsets to a transaction: their partition of ``__consumer_offsets``."""
+    """Add the partition of ``__consumer_offsets`` that stores a group's offsets to a transaction."""
     offsets = call.cluster.coordinator_partition(OFFSETS_TOPIC, request.group_id)
     transactions = call.cluster.transactions
     try:
@@ -169,7 +169,7 @@ async def add_offsets_to_txn(call: ServerCall, request: AddOffsetsToTxnRequest) 
 
 
 async def end_txn(call: ServerCall, request: EndTxnRequest) -> EndTxnResponse:
-    """Commit or abort. The response follows the decision, and does not wait for the markers."""
+    """Commit or abort a transaction. The response does not wait for the markers."""
     transactions = call.cluster.transactions
     bumps = call.version >= _BUMPED_SINCE
     try:

@@ -1,7 +1,7 @@
 """OffsetCommit v0 and OffsetFetch v0: the offsets of consumers before 0.8.2, which any broker stored in ZooKeeper.
 
-They are separate from those of later versions, and have no coordinator and no metadata. Brokers with KRaft, here
-those from 3.3 on, reject the requests.
+These offsets are separate from those of later versions, and have no coordinator and no metadata. Releases from 3.3 on,
+which run with KRaft in this cluster, reject the requests.
 """
 
 from ...errors import ErrorCode

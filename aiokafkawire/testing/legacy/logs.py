@@ -36,7 +36,7 @@ _WRONG_PARTITION: Final = 3
 
 
 class HangUp(Exception):
-    """The broker closes the connection after it sends ``answer``, with the wrong framing of a real broker."""
+    """The broker sends ``answer``, which may be framed wrongly, as a real broker does, and closes the connection."""
 
     def __init__(self, message: str, answer: bytes = b"") -> None:
         super().__init__(message)
@@ -45,14 +45,14 @@ class HangUp(Exception):
 
 @attrs.frozen(kw_only=True)
 class LegacySettings:
-    """The broker's properties, under their names; sizes are in bytes."""
+    """The properties of a Kafka 0.7 broker; sizes are in bytes."""
 
     num_partitions: int = 1
     topic_partition_count_map: Mapping[str, int] = attrs.field(factory=dict)
     log_file_size: int = 512 * 1024 * 1024
     topic_log_file_size: Mapping[str, int] = attrs.field(factory=dict)
     log_flush_interval: int = 1
-    """The number of messages in a partition that are written before readers see them; 500 in a real broker."""
+    """The number of messages after which a partition is flushed, so that they can be read; 500 in a real broker."""
     log_retention_size: int = -1
     max_message_size: int = 1_000_000
     max_socket_request_bytes: int = 104_857_600
@@ -117,12 +117,12 @@ class _Log:
 
 
 class LegacyLogs:
-    """The logs of one broker, and its responses.
+    """The logs of one broker, by which it answers requests.
 
     Args:
         settings: the broker's properties.
         clock: returns the time in ms since the epoch.
-        choose: returns the partition for a request without one, given the request and the partition count.
+        choose: returns a partition for a request that names none, given the request and the partition count.
     """
 
     def __init__(
@@ -143,7 +143,7 @@ class LegacyLogs:
             log.flush()
 
     def clean(self) -> None:
-        """Delete old segments by log.retention.size."""
+        """Delete the oldest segments of every log that exceeds ``log_retention_size``."""
         for log in self.logs.values():
             log.clean(self.settings.log_retention_size)
 
@@ -154,10 +154,10 @@ class LegacyLogs:
         return [message.value for message in LegacyMessageSet(data).messages()]
 
     def answer(self, request: Request) -> Answer | None:
-        """Return the response; None for none.
+        """Return the response to a request; None if the request gets none.
 
         Raises:
-            HangUp: the connection ends without a response.
+            HangUp: the request is invalid, and the broker closes the connection.
         """
         match request:
             case Produce():
@@ -217,7 +217,7 @@ class LegacyLogs:
 
 
 def _checked(data: bytes) -> tuple[tuple[Entry, ...], int]:
-    """Return the complete messages of a set, and their number with those inside wrappers."""
+    """Return the complete entries of a message set, and the number of messages in them, compressed ones included."""
     try:
         found = LegacyMessageSet(data)
         messages = len(list(found.messages()))

@@ -24,7 +24,7 @@ _SIZE: Final = Struct(">i")
 
 
 class LegacyServer:
-    """A server of in-memory connections that runs while its context is open.
+    """A broker of Kafka 0.7 that serves in-memory connections while its context is open.
 
     Args:
         logs: the logs to serve; by default new ones with ``settings``.
@@ -35,7 +35,7 @@ class LegacyServer:
     Attributes:
         logs: the logs; ``logs.content(topic, partition)`` returns the messages.
         requests: the requests that were received.
-        held: returns whether to hold a request, and all behind it, until :meth:`release`.
+        held: returns whether to hold a request, and all later ones on its connection, until :meth:`release`.
         connections: the number of opened connections.
     """
 
@@ -53,12 +53,12 @@ class LegacyServer:
         self._owner: Owner | None = None
 
     def release(self) -> None:
-        """Answer the held requests."""
+        """Answer the held requests, and hold no further ones."""
         self.held = lambda request: False
         self._released.set()
 
     async def connect(self, host: str, port: int) -> ByteStream:
-        """Open a connection, as the connector of a client.
+        """Open a connection; clients use this method as their connector.
 
         Raises:
             ConnectionRefusedError: the server is not open, or has another address.

@@ -20,7 +20,7 @@ class BatchRules:
     after_max_ms: int
     """How much later than now a record's timestamp may be."""
     log_append_time: bool
-    """Whether records get the broker's time, whatever their own timestamps are."""
+    """Whether records get the broker's time instead of the producer's timestamps."""
     compacted: bool
     """Whether records need a key."""
     codec: Codec | None
@@ -31,7 +31,7 @@ class BatchRules:
 
 
 def rules_for(topic: HostedTopic, index: int, node: int, now: int) -> BatchRules:
-    """Return the rules for one partition, with the broker's settings."""
+    """Return the rules for partition ``index`` of a topic on broker ``node``; ``now`` is in ms since the epoch."""
 
     def number(name: str) -> int:
         return int(topic.config(name, node))

@@ -11,17 +11,17 @@ __all__ = ("EndMarker", "end_marker")
 
 _ABORT: Final = 0
 _COMMIT: Final = 1
-_VERSION: Final = 0  # of both schemas; precedes them
+_VERSION: Final = 0  # of both schemas; it precedes the encoded key and value
 _ROOM: Final = 1 << 10
 
 
 class EndMarker:
-    """The content of a marker."""
+    """The content of an end marker: whether it commits the transaction, and the coordinator's epoch."""
 
     __slots__ = ("commit", "coordinator_epoch")
 
     def __init__(self, batch: RecordBatch) -> None:
-        """Parse the marker of a control batch."""
+        """Parse the marker in a control batch."""
         records: RecordReader[bytes, bytes] = batch.records("", 0, check_crcs=False)
         record = next(iter(records))
         key = decode(ControlRecordTypeSchema, _VERSION, record.key or b"", layout.INT16.size)
@@ -33,7 +33,7 @@ class EndMarker:
 def end_marker(
     producer_id: int, producer_epoch: int, *, commit: bool, coordinator_epoch: int, timestamp: int
 ) -> RecordBatch:
-    """Return the batch as Apache Kafka writes it, with base offset 0; ``timestamp`` in ms since the epoch."""
+    """Return the control batch of an end marker, with base offset 0; ``timestamp`` is in ms since the epoch."""
     builder = BatchBuilder(limit=_ROOM)
     version = layout.INT16.pack(_VERSION)
     builder.append(

@@ -16,7 +16,7 @@ __all__ = ("Aborted", "PartitionLog")
 
 
 class Aborted(NamedTuple):
-    """An entry of the index of aborted transactions; the last offset is the marker's."""
+    """An entry of the index of aborted transactions; ``last_offset`` is the marker's."""
 
     producer_id: int
     first_offset: int
@@ -31,8 +31,8 @@ class PartitionLog:
     1. Batches are stored as the producer sent them, except base offset and leader epoch; they are never merged or
        split.
     2. Offsets begin at ``log_start_offset``, which never decreases; the next batch gets ``log_end_offset``.
-    3. ``high_watermark`` is the end of what all in-sync replicas have; the partition's replicas set it.
-    4. The state of producers and transactions comes from the batches: truncation rebuilds it.
+    3. ``high_watermark`` is the end of the records that all in-sync replicas have; :class:`HostedPartition` sets it.
+    4. The state of producers and transactions is derived from the batches; truncation rebuilds it.
     """
 
     def __init__(self, topic: str, partition: int) -> None:
@@ -57,7 +57,7 @@ class PartitionLog:
         """The offset up to which read_committed consumers may read.
 
         It is the start of the oldest transaction that is open or whose marker is not below the high watermark; the high
-        watermark if there is none.
+        watermark if there is no such transaction.
         """
         first_open = self.producers.first_open()
         offsets = [done.first_offset for done in self._unreplicated if done.last_offset >= self.high_watermark]
@@ -68,16 +68,16 @@ class PartitionLog:
 
     @property
     def size(self) -> int:
-        """The bytes of all batches."""
+        """The size of all batches, in bytes."""
         return sum(map(len, self._batches))
 
     def append(self, batch: RecordBatch, leader_epoch: int = 0) -> tuple[int, int]:
         """Append a validated batch; return its base offset and the timestamp to report, -1 for none.
 
-        A retry of an idempotent producer is not appended again: its offset is that of the first. Apache Kafka then
-        reports the batch's timestamp, although the topic keeps the producer's; so does this log.
+        A batch that an idempotent producer retries is not appended again: its first base offset is returned. Like
+        Apache Kafka, this log then reports the batch's timestamp, although the topic keeps the producer's timestamps.
 
-        A transactional batch begins a transaction if none is open; the caller checks that it may.
+        A transactional batch begins a transaction if none is open; the caller checks that this is allowed.
 
         Raises:
             ApiError: the producer's epoch or sequence is not the expected one, or its transaction is open and the
@@ -102,7 +102,7 @@ class PartitionLog:
         leader_epoch: int = 0,
         version: int = 2,
     ) -> int:
-        """End a producer's transaction with a control batch and return its offset; no transaction need be open.
+        """Append the marker that ends a producer's transaction, open or not, and return the marker's offset.
 
         ``version`` is the producer's transaction.version.
 
@@ -116,7 +116,7 @@ class PartitionLog:
         return header.base_offset
 
     def has_marker(self, producer_id: int, offset: int) -> bool:
-        """Return whether this producer's marker is at this offset: the log may have been truncated."""
+        """Return whether a marker of this producer is at ``offset``; truncation may have removed it."""
         at = bisect_left(self._base_offsets, offset)
         header = self._headers[at] if at < len(self._headers) else None
         return (
@@ -136,7 +136,7 @@ class PartitionLog:
         return header
 
     def _complete(self, header: BatchHeader, commit: bool, coordinator_epoch: int) -> None:
-        """Update the transactions with a marker in the log."""
+        """Update the state of transactions for a marker that is in the log."""
         completed = self.producers.marked(header, coordinator_epoch)
         if completed is None:
             return
@@ -150,9 +150,8 @@ class PartitionLog:
     def aborted_in(self, from_offset: int, to_offset: int) -> list[tuple[int, int]]:
         """Return the aborted transactions in a range of offsets, as producer id and first offset.
 
-        They are in the order of their markers, as in Kafka's index; the search ends at the entry after which no
-        transaction
-        begins before ``to_offset``.
+        They are in the order of their markers, as in Kafka's index. The search ends at the first entry whose last
+        stable offset shows that no later entry's transaction begins before ``to_offset``.
         """
         found = []
         for entry in self._aborted:
@@ -163,10 +162,10 @@ class PartitionLog:
         return found
 
     def read(self, offset: int, max_bytes: int, *, up_to: int | None = None, at_least_one: bool = True) -> bytes:
-        """Return complete batches of up to ``max_bytes``, from the one that contains ``offset``.
+        """Return complete batches of up to ``max_bytes`` in total, beginning with the one that contains ``offset``.
 
-        They end before ``up_to``, by default the high watermark. With ``at_least_one`` the first batch may exceed
-        ``max_bytes``, so that a reader always makes progress (KIP-74).
+        The batches end before ``up_to``, by default the high watermark. With ``at_least_one`` the first batch may
+        exceed ``max_bytes``, so that a reader always makes progress (KIP-74).
 
         Raises:
             ApiError: OFFSET_OUT_OF_RANGE, the offset is before the start or after the end.
@@ -196,13 +195,13 @@ class PartitionLog:
         self._newest = list(accumulate((header.max_timestamp for header in self._headers), max))
 
     def truncate(self, offset: int) -> None:
-        """Remove the batches from the one that contains ``offset``: a new leader never had them."""
+        """Remove the batch that contains ``offset`` and all later batches, which a new leader does not have."""
         keep = bisect_left(self._base_offsets, offset)
         if keep and self._headers[keep - 1].next_offset > offset:
             keep -= 1
             offset = self._base_offsets[keep]
         del self._batches[keep:], self._headers[keep:], self._base_offsets[keep:], self._newest[keep:]
-        # Not the end of the last batch left: compaction may have removed batches in between.
+        # The last batch left may end before ``offset``: compaction may have removed batches after it.
         self.log_end_offset = min(self.log_end_offset, max(offset, self.log_start_offset))
         self.high_watermark = min(self.high_watermark, self.log_end_offset)
         self._read_producers()
@@ -244,7 +243,7 @@ class PartitionLog:
     def find_timestamp(self, timestamp: int) -> OffsetAndTimestamp | None:
         """Return the first record whose timestamp is ``timestamp`` or later; None if there is none."""
         for index in range(bisect_left(self._newest, timestamp), len(self._batches)):
-            # A batch after the first candidate matters only if the log start is behind the matching records.
+            # Later batches matter only if the matching records in this one are before the log start.
             if self._headers[index].max_timestamp >= timestamp:
                 found = self._find_in(index, timestamp)
                 if found is not None:

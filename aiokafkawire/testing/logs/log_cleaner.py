@@ -1,7 +1,7 @@
 """Log cleaning: compaction keeps the newest record of each key, retention deletes records by age and size.
 
-Apache Kafka cleans whole segments at intervals, except the newest. Here a test starts the cleaning, and every batch,
-including the newest, is a segment: a test need not fill a segment to see a gap.
+Apache Kafka cleans whole segments at intervals, except the newest. In this broker a test starts the cleaning, and
+every batch, including the newest, counts as a segment, so that a test need not fill a segment to see a gap.
 """
 
 from collections.abc import Iterable
@@ -27,7 +27,7 @@ class _Record(NamedTuple):
 
 
 def compact(log: PartitionLog, *, keep_tombstones: bool = True) -> bool:
-    """Keep the newest record of each key, below the last stable offset; return whether anything changed.
+    """Keep only the newest record of each key below the last stable offset; return whether anything changed.
 
     Offsets stay the same. Records of aborted transactions and records without keys are removed, markers stay. Without
     ``keep_tombstones`` tombstones are removed, as after ``delete.retention.ms``.
@@ -74,7 +74,7 @@ def expire(log: PartitionLog, *, now: int, retention_ms: int, retention_bytes: i
     expired = True
     for batch in log.batches():
         header = batch.header
-        # A batch without a timestamp has the age of its file, which was just written.
+        # Kafka uses the age of the file for a batch without a timestamp; this broker's files count as new.
         expired = expired and header.max_timestamp >= 0 and 0 <= retention_ms < now - header.max_timestamp
         too_much = 0 <= retention_bytes <= size - header.size
         if not (expired or too_much) or header.next_offset > log.high_watermark:
@@ -108,7 +108,7 @@ def _aborted(batches: Iterable[RecordBatch]) -> set[int]:
 
 
 def _without(batch: RecordBatch, keep: list[bool], records: list[_Record]) -> bytes:
-    """Return the batch without some records; offsets and timestamps stay, being relative to the batch."""
+    """Return the batch with the records for which ``keep`` is True; their offsets and timestamps do not change."""
     header = batch.header
     newest = max((record.timestamp for record, keeps in zip(records, keep, strict=True) if keeps), default=-1)
     body = batch.prepare(check_crcs=False)

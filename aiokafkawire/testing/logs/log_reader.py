@@ -34,7 +34,7 @@ _HINTS_SINCE: Final = 16  # an error response names the leader (KIP-951)
 
 @attrs.frozen
 class FetchParams:
-    """The parameters for all partitions of one request."""
+    """The parameters of a Fetch request that apply to all its partitions."""
 
     call: ServerCall
     replica_id: int
@@ -58,7 +58,7 @@ class FetchParams:
 
     @property
     def from_follower(self) -> bool:
-        """Whether a broker sent the request, which also reads uncommitted records."""
+        """Whether a follower sent the request; followers also read records above the high watermark."""
         return self.replica_id >= 0
 
     @property
@@ -68,7 +68,7 @@ class FetchParams:
 
 
 class Read:
-    """One read of all known partitions of a request."""
+    """The results of one read of all known partitions of a Fetch request."""
 
     def __init__(self, params: FetchParams, wanted: Sequence[Wanted]) -> None:
         self.results: list[tuple[Wanted, PartitionData]] = []
@@ -142,7 +142,7 @@ class Read:
         return data
 
     def _diverges(self, partition: HostedPartition, asked: FetchPartition, data: PartitionData) -> bool:
-        """Return whether the reader's log diverges from this one, and set ``diverging_epoch`` if so."""
+        """Return whether the reader's log diverges from the partition's, and set ``diverging_epoch`` if it does."""
         end = partition.epoch_end(asked.last_fetched_epoch, self._params.call.node.node_id)
         if end.epoch < 0 or asked.fetch_offset < partition.log.log_start_offset:
             raise ApiError(ErrorCode.OFFSET_OUT_OF_RANGE)
@@ -181,7 +181,7 @@ class Read:
             data.aborted_transactions = _aborted(log, offset) if records else []
 
     def _preferred(self, partition: HostedPartition, asked: FetchPartition) -> int | None:
-        """Return the preferred read replica: in sync, in the consumer's rack, and with that offset."""
+        """Return an in-sync replica in the consumer's rack that has the offset; None to read from this leader."""
         params, cluster = self._params, self._params.call.cluster
         here = params.call.node
         if partition.leader != here.node_id or params.only_from_leader or not params.rack:
@@ -209,7 +209,7 @@ def _followers(partition: HostedPartition) -> list[int]:
 
 
 def _aborted(log: PartitionLog, offset: int) -> list[AbortedTransaction]:
-    """Return all transactions aborted after an offset: brokers look them up by segment, not by batch."""
+    """Return all transactions aborted after an offset: Kafka's brokers search them by segment, not by batch."""
     return [
         AbortedTransaction(producer_id=producer_id, first_offset=first)
         for producer_id, first in log.aborted_in(offset, log.log_end_offset)

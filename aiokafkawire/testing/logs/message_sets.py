@@ -26,7 +26,7 @@ _UNBOUNDED: Final = 1 << 31
 
 
 def up_converted(records: Buffer | None) -> Buffer | None:
-    """Return the messages of a Produce request below v3 for a partition as a v2 batch; None if no message is complete.
+    """Return one partition's messages in a Produce request below v3 as a v2 batch; None if no message is complete.
 
     A v2 batch, which these versions should not contain, is returned unchanged.
 
@@ -61,13 +61,13 @@ def up_converted(records: Buffer | None) -> Buffer | None:
 
 
 def down_converted(records: bytes, version: int, from_offset: int, *, exact: bool) -> bytes:
-    """Return batches as message sets, for a Fetch below v4: magic 0 below v2, magic 1 since v2.
+    """Return batches as message sets for a Fetch ``version`` below 4: with magic 0 below v2, with magic 1 since v2.
 
-    With ``exact``, as since 2.0 (KIP-283), the result has the size of the batches, or of the first part if that is
-    larger: it is truncated, or padded with the start of an incomplete message, which clients ignore.
+    With ``exact``, as since 2.0 (KIP-283), the result has the size of the batches, or of the first message set if that
+    is larger: it is truncated, or padded with the start of an incomplete message, which clients ignore.
 
     Raises:
-        ApiError: UNSUPPORTED_COMPRESSION_TYPE, the first batch uses zstd. A later one ends the result.
+        ApiError: UNSUPPORTED_COMPRESSION_TYPE, the first batch uses zstd. A later zstd batch ends the result.
     """
     magic = 1 if version >= _MAGIC_1_SINCE else 0
     parts: list[bytes] = []
@@ -103,7 +103,7 @@ def _common_codec(sets: Sequence[AnyBatch]) -> Codec:
 
 
 def _check_inside(batch: AnyBatch) -> None:
-    """Check that the messages inside a compressed message have its format and are not compressed."""
+    """Check that the messages inside a compressed message have the same format and are not compressed themselves."""
     if batch.header.codec:
         body, position = batch.prepare(), 0
         while position < len(body):

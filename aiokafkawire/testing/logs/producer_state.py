@@ -11,7 +11,7 @@ from ..cluster.api_error import ApiError
 
 __all__ = ("Appended", "Completed", "ProducerState", "ProducerStates")
 
-_RETAINED: Final = 5  # batches per producer, as many as it may have in flight
+_RETAINED: Final = 5  # batches per producer, as many as a producer may have in flight
 _SEQUENCES: Final = 2**31  # sequence numbers wrap to 0 after the highest int32
 _HIGHEST_EPOCH: Final = 2**15 - 1
 _BUMPING: Final = 2  # the transaction.version since which every transaction has its own epoch (KIP-890)
@@ -27,7 +27,7 @@ class Appended(NamedTuple):
 
 
 class Completed(NamedTuple):
-    """A transaction with its marker in the log, from the first record to the marker."""
+    """A transaction whose marker is in the log, with the offsets of its first record and of the marker."""
 
     producer_id: int
     first_offset: int
@@ -36,7 +36,7 @@ class Completed(NamedTuple):
 
 @attrs.define(eq=False)
 class ProducerState:
-    """One producer id; ``first_offset`` is the start of its open transaction, or None."""
+    """The state of one producer id; ``first_offset`` is the start of its open transaction, or None."""
 
     producer_id: int
     epoch: int
@@ -51,7 +51,7 @@ class ProducerState:
         return self.batches[-1].last_sequence if self.batches else -1
 
     def enter(self, epoch: int) -> None:
-        """Enter an epoch; sequence numbers restart in a new one."""
+        """Set the epoch; sequence numbers restart in a new epoch."""
         if epoch != self.epoch:
             self.epoch = epoch
             self.batches.clear()
@@ -99,7 +99,7 @@ class ProducerStates:
     # --- data ----------------------------------------------------------------------------------------------------
 
     def must_verify(self, header: BatchHeader, *, bumps: bool) -> bool:
-        """Return whether the coordinator must verify this transactional batch: no transaction is open here yet.
+        """Return whether the coordinator must verify a transactional batch: the producer has no open transaction here.
 
         ``bumps`` means that the producer has transaction.version 2.
 
@@ -121,7 +121,7 @@ class ProducerStates:
         return True
 
     def admit(self, header: BatchHeader) -> Appended | None:
-        """Return None if the batch is the producer's next one, or the earlier batch of which it is a retry.
+        """Return None if the batch is the producer's next batch; if it is a retry, return the batch sent first.
 
         Raises:
             ApiError: INVALID_PRODUCER_EPOCH, OUT_OF_ORDER_SEQUENCE_NUMBER, or INVALID_TXN_STATE, for a batch outside a
@@ -192,7 +192,7 @@ class ProducerStates:
             raise ApiError(ErrorCode.TRANSACTION_COORDINATOR_FENCED)
 
     def marked(self, header: BatchHeader, coordinator_epoch: int) -> Completed | None:
-        """Record a marker that now has its offset; return the transaction it ends, None if that had no records here."""
+        """Record a marker in the log; return the transaction that it ends, None if the log has no records of it."""
         known = self._enter(header)
         asked = self._verifying.get(header.producer_id)
         if asked is not None and not (asked.bumps and asked.epoch == header.producer_epoch):

@@ -1,4 +1,4 @@
-"""Fetch sessions: a client names its partitions once, and gets only those with news (KIP-227)."""
+"""Fetch sessions: a client names its partitions once, and responses have only those with changes (KIP-227)."""
 
 from collections.abc import Callable, Sequence
 from itertools import count
@@ -25,7 +25,7 @@ Key: TypeAlias = tuple[str | UUID, int]
 
 @attrs.define(eq=False)
 class Wanted:
-    """A partition to read, and in a session the values that its client received last."""
+    """A partition to read; in a session also the values that the client received last."""
 
     topic: str | None
     """None while no topic has this id."""
@@ -40,7 +40,7 @@ class Wanted:
         return (self.topic or "" if self.topic_id == ZERO_UUID else self.topic_id), self.asked.partition
 
     def record_response(self, data: PartitionData) -> bool:
-        """Record a response; return whether the client must receive it."""
+        """Record the result of a read; return whether the client must receive it."""
         news = (
             bool(data.records)
             or data.error_code != ErrorCode.NONE
@@ -57,7 +57,7 @@ class Wanted:
 
 @attrs.define(eq=False)
 class BrokerFetchSession:
-    """The partitions that one client reads; ``epoch`` is the one expected in its next request."""
+    """A session: the partitions that one client reads; ``epoch`` is the epoch expected in the client's next request."""
 
     session_id: int
     from_follower: bool
@@ -68,7 +68,7 @@ class BrokerFetchSession:
     epoch: int = 1
     size: int = 0
     evictable: bool = False
-    """Whether the session was last used at an age at which another consumer's session may evict it."""
+    """Whether the session was so old at its last use that another consumer's session may evict it."""
 
     def update(self, added: Sequence[Wanted], forgotten: Sequence[Key]) -> None:
         """Apply a request's changes: added partitions, changed offsets and forgotten partitions."""
@@ -87,8 +87,8 @@ class FetchSessions:
 
     Args:
         slots: the maximum number of sessions (``max.incremental.fetch.session.cache.slots``).
-        eviction_ms: the idle time after which any session evicts one, and the age after which a larger session does
-            (``min.incremental.fetch.session.eviction.ms``).
+        eviction_ms: the idle time after which any new session may evict a session, and the age after which a larger new
+            session may evict it (``min.incremental.fetch.session.eviction.ms``).
     """
 
     def __init__(self, slots: int = 1000, eviction_ms: int = 120_000) -> None:
@@ -157,7 +157,7 @@ class FetchSessions:
         return session.session_id
 
     def take_back(self, response: FetchResponse, *, opened: bool) -> None:
-        """Undo the session state of a throttled response, which stays empty: close a session ``opened`` for it."""
+        """Undo the effect of a throttled response, which is sent empty, on its session; close it if just ``opened``."""
         session = self._sessions.get(response.session_id)
         if opened:
             self._sessions.pop(response.session_id, None)
@@ -175,7 +175,7 @@ class FetchSessions:
         session.evictable = now - session.created > self._eviction
 
     def _evict_for(self, size: int, from_follower: bool, now: float) -> bool:
-        """Evict the longest idle session if its time is over, else the one of lowest priority if that is lower."""
+        """Evict a session, idle for too long or of lower priority than the new one; return whether there was one."""
         if not self._sessions:
             return False
         idle = min(self._sessions.values(), key=lambda session: (session.used, session.session_id))
@@ -196,7 +196,7 @@ class FetchSessions:
 
 @attrs.frozen(eq=False)
 class Fetching:
-    """One request and the partitions to read for it."""
+    """A Fetch request and the partitions to read for it."""
 
     _sessions: FetchSessions
     _request: FetchRequest
@@ -234,7 +234,7 @@ class Fetching:
             if not wanted.record_response(data):
                 continue
             news.append((wanted, data))
-            # A partition with records moves to the end, so that with a small limit all get their turn.
+            # A partition with records moves to the end, so that all partitions are read in turn if the limit is small.
             if data.records and session.partitions.pop(wanted.key, None) is not None:
                 session.partitions[wanted.key] = wanted
         return news
@@ -249,7 +249,7 @@ def _priority(session: BrokerFetchSession) -> tuple[bool, int, int]:
 
 
 def _asked(request: FetchRequest, name_of: Callable[[UUID], str | None], by_topic_id: bool) -> dict[Key, Wanted]:
-    """Return the partitions of a request; of duplicates the last counts."""
+    """Return the partitions of a request; the last of several duplicates is used."""
     found: dict[Key, Wanted] = {}
     for topic in request.topics:
         name = name_of(topic.topic_id) if by_topic_id else topic.topic

@@ -19,7 +19,7 @@ _NO_TIMESTAMP: Final = -1
 
 
 def only_batch(records: Buffer | None, version: int) -> RecordBatch:
-    """Return the single v2 batch that a Produce request of ``version`` has for a partition, without its checks.
+    """Return the single v2 batch that a Produce request of ``version`` has for a partition; it is not checked further.
 
     Raises:
         ApiError: there is no batch, more than one, another format, or a codec that the version does not support.
@@ -53,7 +53,7 @@ def validated(batch: RecordBatch, rules: BatchRules) -> RecordBatch:
     """Check a batch and return it as a topic with these rules stores it.
 
     Raises:
-        ApiError: Kafka's error.
+        ApiError: the batch is invalid; the code and message are Kafka's.
     """
     header = batch.header
     if header.base_offset != 0:
@@ -64,7 +64,7 @@ def validated(batch: RecordBatch, rules: BatchRules) -> RecordBatch:
     except CorruptBatch as damage:
         raise ApiError(ErrorCode.CORRUPT_MESSAGE, reason=str(damage)) from damage
     _check_header(header)
-    if header.attributes & layout.LOG_APPEND_TIME:  # the broker decides
+    if header.attributes & layout.LOG_APPEND_TIME:  # the topic's setting decides, not the producer
         batch = _restamped(batch, header.attributes & ~layout.LOG_APPEND_TIME, header.max_timestamp)
     newest = _check_records(batch, rules)
     if rules.codec is not None and rules.codec != header.codec:

@@ -24,21 +24,21 @@ class _Stage(Enum):
     FIRST = auto()  # ApiVersions or SaslHandshake
     HANDSHAKE = auto()  # SaslHandshake only, after ApiVersions was answered
     TOKENS = auto()
-    OTHER_MECHANISM = auto()  # chosen during reauthentication, and answered; the next request ends the connection
+    OTHER_MECHANISM = auto()  # a reauthentication changed the mechanism; the next request ends the connection
     DONE = auto()
 
 
 class LoginState:
     """The SASL state of one connection.
 
-    1. Before authentication only ApiVersions (once) and SaslHandshake are answered, then only SaslAuthenticate; after a
-       SaslHandshake v0, tokens are sent as bare frames.
-    2. With ``max_reauth_ms``, or a token that expires, authentication expires: then any request but SaslHandshake ends
-       the connection. SaslHandshake begins reauthentication, at most once a second, as the same user with the same
-       mechanism.
-    3. A failure is stored in :attr:`failed`: after the response, if there is one, the broker disconnects.
+    1. Until it has authenticated, a client may send ApiVersions once, then SaslHandshake, then only SaslAuthenticate.
+       After SaslHandshake v0, the client sends tokens as frames without a request.
+    2. Authentication expires after ``max_reauth_ms`` or with its token; any request except SaslHandshake then ends the
+       connection. SaslHandshake begins reauthentication, at most once a second, which must be by the same user with
+       the same mechanism.
+    3. After a failure, whose reason is in :attr:`failed`, the broker sends the response, if any, and disconnects.
 
-    Times are the loop's, in seconds.
+    Times are those of the event loop's clock, in seconds.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class LoginState:
         self.user: str | None = None
         """The authenticated user."""
         self.failed: str | None = None
-        """The reason why the broker disconnects, if it does."""
+        """The reason why the broker will disconnect the client, or None."""
         self._credentials = credentials
         self._max_reauth_ms = max_reauth_ms
         self._new_nonce = new_nonce
@@ -88,8 +88,8 @@ class LoginState:
         """Check that a request is allowed.
 
         Raises:
-            Disconnect: it is not allowed, and gets no response.
-            ApiError: it is not allowed; after the error response the broker disconnects.
+            Disconnect: the request is not allowed, and gets no response.
+            ApiError: the request is not allowed; after the error response the broker disconnects.
         """
         match self._stage:
             case _Stage.DONE:
@@ -123,7 +123,7 @@ class LoginState:
         """Handle SaslHandshake; return whether its mechanism is enabled.
 
         Raises:
-            Disconnect: it is not enabled, during reauthentication.
+            Disconnect: the mechanism is not enabled, during reauthentication.
         """
         if mechanism not in self.mechanisms:
             self.failed = "Unsupported SASL mechanism"
@@ -140,7 +140,7 @@ class LoginState:
         return True
 
     def answer(self, token: bytes, now: float) -> tuple[bytes, int]:
-        """Return the response to a token and the lifetime in ms: 0 if authentication is incomplete, or never expires.
+        """Return the response to a token, and the authentication's lifetime in ms: 0 if it is incomplete or unlimited.
 
         Raises:
             LoginFailed: authentication failed.
@@ -167,7 +167,7 @@ class LoginState:
         return response, lifetime
 
     def _lifetime_ms(self, exchange: Exchange) -> int:
-        """Return the lifetime: the minimum of the broker's setting and the token's lifetime; 0 for no limit."""
+        """Return the authentication's lifetime in ms: the lower one of the broker's and the token's; 0 for no limit."""
         limits = [limit for limit in (self._max_reauth_ms, exchange.holds_ms) if limit is not None and limit > 0]
         lifetime = min(limits, default=0)
         if lifetime > _LONGEST_MS:
@@ -175,7 +175,7 @@ class LoginState:
         return lifetime
 
     def why(self, failure: LoginFailed) -> str:
-        """Return the client's message for a failure: the whole reason, or nothing that would help to guess.
+        """Return the error message for the client: the reason, or a general text that does not help to guess passwords.
 
         Raises:
             Disconnect: the message is too long for the response.

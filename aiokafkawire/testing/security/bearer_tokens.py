@@ -1,4 +1,4 @@
-"""The tokens that OAUTHBEARER accepts: those of a function, or unsecured ones for development (RFC 7515, KIP-255)."""
+"""The validation of OAUTHBEARER tokens: by a function, or of unsecured tokens for development (RFC 7515, KIP-255)."""
 
 import base64
 import binascii
@@ -27,7 +27,7 @@ class TokenRefused(Exception):
     """A token is rejected. The reason goes to the broker's log, the other arguments to the client (RFC 7628, 3.2.2).
 
     Args:
-        reason: the reason.
+        reason: why the token is rejected.
         status: an error code of RFC 6750.
         scope: the scope that the token needs.
         openid_configuration: the URL at which to get another token.
@@ -50,12 +50,12 @@ class TokenRefused(Exception):
 
 
 TokenValidator: TypeAlias = Callable[[str, int], BearerToken]
-"""Checks a token at a time, in ms since the epoch, of the broker's clock; raises TokenRefused."""
+"""A function of a token and the broker's time, in ms since the epoch; returns its content or raises TokenRefused."""
 
 
 @attrs.frozen
 class BearerTokens:
-    """The validator of tokens, and its clock, in ms since the epoch."""
+    """A validator of tokens, and the clock that it uses, in ms since the epoch."""
 
     validator: TokenValidator
     clock: Callable[[], int]
@@ -95,10 +95,10 @@ _Claim: TypeAlias = str | float | list[str]
 
 @attrs.frozen
 class UnsecuredTokens:
-    """Unsecured tokens: a JWS without a signature, as Kafka's validator for development accepts it.
+    """A validator of unsecured tokens (JWS without a signature), like Kafka's validator for development.
 
-    ``sub`` is the principal, ``exp`` the expiry; ``iat``, if present, must be past. ``required_scope`` are the values
-    that the claim ``scope`` must contain: a text, which is one value, or a list.
+    The claim ``sub`` is the principal, ``exp`` the expiry; ``iat``, if present, must be past. ``required_scope`` are
+    the values that the claim ``scope`` must contain; the claim is a list, or a text, which is one value.
 
     Raises:
         ConfigError: ``required_scope`` is a string.

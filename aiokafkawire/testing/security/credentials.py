@@ -47,7 +47,7 @@ class ScramMechanism(Enum):
 
 @attrs.frozen
 class ScramCredential:
-    """The server's SCRAM credential: enough to check a proof, too little to make one."""
+    """The server's SCRAM credential, with which it can check a client's proof but not make one."""
 
     iterations: int
     salt: bytes = attrs.field(repr=False)
@@ -64,7 +64,7 @@ class ScramCredential:
 
 
 class Credentials:
-    """The users of a cluster. PLAIN's passwords stay as given; requests can alter SCRAM credentials.
+    """The credentials of a cluster's users. Requests can alter SCRAM credentials, but not the passwords of PLAIN.
 
     Args:
         passwords: the password of each user, for all mechanisms.
@@ -89,18 +89,18 @@ class Credentials:
         for mechanism in ScramMechanism:
             if mechanism.value in mechanisms:
                 for user, password in self._passwords.items():
-                    # The salt is derived from the name, so that runs are alike; no test needs a random salt.
+                    # The salt is derived from the name, so that all runs are alike; no test needs a random salt.
                     salt = mechanism.hash(f"{mechanism.value} {user}".encode())[:16]
                     salted = mechanism.salted(password, salt, LEAST_ITERATIONS)
                     self.put(mechanism, user, ScramCredential.made_of(mechanism, salted, salt, LEAST_ITERATIONS))
 
     def is_password(self, user: str, password: str) -> bool:
-        """Return whether there is a user with this password."""
+        """Return whether the user exists and has this password."""
         known = self._passwords.get(user)
         return known is not None and hmac.compare_digest(known.encode(), password.encode())
 
     def scram(self, mechanism: ScramMechanism, user: str) -> ScramCredential | None:
-        """Return a user's credential; None if there is none."""
+        """Return a user's credential for a mechanism; None if there is none."""
         return self._scram[mechanism].get(user)
 
     def scram_users(self) -> list[str]:
@@ -108,13 +108,13 @@ class Credentials:
         return list(dict.fromkeys(user for users in self._scram.values() for user in users))
 
     def put(self, mechanism: ScramMechanism, user: str, credential: ScramCredential) -> None:
-        """Set or replace a user's credential."""
+        """Set or replace a user's credential for a mechanism."""
         self._scram[mechanism][user] = credential
 
     def remove(self, mechanism: ScramMechanism, user: str) -> None:
-        """Delete a user's credential.
+        """Delete a user's credential for a mechanism.
 
         Raises:
-            KeyError: there is none.
+            KeyError: there is no such credential.
         """
         del self._scram[mechanism][user]

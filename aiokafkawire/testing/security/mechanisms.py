@@ -37,10 +37,10 @@ class LoginFailed(Exception):
 
 
 class Exchange(Protocol):
-    """One authentication in progress."""
+    """One SASL authentication in progress."""
 
     user: str | None
-    """The authenticated user; None before."""
+    """The authenticated user; None until authentication is complete."""
     holds_ms: int | None
     """The lifetime of the authentication in ms; None for no limit."""
 
@@ -93,7 +93,7 @@ _FINAL: Final = re.compile(
 
 
 class Scram:
-    """SCRAM: the client proves that it knows the password, and so does the server."""
+    """SCRAM: the client proves that it knows the password, and the server proves that it has the credential."""
 
     def __init__(self, mechanism: ScramMechanism, credentials: Credentials, new_nonce: Callable[[], str]) -> None:
         self.user: str | None = None
@@ -171,7 +171,7 @@ class OAuthBearer:
         self._refused: TokenRefused | None = None
 
     def answer(self, token: bytes) -> bytes:
-        """Return nothing, or JSON with the error, which the client acknowledges. Raises as :class:`Exchange`."""
+        """Return b"", or JSON with an error for the client to acknowledge. Raises as :class:`Exchange`."""
         refused, self._refused = self._refused, None
         if refused is not None and token == _UNDERSTOOD:
             raise LoginFailed(str(refused), client_message=refused.answer)
@@ -200,16 +200,16 @@ class OAuthBearer:
 
 
 MECHANISMS: Final = ("PLAIN", *(mechanism.value for mechanism in ScramMechanism))
-"""The mechanisms with passwords."""
+"""The mechanisms that authenticate users by passwords."""
 
 
 def enabled_mechanisms(
     users: Mapping[str, str] | None, mechanisms: Iterable[str], tokens: BearerTokens | None = None
 ) -> tuple[str, ...]:
-    """Return the enabled mechanisms; none without users and tokens, where clients need not authenticate.
+    """Return the enabled mechanisms; none if there are neither users nor tokens: clients need not authenticate.
 
     Raises:
-        ConfigError: the mechanisms are a string or contain an unknown one, or users have none.
+        ConfigError: the mechanisms are a string or contain an unknown one, or there are users but no mechanism.
     """
     if isinstance(mechanisms, str):
         raise ConfigError(f"sasl_enabled_mechanisms is {mechanisms!r}: a list of names, as [{mechanisms!r}]")
@@ -231,7 +231,7 @@ def enabled_mechanisms(
 
 
 def new_exchange(mechanism: str, credentials: Credentials, new_nonce: Callable[[], str]) -> Exchange:
-    """Return a new exchange of a mechanism.
+    """Return a new authentication exchange for a mechanism.
 
     Raises:
         ValueError: the mechanism is unknown.

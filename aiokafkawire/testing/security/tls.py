@@ -33,7 +33,7 @@ _log = logging.getLogger(__name__)
 
 
 async def handshake(stream: ByteStream, context: ssl.SSLContext, peer: Peer) -> ByteStream | None:
-    """Return the TLS stream, or None and close the connection if the handshake fails.
+    """Perform the TLS handshake and return the TLS stream; if it fails, close the connection and return None.
 
     A client certificate, which clients send only if the context requires it, sets the principal.
     """

@@ -89,12 +89,12 @@ from .call import ServerCall
 __all__ = ("ADVERTISED", "APIS", "Api", "Handler")
 
 Handler: TypeAlias = Callable[[ServerCall, Any], Awaitable[Response | None]]
-"""Handles one request; None means no response, as for Produce with acks=0."""
+"""A function that handles one request and returns the response, or None for none, as for Produce with acks=0."""
 
 
 @attrs.frozen
 class Api:
-    """One API: the versions that ApiVersions lists, those that are served, and their handler."""
+    """One API: the versions that ApiVersions lists, the versions that the broker answers, and the handler."""
 
     request: type[Request[Any]]
     handle: Handler

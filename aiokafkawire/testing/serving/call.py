@@ -13,12 +13,12 @@ from ..security.authentication import LoginState
 __all__ = ("Blamed", "ServerCall", "Peer")
 
 Blamed: TypeAlias = Callable[[str, int], ErrorCode | None]
-"""Returns the error to inject into a partition, by topic and index; None for none."""
+"""A function that returns the error to inject into a partition, by topic and index, or None."""
 
 
 @attrs.define(eq=False)
 class Peer:
-    """The client's end of a connection, and its state at the broker."""
+    """The client of one connection, and the state of the connection at the broker."""
 
     name: str
     """The name in the log: an address, or the number of an in-memory connection."""
@@ -33,13 +33,13 @@ class Peer:
 
     @property
     def authenticated(self) -> bool:
-        """Whether the client may send requests."""
+        """Whether the client has authenticated, or need not."""
         return self.login is None or self.login.complete
 
 
 @attrs.frozen(eq=False)
 class ServerCall:
-    """One request to one broker."""
+    """The circumstances of one request: the broker, the client, the version and the injected errors."""
 
     node: BrokerNode
     peer: Peer

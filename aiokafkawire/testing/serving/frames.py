@@ -20,7 +20,7 @@ _SIZE: Final = Struct(">i")
 
 
 class Frames:
-    """The frames in a stream; the buffer holds one frame at most, and less than a chunk of the next.
+    """A reader of the frames in a stream, which buffers one frame at most and less than a chunk of the next.
 
     Memory is used for received bytes only, whatever size a frame announces.
     """
@@ -83,7 +83,7 @@ class Frames:
 
 
 def _keep(parts: list[bytes | bytearray], chunk: bytes) -> None:
-    """Add a chunk. Small ones are merged: one object per byte would take fifty times the memory of the frame."""
+    """Add a chunk; small ones are merged, since an object for each byte would take fifty times the frame's memory."""
     last = parts[-1]
     if len(chunk) >= _SMALL:
         parts.append(chunk)

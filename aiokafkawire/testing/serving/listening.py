@@ -24,8 +24,9 @@ class NodeServer:
     """The server of one node, over TCP and in memory.
 
     Args:
-        node: the node that answers.
-        listens_on: host and port, 0 for a free one; None for memory only. A restart uses the same port.
+        node: the node whose requests are served.
+        listens_on: the host and port to listen on, 0 for any free port; None for in-memory connections only. A restart
+            uses the same port.
         number: returns the number of a new connection.
         on_fault: called with unexpected exceptions.
         tls: the context for TLS on TCP; None for no TLS.
@@ -69,7 +70,7 @@ class NodeServer:
         try:
             await owner.open()
         except BaseException:
-            await owner.close()  # cancelled: its task is there already
+            await owner.close()  # cancelled: the owner's task exists already
             raise
         self._owner = owner  # from here on connections may arrive
         try:
@@ -79,7 +80,7 @@ class NodeServer:
             raise
 
     async def accept(self) -> None:
-        """Accept connections, as after the start; does nothing if the server is stopped.
+        """Accept new connections; do nothing if the server is stopped.
 
         Raises:
             OSError: the address is not available.

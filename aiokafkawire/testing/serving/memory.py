@@ -20,7 +20,7 @@ def memory_connection() -> tuple[ByteStream, ByteStream]:
 
 
 class _Pipe:
-    """One direction: the chunks in transit, and the event on which one side waits."""
+    """One direction of a connection: the chunks in transit, and the event on which one side waits."""
 
     __slots__ = ("changed", "chunks", "receiver_gone", "sender_gone", "size")
 
@@ -32,7 +32,7 @@ class _Pipe:
         self.changed: anyio.Event | None = None
 
     async def wait(self) -> None:
-        """Sleep until the other side changes the pipe. Only one side can have a reason to wait."""
+        """Sleep until the other side changes the pipe. At most one side waits at a time."""
         if self.changed is None:
             self.changed = anyio.Event()
         await self.changed.wait()

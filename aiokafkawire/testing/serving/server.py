@@ -30,7 +30,7 @@ from .frames import Frames, frame_of
 __all__ = ("serve",)
 
 _KEY_AND_VERSION: Final = Struct(">hh")
-# Bytes other than TLS after the handshake are the client's mistake, and end the connection as well.
+# An SSLError after the handshake means that the client sent bytes other than TLS; it ends the connection, too.
 _GONE: Final = (anyio.BrokenResourceError, anyio.ClosedResourceError, anyio.EndOfStream, ssl.SSLError)
 
 _log = logging.getLogger(__name__)
@@ -39,7 +39,8 @@ _log = logging.getLogger(__name__)
 async def serve(node: BrokerNode, stream: ByteStream, peer: Peer) -> None:
     """Handle the requests of one connection in order, until it ends or fails.
 
-    Closes the stream. An exception of a handler is a bug and is raised, with a note on the request and its client.
+    The stream is closed at the end. An unexpected exception of a handler is raised, with a note that names the request
+    and the client.
     """
     frames = Frames(stream, node.cluster.settings.socket_request_max_bytes)
     node.connections[peer.host] += 1
@@ -69,7 +70,7 @@ async def serve(node: BrokerNode, stream: ByteStream, peer: Peer) -> None:
 
 
 async def _forget(frames: Frames) -> None:
-    """Discard further requests: responses are in order, so after a swallowed one none can follow."""
+    """Discard further requests: responses are in order, so that none can follow a suppressed response."""
     try:
         await frames.drain()
     except _GONE:
@@ -78,7 +79,7 @@ async def _forget(frames: Frames) -> None:
 
 @attrs.frozen
 class _Received:
-    """A parsed request."""
+    """A parsed request, with its API, header and version."""
 
     api: Api
     header: RequestHeader
@@ -156,7 +157,7 @@ async def _reply(call: ServerCall, stream: ByteStream, received: _Received, aske
     pause = throttled(call, received.request, response, asked.size)
     head = response_header_version(received.api.request, version)
     data, outcome = outgoing.spoiled(frame_of(received.header.correlation_id, head, response, version))
-    # Before sending, so that a client with the response finds it in the log.
+    # The outcome is logged before the response is sent, so that a client with the response finds it in the log.
     requests.settle(asked, outcome, response, len(data))
     try:
         await stream.send(data)
@@ -176,10 +177,10 @@ async def _handle(api: Api, call: ServerCall, request: Any, blamed: Blamed | Non
 
 
 def _read(node: BrokerNode, frame: bytes) -> _Received | bytes | None:
-    """Parse a frame; return the request, or the bytes of a fixed response, or None where old brokers send none.
+    """Parse a frame; return the request, or the bytes of a fixed response, or None if this release ignores the request.
 
     Raises:
-        Disconnect: the frame is invalid or the API is not served.
+        Disconnect: the frame is invalid, or the API or its version is not served.
     """
     if len(frame) < _KEY_AND_VERSION.size:
         raise Disconnect(f"a request of {len(frame)} bytes is too short")
@@ -192,7 +193,7 @@ def _read(node: BrokerNode, frame: bytes) -> _Received | bytes | None:
     if version not in served:
         if key == ApiKey.API_VERSIONS:
             header, _ = _header(frame, request_header_version(ApiVersionsRequest, version))
-            # The only response in another version than the request's: v0, which every client can read (KIP-511).
+            # Only this response has a version other than the request's: v0, which every client can read (KIP-511).
             return frame_of(header.correlation_id, 0, unsupported_api_versions(node), 0)
         if node.release.keeps_silent:
             return None

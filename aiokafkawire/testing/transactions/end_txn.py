@@ -8,11 +8,11 @@ __all__ = ("is_over", "is_over_bumping")
 
 
 def is_over(found: TransactionRecord, ids: Ids, commit: bool) -> bool:
-    """Return whether a transaction of a client without transaction.version 2 has ended with this outcome.
+    """Return whether the transaction of a client without transaction.version 2 has already ended with this outcome.
 
     Raises:
-        ApiError: INVALID_PRODUCER_ID_MAPPING, PRODUCER_FENCED; CONCURRENT_TRANSACTIONS, it is ending;
-            INVALID_TXN_STATE, it has the other outcome, or there is none.
+        ApiError: INVALID_PRODUCER_ID_MAPPING, PRODUCER_FENCED; CONCURRENT_TRANSACTIONS, the transaction is ending;
+            INVALID_TXN_STATE, the transaction has the other outcome, or there is no transaction.
     """
     if found.producer_id != ids[0]:
         raise ApiError(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
@@ -25,9 +25,10 @@ def is_over(found: TransactionRecord, ids: Ids, commit: bool) -> bool:
 
 
 def is_over_bumping(found: TransactionRecord, ids: Ids, commit: bool) -> bool:
-    """Return the same with transaction.version 2, where the epoch distinguishes a retry from the next end (KIP-890).
+    """Return whether the transaction of a client with transaction.version 2 has already ended with this outcome.
 
-    A client that does not know whether a transaction is open may abort: that returns the next epoch.
+    The epoch distinguishes a retry from the end of the next transaction (KIP-890). A client that does not know whether
+    a transaction is open may abort, and gets the next epoch.
 
     Raises:
         ApiError: as :func:`is_over`.

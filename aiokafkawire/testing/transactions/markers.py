@@ -13,12 +13,12 @@ __all__ = ("Completion",)
 
 
 class Completion:
-    """The decided transactions that are not complete.
+    """The completion of decided transactions: the markers to write, and the transactions that wait for them.
 
     1. A partition gets its marker when it has a leader and enough in-sync replicas, and is done when the marker is
-       replicated. If the marker is lost with its leader, it gets another one. A deleted partition needs none.
+       replicated. If the marker is lost with the leader, the partition gets another. A deleted partition needs none.
     2. A group's offsets get no marker: they are committed or discarded at once.
-    3. If a newer producer's marker prevents it, the transaction stays incomplete, as in Apache Kafka.
+    3. If a partition has a newer epoch and rejects the marker, the transaction stays incomplete, as in Apache Kafka.
 
     Args:
         topics: the topics with the partitions.
@@ -48,19 +48,19 @@ class Completion:
         self._pending.append(transaction)
 
     def clear(self) -> None:
-        """Remove all transactions, as their coordinators have."""
+        """Remove all transactions: the state of their coordinators was deleted."""
         self._pending.clear()
 
     def hold(self, transactional_id: str) -> None:
-        """Write no markers for a transactional id until :meth:`release`."""
+        """Withhold the markers of a transactional id until :meth:`release`."""
         self._held.add(transactional_id)
 
     def release(self, transactional_id: str) -> None:
-        """Allow its markers again, from the next :meth:`resume` on."""
+        """Allow the markers of a transactional id again, from the next :meth:`resume` on."""
         self._held.discard(transactional_id)
 
     def resume(self, coordinator: Callable[[TransactionRecord], HostedPartition | None]) -> None:
-        """Write the markers that can be written. ``coordinator`` returns the partition of a loaded coordinator."""
+        """Write the markers that can be written; ``coordinator`` returns a loaded coordinator's partition, or None."""
         self._again = bool(self._pending)
         if self._busy:
             return

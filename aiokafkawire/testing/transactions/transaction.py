@@ -14,7 +14,7 @@ from ..cluster.timers import Timer
 __all__ = ("HIGHEST_EPOCH", "Ids", "State", "TransactionRecord")
 
 HIGHEST_EPOCH: Final = 2**15 - 1
-"""Fences producers: no producer ever gets this epoch."""
+"""The highest epoch, which fences producers; no producer ever gets it."""
 
 Ids = tuple[int, int]
 """A producer id and an epoch."""
@@ -35,10 +35,11 @@ class State(StrEnum):
 
 @attrs.define(eq=False)
 class TransactionRecord:
-    """A transactional id as its coordinator knows it. Every change is one of Kafka's transitions.
+    """The state of a transactional id at its coordinator. Every change is one of Kafka's transitions.
 
-    ``partitions`` are those of the transaction; after the decision those without a replicated marker, with the
-    marker's offset once it is written. ``bumps`` means that the client has transaction.version 2.
+    ``partitions`` are the partitions in the transaction; after the decision to commit or abort, those whose marker is
+    not replicated yet, with the marker's offset once it is written. ``bumps`` means that the client has
+    transaction.version 2.
     """
 
     transactional_id: str
@@ -53,7 +54,7 @@ class TransactionRecord:
     started_ms: int = -1
     """The start of the transaction, in ms since the epoch."""
     began: float = 0.0
-    """The same by the loop's clock."""
+    """The start of the transaction by the event loop's clock, in seconds."""
     bumps: bool = False
     timer: Timer | None = None
 
@@ -68,7 +69,7 @@ class TransactionRecord:
         return is_exhausted(self.epoch)
 
     def check_expected(self, expected: Ids) -> None:
-        """Check the id and epoch that a producer had before (KIP-360).
+        """Check the producer id and epoch that a producer says it had before (KIP-360).
 
         Raises:
             ApiError: PRODUCER_FENCED.
@@ -79,7 +80,7 @@ class TransactionRecord:
             raise ApiError(ErrorCode.PRODUCER_FENCED)
 
     def initialize(self, timeout_ms: int, expected: Ids | None, new_producer_id: Callable[[], int]) -> Ids:
-        """Return a producer's id and new epoch, which fences all earlier producers.
+        """Return the producer id and a new epoch, which fences all earlier producers.
 
         Raises:
             ApiError: PRODUCER_FENCED, ``expected`` is neither the current epoch nor the previous one.
@@ -107,7 +108,7 @@ class TransactionRecord:
         raise ApiError(ErrorCode.PRODUCER_FENCED)
 
     def add(self, partitions: Iterable[TopicPartition], now_ms: int, *, bumps: bool) -> bool:
-        """Add partitions to the transaction; return whether it begins with them."""
+        """Add partitions to the transaction; return True if this call begins the transaction."""
         begins = self.state is not State.ONGOING
         if begins:
             self.started_ms = now_ms
@@ -117,7 +118,7 @@ class TransactionRecord:
         return begins
 
     def decide(self, commit: bool, now_ms: int, new_producer_id: Callable[[], int], *, bumps: bool) -> None:
-        """Commit or abort. With transaction.version 2 the markers and the next transaction get a new epoch."""
+        """Commit or abort; with ``bumps`` (transaction.version 2) markers and the next transaction get a new epoch."""
         ids, last_epoch = (self.producer_id, self.epoch), self.last_epoch
         next_producer_id = -1
         if bumps:
@@ -150,5 +151,5 @@ class TransactionRecord:
 
 
 def is_exhausted(epoch: int) -> bool:
-    """Return whether no producer may have the next epoch."""
+    """Return whether ``epoch`` is the last epoch that a producer may have."""
     return epoch >= HIGHEST_EPOCH - 1

@@ -21,7 +21,7 @@ _LONGEST_PATTERN = 1000  # Kafka's patterns take linear time, Python's may not
 
 
 class Transactions:
-    """All transactional ids of all coordinators: a coordinator that moves keeps their state.
+    """The transactional ids of all coordinators; a new coordinator takes over their state.
 
     Args:
         max_timeout_ms: the longest transaction timeout, ``transaction.max.timeout.ms``.
@@ -55,7 +55,7 @@ class Transactions:
     # --- coordinators --------------------------------------------------------------------------------------------
 
     def check(self, transactional_id: str, node_id: int | None = None) -> None:
-        """Check that a broker coordinates a transactional id; without ``node_id``, that any broker does.
+        """Check that a broker coordinates a transactional id; without ``node_id``, that there is a coordinator.
 
         Raises:
             ApiError: NOT_COORDINATOR, COORDINATOR_NOT_AVAILABLE, COORDINATOR_LOAD_IN_PROGRESS.
@@ -75,7 +75,7 @@ class Transactions:
         self.resume()
 
     def resume(self) -> None:
-        """Write the markers that can be written; partitions may have been deleted."""
+        """Write the markers that can be written, and complete the transactions that need no further markers."""
         self._completion.resume(self._led)
 
     def clear(self) -> None:
@@ -90,7 +90,7 @@ class Transactions:
 
     @contextmanager
     def loading_for(self, seconds: float) -> Iterator[None]:
-        """Let new coordinators load for this long inside the context."""
+        """Let every coordinator that is elected while the context is open take ``seconds`` to load its state."""
         self._loading_takes = seconds
         try:
             yield
@@ -98,7 +98,7 @@ class Transactions:
             self._loading_takes = 0.0
 
     def start(self) -> None:
-        """Start, perhaps again: open transactions restart their timeouts, and no coordinator is loading."""
+        """Start when the cluster is opened: restart the timeouts of open transactions, and end all loading."""
         for loading in self._loading.values():
             loading.cancel()
         self._loading.clear()
@@ -143,16 +143,19 @@ class Transactions:
         """Check a transaction timeout.
 
         Raises:
-            ApiError: INVALID_TRANSACTION_TIMEOUT, it is not above 0, or above ``transaction.max.timeout.ms``.
+            ApiError: INVALID_TRANSACTION_TIMEOUT, the timeout is below 1, or above ``transaction.max.timeout.ms``.
         """
         if not 0 < timeout_ms <= self._max_timeout_ms:
             raise ApiError(ErrorCode.INVALID_TRANSACTION_TIMEOUT)
 
     def initialize(self, transactional_id: str, timeout_ms: int, expected: Ids | None = None) -> Ids:
-        """Return a producer's id and epoch; an open transaction of an earlier producer is aborted first.
+        """Return the producer id and a new epoch for a transactional id, if its last transaction is complete.
+
+        An open transaction is aborted, and the client must retry.
 
         Raises:
-            ApiError: CONCURRENT_TRANSACTIONS, retry: the earlier transaction is not complete; PRODUCER_FENCED.
+            ApiError: CONCURRENT_TRANSACTIONS, the last transaction is not complete; PRODUCER_FENCED, ``expected`` is
+                neither the current producer id and epoch nor the previous ones.
         """
         found = self._by_id.get(transactional_id)
         if found is None:
@@ -170,7 +173,7 @@ class Transactions:
     def add(
         self, transactional_id: str, ids: Ids, partitions: Sequence[TopicPartition], *, bumps: bool = False
     ) -> None:
-        """Add partitions to the transaction, which begins with them if none is open.
+        """Add partitions to a producer's transaction, and begin the transaction if it is not open.
 
         Raises:
             ApiError: INVALID_PRODUCER_ID_MAPPING, PRODUCER_FENCED, CONCURRENT_TRANSACTIONS.
@@ -186,7 +189,7 @@ class Transactions:
         """Check that a partition is in the transaction (KIP-890).
 
         Raises:
-            ApiError: as :meth:`add`; TRANSACTION_ABORTABLE, it is not.
+            ApiError: as :meth:`add`; TRANSACTION_ABORTABLE, the partition is not in the transaction.
         """
         if partition not in self._of_producer(transactional_id, ids).partitions:
             raise ApiError(ErrorCode.TRANSACTION_ABORTABLE)
@@ -204,7 +207,7 @@ class Transactions:
     # --- end -----------------------------------------------------------------------------------------------------
 
     def end(self, transactional_id: str, ids: Ids, *, commit: bool, bumps: bool) -> Ids:
-        """Commit or abort; return the next producer id and epoch, which are new with transaction.version 2.
+        """Commit or abort a transaction; return the next one's producer id and epoch, new with transaction.version 2.
 
         Raises:
             ApiError: INVALID_PRODUCER_ID_MAPPING, PRODUCER_FENCED, CONCURRENT_TRANSACTIONS, INVALID_TXN_STATE.
@@ -232,7 +235,7 @@ class Transactions:
         seconds = found.timeout_ms / 1000
         if found.timer is not None and found.timer.pending:
             if found.timer.due <= found.began + seconds:
-                return  # _timed_out starts the timer again if it is too early
+                return  # if the timer ends too early, _timed_out starts it again
             found.timer.cancel()
         found.timer = self._timers.after(seconds, lambda: self._timed_out(found))
 
@@ -250,7 +253,7 @@ class Transactions:
 
         Raises:
             KeyError: the id is unknown.
-            ValueError: its transaction is open or not complete.
+            ValueError: the id's transaction is open or not complete.
         """
         found = self._by_id[transactional_id]
         if found.state is State.ONGOING or found.is_deciding:

@@ -68,7 +68,7 @@ def verify_batch(
     header: BatchHeader,
     version: int,
 ) -> None:
-    """Verify a batch with the transaction's coordinator; ``version`` is that of Produce.
+    """Check with the coordinator that a batch's partition is in the transaction, or add it; ``version`` is Produce's.
 
     Raises:
         ApiError: the error of the Produce response.
@@ -88,10 +88,10 @@ def verify_batch(
 def verify_offsets(
     transactions: Transactions, transactional_id: str, ids: Ids, partition: TopicPartition, version: int
 ) -> None:
-    """Verify a group's offsets with the transaction's coordinator; ``version`` is that of TxnOffsetCommit.
+    """Check with the coordinator that the partition of a group's offsets is in the transaction, or add the partition.
 
     Raises:
-        ApiError: the error of the TxnOffsetCommit response.
+        ApiError: the error of the TxnOffsetCommit response, which depends on the request's ``version``.
     """
     _verify(transactions, transactional_id, ids, partition, Verification.of_offsets(version))
 
@@ -117,7 +117,7 @@ def _verify(
 
 
 def _for_producer(code: ErrorCode, how: Verification) -> ApiError:
-    """Map an error that older producers would not retry to one that they do retry."""
+    """Replace an error that older producers would not retry by one that they retry."""
     if code is ErrorCode.INVALID_TXN_STATE:
         return ApiError(code, _NOT_ADDED)
     if code in _FOR_LATER or (code is ErrorCode.CONCURRENT_TRANSACTIONS and how is not Verification.ADDS):

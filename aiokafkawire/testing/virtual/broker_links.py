@@ -1,4 +1,4 @@
-"""The effect of a separated simulated network on the brokers' replication and sessions."""
+"""The effect of separations in a simulated network on the brokers' replication and sessions."""
 
 import anyio
 
@@ -18,7 +18,7 @@ _CHECK_SECONDS = 0.05
 class BrokerLinks:
     """The effect of the network's separations on the cluster.
 
-    1. A follower that does not reach its leader does not copy: its leader's producers with acks=all wait.
+    1. A follower that does not reach its leader copies no records, so that producers with acks=all wait.
     2. A broker that does not reach a majority of the brokers is fenced after ``broker.session.timeout.ms``: other
        brokers lead its partitions, without the records that only it has. It is unfenced when it reaches them again.
 
@@ -32,7 +32,7 @@ class BrokerLinks:
         self._checking: anyio.CancelScope | None = None
 
     def changed(self) -> None:
-        """Apply a change of the network's separations."""
+        """Apply a change of the network's separations to the brokers."""
         separated = [node for node in self._broker.node_ids if self._reached(node) < len(self._broker.node_ids)]
         for node in self._broker.node_ids:
             self._renew_or_end(node)
@@ -66,7 +66,7 @@ class BrokerLinks:
             self._copy_or_hold()
 
     async def _keep_checking(self, scope: anyio.CancelScope) -> None:
-        """Check again and again, since leaders may move and topics may be created."""
+        """Check at intervals which followers cannot copy, since leaders may move and topics may be created."""
         with scope:
             while True:
                 await anyio.sleep(_CHECK_SECONDS)

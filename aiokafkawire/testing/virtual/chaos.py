@@ -1,4 +1,4 @@
-"""Random faults from a seed."""
+"""Random faults in a simulation, which its seed determines."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from enum import Enum
@@ -24,7 +24,7 @@ _SLOW_BANDWIDTH: Final = 200_000.0
 
 
 class Fault(Enum):
-    """The types of faults."""
+    """A type of fault."""
 
     CRASH = "crash"
     """A broker's process dies, and restarts."""
@@ -43,7 +43,7 @@ class Fault(Enum):
 
 
 class Chaos:
-    """The injection of random faults until :meth:`end`. A broker has one fault, the network one partition.
+    """The injection of random faults. At any time a broker has at most one fault, and the network one partition.
 
     Ending a fault leaves other faults unchanged.
     """
@@ -79,7 +79,7 @@ class Chaos:
         self._spared.pop(node, None)
 
     async def end(self) -> None:
-        """End every current fault, and begin no more."""
+        """End every current fault, and start no further ones."""
         for scope in list(self._running):
             scope.cancel()
         for ended in list(self._running.values()):
@@ -144,7 +144,7 @@ class Chaos:
                 self._network.cut(node)
 
     def _move_a_leader(self) -> None:
-        """Move the leader of a random partition, not of an internal one: there are many of those."""
+        """Move the leader of a random partition, except those of internal topics, which would outnumber the others."""
         partitions = [one for one in self._broker.partitions if not one.log.topic.startswith("__")]
         if not partitions:
             return

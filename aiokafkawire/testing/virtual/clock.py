@@ -11,9 +11,9 @@ _A_WHILE = 0.1
 
 
 class VirtualClock(trio.abc.Clock):
-    """Virtual time, starting at 0.
+    """A clock of virtual time, which starts at 0.
 
-    It behaves as trio's MockClock with ``autojump_threshold=0``, which needs an extra turn of the loop per jump.
+    It behaves as trio's MockClock with ``autojump_threshold=0``, but saves that clock's extra loop iteration per jump.
     """
 
     def __init__(self) -> None:

@@ -11,11 +11,11 @@ Endpoint: TypeAlias = str | int
 """A client by its name, or a broker by its id."""
 
 Speed: TypeAlias = tuple[tuple[float, float], float | None]
-"""The latency and the bandwidth."""
+"""The shortest and longest latency in seconds, and the bandwidth in bytes per second."""
 
 
 class FaultInjector:
-    """A maker of faults, which it can end. The network itself is one injector; chaos creates one per fault.
+    """An injector of network faults, which it can end. The network itself is an injector; chaos creates one per fault.
 
     Brokers are named by their ids; without ids, all brokers are meant. An unknown id raises KeyError.
 
@@ -41,7 +41,7 @@ class FaultInjector:
         self.slowed: dict[int, Speed] = {}
 
     def slow(self, *nodes: int, latency: tuple[float, float], bandwidth: float | None = None) -> None:
-        """Give the links to these brokers this latency and bandwidth; :meth:`normal` undoes it.
+        """Give the links to these brokers this latency and bandwidth, until :meth:`normal`.
 
         Raises:
             ValueError: ``latency`` is not a minimum and a maximum, or ``bandwidth`` is not positive.
@@ -61,7 +61,7 @@ class FaultInjector:
         self._speeds_changed()
 
     def refuse(self, *nodes: int) -> None:
-        """Let these brokers refuse new connections; open ones stay. :meth:`accept` undoes it."""
+        """Let these brokers refuse new connections until :meth:`accept`; open connections stay."""
         named = self._named(nodes)
         self._trace.fault("refuse", f"{_names(nodes)} refusing connections")
         self.refusing.update(dict.fromkeys(named))
@@ -73,7 +73,7 @@ class FaultInjector:
         self._trace.add(f"{_names(nodes)} accepting connections")
 
     def partition(self, *groups: Collection[Endpoint]) -> None:
-        """Separate these groups from each other and from all others. Replaces earlier partitions.
+        """Separate these groups from each other and from all other endpoints, in place of earlier partitions.
 
         ``partition({1})`` isolates broker 1; ``partition({"client-1", 1}, {2, 3})`` leaves client-1 with broker 1 only.
 
@@ -92,7 +92,7 @@ class FaultInjector:
         self._separations_changed()
 
     def block(self, *nodes: int) -> None:
-        """Separate these brokers from all clients, but not from each other. :meth:`unblock` undoes it."""
+        """Separate these brokers from all clients, but not from each other, until :meth:`unblock`."""
         named = self._named(nodes)
         self._trace.fault("client partition", f"clients do not reach {_names(nodes)}")
         self.blocked.update(dict.fromkeys(named))
@@ -122,7 +122,7 @@ class FaultInjector:
             self.normal(*self.slowed)
 
     def separates(self, one: Endpoint, other: Endpoint) -> bool:
-        """Return whether this injector separates these two."""
+        """Return whether this injector separates these two endpoints."""
         if (isinstance(one, str) and other in self.blocked) or (isinstance(other, str) and one in self.blocked):
             return True
         return any((one in group) != (other in group) for group in self.groups)

@@ -15,16 +15,15 @@ __all__ = ("Direction", "Link")
 class Link:
     """The link between two endpoints, whose speed and blocking apply to all connections between them.
 
-    ``latency`` is the shortest and the longest time that bytes take in one direction, in seconds; ``bandwidth`` is
-    bytes
-    per second for each direction of each connection, None for no limit.
+    ``latency`` is the shortest and the longest time that bytes take in one direction, in seconds; ``bandwidth`` is in
+    bytes per second for each direction of each connection, None for no limit.
     """
 
     latency: tuple[float, float]
     bandwidth: float | None = None
     blocked_since: float | None = None
     opened: anyio.Event | None = None
-    """Set when the link is no longer blocked."""
+    """An event that is set when the link is no longer blocked."""
 
     def delay(self, chance: Random) -> float:
         """Return the latency of the next bytes, in seconds."""
@@ -44,9 +43,9 @@ class Link:
 
 
 class Direction:
-    """The bytes in transit to one end: chunks with their times of arrival; b"" is the end of the stream.
+    """The bytes in transit to one end of a connection: chunks with their times of arrival; b"" ends the stream.
 
-    While the link is blocked, chunks due since then are held; they arrive together when it is unblocked.
+    Chunks that are due while the link is blocked are held; they arrive together after the link is unblocked.
     """
 
     __slots__ = (
@@ -126,7 +125,7 @@ class Direction:
         return chunk
 
     def reopened(self, blocked_since: float, now: float) -> None:
-        """Send the chunks again that were held while the link was blocked."""
+        """Let the chunks that were held since ``blocked_since`` arrive: the link is no longer blocked."""
         again = now + self._link.delay(self._chance)
         self.chunks = deque((max(at, again) if at >= blocked_since else at, chunk) for at, chunk in self.chunks)
         self._last_at = max(self._last_at, again)
@@ -146,7 +145,7 @@ class Direction:
         self.notify()
 
     def leave(self) -> None:
-        """Mark the receiver as gone."""
+        """Mark the receiver as gone and discard the bytes in transit to it."""
         self.receiver_gone = True
         self.chunks.clear()
         self.size = 0
@@ -165,5 +164,5 @@ class Direction:
 
 
 def _woken(raise_cancel: object) -> trio.lowlevel.Abort:
-    """Clean up nothing when a scope's deadline wakes a sleeping task."""
+    """Let a cancel scope's deadline wake a sleeping task, without any cleanup."""
     return trio.lowlevel.Abort.SUCCEEDED

@@ -28,11 +28,11 @@ class Dial(Protocol):
 class Network(FaultInjector):
     """Links between clients and brokers in virtual time.
 
-    1. Bytes take ``latency``, stay in order, and fill a window of 256 KiB.
+    1. Bytes arrive after ``latency`` and in order; at most 256 KiB per direction of a connection are in transit.
     2. Connections across a :meth:`partition` hang: bytes are held, new connections wait, and no side gets an error.
-       After :meth:`heal` all continue, as TCP retransmits; only timeouts end them.
+       After :meth:`heal` they continue, as with TCP's retransmission, unless a client's timeout has ended them.
     3. :meth:`cut` resets connections: each side gets a part of the bytes in transit, and then an error.
-    4. Faults made by an :meth:`injector` end with it; the network's own methods are an injector for tests.
+    4. The faults of an :meth:`injector` end when :meth:`drop` removes it; the network itself is an injector for tests.
 
     Brokers are named by their ids; without ids, all brokers are meant. An unknown id raises KeyError.
 
@@ -157,7 +157,7 @@ class Network(FaultInjector):
         return len(found)
 
     def separated(self, one: Endpoint, other: Endpoint) -> bool:
-        """Return whether any injector separates these two."""
+        """Return whether any injector separates these two endpoints."""
         return any(injector.separates(one, other) for injector in self._injectors)
 
     def _speed(self, node: int) -> tuple[tuple[float, float], float | None]:

@@ -30,7 +30,7 @@ class VirtualConnection:
         link: the link between the ends.
         now: returns the virtual time, in seconds.
         chance: the source of random latencies and cuts.
-        on_event: called with the end and its action when bytes are sent or an end is closed.
+        on_event: called with a text, which names the end and its action, when bytes are sent or an end is closed.
     """
 
     def __init__(
@@ -61,13 +61,13 @@ class VirtualConnection:
             direction.cut(self._now())
 
     def reopened(self, blocked_since: float) -> None:
-        """Send the held bytes again after the link was blocked."""
+        """Let the bytes that were held since ``blocked_since`` arrive: the link is no longer blocked."""
         for direction in self._directions:
             direction.reopened(blocked_since, self._now())
 
 
 class End(ByteStream):
-    """One end of a connection."""
+    """One end of a connection in virtual time."""
 
     def __init__(
         self,
@@ -149,7 +149,7 @@ class End(ByteStream):
 
 
 def _asked(data: bytes) -> str:
-    """Summarize what a client sends: the requests in it."""
+    """Summarize bytes from a client by the requests in them."""
     requests, position = list[str](), 0
     while position + _REQUEST.size <= len(data):
         size, key, version, correlation_id = _REQUEST.unpack_from(data, position)
@@ -161,6 +161,6 @@ def _asked(data: bytes) -> str:
 
 
 def _answered(data: bytes) -> str:
-    """Summarize what a broker sends: one response at a time."""
+    """Summarize bytes from a broker, which are one response."""
     correlation_id = int.from_bytes(data[_SIZE : _SIZE + 4], "big", signed=True)
     return f"#{correlation_id} ({len(data)} bytes)"

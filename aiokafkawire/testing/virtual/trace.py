@@ -12,7 +12,7 @@ class Trace:
 
     Args:
         now: returns the virtual time, in seconds.
-        keep: how many of the newest lines are kept; the digest is of all lines.
+        keep: the number of newest lines to keep; the digest covers all lines.
     """
 
     def __init__(self, now: Callable[[], float], keep: int = 2_000) -> None:
@@ -38,7 +38,7 @@ class Trace:
 
     @property
     def lines(self) -> list[str]:
-        """The newest lines."""
+        """The lines that are kept, oldest first."""
         return list(self._kept)
 
     @property
