@@ -53,7 +53,7 @@ class Consumed(Protocol):
         """Return the consumer's group and membership (KIP-447)."""
 
     def check_ownership(self, *, since: float | None = None) -> None:
-        """Raise CommitFailed if the group revoked partitions with records of the last poll, or polled after ``since``."""
+        """Raise CommitFailed if the group revoked partitions of records polled last, or after the time ``since``."""
 
 
 class Transaction(Generic[K, V]):
