@@ -77,8 +77,8 @@ class OffsetCommitter:
     def group(self) -> GroupMetadata:
         """The membership under which the unfinished records were handed out; without such records, the current one.
 
-        After its end, a membership is still returned, so that the coordinator rejects the commit. To read this property
-        implies that the caller may commit without this class, as transactions do.
+        A membership that has ended is still returned, so that the coordinator rejects the commit. Reading this property
+        records that the caller may commit without this class, as transactions do.
         """
         self._commits_elsewhere = True
         for lost in self._positions.lost_in_hand.values():
@@ -103,8 +103,8 @@ class OffsetCommitter:
     def start_of(self, state: PartitionState) -> OffsetAndMetadata | None:
         """Return the offset at which to resume a partition that no other member has owned since it was revoked.
 
-        It is the finished offset of which the commit is not acknowledged, else the committed one; None if only the
-        coordinator knows.
+        It is the finished offset that :meth:`give_up` remembered, else the committed one; None if only the coordinator
+        knows it.
         """
         if self._commits_elsewhere:
             return None

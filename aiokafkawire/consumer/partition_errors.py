@@ -34,7 +34,7 @@ class PartitionErrors:
         return self._current.get(partition)
 
     def clear_all(self, partitions: Collection[TopicPartition]) -> None:
-        """Clear the errors of these partitions, of which their broker has reported no change and so no error."""
+        """Clear the errors of these partitions: their broker's response had no error for them."""
         if self._since or self._current:
             for partition in partitions:
                 self.clear(partition)

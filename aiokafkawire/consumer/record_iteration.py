@@ -111,13 +111,13 @@ class RecordIteration(Generic[K, V]):
         self._key_deserializer, self._value_deserializer = key_deserializer, value_deserializer
         self._decompression = BackgroundDecompression(cluster, check_crcs=config.check_crcs, on_done=fetcher.notify)
         self._reading: CompletedFetch | None = None
-        # The partitions of which the user has records in hand.
+        # The partitions of which the user has unfinished records.
         self._in_hand: list[PartitionState] = []
         self._iterator_state = positions.iterator_state
         self._user = SingleUser(self._iterator_state, self._has_in_hand, cluster.owner.require_own_loop)
         self._waiting = 0
         self._got_at: float | None = None
-        # Called when the user has finished all records in hand.
+        # Called when the user has finished all records handed out.
         self._on_release: Callable[[], None] = lambda: None
         # Called when the user polls and has to wait for records.
         self._on_poll: Callable[[], None] = lambda: None

@@ -10,7 +10,7 @@ The rules:
 4. When the membership ends, the member loses all partitions at once. It rejoins as a new member (LOSE), or under its id
    with a new generation (LOSE_GENERATION).
 5. A static member (KIP-345) sends no LeaveGroup: it may rejoin before its session times out.
-6. A request to rejoin during a rebalance takes effect after the rebalance; while leaving, after the leave.
+6. If a rejoin is requested during a rebalance or a leave, the member rejoins afterwards.
 7. While no coordinator can answer its JoinGroup, a member may resume its previous generation (:class:`Resume`), since
    rule 3 still applies. The next coordinator answers its heartbeats and so decides whether that generation still
    counts. If the member itself has requested a rejoin, this is postponed until there is a coordinator.
@@ -289,7 +289,7 @@ class ClassicMembership:
             self._fail(error)
 
     def commit_refused(self, group: GroupMetadata, error: BrokerError, now: float) -> None:
-        """Handle the error of a commit under the membership ``group``, which may show first that it has ended."""
+        """Handle the error of a commit by ``group``: it may be the first sign that this membership has ended."""
         if group == self.group and (RequestKind.COMMIT, error.code) in THEN and self.state in (_STABLE, _PREPARING):
             self._handle_error(RequestKind.COMMIT, error, now)
 

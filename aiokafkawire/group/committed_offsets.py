@@ -81,7 +81,7 @@ class GroupOffsets:
         Raises:
             UsageError: a partition or offset is invalid, or a static member gives ``retention_ms``.
             RequestTimeout: the deadline passed; the message has the last cause.
-            UnknownMemberId: the group has members, and the committing client is not one of them any more.
+            UnknownMemberId: the group has members, and the committing client is not, or no longer, one of them.
             IllegalGeneration, RebalanceInProgress, FencedInstanceId: the membership may not commit.
             UnsupportedVersion: the broker is too old for static members, or for ``retention_ms``.
             KafkaError: another error that is not retriable.

@@ -28,8 +28,8 @@ class Ownership:
     """The current owners of partitions.
 
     ``owned`` has all members, in the order of Java's hash map, each with its partitions in the reported order.
-    ``disputed`` has the partitions that two members of one generation claimed. ``former`` has, for each partition that
-    another member owned in an older generation, this member if it still subscribes to the topic.
+    ``disputed`` has the partitions that two members of one generation claimed. ``former`` has the members that owned a
+    partition in a generation before the newest, and still subscribe to its topic.
     """
 
     owned: dict[str, dict[TopicPartition, None]]

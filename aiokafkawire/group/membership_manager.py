@@ -99,7 +99,7 @@ class MembershipManager:
         self._log = MemberLog(self.machine)
         self.lane: str = f"group-{lane}"
         self.trouble: KafkaError | None = None
-        """The error of the last request to the coordinator; None since it has responded."""
+        """The error of the last request to the coordinator; None if the coordinator has responded."""
         self.overdue: bool = False
         """Whether the member has left the group because poll() was not called in time."""
         self._join_lane = f"join-{lane}"

@@ -42,7 +42,7 @@ V = TypeVar("V", contravariant=True)
 class Producer(Appender[K, V], Generic[K, V]):
     """Sends records; made by :meth:`Client.producer`, and used as ``async with``.
 
-    Records of a partition are written once and in the order in which the producer accepted them, whatever it retries,
+    Records of a partition are written once and in the order in which the producer accepted them, even after retries,
     if ``acks`` is "all" and the brokers support it (0.11 and later, see ``enable_idempotence``).
 
     Leaving the ``async with`` sends the records that still wait. If its body was cancelled, leaving takes at most

@@ -138,7 +138,7 @@ _ADVICE: Final[Mapping[type[KafkaError], str]] = {
 
 
 def explained(transactional_id: str, error: KafkaError, request: Request[Any] | None = None) -> KafkaError:
-    """Return an error of the same class whose message has advice; ProducerFenced for a wrong epoch.
+    """Return the error to raise from now on: of the same class and with advice, or ProducerFenced for a wrong epoch.
 
     ``request`` is the one that failed; None if a batch failed.
     """

@@ -47,7 +47,7 @@ PRODUCE_V2: Final = Versions.parse("12+")
 """Produce in a transaction of version 2: the leader adds the partition."""
 
 _INIT: Final = Versions.parse("0-5")  # v6 is for two-phase commits (KIP-939), and not stable
-_BUMP: Final = Versions.parse("3-5")  # KIP-360: names the epoch to go on from
+_BUMP: Final = Versions.parse("3-5")  # KIP-360: has the epoch to bump
 _ADD_PARTITIONS: Final = Versions.parse("0-3")  # later ones are for brokers
 _ADD_OFFSETS: Final = Versions.parse("0-4")
 _COMMIT_OFFSETS_V1: Final = Versions.parse("0-4")

@@ -209,7 +209,7 @@ class Transaction(Generic[K, V]):
             try:
                 await self._manager.commit()
             except BaseException as cancelled:
-                # The commit goes on in the background, and is followed by an abort if it fails.
+                # The commit continues in the background, and is followed by an abort if it fails.
                 self._manager.abort(self._finish_batches(cancelled))
                 raise
         if state.error is not None:
