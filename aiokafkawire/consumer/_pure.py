@@ -13,6 +13,6 @@ class IteratorState:
 
     def __init__(self) -> None:
         self.changes: int = 0
-        """How often the next record may have changed: by seeks, pauses, and changes of the assignment."""
+        """The number of events that may change the next record: seeks, pauses, and changes of the assignment."""
         self.polls: int = 0
-        """How often the user has polled."""
+        """The number of the user's polls."""

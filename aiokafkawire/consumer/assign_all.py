@@ -20,7 +20,7 @@ class AllPartitions:
         self._topics = tuple(topics)
 
     async def take(self, deadline: Deadline) -> None:
-        """Assign the existing partitions.
+        """Assign the existing partitions of the topics.
 
         Raises:
             TopicNotReady: a topic does not exist, or its metadata is missing at the deadline.
@@ -34,7 +34,7 @@ class AllPartitions:
         self._fetcher.wake()
 
     async def follow(self) -> None:
-        """Assign added partitions, until cancelled."""
+        """Assign partitions that are added to the topics, until cancelled."""
         snapshot = self._cluster.snapshot
         with self._cluster.following(lambda: self._topics):
             while True:

@@ -21,13 +21,13 @@ LARGE: Final = 64 * 1024
 class BackgroundDecompression:
     """Checks and decompresses the large batches of one consumer, one at a time.
 
-    The work survives a call that times out or is cancelled; the next call finds the result. One task does all of it,
-    from the first large batch until :meth:`close`.
+    The work continues if the call that waits for it times out or is cancelled; the next call finds the result. One
+    background task does it, from the first large batch until :meth:`close`.
 
     Args:
-        cluster: its owner of background tasks runs the task.
+        cluster: runs the background task.
         check_crcs: whether to verify checksums.
-        on_done: is called after each batch, decompressed or not.
+        on_done: is called after each batch, whether or not the decompression succeeded.
     """
 
     def __init__(self, cluster: Cluster, *, check_crcs: bool, on_done: Callable[[], None]) -> None:
@@ -37,7 +37,7 @@ class BackgroundDecompression:
         self._scope = anyio.CancelScope()
 
     def is_done(self, fetched: CompletedFetch, batch: AnyBatch) -> bool:
-        """Return whether the batch of ``fetched`` is decompressed; start that if no other batch is in progress.
+        """Return whether the batch of ``fetched`` is decompressed; if not, start it unless another is in progress.
 
         Raises:
             CorruptBatch: the batch cannot be decompressed.

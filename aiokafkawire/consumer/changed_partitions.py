@@ -16,7 +16,7 @@ __all__ = ("ChangedPartitions",)
 
 
 class ChangedPartitions:
-    """Caches the partitions that each broker is asked for, as long as nothing changes that."""
+    """A cache of the partitions to fetch from each broker, and the partitions with changes since the last step."""
 
     def __init__(self, positions: SubscriptionState) -> None:
         self._positions = positions
@@ -35,11 +35,11 @@ class ChangedPartitions:
         return len(self._by_broker)
 
     def any_of(self, node_id: int) -> list[PartitionState]:
-        """Return one of the broker's partitions, if any: marking it dirty covers all of the broker."""
+        """Return one of the broker's partitions, if any; to mark it dirty marks all partitions of the broker."""
         return list(islice(self._by_broker.get(node_id, {}).values(), 1))
 
     def mark_dirty(self, states: Iterable[PartitionState] = ()) -> None:
-        """Mark these partitions dirty, and with them all of their brokers; without any, mark all."""
+        """Mark these partitions dirty, and all others of their brokers; without ``states``, mark all partitions."""
         dirty = list(states)
         if not dirty:
             self._dirty = None
@@ -47,7 +47,7 @@ class ChangedPartitions:
             self._dirty += dirty
 
     def take(self, snapshot: Snapshot, now: float) -> list[PartitionState] | None:
-        """Return the partitions to consider now, all of each dirty broker; None for all partitions.
+        """Return the partitions to consider now: all partitions of the dirty ones' brokers, or None for all brokers.
 
         ``now`` is in seconds.
         """
@@ -62,7 +62,7 @@ class ChangedPartitions:
     def _of_their_brokers(
         self, snapshot: Snapshot, dirty: list[PartitionState], now: float
     ) -> list[PartitionState] | None:
-        """Return None if the cache is outdated: another replica is read, or a position has to be looked up."""
+        """Return the partitions of the dirty ones' brokers; None if another replica is read, or one needs a lookup."""
         concerned: dict[int, dict[TopicPartition, PartitionState]] = {}
         for state in dirty:
             node = select_read_replica(snapshot, state, now)

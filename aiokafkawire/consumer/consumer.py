@@ -35,7 +35,7 @@ from .offset_reset_policy import parse_reset_policy
 from .record_iteration import ConsumerBatch, RecordIteration
 from .subscription_state import SubscriptionState
 
-if TYPE_CHECKING:  # many a consumer has no group
+if TYPE_CHECKING:  # consumers without a group do not need these
     import re
 
     from ..group.assignors import Assignor
@@ -53,9 +53,8 @@ V = TypeVar("V")
 class Consumer(RecordIteration[K, V]):
     """Reads records; made by :meth:`Client.consumer`, and used as ``async with``.
 
-    Iterate it for records, or :meth:`batches` for whole batches. An error ends neither: enter the loop again, and it
-    continues after the error. One task takes records at a time: another that does so meanwhile, or while the first is
-    processing some, gets a UsageError.
+    Iterate it for records, or :meth:`batches` for whole batches. After an error, enter the loop again to continue. Only
+    one task at a time may take records: while it waits for records or processes some, other tasks get a UsageError.
 
     With a ``group_id`` and topics, or after :meth:`subscribe`, it shares the topics' partitions with the other members
     of the group: it has joined once :attr:`assignment` is not empty. With ``enable_auto_commit``, finished records are
@@ -124,14 +123,14 @@ class Consumer(RecordIteration[K, V]):
     async def close(self, timeout: float = CLOSE_SECONDS) -> None:
         """Commit finished records (``enable_auto_commit``), leave the group, and stop. May be called again.
 
-        It ends within ``timeout`` seconds, whatever the brokers do, and soon if the group's coordinator is unreachable:
-        other members then read uncommitted records again. To wait for the commit, call :meth:`commit` before.
+        Closing ends within ``timeout`` seconds, and sooner if the group's coordinator is unreachable: other members
+        then read uncommitted records again. To wait for the commit, call :meth:`commit` before.
 
         A cancellation is raised after closing, at most 5 seconds later. An iteration in another task ends, and a
         :meth:`poll` that waits there returns an empty list.
 
         Raises:
-            UsageError: a listener of the consumer called it, or the event loop is not the client's.
+            UsageError: a listener of the consumer called it, or the running event loop is not the client's.
         """
         check_seconds("timeout", timeout, optional=False)
         if self._commits is not None and self._commits.is_listening:
@@ -186,8 +185,7 @@ class Consumer(RecordIteration[K, V]):
         """Read these partitions and no others.
 
         A mapping has the start of each partition: an offset or an OffsetSpec. Otherwise partitions that were assigned
-            before keep their position, and new ones begin at the group's committed offset, or by ``auto_offset_reset``.
-        keep their position, and new ones begin at what the group has committed, or where ``auto_offset_reset`` says.
+        before keep their position, and new ones begin at the group's committed offset, or by ``auto_offset_reset``.
 
         Raises:
             UsageError: the consumer has topics or a group, or a partition is invalid.
@@ -217,7 +215,7 @@ class Consumer(RecordIteration[K, V]):
         on_lost: "Listener | None" = None,
         **unknown: Never,
     ) -> None:
-        """Share the partitions of these topics with the other members of the group, instead of any topics before.
+        """Share the partitions of these topics with the other members of the group; earlier topics are replaced.
 
         Args:
             topics: names, or a list of names; they need not exist yet.
@@ -229,7 +227,7 @@ class Consumer(RecordIteration[K, V]):
             on_lost: is called with partitions that others may read already, since the membership has ended; the default
                 is ``on_revoked``.
 
-        The functions may be coroutine functions; heartbeats go on meanwhile. The iteration raises their exceptions.
+        The functions may be coroutine functions; heartbeats are sent meanwhile. The iteration raises their exceptions.
 
         Raises:
             UsageError: there is no ``group_id``, partitions were assigned by hand, or a topic is invalid.
@@ -298,7 +296,7 @@ class Consumer(RecordIteration[K, V]):
         return self._positions.assigned
 
     def seek(self, partition: TopicPartition, to: int | OffsetSpec) -> None:
-        """Continue from an offset, or from that of an OffsetSpec, which is looked up.
+        """Set the position of a partition to an offset, or to the result of looking up an OffsetSpec.
 
         Raises:
             UsageError: the partition is not assigned, or the offset is negative.
@@ -310,11 +308,10 @@ class Consumer(RecordIteration[K, V]):
         self._fetcher.wake()
 
     def position(self, partition: TopicPartition) -> int | None:
-        """Return the offset after the last record handed out; None while the first is being looked up.
+        """Return the offset after the last record handed out; None while the start is being looked up.
 
-        It is past the following data that is not for users, once that is fetched: control records, records of aborted
-            transactions (``read_committed``), and offsets that compaction has removed.
-        of aborted transactions (``read_committed``), and offsets that compaction has removed.
+        The position also skips fetched data that is not for users: control records, records of aborted transactions
+        (``read_committed``), and offsets that compaction has removed.
 
         Raises:
             UsageError: the partition is not assigned.
@@ -366,12 +363,12 @@ class Consumer(RecordIteration[K, V]):
     async def offsets(
         self, specs: Mapping[TopicPartition, OffsetSpec], *, timeout: float | None = None
     ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
-        """Look up offsets: the beginning, the end, or by time; None where no record is that late.
+        """Look up offsets: the beginning, the end, or by time; None for a partition without a record that late.
 
         ``timeout`` is in seconds, by default ``default_api_timeout_ms``.
 
         Raises:
-            RequestTimeout, TopicNotReady: the timeout passed before all were found.
+            RequestTimeout, TopicNotReady: the timeout passed before all offsets were found.
             UsageError: a topic has no such partition.
         """
         requested = normalize_specs(specs)
@@ -383,7 +380,7 @@ class Consumer(RecordIteration[K, V]):
         return self._cluster.deadline(allowed)
 
     def health(self) -> ConsumerHealth:
-        """Return the consumer's health: its partitions and lag, its membership, and why it is idle."""
+        """Return the consumer's health: its partitions and lag, its membership, and the reason if it is idle."""
         self._pass_all_hidden_batches()
         topics = self._topics if self._in_group is None else ()
         return health_snapshot(self._cluster, self._positions, self._fetcher, self._in_group, self._got_at, topics)
@@ -399,8 +396,7 @@ class Consumer(RecordIteration[K, V]):
         """Return the offsets after the last records handed out, ready to commit.
 
         Partitions whose position is still being looked up are not included. Partitions that were revoked while their
-        records were being processed are included until the next poll: :meth:`commit` and the coordinator reject them
-        then.
+        records were being processed are included until the next poll; :meth:`commit` and the coordinator reject them.
         """
         self._pass_all_hidden_batches()
         return self._positions.to_commit()
@@ -408,9 +404,8 @@ class Consumer(RecordIteration[K, V]):
     def group_metadata(self) -> GroupMetadata:
         """Return the membership that commits, for ``transaction.commit_offsets(offsets, group=...)`` (KIP-447).
 
-        It is the membership under which the records in hand were handed out: if the group has revoked their partitions
-            since, the coordinator rejects it, even if this consumer has rejoined meanwhile.
-        since, the coordinator refuses it, even if this consumer has joined again meanwhile.
+        It is the membership under which the records being processed were handed out: if the group has revoked their
+        partitions since, the coordinator rejects it, even if this consumer has rejoined meanwhile.
 
         Raises:
             UsageError: the consumer was made without a ``group_id``.
@@ -420,9 +415,10 @@ class Consumer(RecordIteration[K, V]):
     def owns(self, record: ConsumerRecord[Any, Any] | ConsumerBatch[Any, Any]) -> bool:
         """Return whether this consumer still owns the partition of a record or batch that it handed out.
 
-        If not, the group has revoked the partition since: another consumer may process the record, and committing it
-        fails. False for records that were not handed out under the current assignment. The coordinator is not asked, so
-        a member that was just evicted may not know it yet: only a commit, or a transaction, is certain.
+        If not, the group has revoked the partition since: another consumer may process the record, and a commit of it
+        fails. The result is also False for records that were not handed out under the current assignment. The
+        coordinator is not asked, so a member that was just evicted may get True: only a commit, or a transaction, is
+        certain.
         """
         self._positions.settle()
         if isinstance(record, ConsumerBatch):
@@ -439,15 +435,15 @@ class Consumer(RecordIteration[K, V]):
     def check_ownership(self, *, since: float | None = None) -> None:
         """Raise if the group revoked partitions while their records were being processed.
 
-        Records are in hand until the next poll. :meth:`commit` and ``transaction.commit_offsets(consumer)`` begin with
-        this check.
+        Records count as being processed until the next poll. :meth:`commit` without offsets and
+        ``transaction.commit_offsets(consumer)`` begin with this check.
 
         Args:
-            since: raise also if the group revoked partitions after this moment, in seconds of the event loop's clock,
-                whose records were handed out after it, even if more were polled since.
+            since: a time in seconds of the event loop's clock. Raise also for records handed out after this time whose
+                partitions were revoked after it, even if more records were polled since.
 
         Raises:
-            CommitFailed: it has; the message says why.
+            CommitFailed: the group revoked partitions; the message has the reason.
             UsageError: ``since`` is not a number.
         """
         check_seconds("since", since)
@@ -467,8 +463,8 @@ class Consumer(RecordIteration[K, V]):
 
         Args:
             offsets: the offsets of the next records to read; by default :meth:`positions`.
-            retention_ms: for how long the broker keeps them, instead of ``offsets.retention.minutes``; brokers support
-                it from 0.9 on. Such a commit uses an older version without leader epochs (OffsetCommit v2-4).
+            retention_ms: for how long the broker keeps the offsets, instead of ``offsets.retention.minutes``; brokers
+                support it from 0.9 on. Such a commit uses an older version without leader epochs (OffsetCommit v2-4).
             timeout: in seconds, by default ``default_api_timeout_ms``.
 
         Raises:
@@ -499,9 +495,9 @@ class Consumer(RecordIteration[K, V]):
     async def committed(
         self, partitions: Iterable[TopicPartition], *, timeout: float | None = None
     ) -> dict[TopicPartition, OffsetAndMetadata | None]:
-        """Return the group's committed offset of each partition; None where there is none.
+        """Return the group's committed offset of each partition; None for a partition without one.
 
-        It waits for offsets that an open transaction commits (KIP-447), on brokers from 2.5 on. ``timeout`` is in
+        The call waits for offsets that an open transaction commits (KIP-447), on brokers from 2.5 on. ``timeout`` is in
         seconds, by default ``default_api_timeout_ms``.
 
         Raises:

@@ -1,4 +1,4 @@
-"""A consumer's coordinator: applies assignments, revokes partitions, and commits finished records before."""
+"""A consumer's coordinator: applies assignments, and revokes partitions after committing their finished records."""
 
 import inspect
 import logging
@@ -33,8 +33,8 @@ __all__ = ("ConsumerCoordinator",)
 _log = logging.getLogger("aiokafkawire.group")
 
 _GRACE: Final = 0.4
-"""Seconds that closing waits for an unreachable coordinator, which may only be moving; and, again, for the response of
-a silent one to LeaveGroup."""
+"""Seconds that closing waits for an unreachable coordinator, which may only be moving; and then the seconds that it
+waits for the response to LeaveGroup."""
 _FOR_LISTENERS: Final = 0.8
 _TOPICS_KNOWN_WITHIN: Final = 10.0
 """Seconds that a leader waits for the metadata of topics."""
@@ -49,7 +49,7 @@ class ConsumerCoordinator:
         positions: the consumer's partitions.
         fetcher: is woken when the partitions change.
         commits: commits the group's offsets.
-        assignors: those that the consumer supports.
+        assignors: the assignors that the consumer supports.
         lane: names the connections to the coordinator.
         polls: shows whether the user still polls.
         report: passes an error to the user.
@@ -162,7 +162,7 @@ class ConsumerCoordinator:
                             await self._give_up(self.member.owned, reason=reason)
                 await self.membership.leave(reason, deadline)
             if self._machine.state not in (GroupState.LEAVING, GroupState.OUTSIDE):
-                # A silent coordinator may still read it: then the others need not wait for the session timeout.
+                # A silent coordinator may still read it: then the other members need not wait for the session timeout.
                 grace = 0.0 if is_unreachable(self.membership.trouble) else _GRACE
                 with anyio.move_on_after(min(grace, deadline.left(self._cluster.runtime.now()))):
                     await self.membership.leave(reason, deadline)
@@ -183,7 +183,7 @@ class ConsumerCoordinator:
     # --- Role: the tasks of the membership --------------------------------------------------------------
 
     async def prepare(self, task: PrepareRejoin) -> Sequence[tuple[str, bytes]]:
-        """Revoke the partitions that the protocol demands, after the user has finished their records."""
+        """Revoke the partitions that the protocol requires, after the user has finished their records."""
         async with self._lock:
             self._choose_topics()
             states = [state for partition in self.member.owned if (state := self._positions.get(partition)) is not None]
@@ -199,7 +199,7 @@ class ConsumerCoordinator:
             return self.member.protocols()
 
     async def assign(self, task: Assign) -> Mapping[str, bytes]:
-        """Compute the assignment as the leader."""
+        """Compute the assignments of all members as the group's leader."""
         subscriptions = self.member.read(task.members)
         topics = sorted({topic for subscription in subscriptions.values() for topic in subscription.topics})
         await self._fetch_metadata(topics)
@@ -210,7 +210,7 @@ class ConsumerCoordinator:
         return self.member.assign(task.protocol, subscriptions, partitions)
 
     async def _assigned_of(self, partitions: Partitions) -> Partitions:
-        """Return those of the partitions that are assigned; the previous leader may have used older metadata."""
+        """Return the partitions that are already assigned; the previous leader may have used older metadata."""
         from ..group.previous_assignment import assigned_in  # rarely needed
 
         group_id, deadline = self._machine.settings.group_id, self._cluster.deadline(_TOPICS_KNOWN_WITHIN)
@@ -228,7 +228,7 @@ class ConsumerCoordinator:
         return {topic: infos for topic, infos in kept.items() if infos}
 
     async def apply_assignment(self, task: ApplyAssignment) -> str | None:
-        """Revoke the partitions that move to others, and start reading the added ones."""
+        """Revoke the partitions that move to other members, and start reading the added ones."""
         async with self._lock:
             change = self.member.assignment_delta(task)
             await self._give_up(change.revoked, task=task)
@@ -252,9 +252,10 @@ class ConsumerCoordinator:
         return bool(self._resumable) and self._resumable_in == self._machine.generation
 
     async def resume(self, task: Resume) -> None:
-        """Read the partitions again that were revoked for a rebalance: from the finished records with auto-commit, else
-        from the committed offsets, as the next owner would. Where these are unknown, fetch them once there is a
-        coordinator.
+        """Resume reading the partitions that were revoked for a rebalance, as their next owner would.
+
+        They continue after the finished records with auto-commit, else at the committed offsets. Unknown offsets are
+        fetched once there is a coordinator.
         """
         async with self._lock:
             if task is not self._machine.task or not self.can_resume():
@@ -275,7 +276,7 @@ class ConsumerCoordinator:
         await self._start_reading(partitions)
 
     async def _start_reading(self, partitions: Sequence[TopicPartition]) -> None:
-        """Call on_assigned for withheld partitions, and then release them."""
+        """Call on_assigned for withheld partitions, and then let their records be handed out."""
         # The listener may seek before the first record is handed out.
         self._fetcher.wake()
         try:
@@ -305,9 +306,9 @@ class ConsumerCoordinator:
     async def _give_up(
         self, partitions: Sequence[TopicPartition], *, task: Task | None = None, reason: str = "they were revoked"
     ) -> None:
-        """Revoke these partitions after the user has finished their records: commit those, and call the listener.
+        """Revoke these partitions after the user has finished their records: commit the records, and call the listener.
 
-        With a ``task``, stop waiting if it is no longer current; then nothing is revoked.
+        With a ``task``, stop waiting when the task is no longer current; then no partition is revoked.
         """
         if not partitions:
             return
@@ -381,7 +382,7 @@ class ConsumerCoordinator:
             _log.warning("leading %s without the metadata of all its topics: %s", self._named, error)
 
     async def _follow(self) -> None:
-        """Rejoin when the subscribed topics or their partitions change, if this member is responsible for that."""
+        """Rejoin when the subscribed topics or their partitions change, if this member has to start the rebalance."""
         snapshot = self._cluster.snapshot
         with self._following, self._cluster.following(lambda: self.topics, lambda: self.member.watched):
             while True:

@@ -32,20 +32,20 @@ class FetchOutcome(NamedTuple):
     """The consequences of a partition's result."""
 
     failed: bool = False
-    """The broker is not asked during a backoff."""
+    """Whether the next fetch from the broker waits for a backoff."""
     outdated: bool = False
-    """The metadata is outdated."""
+    """Whether the metadata is outdated."""
     notify: bool = False
-    """There is something new for the iteration."""
+    """Whether there is data or an error for the iteration."""
     moved: bool = False
-    """The next fetch of the partition differs, so it need not wait."""
+    """Whether the next fetch of the partition differs from this one, so it need not wait."""
 
 
 class FetchBuffer:
     """Keeps fetched data until the user reads it, and handles errors of partitions.
 
     Args:
-        replica_age: for how many seconds a closer replica is read.
+        replica_age: the seconds for which to read from a closer replica before the leader is asked again.
         largest: the largest response in bytes (``receive_message_max_bytes``).
     """
 
@@ -61,9 +61,7 @@ class FetchBuffer:
         self._served = 0
 
     def drop_stale(self) -> None:
-        """Drop data that was fetched under another assignment or position: it would keep its partition out of every
-        fetch.
-        """
+        """Drop data that was fetched before a seek or a new assignment: its partition would not be fetched again."""
         for kept in (self.unread, self.ahead):
             stale = [
                 partition
@@ -74,12 +72,12 @@ class FetchBuffer:
                 del kept[partition]
 
     def has_much(self, partition: TopicPartition) -> bool:
-        """Return whether there is enough unread data to fetch ahead."""
+        """Return whether the partition has so much unread data that the data after it is fetched ahead."""
         fetched = self.unread.get(partition)
         return fetched is not None and fetched.end is not None
 
     def discard(self, fetched: CompletedFetch) -> bool:
-        """Drop data that is read or unusable; return whether the data after it is here, and is unread now."""
+        """Drop data that is read or unusable; return whether data that was fetched ahead takes its place."""
         partition = fetched.ask.state.partition
         if self.unread.get(partition) is not fetched:
             return False
@@ -91,7 +89,7 @@ class FetchBuffer:
         return True
 
     def is_next(self, ask: PartitionFetch) -> bool:
-        """Return whether the fetched offset is the position, which the user reads next."""
+        """Return whether the fetch begins at the partition's current position."""
         return self._positions.is_current(ask.state, ask.epoch) and ask.state.position == ask.offset
 
     def take(self, ask: PartitionFetch, answer: CompletedFetch | KafkaError, context: FetchContext) -> FetchOutcome:
@@ -126,13 +124,13 @@ class FetchBuffer:
         if state.partition in self.unread:
             self.ahead[state.partition] = answer
             return FetchOutcome()
-        if not self.is_next(ask):  # what is before it could not be read
+        if not self.is_next(ask):  # the data before it could not be read
             return FetchOutcome(moved=True)
         self.unread[state.partition] = answer
         return FetchOutcome(notify=True)
 
     def _cut_short(self, ask: PartitionFetch, answer: CompletedFetch) -> FetchOutcome:
-        """Fetch more: before KIP-74 a message larger than the limit was never returned whole."""
+        """Raise the limit of the next fetch: before KIP-74 a message larger than the limit was never returned whole."""
         state, data = ask.state, answer.records
         size = _BODY_AT + int.from_bytes(data[_SIZE_AT:_BODY_AT], "big") if len(data) >= _BODY_AT else None
         # A broker that truncates a message that would fit has its own limit.
@@ -151,7 +149,7 @@ class FetchBuffer:
         state = ask.state
         state.replica = None
         outdated = retry_action(error).refresh is Refresh.METADATA or isinstance(error, UnknownLeaderEpoch)
-        if not self.is_next(ask):  # reported once the user gets there, if it still holds
+        if not self.is_next(ask):  # reported once the user has read the data before it, if it still occurs
             return FetchOutcome(failed=True, outdated=outdated)
         # A follower may lag behind, or have deleted more: then the leader is asked.
         if isinstance(error, OffsetOutOfRange) and ask.from_leader and not self._positions.reset(state):
@@ -165,7 +163,7 @@ class FetchBuffer:
 
 
 def _is_cut(answer: CompletedFetch) -> bool:
-    """Return whether the data is less than the first message, although there is one."""
+    """Return whether the first message is cut off, or missing before the end of the log."""
     data = answer.records
     if len(data) < _BODY_AT:
         return answer.ask.offset < answer.high_watermark

@@ -21,7 +21,7 @@ __all__ = ("answers", "leaders_named", "request")
 
 
 def request(session_request: FetchSessionRequest, config: ConsumerConfig, budget: int) -> FetchRequest:
-    """Build the Fetch for one broker. ``budget`` limits the response's bytes."""
+    """Build the Fetch request for one broker. ``budget`` limits the response's bytes."""
     return FetchRequest(
         max_wait_ms=config.fetch_max_wait_ms,
         min_bytes=config.fetch_min_bytes,
@@ -100,7 +100,7 @@ def _answered(
 def leaders_named(
     session_request: FetchSessionRequest, response: FetchResponse
 ) -> dict[TopicPartition, tuple[int, int]]:
-    """Return the leader's id and epoch of each partition whose error has them (v16, KIP-951)."""
+    """Return the current leader's id and epoch of each partition whose error names them (v16, KIP-951)."""
     return {
         ask.state.partition: (data.current_leader.leader_id, data.current_leader.leader_epoch)
         for ask, data in _answered(session_request, response)

@@ -3,14 +3,14 @@
 The rules:
 
 1. One fetch per broker is in flight at a time. A partition is fetched from one broker: its leader, or a closer replica.
-2. The next fetch skips a partition that is paused, has no position or an unvalidated one, or has reached its end. With
-   much unread data, the fetch asks for the data after it, so that brokers work while the user reads; with little, or
-   with two unread fetches, the partition is skipped. A broker with such a skipped partition is not asked at all: a
-   fetch of its idle partitions would wait, and the busy one with it.
-3. Brokers fill a limited response in the order of the request, so the partition served last comes last. In a fetch
-   session brokers do that themselves.
+2. The next fetch skips a partition that is paused, has no position or an unvalidated one, or has reached its end. If a
+   partition has much unread data, the fetch requests the data after it, so that brokers work while the user reads; if
+   it has little, or two unread fetches, it is skipped. A broker with a partition that is skipped for its unread data
+   gets no fetch: a fetch of its other partitions might wait for data, and delay the skipped one.
+3. Brokers fill a limited response in the order of the request, so the partition that returned data last comes last. In
+   a fetch session brokers rotate the partitions themselves.
 4. The unread data of all partitions stays below ``fetch_max_bytes``, which the fetches in flight share; a response may
-   exceed that by one batch per partition, as brokers always return a first batch whole (KIP-74). Data of paused
+   exceed its share by one batch per partition, as brokers always return a first batch whole (KIP-74). Data of paused
    partitions does not count, or it could keep all others from being read.
 5. A response counts only for partitions whose epoch has not changed since the request.
 """
@@ -32,7 +32,7 @@ from .subscription_state import PartitionState
 __all__ = ("AT_LEAST_ONE_SINCE", "PartitionFetch", "CompletedFetch", "plan", "fetch_budgets", "limit_bytes")
 
 _MUCH: Final = 64 * 1024
-"""The unread bytes of a partition from which on the next ones are fetched; with fewer, its end is near."""
+"""The unread bytes of a partition with which the data after them is fetched ahead; fewer are soon read."""
 AT_LEAST_ONE_SINCE: Final = 3
 """The first version of Fetch that returns a first batch whole, however large, and has a limit for all partitions
 (KIP-74)."""
@@ -54,12 +54,12 @@ class PartitionFetch:
 
     @property
     def is_current(self) -> bool:
-        """Whether there was no seek since."""
+        """Whether the partition had no seek since the fetch was planned."""
         return self.state.epoch == self.epoch
 
 
 class CompletedFetch:
-    """The unread batches of one partition, split when they are reached."""
+    """The fetched data of one partition, and an iterator of its unread batches."""
 
     def __init__(self, ask: PartitionFetch, data: PartitionData, *, committed_only: bool) -> None:
         self.ask: PartitionFetch = ask
@@ -67,27 +67,27 @@ class CompletedFetch:
         self._end: int | None = -1  # not computed yet
         self.high_watermark: int = data.high_watermark
         self.preferred_replica: int | None = data.preferred_read_replica if data.preferred_read_replica >= 0 else None
-        """The replica to fetch from instead, as the leader says."""
+        """The replica that the leader names to fetch from instead."""
         self._aborted_transactions = (data.aborted_transactions or ()) if committed_only else None
         self.begun: AnyBatch | None = None
-        """The batch that is being checked and decompressed; a cancelled call leaves it for the next."""
+        """The batch that is being checked and decompressed; if the call is cancelled, the next call continues it."""
         self.is_decompressed: bool = False
         """Whether a thread has checked and decompressed ``begun``."""
         self.decompression_error: Exception | None = None
-        """The error of that thread."""
+        """The error of the thread that decompresses ``begun``."""
         self.reader: AnyReader[Any, Any] | None = None
         """The reader of the current batch, if there is one."""
         self.batch_end: int = ask.offset
-        """The offset after that batch."""
+        """The offset after the current batch."""
         self.timestamp_type: TimestampType = TimestampType.CREATE_TIME
-        """Who set the timestamps of that batch."""
+        """Whether the producer or the broker set the timestamps of the current batch."""
         self.leader_epoch: int | None = None
-        """The leader epoch of that batch; None if it is older than leader epochs (Kafka 0.11)."""
+        """The leader epoch of the current batch; None in formats before Kafka 0.11, which have none."""
         self._aborted: _Aborted | None = None
         self.rewind()
 
     def rewind(self) -> None:
-        """Return to the first batch; iterating skips those before the position."""
+        """Return to the first batch; the iterator skips batches before the position."""
         self._batches = split(self.records, str(self.ask.state.partition))
         if self._aborted_transactions is not None:
             self._aborted = _Aborted(self._aborted_transactions)
@@ -104,7 +104,7 @@ class CompletedFetch:
         return self
 
     def __next__(self) -> AnyBatch:
-        """Return the next batch with records for the user. The position moves past the others.
+        """Return the next batch with records for the user, and move the position past hidden batches before it.
 
         Raises:
             CorruptBatch: the bytes are not a batch.
@@ -145,7 +145,7 @@ def _epoch(header: AnyHeader) -> int | None:
 
 
 class _Aborted:
-    """The producers whose records belong to aborted transactions, from here on (KIP-98)."""
+    """The aborted transactions in the fetched data of a partition, whose batches are passed in order (KIP-98)."""
 
     def __init__(self, transactions: Iterable[AbortedTransaction]) -> None:
         ordered = sorted(transactions, key=lambda transaction: transaction.first_offset)
@@ -162,7 +162,7 @@ class _Aborted:
         return header.is_transactional and header.producer_id in self._producers
 
     def ended(self, header: AnyHeader) -> None:
-        """End the producer's transaction at its marker; later records belong to another."""
+        """End the transaction of a marker's producer; later records of the producer belong to another one."""
         self._reach(header)
         self._producers.pop(header.producer_id, None)
 
@@ -179,8 +179,9 @@ def plan(
 ) -> tuple[dict[int, list[PartitionFetch]], TopicPartition | None]:
     """Return the partitions to fetch from each broker now, and one without a known leader, if there is any.
 
-    ``states`` has all partitions of each broker to fetch from. ``ahead`` has the data after ``unread`` of the same
-    partition. ``max_bytes`` limits each partition; ``now`` is in seconds.
+    ``states`` has all partitions of each broker to fetch from; ``ahead`` has the partitions whose data after ``unread``
+    is fetched already; ``busy`` has the ids of brokers with a fetch in flight. ``max_bytes`` limits each partition;
+    ``now`` is in seconds.
     """
     occupied: set[int] = set()
     free: list[tuple[PartitionState, Node | None, int | None]] = []
@@ -212,7 +213,7 @@ def plan(
 
 
 def _continues(state: PartitionState, known: Partition, unread: Mapping[TopicPartition, CompletedFetch]) -> bool:
-    """Return whether the current leader's log is known to continue the data that is read."""
+    """Return whether the partition's position, and the leader epoch of its unread data, are valid for its leader."""
     fetched = unread.get(state.partition)
     if fetched is not None and fetched.ask.leader_epoch != known.leader_epoch:
         return False
@@ -224,8 +225,9 @@ def fetch_budgets(
 ) -> dict[int, int]:
     """Return how many bytes the next fetch of each broker may return, shared so that no broker has to wait for another.
 
-    Brokers without a budget are left out. ``brokers`` is the number of brokers that are read from; ``promised`` has the
-    budgets of the fetches in flight; ``limit`` is the budget of all.
+    Brokers without a budget are left out. ``asked`` has the ids of the brokers to fetch from now; ``brokers`` is the
+    number of all brokers that are read from; ``promised`` has the budgets of the fetches in flight; ``limit`` is the
+    budget of all.
     """
     kept = sum(len(fetched.records) for fetched in unread if not fetched.ask.state.is_suspended)
     left, share, found = limit - kept - sum(promised), max(1, limit // max(1, brokers)), {}
@@ -238,10 +240,10 @@ def fetch_budgets(
 
 
 def limit_bytes(asks: list[PartitionFetch], version: int, budget: int) -> list[PartitionFetch]:
-    """Return the partitions to fetch, for a version of Fetch. Before v3 there is no limit for all partitions, so they
-    share it.
+    """Return the partitions to fetch, limited to ``budget`` bytes in all for versions of Fetch before v3.
 
-    There, a partition whose next message exceeds its share is fetched alone.
+    These versions have no limit for all partitions, so each partition gets a share of it. A partition whose next
+    message exceeds its share is fetched alone.
     """
     if version >= AT_LEAST_ONE_SINCE:
         return asks

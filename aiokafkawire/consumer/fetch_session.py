@@ -19,21 +19,21 @@ _NEWEST_EPOCH: Final = 2**31 - 1
 
 @attrs.frozen
 class FetchSessionRequest:
-    """A request of a session, and its expected results."""
+    """The fields of a request in a fetch session, and all partitions whose results the session may return."""
 
     session_id: int
     epoch: int
     asks: Mapping[TopicPartition, PartitionFetch]
-    """All partitions that the broker reads."""
+    """All partitions of the session."""
     named: Collection[PartitionFetch]
     """The partitions that the request names."""
     forgotten: Collection[TopicPartition]
     ids: Mapping[str, UUID]
-    """The id of every topic in the request; zeros where it has none."""
+    """The id of every topic in the request; zeros for a topic without an id."""
 
     @property
     def is_full(self) -> bool:
-        """Whether it names all partitions; then the response has all, otherwise only those with news."""
+        """Whether the request names all partitions; the response then has all of them, not only the changed ones."""
         return self.epoch == _FULL
 
 
@@ -57,8 +57,8 @@ class FetchSession:
         """Build the next request, to read ``asks`` and nothing else.
 
         Args:
-            asks: at most one per partition.
-            ids: the ids of all their topics.
+            asks: the partitions' fetches, at most one for each.
+            ids: the ids of all topics of ``asks``.
             by_id: whether the request has topic ids instead of names (v13, KIP-516).
         """
         wanted = {ask.state.partition: ask for ask in asks}
@@ -100,5 +100,5 @@ class FetchSession:
         self.restart()
 
     def restart(self) -> None:
-        """Make the next request full: a request failed, or its response makes no sense."""
+        """Make the next request full, after a request failed or its response was invalid."""
         self._epoch = _FULL

@@ -31,7 +31,7 @@ from .pending_errors import PendingErrors
 from .position_validation import PositionValidator
 from .subscription_state import PartitionState, SubscriptionState, format_partitions
 
-if TYPE_CHECKING:  # many a consumer has no group
+if TYPE_CHECKING:  # consumers without a group do not need it
     from ..group.group_offsets import GroupOffsets
 
 __all__ = ("Fetcher",)
@@ -107,8 +107,9 @@ class Fetcher:
         return self._worker.ended.is_set()
 
     def wake(self, states: Iterable[PartitionState] = ()) -> None:
-        """Look for due work after a change of the assignment, of positions or of unread data; only of ``states``, if
-        given.
+        """Start due work soon, after a change of the assignment, of positions or of unread data.
+
+        If ``states`` are given, only their brokers are considered.
         """
         self._changed_partitions.mark_dirty(states)
         self._worker.wake()
@@ -142,8 +143,9 @@ class Fetcher:
         return self._errors.next()
 
     def _start_due(self, tasks: TaskGroup) -> float | None:
-        """Start the due fetches and lookups; return for how many seconds to wait for a leader, None until something
-        happens.
+        """Start the due fetches and lookups.
+
+        Return the seconds until metadata may name a missing leader, or None to wait for :meth:`wake`.
         """
         cluster, now = self._cluster, self._cluster.runtime.now()
         snapshot = cluster.snapshot
@@ -216,14 +218,14 @@ class Fetcher:
     async def _exchange(
         self, snapshot: Snapshot, node_id: int, asks: list[PartitionFetch], budget: int, session: FetchSession
     ) -> tuple[float, bool]:
-        """Send a fetch and handle its response; return the backoff in seconds, and whether there is something new."""
+        """Send a fetch and handle its response; return the backoff in seconds, and whether to notify the iteration."""
         began = self._cluster.runtime.now()
         connection = await self._cluster.connection(snapshot.nodes[node_id], self._lane)
         ids = {topic: snapshot.topic_id(topic) for topic in dict.fromkeys(ask.state.partition.topic for ask in asks)}
         wanted = _BY_NAME if ZERO_UUID in ids.values() else _BY_ID_OR_NAME
         if self._committed and connection.known is not None and connection.known.is_untold:
-            # A broker that says it is of 0.10 has no transactions; this one has not said so, and might return aborted
-            # records.
+            # A broker that is known to be of 0.10 has no transactions; the release of this one is not known, and it
+            # might return aborted records.
             wanted = Versions(max(wanted.first, _ISOLATES), wanted.last)
         version = choose_version(FetchRequest, connection.versions, wanted, connection.broker)
         session_request = session.next(limit_bytes(asks, version, budget), ids, by_id=version >= _BY_ID_SINCE)
@@ -265,8 +267,9 @@ class Fetcher:
         broker: str,
         context: FetchContext,
     ) -> tuple[bool, bool, bool]:
-        """Handle the partitions' results; return whether any failed, whether there was no data, and whether there is
-        something new.
+        """Handle the partitions' results.
+
+        Return whether any failed, whether the broker should have waited for data, and whether to notify the iteration.
         """
         self._use_leaders(session_request, response)
         failed, waits, notify = False, True, False

@@ -1,4 +1,4 @@
-"""A consumer's health: its partitions and lag, its group membership, and why it is idle."""
+"""A consumer's health: its partitions and lag, its group membership, and the reason if it is idle."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
@@ -25,14 +25,12 @@ _MAX_REASONS: Final = 5
 
 @attrs.frozen
 class PartitionHealth:
-    """The health of one assigned partition. ``lag`` is the number of offsets between the position and the end of the
-    log, as far as known; times are in seconds ago, None for never.
-    """
+    """The health of one assigned partition. Times are in seconds before the snapshot, None for never."""
 
     position: int | None
     high_watermark: int | None
     broker: Address | None
-    """The broker that it is fetched from."""
+    """The broker that the partition is fetched from."""
     unread: bool
     """Whether there are fetched records that the user has not received yet."""
     paused: bool
@@ -46,7 +44,7 @@ class PartitionHealth:
 
     @property
     def lag(self) -> int | None:
-        """The number of offsets that the position is behind the end of the log."""
+        """The number of offsets from the position to the end of the log; None while either is unknown."""
         if self.position is None or self.high_watermark is None:
             return None
         return max(0, self.high_watermark - self.position)
@@ -54,7 +52,7 @@ class PartitionHealth:
 
 @attrs.frozen
 class MemberHealth:
-    """The health of the membership in the group."""
+    """The health of a consumer's membership in its group."""
 
     state: GroupState
     group: GroupMetadata
@@ -65,16 +63,16 @@ class MemberHealth:
     last_heartbeat: float | None
     """When the coordinator last confirmed the membership, in seconds ago."""
     rebalances: int
-    """The number of generations that it has joined."""
+    """The number of generations that the member has joined."""
     trouble: str | None
     """The error of the last request to the coordinator, or why the coordinator has refused the member."""
     overdue: bool
-    """Whether it has left the group because poll() was not called in time (``max_poll_interval_ms``)."""
+    """Whether the member has left the group because poll() was not called in time (``max_poll_interval_ms``)."""
 
 
 @attrs.frozen
 class ConsumerHealth:
-    """A consumer's health at one moment. Times are in seconds ago, None for never."""
+    """A consumer's health at one moment. Times are in seconds before that moment, None for never."""
 
     membership: MemberHealth | None
     """None without a group."""
@@ -84,12 +82,12 @@ class ConsumerHealth:
     why_idle: str | None
     """Why there are no records; None if there are some."""
     stalled: bool
-    """Whether records may exist that the consumer should receive and does not; False if it has read everything."""
+    """Whether the consumer receives no records although there may be some; False if it has read everything."""
     lost_in_hand: Mapping[TopicPartition, str] = attrs.field(factory=dict)
-    """The partitions that were revoked while their records were being processed, and why; until the next poll, commits
-    fail."""
+    """The partitions that were revoked while their records were being processed, and the reasons. Commits fail until
+    the next poll."""
     missing_topics: tuple[str, ...] = ()
-    """The topics that it should read, and that do not exist in the cluster."""
+    """The topics that the consumer should read, but that do not exist in the cluster."""
 
     @property
     def lag(self) -> int:
@@ -103,12 +101,12 @@ def why_idle(
     missing: Sequence[str] = (),
     pattern: str | None = None,
 ) -> tuple[str | None, bool]:
-    """Return why there are no records, None if there are some; and whether that is a stall.
+    """Return the reason why a consumer has no records, None if it has some; and whether it is stalled.
 
     Args:
-        member: its membership, if it has a group.
+        member: the consumer's membership, if it has a group.
         partitions: the assigned partitions.
-        missing: topics that it should read and that do not exist.
+        missing: topics that the consumer should read, but that do not exist.
         pattern: the subscribed pattern, if no topic matches it.
     """
     awake = {
@@ -162,12 +160,12 @@ def health_snapshot(
     """Return a consumer's current health.
 
     Args:
-        cluster: the cluster that it reads from.
-        positions: its partitions.
-        fetcher: its fetcher.
-        coordinator: its group coordinator, if it has a group.
-        got_at: when its user last received something, in seconds of the runtime's clock.
-        topics: the topics that it reads without a group.
+        cluster: the cluster that the consumer reads from.
+        positions: the consumer's partitions.
+        fetcher: the consumer's fetcher.
+        coordinator: the consumer's coordinator, if it has a group.
+        got_at: when the user last received a record or a batch, in seconds of the runtime's clock.
+        topics: the topics that the consumer reads without a group.
     """
     now = cluster.runtime.now()
     partitions = {state.partition: _partition(cluster, fetcher, state, now) for state in positions}

@@ -14,7 +14,7 @@ from .offset_reset_policy import resolve_start
 from .pending_errors import PendingErrors
 from .subscription_state import PartitionState, SubscriptionState, format_partitions
 
-if TYPE_CHECKING:  # many a consumer has no group
+if TYPE_CHECKING:  # consumers without a group do not need it
     from ..group.group_offsets import GroupOffsets
 
 __all__ = ("InitialPositions",)
@@ -23,10 +23,10 @@ _log = logging.getLogger("aiokafkawire.consumer")
 
 
 class InitialPositions:
-    """Looks up committed offsets and start offsets of partitions. ``on_change`` is called with the partitions that have
-    changed, or with none for all.
+    """Looks up the committed offsets and start offsets of one consumer's partitions.
 
-    Without ``group``, there are no committed offsets.
+    ``on_change`` is called with the partitions that have changed, or with an empty sequence if any may have. Without
+    ``group``, there are no committed offsets.
     """
 
     def __init__(
@@ -42,10 +42,10 @@ class InitialPositions:
         self._isolation, self._on_change, self._group = isolation, on_change, group
 
     def take_due(self) -> list[list[PartitionState]]:
-        """Return the partitions to look up now, in groups for :meth:`run`, so that a failing one delays no other.
+        """Return the partitions to look up now, in groups for :meth:`run`, so that a failing lookup delays no other.
 
-        Partitions with the same leader form a group, and so do those of an unknown topic; one without a leader is
-        alone. Committed offsets are fetched for all partitions at once.
+        Partitions with the same leader form a group, as do the partitions of an unknown topic; a partition without a
+        leader is a group of its own. Committed offsets are fetched for all partitions at once.
         """
         snapshot = self._cluster.snapshot
         committed: list[PartitionState] = []
@@ -71,7 +71,7 @@ class InitialPositions:
         return [*([committed] if committed else []), *groups.values()]
 
     async def run(self, states: list[PartitionState]) -> None:
-        """Look up the offsets of these partitions; report an error, and retry after a backoff."""
+        """Look up the offsets of these partitions; after an error, report it, and back off before a retry."""
         if states[0].ask_group:
             await self._run_committed(states)
             return
@@ -93,7 +93,7 @@ class InitialPositions:
         self._on_change(states)
 
     async def _run_committed(self, states: list[PartitionState]) -> None:
-        """Fetch committed offsets. Partitions without one use the default next; failed ones are due again."""
+        """Fetch committed offsets. Partitions without one look up the default start next; failed ones are due again."""
         assert self._group is not None
         epochs = {state.partition: state.epoch for state in states}
         found: dict[TopicPartition, OffsetAndMetadata | BrokerError | None] = {}
@@ -130,9 +130,9 @@ class InitialPositions:
             await anyio.sleep(delay_ms / 1000)
 
     async def _offsets(self, specs: dict[TopicPartition, OffsetSpec]) -> dict[TopicPartition, int]:
-        """Return the offset for each spec; the end of the log where no record is that late.
+        """Return the offset for each spec; the end of the log for a partition without a record that late.
 
-        Return none if the metadata just became known: the next call groups the partitions by leader.
+        Return no offsets if the metadata has just become known: the next call groups the partitions by leader.
         """
         deadline = self._cluster.deadline(self._cluster.config.default_api_timeout_ms / 1000)
         for topic in dict.fromkeys(partition.topic for partition in specs):

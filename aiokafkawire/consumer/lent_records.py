@@ -1,7 +1,7 @@
 """Reads records ahead for a thread other than the event loop's, which takes them one by one without a thread switch.
 
 A :class:`Lent` holds records that the loop's thread has read ahead. Only the calling thread writes ``taken``, the
-number of records that it has taken; only the loop's thread writes the rest, and it moves the positions
+number of records that it has taken; only the loop's thread writes the other attributes, and it updates the positions
 (:meth:`ReadAhead.settle`) before it uses them. So a record counts as handed out once the calling thread has it, and not
 before.
 
@@ -9,9 +9,9 @@ before.
    they differ, it restores the old ``taken`` and calls the loop's thread. The loop's thread increments
    ``iterator_state.changes`` first, and then reads ``taken``. So either the loop's thread knows of the record, or it
    was not handed out.
-2. The next call lends the records that were not taken again. If the partition was paused or withheld meanwhile, they
+2. Records that were not taken are lent again by the next call. If the partition was paused or withheld meanwhile, they
    are read again from the fetched data; after a seek or a revocation they are dropped.
-3. An error comes after the last record: the thread takes it by raising it.
+3. An error follows the last record: the calling thread takes the error by raising it.
 """
 
 from itertools import islice
@@ -60,7 +60,7 @@ class _Part(Generic[K, V]):
         return record.offset + 1, record.leader_epoch
 
     def settle(self, finished: int, taken: int) -> None:
-        """Move the position past the taken records; those that are not finished are in the user's hands."""
+        """Move the position past the first ``taken`` records; the user still processes those after ``finished``."""
         state = self.fetched.ask.state
         position, epoch = self.after(taken)
         if taken < self.last or state.position is None or state.position < position:
@@ -80,14 +80,14 @@ class Lent(Generic[K, V]):
     count: int = 0
     """The number of records, or batches, without the error."""
     taken: int = 0
-    """How many of them the calling thread has taken; ``count + 1`` once it has raised the error."""
+    """The number of records, or batches, that the calling thread has taken; ``count + 1`` once it raised the error."""
     seen: int = -1
-    """The value of ``iterator_state.changes`` when it was lent."""
+    """The value of ``iterator_state.changes`` when the records were lent."""
     one_by_one: bool = False
-    """Whether taking the next record finishes one, and not only the next call."""
+    """Whether taking a record finishes the one before; otherwise only the next call finishes records."""
     parts: list[_Part[K, V]] = attrs.field(factory=list)
     finished: int = 0
-    """How many the user has certainly finished."""
+    """The number of records that the user has certainly finished."""
     settled: int = 0
     """The value of ``taken`` when the positions were last moved."""
 
@@ -129,7 +129,7 @@ class ReadAhead(Generic[K, V]):
     async def lend(
         self, unit: Literal["one by one", "together", "batch"], max_records: int, timeout: float | None
     ) -> Lent[K, V] | None:
-        """Lend up to ``max_records`` records, or one batch; return None after ``timeout`` seconds without any.
+        """Lend up to ``max_records`` records, or one batch; return None if none arrives within ``timeout`` seconds.
 
         With ``one by one``, all records are of one partition.
 
@@ -165,7 +165,7 @@ class ReadAhead(Generic[K, V]):
         return all(self._reads._is_readable(part.fetched) for part in lent.parts if part.last > lent.taken)
 
     def _put_back(self) -> None:
-        """Return the records that were not taken to the fetched data; otherwise continue after them."""
+        """Rewind the data of partitions with records that were not taken; continue after the records of the others."""
         lent, self._lent = self._lent, None
         for part in lent.parts if lent is not None else ():
             if not self._is_current(part):
@@ -222,10 +222,9 @@ class ReadAhead(Generic[K, V]):
             state.position, state.leader_epoch = part.start, part.start_epoch
 
     def _begin_next_batch(self, fetched: CompletedFetch) -> bool:
-        """Start the next batch of the same fetch without waiting; leave the end of the data, and damage, to a later
-        call.
+        """Start the next batch of the same fetch without waiting; return whether there is one.
 
-        The consumer handles that once the records before are taken.
+        A later call handles the end of the data or a damaged batch, once the records before it are taken.
         """
         try:
             fetched.begun = fetched.begun or next(fetched, None)

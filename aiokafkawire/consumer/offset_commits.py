@@ -33,7 +33,7 @@ _MIN_PATIENCE: Final = 1.0
 _SOON: Final = 1 / 8
 """The fraction of the interval after which newly assigned partitions are first committed; it doubles from then on."""
 _SILENT: Final = 0.2
-"""Seconds after which no request is sent behind an abandoned commit: its coordinator waits for replicas."""
+"""Seconds after which the connection of an abandoned commit is not used again: its coordinator waits for replicas."""
 _NOT_ENTITLED: Final = (ErrorCode.ILLEGAL_GENERATION, ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.REBALANCE_IN_PROGRESS)
 
 
@@ -41,13 +41,13 @@ _listening: Final[ContextVar[object]] = ContextVar("aiokafkawire_listening", def
 
 
 class OffsetCommitter:
-    """Commits offsets one commit after the other, so that no retry overtakes a later commit.
+    """Commits the offsets of one consumer, one commit at a time, so that no retry overtakes a later commit.
 
     Args:
         cluster: finds the coordinator.
         positions: the consumer's positions.
-        offsets: commits them.
-        every: seconds between auto-commits.
+        offsets: sends the commits.
+        every: the seconds between auto-commits.
     """
 
     def __init__(self, cluster: Cluster, positions: SubscriptionState, offsets: GroupOffsets, every: float) -> None:
@@ -75,10 +75,10 @@ class OffsetCommitter:
 
     @property
     def group(self) -> GroupMetadata:
-        """The membership under which the records in hand were handed out; without any, the current one.
+        """The membership under which the unfinished records were handed out; without such records, the current one.
 
-        After the end of a membership it is still that one, so that the coordinator rejects the commit. The caller may
-        commit without this class, as transactions do.
+        A membership that has ended is still returned, so that the coordinator rejects the commit. Reading this property
+        records that the caller may commit without this class, as transactions do.
         """
         self._commits_elsewhere = True
         for lost in self._positions.lost_in_hand.values():
@@ -96,13 +96,15 @@ class OffsetCommitter:
         self._begun.set()
 
     def give_up(self, partitions: Collection[TopicPartition]) -> None:
-        """Remember the finished offsets of these revoked partitions, to resume from them if they come back."""
+        """Remember the finished offsets of these revoked partitions, to resume there if no other member gets them."""
         finished = self._positions.finished()
         self._finished.update((partition, finished[partition]) for partition in partitions if partition in finished)
 
     def start_of(self, state: PartitionState) -> OffsetAndMetadata | None:
-        """Return where to resume a partition that no other member has owned since it was revoked: at the committed
-        offset, or the finished one that the coordinator has not acknowledged; None if only the coordinator knows.
+        """Return the offset at which to resume a partition that no other member has owned since it was revoked.
+
+        It is the finished offset that :meth:`give_up` remembered, else the committed one; None if only the coordinator
+        knows it.
         """
         if self._commits_elsewhere:
             return None
@@ -120,12 +122,12 @@ class OffsetCommitter:
 
         With ``skip_deleted``, ignore partitions that have been deleted.
 
-        A rebalance that leaves these partitions to this consumer only delays the commit. The current assignment counts:
-        a commit is rejected if its partitions are revoked and come back meanwhile.
+        A rebalance that leaves these partitions to this consumer only delays the commit. If they are revoked meanwhile,
+        the commit is rejected, even if they are assigned to this consumer again.
 
         Raises:
-            CommitFailed: the partitions belong to another member, or may; or were revoked while their records were in
-                hand.
+            CommitFailed: the partitions may belong to another member, or were revoked while their records were being
+                processed.
             RequestTimeout: the deadline passed; the message has the last cause.
             KafkaError: another error that is not retriable.
         """
@@ -184,8 +186,9 @@ class OffsetCommitter:
         newer: Callable[[], Mapping[TopicPartition, OffsetAndMetadata]] | None = None,
         patience: float = math.inf,
     ) -> None:
-        """Commit, and record for each partition whether the commit is certain. ``newer`` returns newer offsets for
-        retries.
+        """Commit these offsets, and record for each partition whether the coordinator has acknowledged the commit.
+
+        ``newer`` and ``patience`` are as for :meth:`GroupOffsets.commit`.
         """
         generation = self._offsets.group.generation_id
         for partition in offsets:
@@ -207,12 +210,11 @@ class OffsetCommitter:
                 self._acknowledged.update(offsets if is_certain else dict.fromkeys(offsets))
 
     async def commit_finished(self, *, within: float) -> None:
-        """Commit the offsets finished since the last time, within ``within`` seconds; a retry sends the offsets
-        finished by then.
+        """Commit the offsets finished since the last call, within ``within`` seconds.
 
-        A coordinator that waits for its replicas responds late. If this process is killed meanwhile, the commits that
-        it has sent will count: so it keeps sending them. A failure is logged as a warning: the next auto-commit
-        includes its offsets.
+        A retry sends the offsets finished by then. A coordinator that waits for its replicas responds late, but it has
+        accepted the commits that it received: so newer offsets are sent before it responds, in case this process is
+        killed. A failure is logged as a warning; the next auto-commit includes the offsets.
         """
         deadline = self._cluster.deadline(within)
         try:
@@ -254,18 +256,17 @@ class OffsetCommitter:
             self._lock.release()
 
     async def _reconnect_if_silent(self) -> None:
-        """Reconnect if an abandoned commit is unanswered: no later request is read before its response."""
+        """Reconnect if an abandoned commit is unanswered: the coordinator reads no later request on its connection."""
         now = self._cluster.runtime.now()
         if self._unanswered_since is not None and now - self._unanswered_since >= _SILENT:
             await self._offsets.close()
         self._unanswered_since = now
 
     async def keep_committing(self) -> None:
-        """Run auto-commits at their interval, and at once after one that has taken longer.
+        """Run auto-commits at their interval, and at once after an auto-commit that has taken longer.
 
-        After an assignment the intervals are shorter at first: a new owner often has much to read at once, and in
-            unstable times other members will take the partitions over from it.
-        in troubled times others will have to take them over from it.
+        After an assignment the intervals are shorter at first: a new owner often has much to read at once, and the next
+        rebalance may soon move its partitions to other members.
         """
         now, interval = self._cluster.runtime.now, self._every
         due = now() + interval
@@ -299,7 +300,7 @@ class OffsetCommitter:
 
     @contextmanager
     def listening(self) -> Iterator[None]:
-        """Mark calls of this task, and of tasks that it starts, as a listener's."""
+        """Mark calls by this task, and by tasks that it starts in this context, as calls by a listener."""
         call = self._listening = object()
         before = _listening.set(call)
         try:
@@ -310,11 +311,11 @@ class OffsetCommitter:
 
     @property
     def is_listening(self) -> bool:
-        """Whether the caller is a listener, which the rebalance waits for: so it must not wait for the rebalance."""
+        """Whether the caller is a listener, which must not wait for the rebalance, since the rebalance waits for it."""
         return self._listening is not None and _listening.get() is self._listening
 
     async def _wait_for_assignment(self, deadline: Deadline) -> None:
-        """Wait until a rebalance is not between JoinGroup and SyncGroup, when no member can commit."""
+        """Wait while a rebalance is between JoinGroup and SyncGroup, when no member can commit."""
         membership = self.membership
         if membership is not None and not self.is_listening:
             with anyio.move_on_after(deadline.left(self._cluster.runtime.now())):

@@ -43,7 +43,7 @@ class EpochCheck:
 def due(
     snapshot: Snapshot, states: Iterable[PartitionState], unread: Container[TopicPartition]
 ) -> dict[int, list[EpochCheck]]:
-    """Return the checks to make before the next fetches, by leader. Fetched data is read first."""
+    """Return the checks to make before the next fetches, by leader. Partitions with unread data are checked later."""
     found: dict[int, list[EpochCheck]] = {}
     for state in states:
         # Most positions are valid, and this runs before each fetch.
@@ -73,7 +73,7 @@ def request(checks: Iterable[EpochCheck]) -> OffsetForLeaderEpochRequest:
 
 
 def answered(response: OffsetForLeaderEpochResponse) -> dict[TopicPartition, EpochEndOffset]:
-    """Return each partition's result."""
+    """Return the result of each partition in the response."""
     return {
         TopicPartition(topic.topic, result.partition): result
         for topic in response.topics
@@ -87,8 +87,8 @@ def settle(
     """Apply a result; return an error to raise to the user or to retry after.
 
     1. The epoch ended at the position or after it: the position is valid.
-    2. The epoch ended before the position: the log was truncated, and is read on from that end.
-    3. The leader does not know the epoch: no record is known to be left, so the default start is looked up.
+    2. The epoch ended before the position: the log was truncated, and reading continues at the end of the epoch.
+    3. The leader does not know the epoch: no record of it is known to be left, so the default start is looked up.
 
     Without a default start, 2 and 3 return an error, and the partition waits for a seek.
     """

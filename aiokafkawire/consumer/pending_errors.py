@@ -11,7 +11,7 @@ __all__ = ("PendingErrors",)
 
 
 class PendingErrors:
-    """Holds retriable errors back, but no longer than ``limit`` seconds.
+    """The errors of one consumer's partitions. Retriable ones are raised only if they last ``limit`` seconds.
 
     1. Errors are timed per partition: a response of one leader says nothing about another.
     2. An error that persists is reported again after the same time.
@@ -25,7 +25,7 @@ class PendingErrors:
         self._pending: dict[TopicPartition, tuple[PartitionState, int, KafkaError]] = {}
 
     def clear(self, partition: TopicPartition) -> None:
-        """Clear the partition's error: it has responded without one."""
+        """Clear the partition's error, after a result without an error."""
         self._since.pop(partition, None)
         self._current.pop(partition, None)
 
@@ -34,19 +34,22 @@ class PendingErrors:
         return self._current.get(partition)
 
     def clear_all(self, partitions: Collection[TopicPartition]) -> None:
-        """Clear the errors of these partitions: their broker has responded without news."""
+        """Clear the errors of these partitions: their broker's response had no error for them."""
         if self._since or self._current:
             for partition in partitions:
                 self.clear(partition)
 
     def forget_all_but(self, wanted: Iterable[TopicPartition]) -> None:
-        """Clear the errors of all other partitions, which are not read now."""
+        """Clear the errors of all partitions that are not in ``wanted``: they are not read now."""
         kept = set(wanted)
         self._since = {partition: since for partition, since in self._since.items() if partition in kept}
         self._current = {partition: error for partition, error in self._current.items() if partition in kept}
 
     def failed(self, states: list[PartitionState], error: KafkaError, began: float, now: float) -> None:
-        """Record the error of requests for these partitions begun at ``began``; report it unless it is retriable."""
+        """Record the error of a request for these partitions, which was sent at ``began``.
+
+        Report it at once if it is not retriable, otherwise once it has lasted ``limit`` seconds.
+        """
         if not states:
             return
         for state in states:
@@ -68,12 +71,12 @@ class PendingErrors:
                 del self._since[state.partition]
 
     def report(self, state: PartitionState, error: KafkaError) -> None:
-        """Report an error to the user."""
+        """Keep an error for the user, which :meth:`next` returns unless there is a seek or a revocation before."""
         self._current[state.partition] = error
         self._pending[state.partition] = state, state.epoch, error
 
     def next(self) -> KafkaError | None:
-        """Return an error that was not raised to the user yet."""
+        """Return a reported error that was not raised to the user yet, if any."""
         while self._pending:
             state, epoch, error = self._pending.pop(next(iter(self._pending)))
             if self._positions.is_current(state, epoch):

@@ -34,17 +34,16 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 _YIELD_EVERY = 0.01
-"""Seconds after which an iteration that never waits lets other tasks run."""
+"""Seconds after which an iteration that does not wait lets other tasks run."""
 _CLOCK_EVERY = 16
 """The number of records between two readings of the clock."""
 
 
 class ConsumerBatch(Generic[K, V]):
-    """A batch of one partition, as the producer wrote it: iterate it for its records, or take it as columns.
+    """A batch of one partition, as the producer wrote it: iterate it for its records, or call :meth:`columns`.
 
-    Records are decoded only then.
-
-    Iterating raises CorruptBatch or DeserializationError; after the latter it continues with the next record.
+    Records are decoded when they are iterated. Iterating raises CorruptBatch or DeserializationError; after a
+    DeserializationError it continues with the next record.
     """
 
     __slots__ = ("_reader", "next_offset", "partition", "timestamp_type", "topic")
@@ -62,7 +61,7 @@ class ConsumerBatch(Generic[K, V]):
         self.next_offset: int = next_offset
         """The offset after the batch."""
         self.timestamp_type: TimestampType = timestamp_type
-        """Whether the producer or the broker set its timestamps."""
+        """Whether the producer or the broker set the timestamps of the batch."""
 
     def __iter__(self) -> Iterator[ConsumerRecord[K, V]]:
         return self._reader
@@ -81,13 +80,11 @@ class ConsumerBatch(Generic[K, V]):
         """Return the remaining records as an Arrow record batch; deserializers are not used.
 
         Its columns: ``key`` and ``value`` (binary), ``topic`` (string, dictionary-encoded), ``partition`` (int32),
-            ``offset`` (int64), ``timestamp`` (ms, UTC; null where the format has none), and ``headers`` (a list of
-            ``key``, string, and ``value``, binary). The buffers are not copied again.
-        ``offset`` (int64), ``timestamp`` (ms, UTC; null where the format has none), and ``headers`` (a list of ``key``,
-        string, and ``value``, binary). The buffers are not copied once more.
+        ``offset`` (int64), ``timestamp`` (ms, UTC; null in formats without timestamps), and ``headers`` (a list of
+        ``key``, string, and ``value``, binary). The buffers of :meth:`columns` are not copied.
 
         Raises:
-            CorruptBatch: the batch is damaged; nothing of it is given.
+            CorruptBatch: the batch is damaged; no record is returned.
             ImportError: pyarrow is not installed (``pip install aiokafkawire[arrow]``).
         """
         from ..records.arrow import record_batch
@@ -99,7 +96,7 @@ class ConsumerBatch(Generic[K, V]):
 
 
 class RecordIteration(Generic[K, V]):
-    """The iteration part of :class:`~.consumer.Consumer`."""
+    """The base of :class:`~.consumer.Consumer` that hands out records and batches."""
 
     def __init__(
         self,
@@ -114,13 +111,13 @@ class RecordIteration(Generic[K, V]):
         self._key_deserializer, self._value_deserializer = key_deserializer, value_deserializer
         self._decompression = BackgroundDecompression(cluster, check_crcs=config.check_crcs, on_done=fetcher.notify)
         self._reading: CompletedFetch | None = None
-        # The partitions of which the user has records in hand.
+        # The partitions of which the user has unfinished records.
         self._in_hand: list[PartitionState] = []
         self._iterator_state = positions.iterator_state
         self._user = SingleUser(self._iterator_state, self._has_in_hand, cluster.owner.require_own_loop)
         self._waiting = 0
         self._got_at: float | None = None
-        # Called when the user has finished all records in hand.
+        # Called when the user has finished all records handed out.
         self._on_release: Callable[[], None] = lambda: None
         # Called when the user polls and has to wait for records.
         self._on_poll: Callable[[], None] = lambda: None
@@ -135,7 +132,7 @@ class RecordIteration(Generic[K, V]):
     def __aiter__(self) -> AsyncIterator[ConsumerRecord[K, V]]:
         """Iterate the records. Raises as :meth:`__anext__` does; the iteration may be entered again.
 
-        It ends when any task closes the consumer.
+        The iteration ends when any task closes the consumer.
         """
         if self._has_been_closed():
             return self  # its __anext__ raises UsageError
@@ -152,7 +149,7 @@ class RecordIteration(Generic[K, V]):
             CorruptBatch: a batch is damaged; to continue, seek past it.
             KafkaError: fetching failed, either with an error that is not retriable, or for ``default_api_timeout_ms``.
             StopAsyncIteration: another task has closed the consumer meanwhile.
-            UsageError: the consumer is not open, another task uses it, or this is another event loop.
+            UsageError: the consumer is not open, another task uses it, or the running event loop is not the client's.
         """
         # Yield before taking a record, as a cancellation here must not lose one.
         await self._let_others_run()
@@ -201,11 +198,11 @@ class RecordIteration(Generic[K, V]):
         """Return up to ``max_records`` records, as soon as there are any.
 
         Args:
-            max_records: the most records to return, possibly of several partitions.
-            timeout: how long to wait for the first record, in seconds; None waits for ever. After it, or if another
-                task closes the consumer meanwhile, the list is empty.
+            max_records: the maximum number of records, which may be of several partitions.
+            timeout: how long to wait for the first record, in seconds; None waits without limit. If no record arrives
+                in time, or another task closes the consumer meanwhile, the list is empty.
 
-        Raises as the iteration does; if there are records already, the next call raises.
+        Raises as the iteration does; if there are records already, they are returned and the next call raises.
         """
         check_poll(max_records, timeout)
         await self._let_others_run()
@@ -251,7 +248,8 @@ class RecordIteration(Generic[K, V]):
     def batches(self) -> AsyncIterator[ConsumerBatch[K, V]]:
         """Iterate whole batches instead of records, the fastest way. The position moves a batch at a time.
 
-        A batch that was begun as records is returned without those. Raises and ends as the iteration of records does.
+        A batch of which some records were handed out is returned without them. Raises and ends as the iteration of
+        records does.
         """
         return _Batches(self)
 
@@ -271,9 +269,9 @@ class RecordIteration(Generic[K, V]):
         return ConsumerBatch(reading.ask.state.partition, reader, reading.batch_end, reading.timestamp_type)
 
     def _ready_batch(self) -> ConsumerBatch[K, V] | None:
-        """Return another fetched batch, in hand together with those before; None if there is none.
+        """Return another fetched batch without finishing the batches before; None if there is none.
 
-        The next call that waits raises errors.
+        Errors are left to the next call that waits.
         """
         try:
             reading = self._ready()
@@ -282,7 +280,7 @@ class RecordIteration(Generic[K, V]):
         return None if reading is None else self._take_batch(reading)
 
     async def _next_reading(self) -> CompletedFetch:
-        """Finish the records in hand, wait for data of any partition, and return it with a batch begun."""
+        """Finish the records handed out, wait for data of any partition, and return it with a batch to read."""
         self._user.begin()
         try:
             return await self._wait_for_reading()
@@ -316,7 +314,11 @@ class RecordIteration(Generic[K, V]):
                 self._waiting -= 1
 
     async def _wait_for(self, arrived: anyio.Event, since: float) -> float:
-        """Wait for something new; return since when the wait counts."""
+        """Wait for data or an error; return the time from which on ``stall_timeout_ms`` counts.
+
+        Raises:
+            ConsumerStalled: nothing arrived for ``stall_timeout_ms``, and the consumer's health shows a problem.
+        """
         limit = self._config.stall_timeout_ms
         if limit is None:
             await arrived.wait()
@@ -336,7 +338,7 @@ class RecordIteration(Generic[K, V]):
         """Return the consumer's health."""
 
     def _ready(self, *, without: Collection[CompletedFetch] = ()) -> CompletedFetch | None:
-        """Return data with a batch begun, without waiting, and note that the user holds it; None if there is none."""
+        """Return data with a batch to read, without waiting, and count it as handed out; None if there is none."""
         for fetched in self._in_turn():
             if fetched not in without and self._is_readable(fetched) and self._begin_batch(fetched):
                 state = fetched.ask.state
@@ -348,14 +350,14 @@ class RecordIteration(Generic[K, V]):
         return None
 
     def _in_turn(self) -> Iterator[CompletedFetch]:
-        """Yield unread data in the order of arrival. Usually the first is used, so the others are not listed before."""
+        """Yield unread data in the order of arrival. Usually only the first is used, so the others are listed later."""
         unread = self._fetcher.unread
         if unread:
             yield next(iter(unread.values()))
         yield from list(unread.values())
 
     def _finish_in_hand(self) -> None:
-        """Mark the records in hand as finished: the user has polled or committed."""
+        """Mark the records handed out as finished: the user has polled or committed."""
         if self._positions.lent is not None:
             self._positions.lent.finish()
         now = self._cluster.runtime.now()
@@ -367,9 +369,9 @@ class RecordIteration(Generic[K, V]):
         self._on_release()
 
     def _begin_batch(self, fetched: CompletedFetch) -> bool:
-        """Return whether a batch is begun, after trying. Data without another batch is dropped, to fetch more.
+        """Start the next batch unless one is started, and return whether one is. Data without another batch is dropped.
 
-        A large compressed batch is begun after a thread has decompressed it; then the iteration is notified.
+        A large compressed batch is started by a later call, after a thread has decompressed it.
         """
         if fetched.reader is not None:
             return True
@@ -406,15 +408,15 @@ class RecordIteration(Generic[K, V]):
         self._fetcher.discard(fetched)
 
     def _pass_hidden_batches(self, fetched: CompletedFetch | None) -> None:
-        """Move the position past control batches and aborted ones that follow the records handed out.
+        """Move the position past control batches and aborted batches that follow the records handed out.
 
-        Do nothing while records of the last batch remain, and before the first record is handed out.
+        Do nothing while records of the last batch remain, or before the first record is handed out.
         """
         if fetched is None or fetched.begun is not None or not fetched.ask.is_current:
             return
         if not fetched.ask.offset < fetched.batch_end == fetched.ask.state.position:
             return
-        # Readers of this batch have to take the next one from ``fetched``, which has another end now.
+        # Readers of this batch have to take the next one from ``fetched``, whose position may move past hidden ones.
         self._iterator_state.changes += 1
         try:
             if fetched.reader is not None:
@@ -432,10 +434,7 @@ class RecordIteration(Generic[K, V]):
         return fetched.ask.is_current and self._positions.get(state.partition) is state
 
     def _check_state(self, *, ends: bool = False) -> None:
-        """Raise if the consumer is not open.
-
-        An iteration that ``ends`` on close gets StopAsyncIteration.
-        """
+        """Raise UsageError if the consumer is not open; with ``ends``, StopAsyncIteration if it was closed."""
         if self._state != "open":
             if ends and self._has_been_closed():
                 raise StopAsyncIteration
@@ -462,8 +461,8 @@ class RecordIteration(Generic[K, V]):
         check_clock = check_clock or self._iterator_state.polls % _CLOCK_EVERY == 0
         if not check_clock:
             return
-        # A call that was cancelled here did let others run. If each call yielded, one in a cancelled scope would never
-        # return a record.
+        # A call that was cancelled at the checkpoint did let other tasks run. If the next call yielded again, a task in
+        # a cancelled scope would never get a record.
         if not self._was_cancelled and self._cluster.runtime.now() - self._yielded_at > _YIELD_EVERY:
             self._was_cancelled = True
             await anyio.lowlevel.checkpoint()
@@ -477,7 +476,7 @@ class _Records(AsyncIterator[ConsumerRecord[K, V]]):
     def __init__(self, consumer: RecordIteration[K, V]) -> None:
         self._consumer = consumer
         self.seen = -1
-        """The consumer's ``IteratorState.changes`` at the last record: while it is the same, nothing is checked."""
+        """The consumer's ``IteratorState.changes`` at the last record: if it is the same, the task is not checked."""
 
     def __anext__(self) -> Awaitable[ConsumerRecord[K, V]]:
         return self._consumer._next_in_loop(self)
@@ -494,7 +493,7 @@ def check_poll(max_records: object, timeout: object) -> None:
 
 
 class _Batches(AsyncIterator[ConsumerBatch[K, V]]):
-    """An iterator that continues after an error, unlike a generator."""
+    """An iterator of batches, which can continue after an error, unlike a generator."""
 
     def __init__(self, consumer: RecordIteration[K, V]) -> None:
         self._consumer = consumer

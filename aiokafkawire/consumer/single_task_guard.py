@@ -11,7 +11,7 @@ from ._implementation import IteratorState
 
 __all__ = ("SingleUser",)
 
-# The task that last took records of each consumer, by context: tasks that it starts inherit it, and act for it.
+# The task that last took records of each consumer, by context: tasks that it starts inherit this and may take records.
 _Actors: TypeAlias = tuple[tuple["ref[Any]", "ref[Any]"], ...]
 _acting_for: Final[ContextVar[_Actors]] = ContextVar("aiokafkawire_acting_for", default=())
 
@@ -19,14 +19,14 @@ _acting_for: Final[ContextVar[_Actors]] = ContextVar("aiokafkawire_acting_for", 
 class SingleUser:
     """The guard of the task that takes a consumer's records.
 
-    A call raises while another task's call is in progress, and while another running task has records in hand. A task
-    that the latter has started since it took records acts for it: ``asyncio.wait_for`` and ``create_task`` start a task
-    per call.
+    A call raises while another task's call is in progress, and while another running task has unfinished records.
+    Tasks that this task has started since it took the records may take records in its place: ``asyncio.wait_for`` and
+    ``create_task`` start a task per call.
 
     Args:
         iterator_state: is changed when another task takes over, so that a compiled iterator checks before it continues.
         holds: returns whether records that were handed out are unfinished.
-        require_own_loop: raises UsageError on another event loop than the consumer's.
+        require_own_loop: raises UsageError unless the consumer's event loop is running.
     """
 
     __slots__ = ("__weakref__", "_calling", "_holds", "_iterator_state", "_require_own_loop", "_user")
@@ -42,7 +42,7 @@ class SingleUser:
         """Make this task the one that takes the records, and return it.
 
         Raises:
-            UsageError: another task uses the consumer, or this is another event loop than its own.
+            UsageError: another task uses the consumer, or the running event loop is not the consumer's.
         """
         task = current_task()
         if task is None:  # the coroutine runs outside an event loop
@@ -67,18 +67,18 @@ class SingleUser:
         return task
 
     def begin(self) -> None:
-        """Note that this task may wait for records now; raises as :meth:`check`."""
+        """Record that this task may wait for records now; raises as :meth:`check`."""
         self._calling = self.check()
 
     def end(self) -> None:
-        """Note that the task no longer waits."""
+        """Record that the task no longer waits for records."""
         self._calling = None
 
     def require_commit(self) -> None:
         """Raise if a task that does not take the records commits everything that was handed out.
 
         Raises:
-            UsageError: another task waits for records, or has some in hand.
+            UsageError: another task waits for records, or has unfinished ones.
         """
         task = current_task()
         if task is None:

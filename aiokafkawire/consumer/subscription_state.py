@@ -18,10 +18,10 @@ __all__ = ("LostInHand", "PartitionState", "SubscriptionState", "format_partitio
 class PartitionState:
     """The state of an assigned partition.
 
-    ``position`` is the offset of the next record to hand out. It is None until it was looked up: with ``ask_group`` the
-    group's committed offset, otherwise, or if there is none, ``spec``. ``epoch`` changes with every seek, so that
-    responses to earlier requests can be dropped. A ``lost`` partition has neither a position nor a default start: it
-    waits for a seek.
+    ``position`` is the offset of the next record to hand out. It is None until it is looked up: with ``ask_group`` as
+    the group's committed offset, otherwise, or if there is none, as the offset of ``spec``. ``epoch`` changes with each
+    seek, so that responses to earlier requests can be dropped. A ``lost`` partition has neither a position nor a start
+    to look up: it waits for a seek.
     """
 
     partition: TopicPartition
@@ -32,9 +32,9 @@ class PartitionState:
     leader_epoch: int | None = None
     """The leader epoch of the record before the position (KIP-320); None if unknown."""
     held: int | None = None
-    """The offset of the first record that the user has not finished; None if it has finished all."""
+    """The offset of the first record that was handed out and that the user has not finished; None without one."""
     sought_in_hand: bool = False
-    """Whether a seek came while the user had records in hand: then ``held`` is None, although it still has them."""
+    """Whether there was a seek while the user had unfinished records, for which ``held`` is None since."""
     returned_at: float = -math.inf
     """When the user last finished records of the partition, in seconds of the runtime's clock."""
     handed_out_from: int | None = None
@@ -43,16 +43,16 @@ class PartitionState:
     """The highest position before a seek; offsets before it, or before the position, were handed out."""
     paused: bool = False
     begun: OffsetAndMetadata | None = None
-    """The start: the committed offset at that time, or without one, the default. None while unknown, and after a seek
-    before the lookup."""
+    """The offset at which reading began: the committed one, or the default if there was none. None while unknown, and
+    after a seek before the lookup."""
     sought: bool = False
-    """Whether there was a seek, so that a lookup does not return the start."""
+    """Whether there was a seek, so that the result of a lookup is not ``begun``."""
     withheld: bool = False
     """Whether a rebalance is about to move the partition from or to this consumer: no record is handed out."""
     looking_up: bool = False
     lost: bool = False
     served: int = 0
-    """When it last returned data, as a number that grows with each response; 0 is never."""
+    """The number of the last result with data of this partition, counting those of all partitions; 0 without one."""
     high_watermark: int | None = None
     """The end of the log at the last fetch: the offset after the last record that all replicas have."""
     validated: int | None = None
@@ -61,11 +61,11 @@ class PartitionState:
     replica: int | None = None
     """The replica to read from instead of the leader (KIP-392)."""
     replica_until: float = 0.0
-    """When to return to the leader, in seconds of the runtime's clock."""
+    """When to read from the leader again, in seconds of the runtime's clock."""
     until: int | None = None
     """The offset at which reading ends; None for no end."""
     fetch_bytes: int | None = None
-    """The least bytes of the next fetch, where that is more than the setting."""
+    """The bytes that the next fetch must allow, if more than ``max_partition_fetch_bytes``; else None."""
 
     def begin(self, at: OffsetAndMetadata) -> None:
         """Continue from the group's committed offset."""
@@ -74,7 +74,7 @@ class PartitionState:
         self.leader_epoch = at.leader_epoch
 
     def hold(self) -> None:
-        """Note that the user is about to receive the records from the position on."""
+        """Record that the user is about to receive the records from the position on."""
         position = self.position
         self.held = position
         if position is not None and (self.handed_out_from is None or position < self.handed_out_from):
@@ -82,11 +82,11 @@ class PartitionState:
 
     @property
     def is_in_hand(self) -> bool:
-        """Whether the user has received records that it has not finished."""
+        """Whether the user has received records of the partition that it has not finished."""
         return self.held is not None or self.sought_in_hand
 
     def finish(self, now: float) -> None:
-        """Note that the user has finished the records that it received."""
+        """Record that the user has finished the records that it received."""
         if self.is_in_hand:
             self.returned_at = now
         self.held, self.sought_in_hand = None, False
@@ -99,7 +99,7 @@ class PartitionState:
 
     @property
     def is_suspended(self) -> bool:
-        """Whether no records are to be handed out now, so that none are fetched."""
+        """Whether no records of the partition may be handed out now, so none are fetched."""
         return self.paused or self.withheld
 
     @property
@@ -109,13 +109,13 @@ class PartitionState:
 
     @property
     def needs_lookup(self) -> bool:
-        """Whether it has no position, and no lookup is in progress."""
+        """Whether the partition has no position, no lookup in progress, and a start to look up."""
         return self.position is None and not self.looking_up and not self.lost
 
     def needs_validation(self, leader_epoch: int) -> bool:
         """Return whether the log may have been truncated before the position under a new leader (KIP-320).
 
-        This needs the epoch of the record before the position, and of the leader (not -1).
+        False if the epoch of the record before the position, or of the leader (-1), is unknown.
         """
         return self.leader_epoch is not None and leader_epoch >= 0 and self.validated != leader_epoch
 
@@ -124,15 +124,15 @@ class Lends(Protocol):
     """Records lent to another thread, which takes them without the event loop; see ``read_ahead.py``."""
 
     def settle(self) -> None:
-        """Move the positions behind the records that the thread has revocation."""
+        """Move the positions past the records that the thread has taken."""
 
     def finish(self) -> None:
-        """Count the records as finished that the thread has revocation."""
+        """Count the records that the thread has taken as finished."""
 
 
 @attrs.frozen
 class LostInHand:
-    """A partition that was revoked while the user held its records: their results no longer count."""
+    """A partition that was revoked while the user processed its records, whose results no longer count."""
 
     state: PartitionState
     group: GroupMetadata | None
@@ -142,7 +142,7 @@ class LostInHand:
 
 @attrs.frozen
 class Revocation:
-    """When and why a partition was revoked, and when the user last finished its records (never: infinity)."""
+    """When and why a partition was revoked, and when the user last finished its records; infinity if some were not."""
 
     returned_at: float
     at: float
@@ -150,7 +150,7 @@ class Revocation:
 
 
 class SubscriptionState:
-    """The assigned partitions.
+    """The assigned partitions of one consumer, with their positions.
 
     Args:
         default: the start of partitions without a position; None if there is none.
@@ -162,14 +162,14 @@ class SubscriptionState:
         self._states: dict[TopicPartition, PartitionState] = {}
         self._epoch = 0
         self.iterator_state: IteratorState = IteratorState()
-        """Counts every change of the assignment, every seek and every pause."""
+        """The state of record iterators, in which every change of the assignment, seek and pause is counted."""
         self.changes: int = 0
-        """The number of those changes."""
+        """The number of changes of the assignment, seeks and pauses."""
         self.lent: Lends | None = None
-        """The records lent to another thread; settled before positions are used."""
+        """The records lent to another thread, which must be settled before positions are used."""
         self.lost_in_hand: dict[TopicPartition, LostInHand] = {}
-        """The partitions that were revoked while the user held their records, until the next poll. A partition may be
-        assigned again meanwhile, with a new state."""
+        """The partitions that were revoked while the user processed their records, until the next poll. A partition may
+        be assigned again meanwhile, with a new state."""
         self.revocations: dict[TopicPartition, Revocation] = {}
         """The last revocation of each partition."""
 
@@ -178,13 +178,13 @@ class SubscriptionState:
         return iter(self._states.values())
 
     def settle(self) -> None:
-        """Move the positions behind the records that another thread has revocation."""
+        """Move the positions past the records that another thread has taken."""
         if self.lent is not None:
             self.lent.settle()
 
     @property
     def assigned(self) -> tuple[TopicPartition, ...]:
-        """The partitions, in the order of their assignment."""
+        """The assigned partitions, in the order of their assignment."""
         return tuple(self._states)
 
     def assign(self, starts: Mapping[TopicPartition, int | OffsetSpec | None]) -> None:
@@ -221,7 +221,7 @@ class SubscriptionState:
     def revoke(
         self, partitions: Iterable[TopicPartition], group: GroupMetadata | None, reason: str, now: float
     ) -> tuple[LostInHand, ...]:
-        """Remove partitions for this reason; return those of which the user holds records.
+        """Remove revoked partitions; return those whose records the user is processing.
 
         ``group`` is the membership under which the records were handed out; ``now`` is in seconds.
         """
@@ -240,8 +240,8 @@ class SubscriptionState:
     def to_commit(self) -> dict[TopicPartition, OffsetAndMetadata]:
         """Return the offsets after the last records handed out.
 
-        For a partition that was revoked while the user held its records, this is the offset after those records, even
-        if the partition is assigned again: such a commit has to be rejected.
+        For a partition that was revoked while the user processed its records, this is the offset after those records,
+        even if the partition is assigned again: its commit has to be rejected.
         """
         states = {state.partition: state for state in self}
         states |= {partition: lost.state for partition, lost in self.lost_in_hand.items()}
@@ -252,7 +252,7 @@ class SubscriptionState:
         }
 
     def require_not_revoked_since(self, began: float) -> None:
-        """Raise if a partition was revoked since ``began`` of which the user received records since.
+        """Raise if a partition was revoked after ``began`` whose records the user finished after ``began``, or never.
 
         Raises:
             CommitFailed: a partition was revoked.
@@ -266,7 +266,7 @@ class SubscriptionState:
                 )
 
     def require_not_lost(self, partitions: Collection[TopicPartition] | None = None) -> None:
-        """Raise if any of these partitions was revoked while the user held its records; None checks all.
+        """Raise if any of these partitions was revoked while the user processed its records; None checks all.
 
         Raises:
             CommitFailed: a partition was revoked.

@@ -13,7 +13,7 @@ from ..types import TopicPartition, check_topic_name
 __all__ = ("Listener", "RebalanceListeners", "TopicSubscription", "subscription_to")
 
 Listener = Callable[[tuple[TopicPartition, ...]], Awaitable[None] | None]
-"""Receives partitions; a function, or a coroutine function, which is awaited."""
+"""A function or a coroutine function that is called with partitions."""
 
 
 @attrs.frozen
@@ -27,14 +27,14 @@ class RebalanceListeners:
 
 @attrs.frozen
 class TopicSubscription:
-    """Topics by name, or those whose whole name matches a pattern, without internal ones."""
+    """A subscription to topics by name, or to the topics whose whole name matches a pattern, except internal ones."""
 
     topics: tuple[str, ...]
     pattern: re.Pattern[str] | None
     listeners: RebalanceListeners
 
     def topics_in(self, snapshot: Snapshot) -> tuple[str, ...]:
-        """Return the subscribed topics, in order."""
+        """Return the subscribed topics: in the order given, or sorted if they match a pattern."""
         if self.pattern is None:
             return self.topics
         matching = [name for name in snapshot.topics if self.pattern.fullmatch(name)]

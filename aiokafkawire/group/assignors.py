@@ -20,7 +20,7 @@ __all__ = (
 
 
 class RebalanceProtocol(IntEnum):
-    """When members give partitions up: all of them before they join, or the revoked ones afterwards (KIP-429)."""
+    """When members revoke partitions: all before they join, or only those that move, after the assignment (KIP-429)."""
 
     EAGER = 0
     COOPERATIVE = 1
@@ -29,8 +29,8 @@ class RebalanceProtocol(IntEnum):
 class Assignor(Protocol):
     """Assigns partitions to members (``partition.assignment.strategy``). Users may write their own.
 
-    Each consumer has its own assignor for its whole life. All members send the names of their assignors to the
-    coordinator. It picks one that all of them have, and a leader, whose assignor decides for the group.
+    Each consumer uses its own assignor objects until it is closed. All members send the names of their assignors to the
+    coordinator, which picks a name that all of them sent, and a leader, whose assignor decides for the group.
     """
 
     @property
@@ -39,46 +39,46 @@ class Assignor(Protocol):
 
     @property
     def protocols(self) -> Collection[RebalanceProtocol]:
-        """The rebalance protocols that it supports. With COOPERATIVE, `assign` gives no member a partition that another
-        member still owns.
+        """The rebalance protocols that the assignor supports.
+
+        With COOPERATIVE, :meth:`assign` gives no member a partition that another member still owns.
         """
 
     def subscription(self, topics: Sequence[str], owned: Sequence[TopicPartition], generation: int) -> bytes | None:
         """Return the ``user_data`` of this member's subscription, for the leader's assignor.
 
-        The subscription carries ``owned`` and ``generation`` anyway. They are empty and -1 after the member has lost
-        its membership.
+        The subscription has ``owned`` and ``generation`` in any case. After the member has lost its membership,
+        ``owned`` is empty and ``generation`` is -1.
         """
 
     def assign(self, partitions: Partitions, subscriptions: Mapping[str, Subscription]) -> Mapping[str, Assignment]:
         """Return each member's assignment, by member id. An error raised here fails the rebalance.
 
-        ``partitions`` are those of all subscribed topics. ``subscriptions`` are in the coordinator's order, and never
-        empty: the leader is a member.
+        ``partitions`` has the partitions of all subscribed topics. ``subscriptions`` has the members in the
+        coordinator's order, and at least one: the leader.
         """
 
     def on_assignment(self, assignment: Assignment, generation: int) -> None:
-        """Receive this member's new assignment and its generation."""
+        """Receive this member's new assignment and the generation in which it was assigned."""
 
 
 def subscribed_partitions(
     partitions: Partitions, subscriptions: Mapping[str, Subscription]
 ) -> dict[str, list[PartitionInfo]]:
-    """Return the sorted partitions of each topic that is subscribed to and exists, in the topic order of Java's hash
-    map.
-    """
+    """Return the sorted partitions of each existing subscribed topic, with topics in the order of Java's hash map."""
     wanted = dict.fromkeys(topic for member in hash_ordered(subscriptions) for topic in subscriptions[member].topics)
     known = [topic for topic in hash_ordered(wanted) if partitions.get(topic)]
     return {topic: sorted(partitions[topic], key=lambda info: info.partition) for topic in hash_ordered(known)}
 
 
 def needs_racks(members: Collection[str], partitions: Collection[Collection[str]]) -> bool:
-    """Return whether racks matter: members' racks hold replicas, and not all partitions are in the same racks
-    (KIP-881).
+    """Return whether an assignor considers racks (KIP-881).
+
+    It does if members' racks have replicas, and not all partitions have replicas in the same racks.
 
     Args:
-        members: the racks of the members that have one.
-        partitions: the racks of each partition.
+        members: the racks of the members, without members that have none.
+        partitions: the racks of each partition's replicas.
     """
     everywhere = frozenset(rack for racks in partitions for rack in racks)
     return not everywhere.isdisjoint(members) and any(len(everywhere) > len(frozenset(racks)) for racks in partitions)
@@ -99,7 +99,7 @@ def _wrapped(assigned: Mapping[str, Iterable[TopicPartition]]) -> dict[str, Assi
 
 
 class _Plain:
-    """The base of assignors that keep no state between generations."""
+    """The base of eager assignors that keep no state between generations."""
 
     protocols: tuple[RebalanceProtocol, ...] = (RebalanceProtocol.EAGER,)
 
@@ -117,8 +117,9 @@ class RoundRobinAssignor(_Plain):
     name = "roundrobin"
 
     def assign(self, partitions: Partitions, subscriptions: Mapping[str, Subscription]) -> dict[str, Assignment]:
-        """Return the same assignment as Java's assignor. With equal subscriptions, partition counts differ by one at
-        most.
+        """Return the same assignment as Java's assignor.
+
+        With equal subscriptions, the members' partition counts differ by one at most.
         """
         members = _in_turn(subscriptions)
         readers: dict[str, list[int]] = {}
@@ -138,7 +139,7 @@ class RoundRobinAssignor(_Plain):
 
 
 class RangeAssignor(_Plain):
-    """Assigns each topic separately, a range of its partitions to each member; the first members get one more.
+    """Assigns each member a range of each topic's partitions; a remainder goes to the first members, one to each.
 
     1. Topics with equal partition counts and the same subscribers are co-partitioned: one member reads the same
        partition number of all of them.
@@ -187,7 +188,7 @@ class _Topic:
         return bool(self._racks)
 
     def free_share(self, member: str) -> int:
-        """Return how many more partitions the member may get."""
+        """Return the number of partitions that the member may still get."""
         return max(0, self._share + (self._extras > 0) - self._dealt[member])
 
     def matches(self, member: str, partition: int) -> bool:
@@ -202,12 +203,12 @@ class _Topic:
             self.deal(member, found[: self.free_share(member)], assigned)
 
     def deal_rest(self, assigned: Mapping[str, list[TopicPartition]]) -> None:
-        """Assign each member partitions up to its share, until none is left."""
+        """Assign each member further partitions up to its share, until all are assigned."""
         for member in self.readers:
             self.deal(member, self._left[: self.free_share(member)], assigned)
 
     def deal(self, member: str, partitions: list[int], assigned: Mapping[str, list[TopicPartition]]) -> None:
-        """Assign one member some of the unassigned partitions."""
+        """Assign these partitions, which are still unassigned, to one member."""
         if not partitions:
             return
         assigned[member].extend(TopicPartition(self.name, partition) for partition in partitions)
@@ -236,7 +237,10 @@ def _match_racks(topics: Iterable[_Topic], assigned: Mapping[str, list[TopicPart
 def _match_co_partitioned(
     readers: Iterable[str], size: int, topics: list[_Topic], assigned: Mapping[str, list[TopicPartition]]
 ) -> None:
-    """Assign each partition number of all topics to the first member whose rack holds it in every topic."""
+    """Assign each partition number, in all topics at once, to the first member with replicas in its rack in each topic.
+
+    Members have no more than their share; numbers without such a member stay unassigned.
+    """
     remaining = list(readers)
     for partition in range(size):
         matching = (

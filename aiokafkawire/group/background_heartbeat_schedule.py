@@ -1,12 +1,13 @@
-"""When a heartbeat is due for a member whose event loop is blocked, and until when heartbeats go on.
+"""Decides when a heartbeat is due for a member whose event loop is blocked.
 
 The rules:
 
-1. While the member's loop runs, it sends heartbeats itself and none is due here. The loop counts as blocked when its
-   last sign of life is older than one and a half heartbeat intervals; an answer to a heartbeat sent here is one.
-2. A rebalance does not end a membership, and the member may still join in time: heartbeats go on, as Java's do.
+1. While the member's event loop runs, the member sends heartbeats itself, and none of this schedule is due. The loop
+   counts as blocked if no heartbeat was answered for one and a half heartbeat intervals. Answers to the heartbeats of
+   this schedule count as well.
+2. A rebalance does not end a membership, and the member may still join in time: heartbeats continue, as in Java.
 3. A member that has not polled for ``max_poll_interval`` gets no heartbeats: a loop that is blocked for ever must not
-   hold partitions for ever (KIP-62). Heartbeats begin again with the next poll.
+   keep its partitions (KIP-62). Heartbeats begin again with the next poll.
 4. An answer that ends the membership ends the heartbeats, until there is another membership.
 5. After a failure the next heartbeat waits for a backoff, which doubles. Only the first failure in a row is reported.
 """
@@ -23,7 +24,7 @@ __all__ = ("LINGER", "HeartbeatAction", "HeartbeatMember", "HeartbeatReport", "H
 
 _BLOCKED_INTERVALS: Final = 1.5
 LINGER: Final = 30.0
-"""For how many seconds an unused connection stays open: loops that block once often do it again."""
+"""The seconds for which an unused connection stays open: loops that block once often block again."""
 _MEMBER_LIVES: Final = (ErrorCode.NONE, ErrorCode.REBALANCE_IN_PROGRESS)
 
 
@@ -32,7 +33,7 @@ class HeartbeatMember:
     """The member to send heartbeats for, and its coordinator. Times are in seconds.
 
     ``request_timeout`` covers connecting and the request, and should be well below the session timeout. ``release`` is
-    the coordinator's if it is too old to answer ApiVersions.
+    the coordinator's Kafka release, if it is too old to answer ApiVersions.
     """
 
     broker: Address
@@ -46,7 +47,7 @@ class HeartbeatMember:
 
     @property
     def group(self) -> GroupMetadata:
-        """The membership alone."""
+        """The membership of the member, without its coordinator and times."""
         return GroupMetadata(self.group_id, self.generation_id, self.member_id, self.group_instance_id)
 
 
@@ -54,8 +55,8 @@ class HeartbeatMember:
 class HeartbeatReport:
     """The outcome of a heartbeat.
 
-    ``code`` is the coordinator's answer, None if it gave none or is no coordinator; ``error`` says what failed. ``at``
-    is in seconds of the schedule's clock.
+    ``code`` is the error code of the coordinator's response, None if there was none or the broker is not the
+    coordinator; ``error`` is set if the heartbeat failed. ``at`` is in seconds of the schedule's clock.
     """
 
     member: HeartbeatMember
@@ -65,7 +66,7 @@ class HeartbeatReport:
 
 
 class HeartbeatAction(Enum):
-    """The action that is due."""
+    """The action that the schedule requires now."""
 
     WAIT = "nothing"
     SEND = "send a heartbeat"
@@ -76,7 +77,7 @@ class HeartbeatSchedule:
     """The schedule of one member's heartbeats. All times are in seconds of one monotonic clock.
 
     Args:
-        max_poll_interval: for how long heartbeats go on without a poll.
+        max_poll_interval: for how long heartbeats are sent without a poll.
         backoff: the wait after the first failure.
         backoff_max: the longest wait.
     """
@@ -93,7 +94,7 @@ class HeartbeatSchedule:
         self._connection_used_at: float | None = None
 
     def set_member(self, member: HeartbeatMember | None, now: float) -> bool:
-        """Send heartbeats for this member, whose membership was just confirmed; return whether it is another one."""
+        """Send heartbeats for this member, whose membership was just confirmed; return whether the member is new."""
         if member == self.member:
             return False
         self.member, self._ended, self._failures = member, False, 0
@@ -103,15 +104,15 @@ class HeartbeatSchedule:
         return True
 
     def record_heartbeat(self, now: float) -> None:
-        """Note that the coordinator has answered a heartbeat of the member's own loop."""
+        """Record that the coordinator has answered a heartbeat of the member's own loop."""
         self._alive_at = now
 
     def record_poll(self, now: float) -> None:
-        """Note that the user has polled."""
+        """Record that the user has polled."""
         self._polled_at = now
 
     def step(self, now: float) -> tuple[HeartbeatAction, float | None]:
-        """Return what is due now; if nothing is, for how many seconds, or None if only a call here changes that."""
+        """Return the action that is due now; for WAIT also the seconds to wait, None until another method is called."""
         moments = []
         if self._connection_used_at is not None:
             if now >= self._connection_used_at + LINGER:
@@ -128,7 +129,7 @@ class HeartbeatSchedule:
         return HeartbeatAction.WAIT, min(moments) - now if moments else None
 
     def answered(self, member: HeartbeatMember, code: int, sent_at: float, now: float) -> HeartbeatReport | None:
-        """Note the coordinator's answer to a heartbeat; return what to report of it."""
+        """Record the error code of the response to a heartbeat; return the report to the member's loop, if any."""
         self._connection_used_at = now
         if code in _MEMBER_LIVES:
             if member == self.member:
@@ -141,12 +142,12 @@ class HeartbeatSchedule:
         return HeartbeatReport(member, now, code, error)
 
     def failed(self, member: HeartbeatMember, error: KafkaError, now: float) -> HeartbeatReport | None:
-        """Note that a heartbeat got no answer and its connection is closed; return what to report of it."""
+        """Record that a heartbeat got no response and its connection is closed; return the report, if any."""
         self._connection_used_at = None
         return self._back_off(member, error, now)
 
     def refused(self, member: HeartbeatMember, error: KafkaError, now: float) -> HeartbeatReport:
-        """Note that this coordinator can take no heartbeat of the member at all; return what to report of it."""
+        """Record that the coordinator can take no heartbeat of the member at all; return the report."""
         self._connection_used_at = now
         self._end(member)
         return HeartbeatReport(member, now, error=error)

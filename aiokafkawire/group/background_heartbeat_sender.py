@@ -1,4 +1,4 @@
-"""Send a member's heartbeats from another event loop than its own, over a connection of that loop's."""
+"""Sends a member's heartbeats on another thread's event loop, over a connection of that event loop."""
 
 from collections.abc import Callable
 
@@ -21,13 +21,13 @@ __all__ = ("HeartbeatSender",)
 class HeartbeatSender:
     """A task that sends heartbeats while the member's loop is blocked; :mod:`.heartbeat_schedule` has the rules.
 
-    All methods are for the loop that runs it.
+    All methods must be called on the event loop that runs the task.
 
     Args:
         config: the client's settings.
         address_of: maps the address that a broker advertises to the one to dial.
         report: is called with the outcome of heartbeats.
-        max_poll_interval: for how long heartbeats go on without a poll, in seconds (KIP-62).
+        max_poll_interval: for how long heartbeats are sent without a poll, in seconds (KIP-62).
         connector: opens byte streams to brokers.
         backoff: the wait after a failure, in seconds; it doubles up to ``backoff_max``.
         runtime: the clock.
@@ -62,7 +62,7 @@ class HeartbeatSender:
         self._changed = anyio.Event()
 
     async def run(self) -> None:
-        """Send what is due until cancelled, then close the connection."""
+        """Send the heartbeats that are due until cancelled, then close the connection."""
         await self._owner.open()
         try:
             while True:
@@ -74,18 +74,18 @@ class HeartbeatSender:
                 await self._owner.close()
 
     def set_member(self, member: HeartbeatMember | None) -> None:
-        """Send heartbeats for this member from now on, or for none. Call it when its membership was just confirmed."""
+        """Send heartbeats for this member, whose membership was just confirmed, from now on; send none with None."""
         if self._schedule.set_member(member, self._now()):
             if self._sending is not None and member is not None and member.broker != self._broker:
-                self._sending.cancel()  # that broker may be dead
+                self._sending.cancel()  # the previous coordinator may be dead
             self._changed.set()
 
     def record_heartbeat(self) -> None:
-        """Note that the coordinator has answered a heartbeat of the member's own loop."""
+        """Record that the coordinator has answered a heartbeat of the member's own loop."""
         self._schedule.record_heartbeat(self._now())
 
     def record_poll(self) -> None:
-        """Note that the user has polled."""
+        """Record that the user has polled."""
         self._schedule.record_poll(self._now())
         self._changed.set()
 
@@ -109,7 +109,7 @@ class HeartbeatSender:
             code = await self._request(member)
         except (UnsupportedVersion, InvalidMessage) as refusal:
             return self._schedule.refused(member, refusal, self._now())
-        except Exception as failure:  # callbacks of the settings raise what they like
+        except Exception as failure:  # callbacks in the settings may raise any exception
             await self._disconnect()
             error = as_kafka_error(failure, f"sending a heartbeat to {member.broker}")
             return self._schedule.failed(member, error, self._now())

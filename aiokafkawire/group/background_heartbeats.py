@@ -1,4 +1,4 @@
-"""Keep a membership while user code blocks the event loop: heartbeats from a loop on another thread, and a warning."""
+"""Keeps a membership while user code blocks the event loop: heartbeats from a loop on another thread, and a warning."""
 
 import logging
 import time
@@ -20,9 +20,10 @@ _log = logging.getLogger("aiokafkawire.group")
 
 
 class BackgroundHeartbeats:
-    """The second loop of one membership, whose driver calls :meth:`step` at every step.
+    """The thread that sends one member's heartbeats while the member's event loop is blocked.
 
-    The thread starts with the first membership. In a forked child, which has no such thread, nothing happens.
+    The membership manager calls :meth:`step` at each of its steps. The thread starts when the member first needs
+    heartbeats. In a forked child, which has no such thread, no heartbeats are sent.
     """
 
     def __init__(self, cluster: Cluster, machine: ClassicMembership) -> None:
@@ -35,7 +36,7 @@ class BackgroundHeartbeats:
         self._polled_at = float("-inf")
         self._closed = False
         self.lag: BlockedLoop = BlockedLoop(machine.settings.heartbeat_interval)
-        """To be run while there is a membership to lose."""
+        """Logs what blocks the member's event loop; run it while the member could lose its membership."""
 
     def step(self, now: float, polled_at: float) -> None:
         """Pass the member's state to the thread, and the thread's reports to the machine."""
@@ -74,7 +75,7 @@ class BackgroundHeartbeats:
         )
 
     def close(self) -> None:
-        """Stop the thread, and wait for a second at most: it may be looking up a name. May be called again."""
+        """Stop the thread; wait for at most a second, as it may be resolving a name. May be called again."""
         self._closed, self._sender = True, None
         self._loop.stop(within=1.0)
 
@@ -87,7 +88,7 @@ class BackgroundHeartbeats:
             if report.member != self._member:
                 continue
             if report.code is not None:
-                # The loop may have been blocked since: an answer of that time is no sign of life of now.
+                # The loop may have been blocked since: the response confirms the membership only for its own time.
                 ago = max(0.0, time.monotonic() - report.at)
                 self._machine.on_thread_heartbeat(report.member.group, report.code, now - ago)
             else:

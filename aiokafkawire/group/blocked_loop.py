@@ -1,4 +1,4 @@
-"""Logs what blocks the event loop: a thread samples the stack of the loop's thread meanwhile."""
+"""Logs which code blocks the event loop: a thread samples the stack of the loop's thread during the block."""
 
 import logging
 import sys
@@ -21,9 +21,9 @@ _log = logging.getLogger("aiokafkawire.group")
 
 
 class Ticks:
-    """The last tick of a loop, and so for how long it is blocked. Times are in seconds of one monotonic clock.
+    """The ticks of an event loop, which show for how long it is blocked. Times are in seconds of one monotonic clock.
 
-    A block begins at the due time of the tick that is missing.
+    A block begins when the first missing tick was due.
     """
 
     def __init__(self, threshold: float, now: float) -> None:
@@ -34,14 +34,15 @@ class Ticks:
         self._reported = False
 
     def tick(self, now: float) -> float | None:
-        """Note a tick; return for how long the loop was blocked before, if that was the threshold or longer."""
+        """Record a tick; return the seconds for which the loop was blocked before it, if not below the threshold."""
         blocked = now - self._due_at
         self._due_at, self._reported = now + self.period, False
         return blocked if blocked >= self._threshold else None
 
     def look(self, now: float) -> tuple[float | None, float]:
-        """Return for how long the loop has been blocked, once per block that exceeds the threshold, and when to check
-        again.
+        """Return for how long the loop has been blocked, and when to check again.
+
+        The first value is None unless the block exceeds the threshold and was not returned before.
         """
         blocked = now - self._due_at
         if blocked < self._threshold:
@@ -53,7 +54,7 @@ class Ticks:
 class BlockedLoop:
     """Logs one warning for each block of the event loop, with the stack of the blocking code.
 
-    Code that does not release the GIL (a C extension) stops the thread, too: then only the end of the block is logged.
+    Code that does not release the GIL (in a C extension) also blocks the thread; then only the block's end is logged.
 
     Args:
         threshold: the shortest block to log, in seconds.

@@ -58,20 +58,21 @@ def partitions_of(snapshot: Snapshot, topics: Iterable[str]) -> dict[str, list[P
 
 @attrs.frozen
 class AssignmentDelta:
-    """The changes by an assignment: revoked and added partitions, and all that are assigned."""
+    """The changes that a new assignment makes: revoked and added partitions, and all assigned ones."""
 
     revoked: tuple[TopicPartition, ...]
     added: tuple[TopicPartition, ...]
     assigned: tuple[TopicPartition, ...]
     assignment: Assignment = attrs.field(default=Assignment(()), eq=False)
-    """The leader's assignment, for the assignor."""
+    """The assignment as the leader sent it, which the assignor receives."""
 
 
 class ClassicConsumer:
-    """The group-side state of one consumer.
+    """The partitions and subscription of one consumer in its group, and the topics that it watches as the leader.
 
     Args:
-        assignors: those it supports, the preferred one first. It rebalances cooperatively if all can (KIP-429).
+        assignors: the assignors that it supports, the preferred one first. If all support it, the consumer rebalances
+            cooperatively (KIP-429).
         rack: the consumer's rack, if known.
     """
 
@@ -87,7 +88,7 @@ class ClassicConsumer:
         self._assignors = {assignor.name: assignor for assignor in assignors}
         self._rack = rack
         self.is_cooperative: bool = RebalanceProtocol.COOPERATIVE in shared
-        """Whether it keeps its partitions during a rebalance."""
+        """Whether the consumer keeps its partitions during a rebalance."""
         self.topics: tuple[str, ...] = ()
         """The subscribed topics."""
         self.owned: tuple[TopicPartition, ...] = ()
@@ -106,7 +107,7 @@ class ClassicConsumer:
         return tuple(partition for partition in self.owned if partition.topic not in topics)
 
     def on_revoked(self, partitions: Iterable[TopicPartition], *, lost: bool = False) -> None:
-        """Remove these from the owned partitions."""
+        """Remove these partitions from the owned ones; if they are ``lost``, also forget the generation."""
         gone = frozenset(partitions)
         self.owned = tuple(partition for partition in self.owned if partition not in gone)
         if lost:
@@ -170,14 +171,14 @@ class ClassicConsumer:
         return {member: encode_assignment(decided.get(member, empty)) for member in subscriptions}
 
     def watch(self, subscriptions: Mapping[str, Subscription], partitions: Partitions) -> None:
-        """Watch the partitions of these members' topics: a change requires a rebalance."""
+        """Remember the partitions of these members' topics: if they change, the group has to rebalance."""
         self._watched = tuple(
             sorted({topic for subscription in subscriptions.values() for topic in subscription.topics})
         )
         self._counted = _counts(partitions)
 
     def is_outdated(self, partitions: Partitions) -> bool:
-        """Return whether the watched topics have other ``partitions`` now than at the assignment."""
+        """Return whether the watched topics' current ``partitions`` differ from those at the assignment."""
         return bool(self._watched) and _counts(partitions) != self._counted
 
     @property
@@ -208,9 +209,7 @@ class ClassicConsumer:
         )
 
     def on_unchanged(self, task: ApplyAssignment) -> None:
-        """Keep the owned partitions in the new generation: another rebalance has come before the assignment was
-        applied.
-        """
+        """Keep the owned partitions in the new generation, as another rebalance began before it was applied."""
         self._generation = task.generation
 
     def on_assigned(self, task: ApplyAssignment, change: AssignmentDelta) -> None:

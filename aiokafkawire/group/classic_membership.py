@@ -4,19 +4,18 @@ The rules:
 
 1. One JoinGroup, SyncGroup or LeaveGroup is in flight at a time, and at most one Heartbeat beside it. A response counts
    only if the state has not changed since the request.
-2. Before a member joins, it revokes the partitions that its protocol demands (:class:`PrepareRejoin`). It sends
+2. Before a member joins, it revokes the partitions that its protocol requires (:class:`PrepareRejoin`). It sends
    heartbeats meanwhile, but none during the JoinGroup, which the coordinator counts as a heartbeat.
-3. A member keeps its partitions until the coordinator ends the membership; a silent or unreachable coordinator does
-   not.
+3. A member keeps its partitions until the coordinator ends the membership, even if the coordinator is unreachable.
 4. When the membership ends, the member loses all partitions at once. It rejoins as a new member (LOSE), or under its id
    with a new generation (LOSE_GENERATION).
-5. A static member (KIP-345) sends no LeaveGroup: it may be back before its session times out.
-6. A request to rejoin during a rebalance takes effect after the rebalance; while leaving, after the leave.
+5. A static member (KIP-345) sends no LeaveGroup: it may rejoin before its session times out.
+6. If a rejoin is requested during a rebalance or a leave, the member rejoins afterwards.
 7. While no coordinator can answer its JoinGroup, a member may resume its previous generation (:class:`Resume`), since
-   rule 3 still holds. The next coordinator answers its heartbeats and so decides whether that generation still counts.
-   A rejoin of its own is postponed until there is a coordinator.
-8. One rebalance often follows another: the second round of a cooperative one, or more members join. So the first
-   heartbeats after a rebalance come sooner, up to the configured interval.
+   rule 3 still applies. The next coordinator answers its heartbeats and so decides whether that generation still
+   counts. If the member itself has requested a rejoin, this is postponed until there is a coordinator.
+8. One rebalance often follows another: the second round of a cooperative one, or one for more members. So the first
+   heartbeats after a rebalance have shorter intervals, which grow to the configured one.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -60,20 +59,19 @@ class ClassicMembership:
         self.protocol: str = ""
         """The assignor that the coordinator has chosen; empty until it is known."""
         self.last_group: GroupMetadata | None = None
-        """The current or last membership; the coordinator fences commits under it once others may have the partitions.
-        """
+        """The current or last membership. Once others may have its partitions, the coordinator rejects its commits."""
         self.confirmed_at: float | None = None
         """When the coordinator last confirmed the membership."""
         self.rebalances: int = 0
-        """How many generations it has joined."""
+        """The number of generations that the member has joined."""
         self.resumed: bool = False
         """Whether the member has resumed its previous generation because there is no coordinator."""
         self.reason: str = ""
-        """Why the member last joined or left."""
+        """The reason why the member last joined or left."""
         self.leads: bool = False
         """Whether the member leads its generation."""
         self.on_enter: Callable[[GroupState], None] = lambda before: None
-        """Called after every change of the state, with the state before."""
+        """Called after every change of the state, with the previous state."""
         self._protocols: Sequence[tuple[str, bytes]] = ()
         self._assignments: Mapping[str, bytes] = {}
         self._rejoin_reason: str | None = None
@@ -96,7 +94,7 @@ class ClassicMembership:
 
     @property
     def is_member(self) -> bool:
-        """Whether the member has a generation that has not ended, as far as it knows."""
+        """Whether the member has a generation that has not ended, as far as this client knows."""
         return self.generation >= 0
 
     @property
@@ -107,9 +105,10 @@ class ClassicMembership:
     # --- requests of the user -----------------------------------------------------------------------------
 
     def request_rejoin(self, reason: str) -> None:
-        """Join or rejoin, for this reason (KIP-800); during a rebalance or a leave, after it.
+        """Join or rejoin the group; the coordinator receives ``reason`` (KIP-800).
 
-        A member that has resumed rejoins once there is a coordinator.
+        During a rebalance or a leave, the member rejoins afterwards. A member that has resumed its previous generation
+        rejoins once there is a coordinator.
         """
         if self.resumed:
             self._postponed_reason = reason
@@ -128,14 +127,14 @@ class ClassicMembership:
 
     @property
     def may_resume(self) -> bool:
-        """Whether it awaits the response to its JoinGroup and its generation has not ended."""
+        """Whether the member awaits the response to its JoinGroup, and its previous generation has not ended."""
         return self.state is _JOINING and self.is_member
 
     def resume(self, group: GroupMetadata, now: float) -> None:
         """Resume the generation of ``group`` until there is a coordinator to answer the JoinGroup.
 
-        A new coordinator knows nothing of an incomplete rebalance. It knows the generation before, and answers the
-        heartbeat that is due at once.
+        A new coordinator does not know the incomplete rebalance, but only the generation before it. So it answers the
+        heartbeat of this generation, which is due at once.
         """
         if not self.may_resume or group != self.group:
             return
@@ -156,7 +155,7 @@ class ClassicMembership:
         self._back_off_until = now + self.settings.retry_backoff
 
     def leave(self, reason: str) -> None:
-        """Leave the group. The state is OUTSIDE when that is done; for a static member at once (KIP-345)."""
+        """Leave the group. The state is OUTSIDE once the member has left, which a static one does at once (KIP-345)."""
         self._rejoin_reason = self._postponed_reason = None
         self._is_own_rebalance = self.resumed = False
         if self.state in (_OUTSIDE, _LEAVING):
@@ -169,8 +168,9 @@ class ClassicMembership:
             self._reset(lose_id=True)
 
     def poll_timeout(self, reason: str) -> None:
-        """Leave the group because poll() was not called in time, and lose all partitions; a later rejoin is as a new
-        member.
+        """Leave the group because poll() was not called in time, and lose all partitions.
+
+        If the member rejoins later, it does so as a new member.
         """
         self.leave(reason)
         self.task = LosePartitions(reason)
@@ -178,19 +178,19 @@ class ClassicMembership:
     # --- results of the tasks ----------------------------------------------------------------------------
 
     def prepared(self, task: Task, protocols: Sequence[tuple[str, bytes]]) -> None:
-        """Join with these protocols and their metadata: :class:`PrepareRejoin` is done."""
+        """Send JoinGroup with these protocols and their metadata, now that :class:`PrepareRejoin` is done."""
         if task is self.task:
             self.task, self._protocols = None, protocols
             self._enter(_JOINING)
 
     def assigned(self, task: Task, assignments: Mapping[str, bytes]) -> None:
-        """Send these assignments, by member id: :class:`Assign` is done."""
+        """Send SyncGroup with these assignments by member id, now that :class:`Assign` is done."""
         if task is self.task:
             self.task, self._assignments = None, assignments
             self._enter(_SYNCING)
 
     def task_done(self, task: Task, *, rejoin: str | None = None) -> None:
-        """Go on after :class:`ApplyAssignment`, :class:`Resume` or :class:`LosePartitions`.
+        """End the task, an :class:`ApplyAssignment`, a :class:`Resume` or a :class:`LosePartitions`.
 
         ``rejoin`` is the reason to rejoin, if there is one.
         """
@@ -202,7 +202,7 @@ class ClassicMembership:
             self.request_rejoin(reason)
 
     def task_failed(self, task: Task, error: KafkaError) -> None:
-        """Fail the membership: the task failed."""
+        """End the membership with this error, since the task has failed with it."""
         if task is self.task:
             # The coordinator does not know of the failure: the member keeps its id, to rejoin under it or to leave.
             self._fail(error, lose_id=False)
@@ -210,7 +210,7 @@ class ClassicMembership:
     # --- the requests ------------------------------------------------------------------------------------
 
     def due(self, now: float) -> list[CoordinatorRequest]:
-        """Return the requests to send now; each is due again only after its result was reported."""
+        """Return the requests to send now; each is returned again only after its result was reported."""
         requests = []
         if self._request is None and now >= self._back_off_until:
             self._request = self._next_request()
@@ -224,7 +224,7 @@ class ClassicMembership:
         return requests
 
     def wait(self, now: float) -> float | None:
-        """Return for how many seconds no request will be due; None until something happens."""
+        """Return the seconds until the next request is due; None if only a call of another method makes one due."""
         moments = []
         if self._request is None and self.state in (_JOINING, _SYNCING, _LEAVING):
             moments.append(self._back_off_until)
@@ -234,7 +234,7 @@ class ClassicMembership:
 
     @property
     def sends_heartbeats(self) -> bool:
-        """Whether it sends heartbeats; not before it has joined, nor during a JoinGroup."""
+        """Whether the member sends heartbeats: not before it has joined, nor during a JoinGroup."""
         return self.state in _HEARTBEAT_STATES and self.is_member
 
     def _next_request(self) -> CoordinatorRequest | None:
@@ -289,7 +289,7 @@ class ClassicMembership:
             self._fail(error)
 
     def commit_refused(self, group: GroupMetadata, error: BrokerError, now: float) -> None:
-        """Handle the error of a commit by ``group``: it may be the first sign that the membership has ended."""
+        """Handle the error of a commit by ``group``: it may be the first sign that this membership has ended."""
         if group == self.group and (RequestKind.COMMIT, error.code) in THEN and self.state in (_STABLE, _PREPARING):
             self._handle_error(RequestKind.COMMIT, error, now)
 

@@ -10,8 +10,9 @@ __all__ = ("NEXT", "THEN", "GroupState", "RequestKind", "ErrorAction")
 
 
 class RequestKind(Enum):
-    """The kinds of requests to a coordinator. The offset committer sends OffsetCommit; its errors concern the
-    membership too.
+    """The kinds of requests to a coordinator.
+
+    The offset committer sends OffsetCommit, whose errors can also end the membership.
     """
 
     JOIN = "JoinGroup"
@@ -22,12 +23,12 @@ class RequestKind(Enum):
 
     @property
     def is_slow(self) -> bool:
-        """Whether the coordinator responds only after the other members have sent the same request."""
+        """Whether the coordinator responds only after requests of other members."""
         return self in (RequestKind.JOIN, RequestKind.SYNC)
 
 
 class GroupState(Enum):
-    """The state of a membership; the value completes "the member is ..."."""
+    """The state of a membership; the value completes the sentence "the member is ..."."""
 
     OUTSIDE = "not in the group"
     PREPARING = "revoking partitions before it rejoins"
@@ -82,4 +83,4 @@ THEN: Final[Mapping[tuple[RequestKind, int], ErrorAction]] = {
     (RequestKind.COMMIT, ErrorCode.ILLEGAL_GENERATION): ErrorAction.LOSE_GENERATION,
     (RequestKind.COMMIT, ErrorCode.REBALANCE_IN_PROGRESS): ErrorAction.REJOIN,
 }
-"""All other errors are raised to the user; retriable ones have been retried before."""
+"""The action for each request and error code. All other errors are raised to the user, retriable ones after retries."""

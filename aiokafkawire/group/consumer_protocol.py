@@ -61,9 +61,9 @@ Partitions: TypeAlias = Mapping[str, Sequence[PartitionInfo]]
 class Subscription:
     """A member's subscription.
 
-    ``user_data`` belongs to the assignor. ``owned_partitions`` are those that the member has not revoked before it
-    joined (KIP-429), assigned in ``generation_id`` (KIP-792). ``rack_id`` is its ``client.rack`` (KIP-881).
-    ``group_instance_id`` (KIP-345) is not part of the bytes, but of JoinGroup.
+    ``user_data`` belongs to the assignor. ``owned_partitions`` are the partitions that the member did not revoke before
+    it joined (KIP-429), assigned in ``generation_id`` (KIP-792). ``rack_id`` is the member's ``client.rack`` (KIP-881).
+    ``group_instance_id`` (KIP-345) is not part of the encoded subscription, but of JoinGroup.
     """
 
     topics: tuple[str, ...]
@@ -129,8 +129,9 @@ def decode_subscription(data: bytes, group_instance_id: str | None = None) -> Su
 
 
 def encode_assignment(assignment: Assignment, version: int = NEWEST) -> bytes:
-    """Encode an assignment for SyncGroup, byte for byte as Java does; all versions are the same. Raises as
-    `encode_subscription`.
+    """Encode an assignment for SyncGroup, byte for byte as Java does. All versions have the same fields.
+
+    Raises as :func:`encode_subscription`.
     """
     assigned = [
         ConsumerProtocolAssignmentTopicPartition(topic=topic, partitions=partitions)
@@ -144,8 +145,8 @@ def decode_assignment(data: bytes) -> Assignment:
     """Decode the leader's assignment of any version.
 
     Raises:
-        WireError: the bytes are not an assignment, or are empty, as the coordinator sends to members that the leader
-            left out.
+        WireError: the bytes are not an assignment. The coordinator sends empty bytes to a member that the leader left
+            out, which are not an assignment either.
     """
     message = _decode(ConsumerProtocolAssignment, data)
     user_data = None if message.user_data is None else bytes(message.user_data)

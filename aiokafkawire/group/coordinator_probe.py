@@ -8,7 +8,7 @@ from ..cluster.cluster import Cluster
 from ..errors import BrokerError, ConnectionLost, ErrorCode, KafkaError, RequestTimeout, broker_error
 from ..types import CoordinatorType
 
-if TYPE_CHECKING:  # few members come to ask
+if TYPE_CHECKING:  # few members have to probe
     from ..protocol.messages.group_admin import DescribeGroupsResponse
 
 __all__ = ("CoordinatorStatus", "is_unreachable", "probe_coordinator")
@@ -30,9 +30,8 @@ async def probe_coordinator(
 ) -> CoordinatorStatus:
     """Find the coordinator and send it DescribeGroups until it responds, for at most a second.
 
-    A heartbeat would not do: Kafka answers it without an error before the group is loaded. ``failed`` receives the
-        error of each failed attempt, and None after a response.
-    try has failed, and of None at an answer.
+    A Heartbeat would prove nothing: Kafka answers it without an error before the group is loaded. ``failed`` receives
+    the error of each failed attempt, and None after a response.
     """
     from ..protocol.messages.group_admin import DescribeGroupsRequest
 
@@ -64,9 +63,7 @@ async def probe_coordinator(
 
 
 def is_unreachable(error: BaseException | None) -> bool:
-    """Return whether the error proves the coordinator unavailable: a lost connection or a broker's error, not a
-    timeout.
-    """
+    """Return whether the error shows that the coordinator is unavailable: a lost connection or a broker's error."""
     while error is not None:
         if isinstance(error, ConnectionLost | BrokerError):
             return True

@@ -45,12 +45,12 @@ class GroupOffsets:
     def __init__(self, cluster: Cluster, group_id: str, lane: str = CONTROL) -> None:
         self._cluster, self._lane = cluster, lane
         self.group: GroupMetadata = GroupMetadata(group_id)
-        """The membership that commits; without a member at first. Each commit uses the value at its start."""
+        """The membership that commits; at first one without a member id. Each commit uses the value at its start."""
         self.on_result: Callable[[KafkaError | None], None] = lambda _: None
         """Receives the error of each failed request to the coordinator, and None after a response."""
 
     async def close(self) -> None:
-        """Close the connections of its lane."""
+        """Close the connections of the lane."""
         await self._cluster.brokers.close_lanes(self._lane)
 
     # --- committing ------------------------------------------------------------------------------------
@@ -65,23 +65,23 @@ class GroupOffsets:
         newer: Callable[[], Mapping[TopicPartition, OffsetAndMetadata]] | None = None,
         patience: float = math.inf,
     ) -> None:
-        """Commit these offsets; if it raises, some may have been committed.
+        """Commit these offsets. If the call raises, some of them may have been committed.
 
         Args:
             offsets: the offsets of the next records to read.
             deadline: ends the retries.
-            retention_ms: for how long the broker keeps them, whatever ``offsets.retention.minutes`` says; brokers know
-                this from 0.9 on.
+            retention_ms: for how long the broker keeps the offsets, instead of ``offsets.retention.minutes``; brokers
+                support it from 0.9 on.
             skip_deleted: ignore partitions that have been deleted.
-            newer: returns newer offsets of the same partitions for each retry; a coordinator may be found late.
-            patience: seconds for a response. After that the commit is retried on another connection, for twice as long:
-                a coordinator that waits for its replicas has accepted the commit, but reads no later request of that
-                connection. Other requests on the lane fail then, and have to be retried.
+            newer: returns newer offsets of the same partitions, which each retry sends instead of ``offsets``.
+            patience: seconds to wait for a response. After that the commit is retried on another connection, for twice
+                as long: a coordinator that waits for its replicas has accepted the commit, but reads no later request
+                of that connection. Other requests on the lane then fail, and have to be retried.
 
         Raises:
             UsageError: a partition or offset is invalid, or a static member gives ``retention_ms``.
             RequestTimeout: the deadline passed; the message has the last cause.
-            UnknownMemberId: the group has members and this is not one, or no longer.
+            UnknownMemberId: the group has members, and the committing client is not, or no longer, one of them.
             IllegalGeneration, RebalanceInProgress, FencedInstanceId: the membership may not commit.
             UnsupportedVersion: the broker is too old for static members, or for ``retention_ms``.
             KafkaError: another error that is not retriable.
@@ -162,7 +162,7 @@ class GroupOffsets:
             raise self._without_offsets(error) from None
 
     def _without_offsets(self, error: UnsupportedVersion) -> UnsupportedVersion:
-        """Return the error to raise where a broker takes no commits, neither as a coordinator nor for ZooKeeper."""
+        """Return the error to raise if brokers support neither commits to a coordinator nor commits to ZooKeeper."""
         brokers = [self._cluster.brokers.known(node.address) for node in self._cluster.snapshot.nodes.values()]
         if not any(known is not None and known.release == _WITHOUT_OFFSETS for known in brokers):
             return error
@@ -181,14 +181,14 @@ class GroupOffsets:
         With ``stable``, wait for transactions that are about to change the offsets (KIP-447).
 
         Raises:
-            RequestTimeout: not in time; the message has the last cause.
-            KafkaError: an error that is not retriable.
+            RequestTimeout: the deadline passed; the message has the last cause.
+            KafkaError: another error that is not retriable.
         """
         found = await self._fetch(partitions, deadline, partly=False, stable=stable)
         return {partition: offset for partition, offset in found.items() if not isinstance(offset, BrokerError)}
 
     async def look_up(self, partitions: Collection[TopicPartition], deadline: Deadline) -> Found:
-        """Return the committed offsets as :meth:`committed`, but with errors as values instead of raising them."""
+        """Return the committed offsets as :meth:`committed`, but return partitions' errors instead of raising them."""
         return await self._fetch(partitions, deadline, partly=True, stable=True)
 
     async def all_committed(
@@ -259,7 +259,7 @@ class GroupOffsets:
         *,
         stable: bool,
     ) -> Found:
-        """Send OffsetFetch in the newest version that the coordinator supports; retry what ``read`` raises."""
+        """Send OffsetFetch in the newest version that the coordinator supports; retry retriable errors of ``read``."""
         group_id = self.group.group_id
 
         async def ask(request: Request[OffsetFetchResponse], wanted: Versions) -> OffsetFetchResponse:
@@ -288,7 +288,7 @@ async def _all_partitions(cluster: Cluster, deadline: Deadline) -> list[TopicPar
 
 
 def _topic_ids(cluster: Cluster, partitions: Iterable[TopicPartition]) -> dict[str, UUID]:
-    """Return the topic ids, if all are known; otherwise none, since a request has either ids or names."""
+    """Return the ids of the partitions' topics; none unless all are known, since a request has either ids or names."""
     snapshot = cluster.snapshot
     ids = {name: snapshot.topic_id(name) for name in {partition.topic for partition in partitions}}
     return {} if ZERO_UUID in ids.values() else ids

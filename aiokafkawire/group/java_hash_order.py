@@ -1,8 +1,8 @@
 """The iteration order of Java's hash maps and the sort order of its strings, for assignors.
 
-Java's assignors iterate over hash maps of member ids and topics, and break ties by that order. The leader assigns for
-the whole group, so when the leader changes between a Java client and this one, a group keeps its assignment only if
-both use the same order.
+Java's assignors iterate over hash maps of member ids and topics, and the order of iteration breaks ties. The leader
+assigns for the whole group, so when the leader changes between a Java client and this one, a group keeps its assignment
+only if both use the same order.
 """
 
 from collections.abc import Hashable, Iterable, Iterator
@@ -35,7 +35,7 @@ def string_hash(text: str) -> int:
 
 
 def partition_hash(partition: TopicPartition, topic_hash: int) -> int:
-    """Return the hash code of Java's ``TopicPartition``, given its topic's."""
+    """Return the hash code of Java's ``TopicPartition``, given the hash code of its topic."""
     return 31 * (31 + partition.partition) + topic_hash & _WORD
 
 
@@ -48,7 +48,7 @@ class HashOrder(Generic[K]):
     """Keys in the order of a Java ``HashMap`` after the same insertions.
 
     A bucket lists its keys in insertion order. Java turns buckets of more than eight keys into trees in tables of 64
-    buckets or more; that is not reproduced, as it does not happen by chance.
+    buckets or more; this class does not, as such buckets do not occur by chance.
     """
 
     def __init__(self) -> None:
@@ -72,7 +72,7 @@ class HashOrder(Generic[K]):
         """Remove a key. The table keeps its size, as Java's does.
 
         Raises:
-            KeyError: it is not present.
+            KeyError: the key is not present.
         """
         del self._hashes[key]
 

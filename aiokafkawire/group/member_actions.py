@@ -19,8 +19,9 @@ class JoinedMember:
 
 @attrs.frozen(eq=False)
 class PrepareRejoin:
-    """Revoke the partitions that have to be revoked, and build the subscription. If ``lost``, the membership has ended
-    for ``reason``, and other members may have the partitions already.
+    """The task to revoke partitions before a rejoin, and to build the subscription.
+
+    If ``lost``, the membership has ended for ``reason``, and other members may have the partitions already.
     """
 
     lost: bool
@@ -29,8 +30,9 @@ class PrepareRejoin:
 
 @attrs.frozen(eq=False)
 class Assign:
-    """Compute the assignment of all members, as the leader. If it is ``decided`` already (KIP-814), only learn what
-    this member leads.
+    """The leader's task to compute the assignment of all members.
+
+    If the assignment is ``decided`` already (KIP-814), the leader only has to watch the members' topics for changes.
     """
 
     protocol: str
@@ -40,7 +42,7 @@ class Assign:
 
 @attrs.frozen(eq=False)
 class ApplyAssignment:
-    """Apply the assignment. A ``leader`` also watches for topic changes that require a rebalance."""
+    """The task to apply an assignment. A ``leader`` also watches for topic changes that require a rebalance."""
 
     protocol: str
     generation: int
@@ -50,15 +52,16 @@ class ApplyAssignment:
 
 @attrs.frozen(eq=False)
 class LosePartitions:
-    """Drop all partitions: the membership has ended, for ``reason``."""
+    """The task to drop all partitions, since the membership has ended for ``reason``."""
 
     reason: str
 
 
 @attrs.frozen(eq=False)
 class Resume:
-    """Read on the partitions that were revoked for a JoinGroup that no coordinator answers: no other member can have
-    them yet.
+    """The task to resume the partitions that were revoked for a JoinGroup, while no coordinator answers it.
+
+    No other member can have these partitions yet.
     """
 
 

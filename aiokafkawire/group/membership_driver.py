@@ -31,7 +31,7 @@ from .member_actions import ApplyAssignment, Assign, LosePartitions, PrepareRejo
 from .member_log import MemberLog
 from .membership_requests import CoordinatorRequest, MemberSettings, explained
 
-if TYPE_CHECKING:  # few consumers have one
+if TYPE_CHECKING:  # few consumers have a heartbeat thread
     from .background_heartbeats import BackgroundHeartbeats
 
 __all__ = ("MembershipDriver", "Polls", "Role")
@@ -41,21 +41,20 @@ _log = logging.getLogger("aiokafkawire.group")
 _JOIN_MARGIN: Final = 5.0
 """Seconds beyond the rebalance timeout that a coordinator may take to complete a JoinGroup."""
 _LEAVE_TIMEOUT: Final = 1.0
-"""Seconds for a response to LeaveGroup: a silent coordinator has most likely read it, and waits for replicas."""
+"""Seconds to wait for a response to LeaveGroup: a silent coordinator has probably read it, and waits for replicas."""
 
 
 class Role(Protocol):
-    """Executes the tasks of a membership, as :class:`ConsumerCoordinator` does.
+    """The executor of a membership's tasks, such as :class:`ConsumerCoordinator`.
 
-    A task may become obsolete during its execution: then :attr:`ClassicMembership.task` is another.
-    :attr:`ClassicMembership.task` is another.
+    A task may become obsolete during its execution: then :attr:`ClassicMembership.task` is a different one.
     """
 
     async def prepare(self, task: PrepareRejoin) -> Sequence[tuple[str, bytes]]:
         """Revoke partitions before a rejoin; return the protocols to join with, the preferred one first."""
 
     async def assign(self, task: Assign) -> Mapping[str, bytes]:
-        """Return the assignment of each member, as the leader."""
+        """Return the encoded assignment of each member, as the group's leader."""
 
     async def apply_assignment(self, task: ApplyAssignment) -> str | None:
         """Apply the assignment; return the reason to rejoin, if there is one."""
@@ -64,10 +63,10 @@ class Role(Protocol):
         """Drop all partitions: the membership has ended."""
 
     def can_resume(self) -> bool:
-        """Return whether it has revoked partitions that no other member can own before its JoinGroup is answered."""
+        """Return whether there are partitions that were revoked for a JoinGroup that is not answered yet."""
 
     async def resume(self, task: Resume) -> None:
-        """Read on those partitions, as far as no record can be missed. A later rebalance revokes them again."""
+        """Resume reading the partitions revoked for the JoinGroup, until a later rebalance revokes them again."""
 
 
 Polls = Callable[[], tuple[int, bool]]
@@ -80,8 +79,8 @@ class MembershipDriver:
     Args:
         cluster: finds the coordinator.
         settings: the member's settings.
-        role: executes its tasks.
-        lane: names its connections; it has its own, since a JoinGroup delays all requests behind it.
+        role: executes the member's tasks.
+        lane: names the member's own connections, since a JoinGroup delays all later requests on its connection.
         polls: shows whether the user still polls.
         heartbeat_thread: whether a thread sends heartbeats while the event loop is blocked.
     """
@@ -100,9 +99,9 @@ class MembershipDriver:
         self._log = MemberLog(self.machine)
         self.lane: str = f"group-{lane}"
         self.trouble: KafkaError | None = None
-        """The error of the last request to the coordinator; None since it has responded."""
+        """The error of the last request to the coordinator; None if the coordinator has responded."""
         self.overdue: bool = False
-        """Whether it has left the group because poll() was not called in time."""
+        """Whether the member has left the group because poll() was not called in time."""
         self._join_lane = f"join-{lane}"
         self._cluster, self._settings, self._role, self._polls = cluster, settings, role, polls
         self._clock = cluster.runtime.now
@@ -140,11 +139,11 @@ class MembershipDriver:
 
     @property
     def has_ended(self) -> bool:
-        """Whether it was stopped."""
+        """Whether the manager was stopped."""
         return self._worker.ended.is_set()
 
     def request_rejoin(self, reason: str) -> None:
-        """Join or rejoin, for this reason."""
+        """Join or rejoin the group; see :meth:`ClassicMembership.request_rejoin`."""
         self.machine.request_rejoin(reason)
         self._worker.wake()
 
@@ -156,7 +155,7 @@ class MembershipDriver:
         """Rejoin on poll() after a poll timeout, or after the coordinator has refused the member.
 
         Raises:
-            FencedInstanceId: another member has the ``group_instance_id``; this one cannot rejoin.
+            FencedInstanceId: another member has the same ``group_instance_id``, so this member cannot rejoin.
         """
         if not self.overdue and self.machine.state is not GroupState.FAILED:
             return
@@ -183,7 +182,7 @@ class MembershipDriver:
             await self.until(lambda: self.machine.state is GroupState.OUTSIDE)
 
     async def until(self, reached: Callable[[], bool]) -> None:
-        """Wait until the condition holds; :meth:`notify` has it checked again."""
+        """Wait until ``reached`` returns True; it is called again after each :meth:`notify`."""
         while not (reached() or self._worker.ended.is_set()):
             await self._changed.wait()
 
@@ -215,7 +214,7 @@ class MembershipDriver:
         return min((wait for wait in waits if wait is not None), default=None)
 
     def _check_poll_interval(self, now: float) -> float | None:
-        """Leave the group if poll() was not called in time; return for how long the user still has."""
+        """Leave the group if poll() was not called in time; return the seconds that the user still has to call it."""
         polls = self._polls()
         if polls[1] or polls != self._polled:
             self._polled, self._polled_at = polls, now
@@ -248,7 +247,7 @@ class MembershipDriver:
                 refused = as_kafka_error(error, f"{request.kind.value} of {self._settings.named}")
         del self._requests[request]
         if scope.cancelled_caught and not request.kind.is_slow:
-            pass  # its response would not count, and the coordinator has not responded
+            pass  # the request is obsolete, and the coordinator has not responded
         elif scope.cancelled_caught:
             # A later request on this connection would wait for this response.
             await self._cluster.brokers.close_lanes(self._lane_of(request.kind))
@@ -300,7 +299,7 @@ class MembershipDriver:
                 raise error
 
     def on_coordinator_result(self, error: KafkaError | None) -> None:
-        """Note the error of a request to the coordinator; None if it has responded."""
+        """Record the error of a request to the coordinator; None if the coordinator has responded."""
         self._is_suspect = error is not None
         self._set_trouble(error)
         self._worker.wake()
@@ -321,7 +320,7 @@ class MembershipDriver:
     def _check_coordinator(self, tasks: TaskGroup, now: float) -> float | None:
         """Check during a JoinGroup, which may take minutes, whether another broker has become coordinator.
 
-        Return for how long until the next check.
+        Return the seconds until the next check.
         """
         if not any(request.kind.is_slow for request in self._requests):
             self._next_check = now + self._settings.session_timeout_ms / 1000 / 3

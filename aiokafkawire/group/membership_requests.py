@@ -35,9 +35,9 @@ _ONE_LEAVES: Final = Versions.parse("0-2")
 
 @attrs.frozen
 class MemberSettings:
-    """The settings of a member, which stay the same through all generations.
+    """The settings of a member, which are the same in all generations.
 
-    ``protocol_type`` is "consumer" for consumers. Times are in ms where Kafka's messages have ms, else in seconds.
+    ``protocol_type`` is "consumer" for consumers. Times are in seconds, those in attributes named ``_ms`` in ms.
     """
 
     group_id: str
@@ -67,8 +67,8 @@ def join(
 ) -> CoordinatorRequest:
     """Build a JoinGroup; its response comes once all members have joined, or after ``rebalance_timeout_ms``.
 
-    Brokers with v0 (0.9 and 0.10.0) wait for the session timeout instead, and by default accept at most 30 s
-    (``group.max.session.timeout.ms``): v0 caps it there.
+    Brokers that support only v0 (0.9 and 0.10.0) wait for the session timeout instead. By default they accept at most
+    30 s (``group.max.session.timeout.ms``), so the request for v0 has at most 30 s.
     """
     newest = _join(settings, settings.session_timeout_ms, member_id, protocols, reason)
     if settings.group_instance_id is not None:
@@ -117,7 +117,7 @@ def sync(
 
 
 def heartbeat(group: GroupMetadata) -> CoordinatorRequest:
-    """Build a Heartbeat."""
+    """Build a Heartbeat of the membership ``group``."""
     request = HeartbeatRequest(
         group_id=group.group_id,
         generation_id=group.generation_id,
@@ -138,7 +138,7 @@ def leave(settings: MemberSettings, member_id: str, reason: str) -> CoordinatorR
 
 
 def explained(request: CoordinatorRequest, settings: MemberSettings, error: UnsupportedVersion) -> UnsupportedVersion:
-    """Return an error that says what to do with brokers that are too old for the request."""
+    """Return the error with advice for brokers that are too old for the request."""
     if settings.group_instance_id is not None:
         message = f"static members (group_instance_id) came with Kafka 2.3 (KIP-345): {error}"
     elif request.kind is RequestKind.JOIN:

@@ -3,8 +3,8 @@
 The versions of OffsetCommit:
 
 - v0 commits to ZooKeeper through any broker (0.8.1), without memberships.
-- v1 has a timestamp per partition, here always the broker's own; v2-4 have a retention time, which broker settings have
-  replaced since (KIP-211).
+- v1 has a timestamp per partition, which this client leaves to the broker; v2-4 have a retention time, which later
+  versions leave to the brokers' settings (KIP-211).
 - v6 has leader epochs (KIP-320), v7 static members (KIP-345), v10 ids instead of topic names (KIP-848).
 """
 
@@ -44,7 +44,7 @@ _FOR_EVER: Final = -1
 
 
 class TopicIdsOutdated(KafkaError):
-    """A coordinator does not know a cached topic id: retry with topic names."""
+    """The error of a coordinator that does not know a cached topic id; the request is retried with topic names."""
 
 
 def commit_request(
@@ -53,14 +53,15 @@ def commit_request(
     ids: Mapping[str, UUID] | None = None,
     retention_ms: int | None = None,
 ) -> OffsetCommitRequest:
-    """Build an OffsetCommit for :func:`commit_versions`. Without a membership, coordinators accept it only for a group
-    without members.
+    """Build an OffsetCommit for one of :func:`commit_versions`.
+
+    Without a membership, coordinators accept it only for a group without members.
 
     Args:
         group: the membership that commits.
         offsets: the offsets of the next records to read.
         ids: the ids of all topics; without them the request has only names.
-        retention_ms: for how long the broker keeps them.
+        retention_ms: for how long the broker keeps the offsets.
     """
     topics: dict[str, OffsetCommitRequestTopic] = {}
     for (name, index), offset in offsets.items():
@@ -87,7 +88,7 @@ def commit_request(
 
 
 def commit_versions(group: GroupMetadata, *, by_id: bool = False, retention_ms: int | None = None) -> Versions:
-    """Return the versions that can carry a commit.
+    """Return the versions of OffsetCommit that have all fields of this commit.
 
     Raises:
         UsageError: no version can, or ``retention_ms`` is invalid.
@@ -106,7 +107,7 @@ def commit_versions(group: GroupMetadata, *, by_id: bool = False, retention_ms: 
 
 
 def goes_to_zookeeper(group: GroupMetadata, retention_ms: int | None) -> bool:
-    """Return whether OffsetCommit v0 can carry the commit: it has neither memberships nor a retention."""
+    """Return whether the commit can use OffsetCommit v0, which has neither memberships nor a retention time."""
     return group == GroupMetadata(group.group_id) and retention_ms is None
 
 
@@ -144,5 +145,5 @@ def check_committed(
 
 
 def gravest(errors: Collection[BrokerError]) -> BrokerError:
-    """Return the error to raise: one that is not retriable, if any."""
+    """Return the first error that is not retriable, if any, else the first error."""
     return min(errors, key=lambda error: error.retriable)

@@ -148,7 +148,7 @@ def fetched_offsets(
 
 
 def groups_fetched(response: OffsetFetchResponse) -> dict[str, Found]:
-    """Return the groups without errors; the caller retries the others one by one."""
+    """Return the offsets of each group without errors; the caller retries the other groups one by one."""
     found: dict[str, Found] = {}
     for group in response.groups:
         if group.error_code == ErrorCode.NONE:
@@ -192,7 +192,7 @@ def zookeeper_offsets(group_id: str, partitions: Collection[TopicPartition], res
 
 
 def check_fetched(found: Found, *, partly: bool = False) -> None:
-    """Raise if a partition has an error; with ``partly``, only if all have.
+    """Raise if a partition has an error; with ``partly``, only if all partitions have one.
 
     Raises:
         BrokerError: an error that is not retriable, if any, comes first.

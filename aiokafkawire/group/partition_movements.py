@@ -6,11 +6,11 @@ from .java_hash_order import HashOrder, partition_hash, string_hash
 __all__ = ("Movements",)
 
 _Pair = tuple[int, int]
-"""The members that give and take a partition."""
+"""The numbers of the members that lose and get a partition."""
 
 
 class Movements:
-    """The partitions whose member has changed. Members are numbers."""
+    """The partitions that a sticky assignment has moved to other members. Members are numbers."""
 
     def __init__(self) -> None:
         self._of_partition: dict[TopicPartition, _Pair] = {}
@@ -18,15 +18,19 @@ class Movements:
         self._topic_hashes: dict[str, int] = {}
 
     def instead_of(self, partition: TopicPartition, giver: int, taker: int) -> TopicPartition:
-        """Return the partition to give to ``taker``: this one, or one of its topic that moved from ``taker`` to
-        ``giver`` before.
+        """Return the partition to move to the member ``taker``.
+
+        This is ``partition``, or one of its topic that moved from ``taker`` to the member that had ``partition`` first.
         """
         first = self._of_partition[partition][0] if partition in self._of_partition else giver
         others = self._of_topic.get(partition.topic, {}).get((taker, first))
         return partition if others is None else others.first()
 
     def move(self, partition: TopicPartition, giver: int, taker: int) -> None:
-        """Record a movement. A partition that returns to its first member has not moved."""
+        """Record that a partition moves from the member ``giver`` to the member ``taker``.
+
+        A partition that returns to the member that had it first no longer counts as moved.
+        """
         first = giver
         if partition in self._of_partition:
             first = self._forget(partition)

@@ -27,8 +27,9 @@ class StickyUserDataTopic:
 
 @message(versions="0-1")
 class StickyUserData(Message):
-    """The partitions that a member with the sticky assignor owned. The bytes have no version number; version 1 is
-    longer (KIP-54, KIP-341).
+    """The partitions that a member with the sticky assignor owned (KIP-54, KIP-341).
+
+    The encoded bytes have no version number; version 1 is longer than version 0.
     """
 
     previous_assignment: Array[StickyUserDataTopic] = field("0+")
@@ -43,7 +44,7 @@ class CooperativeUserData(Message):
 
 
 _Moving = Mapping[TopicPartition, str]
-"""The partitions that another member has to revoke first, and their new members."""
+"""The new members of partitions that another member has to revoke first."""
 
 
 class StickyAssignor:
@@ -51,9 +52,9 @@ class StickyAssignor:
 
     - With equal subscriptions, partition counts differ by one at most.
     - Otherwise a member has two or more partitions less than another only if it subscribes to none of the other's.
-    - Where racks matter, members in a partition's rack come first, as far as equal counts allow (KIP-881).
+    - Members in a partition's rack come first, as far as equal counts allow (KIP-881).
 
-    Members revoke all partitions before they join, so each reports in its user data what it owned.
+    Members revoke all partitions before they join, so each reports the partitions that it owned in its user data.
     """
 
     name = "sticky"
@@ -83,7 +84,7 @@ class StickyAssignor:
 
 
 class CooperativeStickyAssignor:
-    """The sticky assignor for members that revoke only partitions that move to others (KIP-429).
+    """The sticky assignor for members that revoke only the partitions that move to other members (KIP-429).
 
     A partition to revoke is not assigned at first; the next rebalance, which follows at once, assigns it.
     """
@@ -118,7 +119,7 @@ class CooperativeStickyAssignor:
 def _assign(
     topics: Topics, subscriptions: Mapping[str, Subscription], held: Mapping[str, OwnedPartitions]
 ) -> tuple[Mapping[str, list[TopicPartition]], _Moving | None]:
-    """Return each member's partitions, and those that others revoke first, if the algorithm yields them."""
+    """Return each member's partitions and, if the algorithm finds them, those that other members must revoke first."""
     ownership, racks = settle(topics, subscriptions, held), Racks(topics, subscriptions)
     # Java skips members without topics in this comparison if they come first, and then assigns them partitions.
     if len({frozenset(subscription.topics) for subscription in subscriptions.values()}) > 1:

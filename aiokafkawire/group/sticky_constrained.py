@@ -20,7 +20,8 @@ def assign_equal_shares(
     2. Where racks matter, members below their share get partitions in their rack.
     3. The remaining partitions go in turn to members below their share.
 
-    A share is the number of partitions divided by that of members, rounded down, and rounded up for the remainder.
+    A share is the number of partitions divided by the number of members, rounded up for some members and down for the
+    others, so that all partitions are assigned.
     """
     shares = _Shares(topics, ownership, racks)
     shares.keep()
@@ -81,10 +82,9 @@ class _Shares:
         return [partition for partition in found if partition not in kept]
 
     def deal_in_racks(self, partitions: list[TopicPartition]) -> list[TopicPartition]:
-        """Assign partitions to members in their racks: in turn to those below, then to the first that may have one
-        more.
+        """Assign partitions to members in their racks, and return the remaining partitions.
 
-        Returns the remaining partitions.
+        Members below their share get them in turn; after them, the first member that may have one more.
         """
         below, at_low = _Below(self._below, self._racks), _AtLow(self._at_low, self._racks)
         left = []
@@ -105,7 +105,7 @@ class _Shares:
         return left
 
     def deal(self, partitions: list[TopicPartition]) -> None:
-        """Assign partitions in turn to the members below; without any, one more to each that may have it."""
+        """Assign partitions in turn to members below their share; without any, one to each that may have one more."""
         below, at_low = deque(self._below), deque(self._at_low)
         for partition in partitions:
             member = (below or at_low).popleft()
@@ -122,7 +122,7 @@ class _Shares:
 
 
 class _Below:
-    """Members that get partitions in turn, indexed by rack."""
+    """The members below their share, which get partitions in turn, indexed by rack."""
 
     def __init__(self, members: list[str], racks: Racks) -> None:
         self._order, self._racks = members, racks
@@ -158,7 +158,7 @@ class _Below:
 
 
 class _AtLow:
-    """Members that may have one more partition, first come first served, indexed by rack."""
+    """The members that have their share but may get one more partition, in the order added, indexed by rack."""
 
     def __init__(self, members: list[str], racks: Racks) -> None:
         self._racks = racks

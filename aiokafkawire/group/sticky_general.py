@@ -13,7 +13,7 @@ from .sticky_input import Ownership, Racks, Topics
 __all__ = ("assign_by_moving",)
 
 _MOST_ROUNDS: Final = 100
-"""The most rounds of moves, as Java has no proof that they end."""
+"""The maximum number of rounds of moves, since there is no proof that the algorithm ends."""
 
 
 def assign_by_moving(
@@ -35,8 +35,9 @@ def assign_by_moving(
 
 
 class _Balance:
-    """An assignment in progress. Members are numbers here, in the order of their ids; ``_ranking`` sorts them by
-    partition count.
+    """An assignment in progress.
+
+    Members are numbers, in the order of their ids; ``_ranking`` sorts them by partition count.
     """
 
     def __init__(
@@ -63,7 +64,7 @@ class _Balance:
         """Whether no member owned a partition: then balancing has nothing to keep."""
 
     def keep(self) -> list[TopicPartition]:
-        """Keep members' partitions; return the others, those of topics with the fewest subscribers first."""
+        """Keep members' partitions; return the other partitions, beginning with topics with the fewest subscribers."""
         for number, member in enumerate(self._members):
             for partition in self._ownership.owned[member]:
                 if partition.topic in self._subscribed[number] and not self._racks.mismatch(member, partition):
@@ -83,7 +84,7 @@ class _Balance:
             self._give_to_least(partition, in_rack=False)
 
     def even_out(self, unassigned: Iterable[TopicPartition]) -> None:
-        """Move partitions with several subscribers between the members that may give or take any."""
+        """Move partitions with several subscribers between members that may lose or get partitions."""
         self._ranking = [rank for rank in self._ranking if self._takes_part(rank % len(self._members))]
         before = [dict(owned) for owned in self._has]
         score = self._unevenness()
@@ -91,7 +92,7 @@ class _Balance:
             # New partitions move first, since no member has to revoke them.
             self._move([partition for partition in unassigned if len(self._readers[partition.topic]) > 1])
         moved = self._move([partition for partition in self._all if len(self._readers[partition.topic]) > 1])
-        # No group is known for which this holds; Java provides for it.
+        # No group is known in which this happens, but Java has the same condition.
         if moved and not self._from_nothing and self._unevenness() >= score:
             self._has = before
 

@@ -28,9 +28,8 @@ class Ownership:
     """The current owners of partitions.
 
     ``owned`` has all members, in the order of Java's hash map, each with its partitions in the reported order.
-    ``disputed`` are those that two members of one generation claimed.
-    ``former`` has the members that owned a partition in an older generation than the newest, and still subscribe to its
-    topic.
+    ``disputed`` has the partitions that two members of one generation claimed. ``former`` has the members that owned a
+    partition in a generation before the newest, and still subscribe to its topic.
     """
 
     owned: dict[str, dict[TopicPartition, None]]
@@ -39,9 +38,10 @@ class Ownership:
 
 
 def settle(topics: Topics, subscriptions: Mapping[str, Subscription], held: Mapping[str, OwnedPartitions]) -> Ownership:
-    """Resolve conflicting claims: the newest generation owns a partition; within one generation no member does.
+    """Return the owners of partitions, without conflicts.
 
-    Deleted partitions are left out. Java leaves them in, and then assigns others twice, or fails.
+    Of several members that claim a partition, the one with the newest generation owns it; if two have the same, none
+    does. Deleted partitions are left out. Java leaves them in, and then assigns other partitions twice, or fails.
     """
     existing = {topic: frozenset(info.partition for info in infos) for topic, infos in topics.items()}
     owned: dict[str, dict[TopicPartition, None]] = {member: {} for member in hash_ordered(subscriptions)}
@@ -85,7 +85,7 @@ def _former(
 
 
 class Racks:
-    """The racks of members and partitions; empty where racks do not matter."""
+    """The racks of members and partitions; empty if the assignor does not consider them."""
 
     def __init__(self, topics: Topics, subscriptions: Mapping[str, Subscription]) -> None:
         self.of_member: dict[str, str] = {}

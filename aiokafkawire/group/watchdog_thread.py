@@ -9,7 +9,7 @@ from typing import Final, TypeAlias
 __all__ = ("WatchdogThread", "Wait", "wait_for")
 
 Wait: TypeAlias = Callable[[threading.Event, float | None], None]
-"""Waits until the event is set, or for so many seconds."""
+"""Waits until the event is set, or the seconds have passed; None waits without limit."""
 
 _LONGEST: Final = threading.TIMEOUT_MAX
 
@@ -17,7 +17,7 @@ _log = logging.getLogger("aiokafkawire.group")
 
 
 def wait_for(event: threading.Event, seconds: float | None) -> None:
-    """Wait until the event is set, or for so many seconds."""
+    """Wait until the event is set, or ``seconds`` have passed; None waits without limit."""
     event.wait(None if seconds is None else min(max(seconds, 0.0), _LONGEST))
 
 
@@ -28,7 +28,7 @@ class WatchdogThread:
 
     Args:
         name: the thread's name.
-        step: does the due work and returns for how many seconds nothing will be due; None until it is woken.
+        step: does the due work, and returns the seconds until more is due; None if only :meth:`wake` makes it due.
         on_end: runs in the thread when it ends, for any reason.
         wait: waits between steps.
     """
@@ -59,14 +59,14 @@ class WatchdogThread:
             thread = threading.Thread(target=self._run, name=self._name, daemon=True)
             try:
                 thread.start()
-            except RuntimeError as cause:  # too many of them, or the interpreter is going down
+            except RuntimeError as cause:  # too many threads, or the interpreter is shutting down
                 self.ending = True
                 _log.warning("cannot start thread %r, continuing without it: %s", self._name, cause)
             else:
                 self._thread = thread
 
     def wake(self) -> None:
-        """Wake the thread: something may be due."""
+        """Wake the thread, as work may be due."""
         if self.is_here:
             self._woken.set()
 

@@ -46,7 +46,7 @@ class Sends(Protocol):
         """Send a new or full batch soon."""
 
     def send_immediately(self) -> Coroutine[Any, Any, None] | None:
-        """Send a new batch in this call if nothing is in flight; the caller awaits what is returned at once."""
+        """Send a new batch in this call if nothing is in flight; the caller must await a returned coroutine at once."""
 
 
 class ChoosesPartitions(Protocol):
@@ -86,7 +86,7 @@ class StickyPartition:
         self.limit: int = limit
         """The partition stays up to this number of bytes."""
         self.max_sent: int = max_sent
-        """And up to this one while the open batch has room."""
+        """The partition stays up to this number of bytes while the open batch has room."""
 
 
 @final
@@ -103,7 +103,7 @@ class OpenBatch:
         self.result: DeliveryResult = result
         self.timestamps: array[int] = timestamps
         self.closed: bool = False
-        """Whether it takes no more records: it is full, was sent once, or will not be sent."""
+        """Whether the batch takes no more records: it is full, was sent once, or will not be sent."""
 
     def append(
         self,
@@ -159,7 +159,7 @@ class BatchEvent:
         self._futures: list[Any] = []
 
     def set(self) -> None:
-        """Resume the waiting tasks in the loop's next iteration, in the order in which they came."""
+        """Resume the waiting tasks in the loop's next iteration, in the order of their calls of :meth:`wait`."""
         self._is_set = True
         futures, self._futures = self._futures, []
         for future in futures:
@@ -167,7 +167,7 @@ class BatchEvent:
                 future.set_result(None)
 
     def wait(self) -> Awaitable[None]:
-        """Return an awaitable that may be awaited once."""
+        """Return an awaitable that ends once the event is set; only one task may await it."""
         future = self._loop.create_future()
         if self._is_set:
             future.set_result(None)
@@ -184,14 +184,14 @@ class Appender(Generic[K, V]):
 
     Args:
         sender: sends the batches.
-        space: what all batches occupy.
-        max_record_size: what one record may occupy, in bytes.
+        space: counts the bytes that all batches occupy.
+        max_record_size: the maximum size of a record, in bytes.
         partitioning: chooses partitions.
         wall_ms: returns the time, in ms since the epoch.
-        key_serializer: converts keys to bytes; without it keys are bytes.
+        key_serializer: converts keys to bytes; None if keys are bytes already.
         value_serializer: the same for values.
         transactional: whether :meth:`_add_to_transaction` must allow each record.
-        thread_id: returns the calling thread; after :meth:`_bind_thread` other threads are refused.
+        thread_id: returns the calling thread's id; after :meth:`_bind_thread` calls from other threads are refused.
     """
 
     def __init__(
@@ -366,7 +366,7 @@ class Appender(Generic[K, V]):
     ) -> int:
         """Append records ``start`` to ``stop``; return the index of the first that was not appended.
 
-        Raises if the first record fails; a later failure is raised by the next call.
+        Raises if record ``start`` fails; the error of a later record is raised by the next call, which starts with it.
         """
         for at in range(start, stop):
             try:
@@ -431,7 +431,7 @@ class Appender(Generic[K, V]):
         timestamp_ms: int | None,
         headers: Headers,
     ) -> tuple[OpenBatch, int]:
-        """Append a record as soon as its topic is known and there is space, or raise in time why not."""
+        """Append a record as soon as its topic is known and there is space; raise after ``max_block_ms``."""
         raise NotImplementedError
 
 

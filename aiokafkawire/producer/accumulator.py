@@ -3,13 +3,13 @@
 The rules:
 
 1. If nothing is in flight to a broker, its batches are sent once ``linger_ms`` have passed. Otherwise records gather
-   longer: a batch is sent when it is full, or when all requests are answered that were in flight before it was ready.
+   longer: a batch is sent when it is full, or when all requests that were in flight before it was ready are answered.
 2. Several batches of a partition may be in flight, each in a request of its own and all to the same broker. Retries
-   are sent first, in the old order, once nothing that came after them is in flight.
-3. The first batch of a partition is sent alone, and so is the first one after a failure, until it is acknowledged. A
-   leader that does not know the producer accepts any sequence number as its first: it would write the second batch
-   though it refused the first. And no new batch follows a retry: a leader remembers only the last five batches, and
-   would no longer recognise the old one.
+   are sent first, in their original order, once no later batch is in flight.
+3. While the leader has acknowledged no batch of a partition, or none since a failure, only one batch is in flight. A
+   leader that does not know the producer accepts any sequence number as its first: after refusing the first batch, it
+   would write the second. No new batch is sent while a retry is in flight: a leader remembers only the last five
+   batches, and would no longer recognise the retried one.
 4. A batch counts against ``buffer_memory`` from its first record until it is acknowledged or fails.
 """
 
@@ -38,7 +38,7 @@ T = TypeVar("T")
 NO_LEADER: Final = -1
 """The route of a partition without a known leader."""
 NOT_READY: Final = -2
-"""The route of a partition whose leader is known, but cannot be sent to yet."""
+"""The route of a partition that must wait for a connection, for the producer id, or for the transaction."""
 
 
 @attrs.define(eq=False)
@@ -47,33 +47,33 @@ class _Queue:
 
     waiting: deque[ProducerBatch] = attrs.field(factory=deque)
     proven: bool = False
-    """Whether the leader has the batches before these, and so would notice a missing one."""
+    """Whether the leader has acknowledged the batches before these, and so would detect a missing one."""
     restart: SequenceAction | None = None
-    """Why its sequence numbers restart as soon as nothing is in flight."""
+    """The action to carry out as soon as none of the partition's batches is in flight."""
 
 
 @attrs.define
 class ReadyRequests:
-    """The requests to send now, and what else to do."""
+    """The result of a drain: the requests to send now, and the other work that it found."""
 
     requests: list[InFlightRequest] = attrs.field(factory=list)
     """In the order in which to send them; a broker may have several."""
     to_compress: list[ProducerBatch] = attrs.field(factory=list)
-    """Batches that a thread compresses first."""
+    """Batches that a thread must compress before they can be sent."""
     no_leader: bool = False
     """Whether a partition that is due has no known leader."""
     full: set[int] = attrs.field(factory=set)
-    """The brokers that something is due for, and that have the maximum of requests in flight."""
+    """The brokers that have due batches, and the maximum number of requests in flight."""
     next_ready_at: float = float("inf")
-    """When the first batch behind those sent now becomes ready by time."""
+    """The earliest time at which a batch queued behind those sent now has lingered or backed off."""
 
 
 NOTHING_READY: Final = ReadyRequests()
-"""The result where the queues were not examined."""
+"""The result of a call that did not examine the queues."""
 
 
 class RecordAccumulator:
-    """Batches by partition. Times are in seconds of the runtime's clock."""
+    """The batches of one producer, in a queue for each partition. Times are in seconds of the runtime's clock."""
 
     def __init__(
         self, config: ProducerConfig, new_event: Callable[[], Event], sequences: SequenceNumbers | None
@@ -87,7 +87,7 @@ class RecordAccumulator:
         self._timeout = config.delivery_timeout_ms / 1000
         self._transactional = config.transactional_id is not None
         self._queues: dict[TopicPartition, _Queue] = {}
-        # The queues with waiting batches; one that was served moves to the end.
+        # The queues with waiting batches; a queue from which a batch is sent moves to the end.
         self._ready: dict[TopicPartition, _Queue] = {}
         self._batches = 0
         self.last_batch_at: float = float("-inf")
@@ -102,12 +102,12 @@ class RecordAccumulator:
 
     @property
     def needs_producer_id(self) -> bool:
-        """Whether batches need sequence numbers, and there is no producer id for them."""
+        """Whether batches need sequence numbers, but the producer has no id yet."""
         return self.sequences is not None and self.sequences.needs_producer_id
 
     @property
     def unfinished(self) -> list[ProducerBatch]:
-        """Every batch that is neither acknowledged nor failed, and those in flight, in order per partition."""
+        """Every batch that is in flight or waits to be sent, in order per partition."""
         by_partition: dict[TopicPartition, list[ProducerBatch]] = {}
         for batch in self.in_flight.all_batches():
             by_partition.setdefault(batch.partition, []).append(batch)
@@ -119,7 +119,7 @@ class RecordAccumulator:
 
     @property
     def max_record_size(self) -> int:
-        """The maximum size of a record, as ``record_size_bound`` returns it."""
+        """The maximum of what ``record_size_bound`` may return for a record, in bytes."""
         return min(self._config.max_request_size, self._config.buffer_memory)
 
     def no_space(self, topic: str, bound: int) -> RecordTooLarge | BufferFull:
@@ -145,7 +145,7 @@ class RecordAccumulator:
         headers: Sequence[Header],
         now: float,
     ) -> tuple[ProducerBatch, int]:
-        """Append a record, for which there is space, to its partition's last batch or a new one.
+        """Append a record to its partition's last batch or to a new one; there must be space for it.
 
         Return the batch and the record's index in it.
         """
@@ -184,7 +184,7 @@ class RecordAccumulator:
         return queue.waiting[-1].builder.size + size <= self._config.batch_size
 
     def queue_lengths(self, topic: str) -> dict[int, int]:
-        """Return the number of batches that wait for each of the topic's partitions, where there are any."""
+        """Return the number of waiting batches for each of the topic's partitions that has any."""
         return {
             partition.partition: len(queue.waiting)
             for partition, queue in self._ready.items()
@@ -196,8 +196,8 @@ class RecordAccumulator:
     def drain(self, route: Callable[[TopicPartition], int], now: float, *, flushing: bool = False) -> ReadyRequests:
         """Return the requests to send now, which count as in flight from here on.
 
-        ``route`` returns the node id of a partition's leader, NO_LEADER or NOT_READY. A batch to compress is returned
-        again once it is ``compressed``.
+        ``route`` returns the node id of a partition's leader, NO_LEADER or NOT_READY. A batch in ``to_compress`` is
+        sent by a later call, once it is ``compressed``.
         """
         ready = ReadyRequests()
         while self._ready and self._drain_once(ready, route, now, flushing):
@@ -207,7 +207,7 @@ class RecordAccumulator:
     def _drain_once(
         self, ready: ReadyRequests, route: Callable[[TopicPartition], int], now: float, flushing: bool
     ) -> bool:
-        """Add one request for each broker that something is due for; return whether there was any."""
+        """Add one request to ``ready`` for each broker with due batches; return whether there was any."""
         requests: dict[int, list[ProducerBatch]] = {}
         sizes: dict[int, int] = {}
         for partition, queue in self._ready.items():
@@ -249,7 +249,7 @@ class RecordAccumulator:
         return bool(requests)
 
     def _is_next(self, queue: _Queue, batch: ProducerBatch, in_flight: Sequence[ProducerBatch]) -> bool:
-        """Return whether the partition's order allows its first waiting batch to be sent."""
+        """Return whether ``batch``, the partition's first waiting one, may follow its batches ``in_flight``."""
         if not in_flight:
             return queue.restart is None or self._restarted(queue, batch.partition)
         if not batch.attempts and in_flight[0].attempts > 1:
@@ -275,15 +275,15 @@ class RecordAccumulator:
         if len(queue.waiting) > 1 or opened.closed or opened.builder.size >= self._config.batch_size:
             return True
         ready_at = batch.created_at if flushing else self._ready_at(batch)
-        # Other partitions may keep the connection busy: the batch waits only for the requests sent before it.
+        # Other partitions may keep the connection busy: the batch waits only for requests sent before it was ready.
         return now >= ready_at and (not sent or sent[0].sent_at > ready_at)
 
     def _ready_at(self, batch: ProducerBatch) -> float:
-        """Return when the batch may be sent, as far as time decides; a retry does not linger again."""
+        """Return the time at which the batch has lingered or, if it is a retry, backed off."""
         return batch.not_before if batch.attempts else batch.created_at + self._linger
 
     def _take(self, leader: int, batches: list[ProducerBatch], now: float) -> float:
-        """Take batches from their queues; return when the first batch behind them becomes ready by time."""
+        """Remove batches from their queues to send them; return the earliest time at which a batch behind is ready."""
         next_ready_at = float("inf")
         for batch in batches:
             batch.close()
@@ -300,9 +300,9 @@ class RecordAccumulator:
         return next_ready_at
 
     def deadline(self, now: float) -> float | None:
-        """Return when time alone changes what to do: a batch has lingered or backed off long enough, or expires.
+        """Return the first time after ``now`` at which a batch expires, or has lingered or backed off; None if none.
 
-        A batch that is due and still here waits for a connection or a leader, not for time.
+        Earlier times do not count: a batch that was ready by then waits for a connection or a leader.
         """
         moments = [
             batch.created_at + self._timeout for batch in self.in_flight.all_batches() if not batch.result.completed
@@ -320,7 +320,7 @@ class RecordAccumulator:
         return all(queue[0].order >= batch.order for queue in queues if queue)
 
     def acknowledge(self, batch: ProducerBatch) -> None:
-        """Free the space of a written batch; those behind it may be sent together."""
+        """Free the space of a written batch; several of its partition's next batches may be in flight."""
         self._queue(batch.partition).proven = True
         self.remove(batch)
 
@@ -334,29 +334,32 @@ class RecordAccumulator:
             self._space_freed = None
 
     def discard_expired(self, batch: ProducerBatch) -> None:
-        """Forget a batch that expired in flight, and that has its response now."""
+        """Discard a batch that expired in flight, now that its request has ended."""
         self._queue(batch.partition).proven = False
         self._discard(batch.partition)
 
     def requeue(self, batch: ProducerBatch, error: KafkaError, not_before: float) -> None:
-        """Send the batch again from ``not_before`` on, ahead of those behind it."""
+        """Return the batch to its position in the queue, to be sent again from the time ``not_before`` on.
+
+        ``error`` becomes the reason why the partition's batches wait.
+        """
         batch.not_before = not_before
         for held_up in self._wait_again(batch).waiting:
             held_up.last_error = error
 
     def requeue_split(self, batch: ProducerBatch) -> None:
-        """Send a batch that is too large again, in two."""
+        """Split a batch that is too large, and return its halves to the queue."""
         self.space.used -= batch.builder.size
         for half in batch.split():
             self.space.used += half.builder.size
             self._wait_again(half)
 
     def restart(self, partition: TopicPartition, action: SequenceAction) -> None:
-        """Give the partition's batches new sequence numbers before any is sent again."""
+        """Schedule the action for when none of the partition's batches is in flight; none is sent before."""
         self._queue(partition).restart = action
 
     def restart_recreated(self, topic_id: Callable[[str], UUID]) -> None:
-        """Restart the partitions that sent batches to a topic which has another id now."""
+        """Restart the partitions with batches sent under an old topic id; ``topic_id`` returns a topic's current id."""
         action = SequenceAction.RESUME if self._transactional else SequenceAction.RENUMBER
         for partition, queue in self._queues.items():
             now_id = topic_id(partition.topic)
@@ -372,7 +375,7 @@ class RecordAccumulator:
         return queue
 
     def _discard(self, partition: TopicPartition) -> None:
-        """Discard the partition's queue if there is nothing to keep."""
+        """Discard the partition's queue if nothing is waiting, in flight or to be restarted."""
         queue = self._queues.get(partition)
         if queue is not None and not queue.waiting:
             self._ready.pop(partition, None)
@@ -380,21 +383,21 @@ class RecordAccumulator:
                 del self._queues[partition]
 
     def take_expired(self, now: float) -> list[ProducerBatch]:
-        """Return the batches older than ``delivery_timeout_ms``, and take those that wait from their queues.
+        """Return the batches older than ``delivery_timeout_ms``, and remove the waiting ones from their queues.
 
-        Those in flight stay so until they have their responses.
+        The others stay in flight until their requests end.
         """
         in_flight = [
             batch
             for batch in self.in_flight.all_batches()
             if now >= batch.created_at + self._timeout and not batch.result.completed
         ]
-        # This is the sum of deadline(): rounding must not leave a batch neither due nor expired.
+        # deadline() computes the same sum: with another one, rounding could end a wait before the batch expires.
         waiting = self.take_waiting(lambda batch: True if now >= batch.created_at + self._timeout else None)
         return in_flight + [batch for batch, _ in waiting]
 
     def take_waiting(self, reason_of: Callable[[ProducerBatch], T | None]) -> list[tuple[ProducerBatch, T]]:
-        """Take the waiting batches that ``reason_of`` returns a reason for: they will not be sent."""
+        """Remove each waiting batch for which ``reason_of`` returns a reason; return these batches and reasons."""
         taken: list[tuple[ProducerBatch, T]] = []
         for partition, queue in list(self._ready.items()):
             kept: deque[ProducerBatch] = deque()
@@ -411,7 +414,7 @@ class RecordAccumulator:
         return taken
 
     def record_error(self, error: KafkaError, concerns: Callable[[ProducerBatch], bool]) -> None:
-        """Note the error as the reason why these batches still wait."""
+        """Record the error as the reason for waiting of each batch for which ``concerns`` returns True."""
         for queue in self._ready.values():
             for batch in queue.waiting:
                 if concerns(batch):

@@ -1,4 +1,4 @@
-"""A batch on its way through the producer, and the result that its records share."""
+"""A batch of the producer, from its first record until it is acknowledged, and the result that its records share."""
 
 from array import array
 from collections.abc import Awaitable, Callable, Sequence
@@ -28,63 +28,63 @@ class ProducerBatch:
 
     partition: TopicPartition
     order: tuple[int, int]
-    """The batch's place in its partition: its number, and the index of its first record in that batch."""
+    """The batch's number in the producer and, for a part of a split batch, the index of its first record there."""
     opened: OpenBatch
-    """The encoded records; it takes more while it is open."""
+    """The encoded records; more can be appended until it is closed."""
     result: "BatchResult"
     created_at: float
     transactional: bool = False
     compressing: bool = False
-    """Whether a thread is compressing it."""
+    """Whether a thread is compressing the batch."""
     compressed: bool = False
     not_before: float = float("-inf")
-    """The time from which it may be sent again."""
+    """The time from which the batch may be sent again."""
     attempts: int = 0
     last_error: KafkaError | None = None
-    """Why it still waits: the error of its last attempt, or of the batch before it."""
+    """Why the batch still waits: the error of its last attempt, or of an earlier batch of the partition."""
     encoded: bytes | None = None
-    """Its bytes once it is built; a retry sends the same."""
+    """The batch's bytes once it is built; a retry sends the same."""
     magic: int = NEWEST_MAGIC
     """The format of ``encoded``."""
     producer_id: int = -1
     producer_epoch: int = -1
     base_sequence: int = -1
     sent_to: int = -1
-    """The node id of the broker that it was last sent to."""
+    """The node id of the broker that the batch was last sent to."""
     topic_id: UUID = ZERO_UUID
-    """Its topic's id when it was last sent."""
+    """The topic's id when the batch was last sent."""
     in_doubt: bool = False
-    """Whether a broker may have written it without an acknowledgement."""
+    """Whether a broker may have written the batch without acknowledging it."""
 
     @property
     def builder(self) -> BatchBuilder:
-        """Its encoded records."""
+        """The builder that encodes the batch's records."""
         return self.opened.builder
 
     @property
     def closed(self) -> bool:
-        """Whether it takes no more records: it is full, was sent once, or will not be sent."""
+        """Whether the batch takes no more records: it is full, was sent once, or will not be sent."""
         return self.opened.closed
 
     def close(self) -> None:
-        """Take no more records."""
+        """Close the batch: it takes no more records."""
         self.opened.closed = True
 
     @property
     def count(self) -> int:
-        """The number of its records."""
+        """The number of the batch's records."""
         return self.builder.count
 
     @property
     def needs_thread(self) -> bool:
-        """Whether compressing it would block the event loop for long."""
+        """Whether compressing the batch would block the event loop for long."""
         return bool(self.builder.codec) and not self.compressed and self.builder.size > _LARGE
 
     def encode(self, magic: int = NEWEST_MAGIC) -> bytes:
-        """Return its bytes with its sequence number; message sets (``magic`` 0 and 1) have none.
+        """Return the batch's bytes in the format ``magic``; message sets (0 and 1) have no sequence number.
 
         Raises:
-            UnsupportedVersion: the old format cannot carry its headers or its transaction.
+            UnsupportedVersion: the old format cannot carry the records' headers or the transaction.
         """
         if self.magic != magic:
             self.encoded, self.magic = None, magic
@@ -100,18 +100,18 @@ class ProducerBatch:
         return self.encoded
 
     def has_other_topic(self, topic_id: UUID) -> bool:
-        """Return whether it was last sent to a topic with another id: the topic was recreated since."""
+        """Return whether the batch was last sent under another id than this: the topic was recreated since."""
         return bool(self.attempts) and ZERO_UUID not in (self.topic_id, topic_id) and self.topic_id != topic_id
 
     def reset_sequence(self) -> None:
-        """Drop its sequence number, under which it was not written; it gets another."""
+        """Drop the sequence number of a batch that was not written; it gets another when it is sent."""
         self.producer_id = self.producer_epoch = self.base_sequence = -1
         self.encoded = None
 
     def split(self) -> "tuple[ProducerBatch, ProducerBatch]":
-        """Split a batch that is too large for a broker in two, with sequence numbers within its own.
+        """Split a batch that is too large for a broker into two; every record keeps its sequence number.
 
-        Deliveries do not notice: the result passes them on.
+        Deliveries of the records stay valid: the batch's result refers to the results of the two.
         """
         halves, first = [], 0
         builders = halve(self.builder)
@@ -183,7 +183,7 @@ class BatchResult:
         return self.metadata_at(index)
 
     def wait_handle(self, index: int) -> Awaitable[object]:
-        """Return what the caller awaits for record ``index`` until the batch is completed."""
+        """Count record ``index`` as awaited, and return an awaitable that ends when the batch is completed."""
         self._awaited.add(index)
         if self._event is None:
             self._event = self._new_event()
@@ -206,7 +206,7 @@ class BatchResult:
         return _new_tuple(RecordMetadata, (*self.partition, offset, timestamp))
 
     async def wait_until_complete(self) -> None:
-        """Wait until every record is acknowledged or has failed."""
+        """Wait until every record of the batch is acknowledged or has failed."""
         if not self.completed:
             if self._event is None:
                 self._event = self._new_event()
@@ -223,11 +223,11 @@ class BatchResult:
 
     @property
     def unawaited(self) -> int:
-        """The number of its records that no caller has awaited."""
+        """The number of the batch's records that no caller has awaited."""
         return len(self.timestamps) - len(self._awaited)
 
     def resolve(self, base_offset: int, log_append_time: int) -> None:
-        """Complete a written batch. The offset is -1 if unknown, the time if the producer's counts."""
+        """Complete a written batch. The offset is -1 if unknown; the time is -1 if the producer's timestamps count."""
         self._base_offset, self._log_append_time = base_offset, log_append_time
         self._complete()
 
@@ -237,7 +237,7 @@ class BatchResult:
         self._complete()
 
     def split(self, counts: Sequence[int]) -> "list[BatchResult]":
-        """Return the results of parts with these numbers of records, in their order; each completes by itself."""
+        """Return the results of the batch's parts, given the parts' numbers of records; each completes separately."""
         parts, first = [], 0
         for count in counts:
             part = BatchResult(self.partition, self._new_event)

@@ -1,4 +1,4 @@
-"""Decides on batches whose request has ended: acknowledges, retries, splits, renumbers or fails them."""
+"""Handles the end of produce requests: acknowledges, retries, splits, renumbers or fails their batches."""
 
 import logging
 from collections.abc import Callable, Sequence
@@ -50,15 +50,15 @@ _NOT_APPENDED: Final = frozenset(
         ErrorCode.INVALID_PRODUCER_EPOCH,
     }
 )
-"""Errors that a leader finds before it appends a batch, unless the response has an offset."""
+"""Errors with which a leader refuses a batch before it appends it, unless the response has an offset."""
 
 _log = logging.getLogger("aiokafkawire.producer")
 
 
 class BatchCompletion:
-    """Completes batches, or returns them to the accumulator, and keeps the failures that flush() reports.
+    """The handler of ended requests: it completes their batches, or returns them to the accumulator for a retry.
 
-    The request has left the accumulator's in-flight requests before it comes here.
+    It also keeps the failures that flush() reports. The sender removes a request from those in flight before it calls.
     """
 
     def __init__(
@@ -108,7 +108,7 @@ class BatchCompletion:
         self._acknowledge(batch, answer.base_offset, answer.log_append_time_ms)
 
     def request_failed(self, request: InFlightRequest, error: KafkaError, *, sent: bool = True) -> None:
-        """Handle a request without a response; brokers may have written what was ``sent``."""
+        """Handle a request without a response; if it was ``sent``, the broker may have written its batches."""
         for batch in request.batches:
             batch.in_doubt = batch.in_doubt or sent
             self._not_acknowledged(batch, error, request)
@@ -123,7 +123,7 @@ class BatchCompletion:
             self.fail(batch, error)
 
     def written_unacknowledged(self, request: InFlightRequest) -> None:
-        """Complete batches that are on the wire with ``acks=0``."""
+        """Complete the batches of a request with ``acks=0``, once it is written to the connection."""
         for batch in request.batches:
             self._acknowledge(batch, -1, -1)
 
@@ -141,7 +141,7 @@ class BatchCompletion:
             return
         may_retry = batch.attempts <= self._config.retries
         if action in (SequenceAction.RENUMBER, SequenceAction.NEW_PRODUCER_ID):
-            # Retried or not: leaders would refuse those behind it as well.
+            # Even if this batch is not retried: the leader would refuse those behind it as well.
             accumulator.restart(batch.partition, action)
         lost = _lost_with_topic(batch, self._cluster.snapshot)
         if action is SequenceAction.WRITTEN:
@@ -153,7 +153,7 @@ class BatchCompletion:
         elif isinstance(error, MessageTooLarge) and batch.count > 1:
             accumulator.requeue_split(batch)
         elif retry and may_retry:
-            # Those behind the first wait for it, and need no backoff of their own.
+            # The batches behind the first one wait for it, and need no backoff of their own.
             wait = self._backoff(batch.partition) if first and not self._has_new_leader(batch, request) else 0.0
             self._retry(batch, error, self._clock() + wait)
         else:
@@ -192,10 +192,10 @@ class BatchCompletion:
             before = self._cluster.snapshot
             self._cluster.use_leaders(leaders, nodes)
             if request.snapshot is before:
-                request.snapshot = self._cluster.snapshot  # for other partitions it is as old as before
+                request.snapshot = self._cluster.snapshot  # it has nothing newer for other partitions
 
     def _has_new_leader(self, batch: ProducerBatch, request: InFlightRequest) -> bool:
-        """Return whether the metadata names another leader than the broker that the request went to."""
+        """Return whether the batch's partition now has another leader than the broker that got the request."""
         node = self._cluster.snapshot.leader(batch.partition)
         return node is not None and node.node_id != request.broker
 
@@ -211,7 +211,7 @@ class BatchCompletion:
         batch.result.resolve(base_offset, log_append_time)
 
     def fail(self, batch: ProducerBatch, error: KafkaError) -> None:
-        """Complete a batch that will not be sent any more."""
+        """Fail a batch with this error; it is not sent again."""
         self._backoffs.pop(batch.partition, None)
         self._accumulator.remove(batch)
         batch.result.fail(error)
@@ -228,12 +228,12 @@ class BatchCompletion:
             self.fail(batch, self._expired(batch))
 
     def fail_waiting(self, error_of: Callable[[ProducerBatch], KafkaError | None]) -> None:
-        """Fail those of the waiting batches for which ``error_of`` returns an error."""
+        """Fail each waiting batch for which ``error_of`` returns an error."""
         for batch, error in self._accumulator.take_waiting(error_of):
             self.fail(batch, error)
 
     def use_snapshot(self, snapshot: Snapshot) -> None:
-        """Send what waits to the topics of this snapshot; fail batches that are lost with a recreated topic."""
+        """Handle topics that this snapshot shows as recreated: fail lost batches, and restart the partitions."""
         if self._transaction is not None:
             self._transaction.check_topic_ids(snapshot.topic_id)
         self.fail_waiting(lambda batch: _lost_with_topic(batch, snapshot))
@@ -258,7 +258,7 @@ class BatchCompletion:
 
 
 def _lost_with_topic(batch: ProducerBatch, snapshot: Snapshot) -> KafkaError | None:
-    """Return the error of a batch that cannot be sent to a recreated topic.
+    """Return the error of a batch that cannot be sent to a recreated topic; None for other batches.
 
     A broker may have written it to the old topic, or the new topic has no such partition.
     """
@@ -281,7 +281,7 @@ def _is_refusal(answer: PartitionProduceResponse) -> bool:
 
 
 def _description(batch: ProducerBatch, answer: PartitionProduceResponse) -> str:
-    """Return what was requested, and what the broker says of it and of single records (KIP-467)."""
+    """Return the text of an error: the request, and the broker's messages on it and on single records (KIP-467)."""
     text = f"Produce to {batch.partition}"
     if answer.error_message:
         text += f": {answer.error_message}"

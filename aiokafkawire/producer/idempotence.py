@@ -4,13 +4,13 @@ A leader knows the last sequence number that it wrote for a producer and partiti
 
 1. A batch gets its number when it is first sent, and keeps it for every retry: if the leader has the batch already, it
    answers as if it had just written it.
-2. A leader refuses a batch as out of order while one before it is missing. If that one will be retried, so is the
-   batch, behind it. If nothing is before it, because what was has failed, the number is lost: then the partition
-   restarts at 0 in the next epoch, and leaders refuse what is still in flight under the old one.
-3. Only batches that are known not to be written get new numbers. A refused batch is not written, and neither is any
-   that was sent after it.
-4. The log of a recreated topic knows no producer. Once no batch of the partition is in flight, it restarts at 0 in the
-   next epoch. A transaction has one epoch, so its batches keep their numbers.
+2. A leader refuses a batch as out of order while an earlier one is missing. If the earlier one will be retried, the
+   refused batch is retried after it. If the earlier one has failed, its number is never written: the partition
+   restarts at 0 in the next epoch, and the leader refuses batches that are still in flight under the old one.
+3. Only batches that are known not to be written get new numbers. A refused batch is not written, and no batch that was
+   sent after it is.
+4. The log of a recreated topic knows no producer. Once no batch of the partition is in flight, the partition restarts
+   at 0 in the next epoch. A transaction has one epoch, so its batches keep their numbers.
 """
 
 from enum import Enum
@@ -42,9 +42,9 @@ class SequenceAction(Enum):
 
 
 def classify(error: KafkaError, *, first: bool, transactional: bool) -> SequenceAction | None:
-    """Return what the error requires; None if it is not about the number, or ends a transaction.
+    """Return the action after a batch's error; None if it is not about the sequence number, or ends a transaction.
 
-    ``first``: no batch of the partition is before this one, neither in flight nor waiting.
+    ``first`` is whether the batch is the earliest of its partition, among those in flight and those waiting.
     """
     if isinstance(error, DuplicateSequenceNumber):
         return SequenceAction.WRITTEN
@@ -67,7 +67,7 @@ class NumberedBatch(Protocol):
 
     @property
     def count(self) -> int:
-        """The number of its records."""
+        """The number of the batch's records."""
 
 
 class _PartitionSequence:
@@ -89,15 +89,15 @@ class SequenceNumbers:
 
     @property
     def needs_producer_id(self) -> bool:
-        """Whether the producer needs an id before it sends, or sends again."""
+        """Whether the producer must request an id before it can send a batch."""
         return self.producer_id < 0
 
     def set_producer_id(self, producer_id: int, producer_epoch: int) -> None:
-        """Use this id and epoch for partitions that have none yet or :meth:`restart`."""
+        """Use this id and epoch for partitions without sequence numbers, and for those that restart."""
         self.producer_id, self.producer_epoch = producer_id, producer_epoch
 
     def reset(self, producer_id: int, producer_epoch: int) -> None:
-        """Use this id and epoch for all partitions, from sequence number 0 on. No numbered batch is left."""
+        """Use this id and epoch for all partitions, from sequence number 0 on. No numbered batch may be unfinished."""
         self._partitions.clear()
         self.set_producer_id(producer_id, producer_epoch)
 
@@ -114,15 +114,15 @@ class SequenceNumbers:
         sequence.next_sequence = sequence_after(sequence.next_sequence, batch.count)
 
     def restart(self, partition: TopicPartition, action: SequenceAction) -> bool:
-        """Restart at 0 in the partition's next epoch, or under a new id; return False while that id is not known.
+        """Restart a partition at 0 in its next epoch, or under a new id; return False while that id is not known.
 
-        No batch of the partition is in flight, and numbered ones lose their numbers.
+        No batch of the partition may be in flight, and the caller resets the numbers of its waiting batches.
         """
         sequence = self._partitions.get(partition)
         if sequence is None:
             return not self.needs_producer_id
         if action is SequenceAction.RENUMBER and sequence.producer_epoch < _LAST_EPOCH:
-            # Each partition has an epoch of its own: a leader compares it with what it has seen there.
+            # Each partition has an epoch of its own: a leader compares it only with earlier ones of the partition.
             self._partitions[partition] = _PartitionSequence(sequence.producer_id, sequence.producer_epoch + 1)
             return True
         if sequence.producer_id == self.producer_id:

@@ -1,4 +1,4 @@
-"""The produce requests in flight, by broker and by partition: the one record of what has no response yet."""
+"""The produce requests in flight, by broker and by partition."""
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
@@ -18,7 +18,7 @@ class _HandlesResponses(Protocol):
     """The part of the sender that a request uses."""
 
     def response_received(self, request: "InFlightRequest", frame: bytes, position: int) -> None:
-        """Complete the request by its response, whose body begins at ``position``."""
+        """Complete the request with its response, whose body begins at ``position`` of ``frame``."""
 
     def request_failed(self, request: "InFlightRequest", error: KafkaError) -> None:
         """Complete a request that gets no response."""
@@ -34,7 +34,7 @@ class InFlightRequest:
     sent_at: float
     sender: _HandlesResponses = attrs.field(init=False)
     snapshot: Snapshot = attrs.field(init=False)
-    """The metadata that it was sent by."""
+    """The metadata that named its broker as the leader."""
     connection: Any = attrs.field(init=False)  # a Connection, which a pure module cannot import
     version: int = -1
 
@@ -58,7 +58,7 @@ class InFlightRequests:
         return bool(self._by_broker)
 
     def add(self, request: InFlightRequest) -> None:
-        """Count a request and its batches as in flight."""
+        """Add a request and its batches, which are in flight from now on."""
         self._by_broker.setdefault(request.broker, deque()).append(request)
         for batch in request.batches:
             self._by_partition.setdefault(batch.partition, deque()).append(batch)

@@ -1,4 +1,4 @@
-"""Batches for brokers older than record batches (Kafka 0.11, KIP-98): the format they take, and batches in it.
+"""Message sets, the batch format of brokers older than Kafka 0.11, which have no record batches (KIP-98).
 
 Produce v0 and v1 (0.8, 0.9) carry message sets of magic 0, which have no timestamps; v2 (0.10) those of magic 1.
 """
@@ -21,7 +21,7 @@ _BEFORE_LZ4: Final = ("0.8.0", "0.8.1")
 
 
 def magic_of(version: int) -> int:
-    """Return the format of the records in a version of Produce."""
+    """Return the magic number of the records' format in a version of Produce."""
     return 2 if version >= FIRST_WITH_BATCHES else 1 if version >= _FIRST_WITH_MAGIC_1 else 0
 
 
@@ -32,7 +32,7 @@ def check_codec(codec: Codec, supported: Versions, broker: str, release: str | N
         codec: the compression of the batches.
         supported: the versions of Produce that the broker supports.
         broker: its name, for the error.
-        release: the broker's release if it is older than ApiVersions.
+        release: the broker's release, if it is too old for the ApiVersions request.
 
     Raises:
         UnsupportedVersion: the broker does not know the codec.
@@ -56,7 +56,7 @@ def as_message_set(builder: BatchBuilder, magic: int, *, transactional: bool) ->
     Raises:
         UnsupportedVersion: a record has headers or is transactional, or the format does not know the codec.
     """
-    from ..records.message_set_writer import down_convert  # few producers meet brokers as old
+    from ..records.message_set_writer import down_convert  # few producers meet such old brokers
 
     (batch,) = split(memoryview(builder.build(transactional=transactional)), "a batch to be sent")
     return down_convert(batch, magic, level=builder.level)

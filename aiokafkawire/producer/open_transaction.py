@@ -1,4 +1,4 @@
-"""The open transaction: its partitions and offsets, and those the coordinators do not know yet."""
+"""The open transaction: its partitions and offsets, and which of them must still be sent to coordinators."""
 
 from collections.abc import Mapping
 from enum import IntEnum
@@ -24,7 +24,7 @@ class TransactionStarted(IntEnum):
 
 @attrs.define(eq=False)
 class OffsetsCommit:
-    """The commit of a group's offsets with the transaction. Once it is ``done``, ``error`` says why it failed."""
+    """The commit of a group's offsets with the transaction. Once ``done``, it has an ``error`` if it failed."""
 
     done: bool = False
     error: KafkaError | None = None
@@ -37,7 +37,7 @@ class OffsetsCommit:
 
 @attrs.define(eq=False)
 class _WaitingOffsets:
-    """The offsets to send to one group's coordinator, and the commits that wait for it."""
+    """The offsets to send to one group's coordinator, and the commits that wait for its response."""
 
     offsets: dict[TopicPartition, OffsetAndMetadata] = attrs.field(factory=dict)
     commits: list[OffsetsCommit] = attrs.field(factory=list)
@@ -49,14 +49,14 @@ class OpenTransaction:
 
     started: TransactionStarted = TransactionStarted.NO
     bump: bool = False
-    """Whether the epoch is bumped after it."""
+    """Whether the producer's epoch is bumped after the transaction."""
     in_doubt: bool = False
-    """Whether a broker may still write something of it."""
+    """Whether a broker may still write records or offsets of the transaction."""
     partitions: set[TopicPartition] = attrs.field(factory=set)
-    """The partitions of its records; batches may be sent to those that are added."""
+    """The partitions of the transaction's records; batches may be sent only to those in ``added``."""
     added: set[TopicPartition] = attrs.field(factory=set)
     topic_ids: dict[str, UUID] = attrs.field(factory=dict)
-    """The topics that acknowledged records of it, with the ids that they had then."""
+    """The topics whose leaders acknowledged records of the transaction, with the topics' ids at that time."""
     _new: list[TopicPartition] = attrs.field(factory=list)
     _adding: list[TopicPartition] = attrs.field(factory=list)
     _groups: set[str] = attrs.field(factory=set)
@@ -73,7 +73,7 @@ class OpenTransaction:
         self.started = max(self.started, started)
 
     def add(self, partition: TopicPartition, version: int) -> None:
-        """Add a partition of its records."""
+        """Add the partition of a record; ``version`` is the transaction's ``transaction.version``."""
         self.partitions.add(partition)
         if version < 2:
             self._new.append(partition)
@@ -82,14 +82,14 @@ class OpenTransaction:
             self.mark_started(TransactionStarted.MAYBE)
 
     def add_offsets(self, group: GroupMetadata, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> OffsetsCommit:
-        """Add offsets of a group, to be sent together with those of it that wait."""
+        """Add offsets of a group, to be sent together with its offsets that still wait."""
         waiting = self._waiting.setdefault(group, _WaitingOffsets())
         waiting.offsets.update(offsets)
         waiting.commits.append(OffsetsCommit())
         return waiting.commits[-1]
 
     def next_request(self, identity: ProducerIdentity) -> TransactionRequest | None:
-        """Return the request with what the coordinators do not know yet: partitions first."""
+        """Return the next request that sends new partitions, or then offsets, to a coordinator; None if none is due."""
         request = self._next_partitions(identity) or self._next_offsets(identity)
         if request is not None:
             self.mark_started(TransactionStarted.MAYBE)
@@ -112,7 +112,7 @@ class OpenTransaction:
         return commit_offsets(identity, group, waiting.offsets)
 
     def succeeded(self, done: TransactionRequest) -> None:
-        """Record that the coordinator has done this."""
+        """Record that a coordinator has carried out this request."""
         self.mark_started(TransactionStarted.YES)
         if isinstance(done.request, AddPartitionsToTxnRequest):
             self.added.update(self._adding)

@@ -43,22 +43,23 @@ _SIGN: Final = 0x80000000
 
 
 class Choose(Protocol):
-    """Chooses a record's partition by its index. Called once for each record, when there is space for it."""
+    """A function that chooses a record's partition, called once for each record when there is space for it."""
 
     def __call__(self, topic: str, key: bytes | None, available: Sequence[int], count: int, size: int, /) -> int:
-        """Return a partition of ``count``; ``available`` have a leader, and ``size`` is ``record_size_bound``'s.
+        """Return the index of one of the topic's ``count`` partitions, those in ``available`` having a leader.
 
-        A topic's ``available`` is the same object until one of them comes or goes.
+        ``size`` is the result of ``record_size_bound`` for the record. A topic's ``available`` is the same object until
+        a partition gets or loses its leader.
         """
 
 
 @attrs.frozen
 class Partitioning:
-    """How records are spread.
+    """The partitioner as the appender uses it.
 
-    ``choose`` is always right. The appender can skip the call where it knows the result: if ``hashes_keys``, keys go by
-    murmur2; and a topic's ``sticky`` partition takes records without a key (or all, if ``ignores_keys``) up to its
-    ``limit``, or up to its ``max_sent`` while the open batch has room.
+    ``choose`` returns the partition of any record. The appender may skip the call in two cases: with ``hashes_keys``, a
+    key's partition is its murmur2 hash; and a topic's ``sticky`` partition takes records without a key (or all, with
+    ``ignores_keys``) up to its ``limit`` of bytes, or up to its ``max_sent`` while the open batch has room.
     """
 
     choose: Choose
@@ -68,16 +69,16 @@ class Partitioning:
 
 
 class QueueSizes(Protocol):
-    """The batches that wait to be sent; needed only when a topic's sticky partition may change."""
+    """The part of the sender that is used when a topic's sticky partition may change."""
 
     def has_room(self, partition: TopicPartition, size: int) -> bool:
         """Return whether the partition has an open batch with room for a record of up to ``size`` bytes."""
 
     def queue_lengths(self, topic: str) -> Mapping[int, int]:
-        """Return the number of batches that wait for each partition, where there are any."""
+        """Return the number of waiting batches for each of the topic's partitions that has any."""
 
     def unavailable(self, topic: str) -> Collection[int]:
-        """Return the partitions whose leader is unavailable, as :class:`BrokerAvailability` has it."""
+        """Return the topic's partitions whose leader is unavailable by :class:`BrokerAvailability`."""
 
 
 # --- by key --------------------------------------------------------------------------------------------
@@ -99,7 +100,7 @@ def murmur2(data: bytes) -> int:
 
 
 def fnv1a(data: bytes) -> int:
-    """Return FNV-1a (32 bits), the absolute value of it as a signed number, as Sarama and librdkafka do."""
+    """Return the absolute value of the 32-bit FNV-1a hash as a signed number, as Sarama and librdkafka use it."""
     h = _FNV_OFFSET
     for byte in data:
         h = (h ^ byte) * _FNV_PRIME & _WORD
@@ -112,7 +113,7 @@ def partition_for_key(key: bytes, partitions: int) -> int:
 
 
 def partition_for_crc32(key: bytes, partitions: int) -> int:
-    """Return the partition that librdkafka's ``consistent``, and so its default, chooses for this key."""
+    """Return the partition that librdkafka's ``consistent`` and its default partitioner choose for this key."""
     return crc32(key) % partitions
 
 
@@ -133,18 +134,18 @@ _BY_KEY: Final[dict[str, ByKey]] = {
 
 
 class UniformSticky:
-    """Sends records without a key to one partition until it had a batch of them, then to another (KIP-480, KIP-794).
+    """Sends records without a key to one partition until a batch is full, then to another one (KIP-480, KIP-794).
 
-    The partition changes at the end of a batch, once ``batch_size`` bytes went to it: so no batch is sent half empty
-    because of the change, and slow brokers get no more than others. Where other records keep the batches open, it
-    changes after twice as many bytes in any case.
+    The partition changes at the end of a batch, once ``batch_size`` bytes were sent to the partition: so the change
+    does not send batches half empty, and slow brokers get no more records than others. While the open batch still has
+    room, the change waits for its end, but not for more than twice as many bytes.
 
-    The next partition is random, and may be the same. With ``partitioner_adaptive_partitioning_enable`` one with few
-    waiting batches is likelier than one with many: each weighs the longest queue's length plus 1, less its own.
+    The next partition is random, and may be the same. With ``partitioner_adaptive_partitioning_enable`` a partition
+    with few waiting batches is likelier: its weight is the longest queue's length plus 1, less the length of its own.
     """
 
     def __init__(self, config: ProducerConfig, chance: RandomSource, queues: QueueSizes, by_key: ByKey | None) -> None:
-        """Send records with a key to the partition ``by_key``; with None, treat them like those without."""
+        """Choose the partition of a key by calling ``by_key``; if that is None, ignore keys."""
         self._chance, self._queues, self._by_key = chance, queues, by_key
         self._adaptive = config.partitioner_adaptive_partitioning_enable
         self._skips_unavailable = config.partitioner_availability_timeout_ms > 0
@@ -202,7 +203,7 @@ def _is_gone(sticky: StickyPartition, available: Sequence[int], count: int) -> b
 
 
 class BrokerAvailability:
-    """The brokers that took nothing for ``partitioner_availability_timeout_ms`` although batches were due (KIP-794).
+    """The brokers to which due batches could not be sent for ``partitioner_availability_timeout_ms`` (KIP-794).
 
     Times are in seconds of the runtime's clock.
     """
@@ -212,7 +213,7 @@ class BrokerAvailability:
         self._failing: dict[int, tuple[float, float]] = {}
 
     def record_attempt(self, broker: int, now: float, *, sent: bool) -> None:
-        """Record that due batches were ``sent``, or could not be: no connection, or too many requests in flight."""
+        """Record whether due batches could be ``sent``; False without a connection, or with too many in flight."""
         if sent:
             self._failing.pop(broker, None)
         else:
@@ -220,7 +221,7 @@ class BrokerAvailability:
             self._failing[broker] = first, now
 
     def is_unavailable(self, broker: int) -> bool:
-        """Return whether the broker has taken nothing for longer than the timeout."""
+        """Return whether due batches could not be sent to the broker for longer than the timeout."""
         first, last = self._failing.get(broker, (0.0, 0.0))
         return 0 < self._timeout < last - first
 
@@ -249,7 +250,7 @@ def _at_random(chance: RandomSource) -> Choose:
 
 
 def _by_key_alone(by_key: ByKey) -> Choose:
-    """Return a choice that takes no key for an empty one: all of these records go to one partition."""
+    """Return a function that treats a missing key as an empty one: all records without a key go to one partition."""
 
     def choose(topic: str, key: bytes | None, available: Sequence[int], count: int, size: int, /) -> int:
         return by_key(key or b"", count)
@@ -273,14 +274,17 @@ def _user_function(function: Partitioner) -> Choose:
 def make_partitioner(config: ProducerConfig, chance: RandomSource, queues: QueueSizes) -> Partitioning:
     """Return the partitioning that ``config.partitioner`` names.
 
-    - ``default``: Java's. By murmur2; without a key, or with ``partitioner_ignore_keys``, as :class:`UniformSticky`.
-    - ``murmur2``, ``consistent`` (CRC-32), ``fnv1a``: librdkafka's. By that hash; no key is an empty key.
-    - The same with ``_random``: no key as :class:`UniformSticky`; with ``consistent_random`` an empty key too.
-    - ``random``: each record to a random partition, with a key or without.
+    - ``default``, as in the Java client: the key's murmur2 hash; :class:`UniformSticky` for records without a key, or
+      for all with ``partitioner_ignore_keys``.
+    - ``murmur2``, ``consistent`` (CRC-32), ``fnv1a``, as in librdkafka: this hash of the key; a missing key is hashed
+      as an empty one.
+    - The same names with ``_random``: this hash of the key; :class:`UniformSticky` for records without a key, and with
+      ``consistent_random`` also for empty keys.
+    - ``random``: a random partition for each record, with or without a key.
     - ``round_robin``: :class:`RoundRobin`.
-    - A function of the user's own: its exceptions propagate; UsageError if it returns no partition.
+    - A function of the user: its exceptions propagate; UsageError if its result is not a partition of the topic.
 
-    A key goes to the partition of its hash, whether that has a leader or not.
+    A key's partition depends only on its hash, not on whether the partition has a leader.
     """
     name = config.partitioner
     if not isinstance(name, str):

@@ -26,7 +26,7 @@ __all__ = ("BatchResponse", "ProduceRequestEncoder", "accepted_versions", "batch
 BatchResponse: TypeAlias = tuple[ProducerBatch, PartitionProduceResponse | None]
 """A batch with its response; None if the broker's response lacks it."""
 
-# Topics have no names from v13 on (KIP-516), so without their ids v12 is the last.
+# Requests have no topic names from v13 on (KIP-516), so v12 is the last version for topics without known ids.
 _ANY: Final = Versions.parse("0+")
 _BY_NAME: Final = Versions.parse("0-12")
 _INT32: Final = Struct(">i")
@@ -49,12 +49,12 @@ class _Envelope(NamedTuple):
     compact: bool
     """Whether the batch's length is a varint."""
     before: bytes
-    """Everything before this length."""
+    """The request's bytes before the batch's length."""
     after: bytes
 
 
 class ProduceRequestEncoder:
-    """Encodes Produce requests. For those with one batch it caches what surrounds the batch, for each partition."""
+    """Encodes Produce requests. For requests with one batch, it caches the bytes around it for each partition."""
 
     def __init__(self, *, acks: int, timeout_ms: int, transactional_id: str | None, requires_idempotence: bool) -> None:
         self._acks, self._timeout_ms, self._transactional_id = acks, timeout_ms, transactional_id
@@ -65,7 +65,7 @@ class ProduceRequestEncoder:
         """Return the request's parts, as :func:`~aiokafkawire.protocol.compiler.encode_into` does.
 
         Raises:
-            InvalidMessage, UnsupportedVersion: the version cannot carry it.
+            InvalidMessage, UnsupportedVersion: this version of the request cannot carry the batches.
         """
         magic = NEWEST_MAGIC if version >= FIRST_WITH_BATCHES else magic_of(version)
         if len(batches) == 1:
@@ -85,7 +85,7 @@ class ProduceRequestEncoder:
     ) -> tuple[Buffer, ...]:
         """Return the parts of a request with one batch; raises as :meth:`encode`."""
         envelope = self._envelopes.get(partition)
-        # An equal id of another snapshot only costs a new envelope.
+        # The ids' identity is enough: an equal id of another snapshot only costs a new envelope.
         if envelope is None or envelope.version != version or envelope.topic_id is not topic_id:
             if len(self._envelopes) >= _MAX_CACHED:
                 self._envelopes.clear()
@@ -117,7 +117,7 @@ class ProduceRequestEncoder:
     def unsupported(
         self, version: int, batches: Sequence[ProducerBatch], broker: str
     ) -> list[tuple[ProducerBatch, UnsupportedVersion]]:
-        """Return the batches that an old version cannot carry, with the errors that say why."""
+        """Return each batch that an old version of the request cannot carry, with the error that explains it."""
         refused: list[tuple[ProducerBatch, UnsupportedVersion]] = []
         for batch in batches if version < FIRST_WITH_BATCHES else ():
             try:
@@ -133,7 +133,7 @@ class ProduceRequestEncoder:
 
 
 def single_response(request: InFlightRequest, response: ProduceResponse) -> PartitionProduceResponse | None:
-    """Return the response to the request's only batch; None if there are several, or it is about something else."""
+    """Return the response to the request's only batch; None if there are several, or it is not about this batch."""
     if len(request.batches) != 1 or len(response.responses) != 1:
         return None
     batch, topic = request.batches[0], response.responses[0]

@@ -27,7 +27,7 @@ from .partitioner import make_partitioner
 from .record_checks import YIELD_EVERY
 from .sender import Sender
 
-if TYPE_CHECKING:  # many a producer makes none
+if TYPE_CHECKING:  # most producers use no Arrow arrays, and make no transactions
     import pyarrow as pa
 
     from .transaction import Transaction
@@ -42,11 +42,11 @@ V = TypeVar("V", contravariant=True)
 class Producer(Appender[K, V], Generic[K, V]):
     """Sends records; made by :meth:`Client.producer`, and used as ``async with``.
 
-    Records of a partition are written once and in the order in which the producer accepted them, whatever it retries,
+    Records of a partition are written once and in the order in which the producer accepted them, even after retries,
     if ``acks`` is "all" and the brokers support it (0.11 and later, see ``enable_idempotence``).
 
-    Leaving it sends what is still waiting. If its body was cancelled, that takes at most 5 seconds, and records that
-    are not acknowledged by then fail.
+    Leaving the ``async with`` sends the records that still wait. If its body was cancelled, leaving takes at most
+    5 seconds, and records that are not acknowledged by then fail.
     """
 
     def __init__(
@@ -62,7 +62,7 @@ class Producer(Appender[K, V], Generic[K, V]):
         self._cluster, self._config = cluster, config
         self._state = "new"
         self._transactions = _transaction_manager(cluster, config, identity)
-        # Its background task must not keep an unclosed producer alive, which warns when it is garbage-collected.
+        # The sender's background task must not keep an unclosed producer alive: its garbage collection warns the user.
         self._forget_topics = _weak_invalidation(self)
         self._sender = Sender(cluster, config, lane, self._forget_topics, self._transactions)
         self._accumulator = self._sender.accumulator
@@ -114,13 +114,13 @@ class Producer(Appender[K, V], Generic[K, V]):
             error.add_note(f"besides, {failed}")
 
     async def close(self) -> None:
-        """Send what is waiting, and stop. May be called again. It ends within ``delivery_timeout_ms``.
+        """Send the records that wait, and close the producer, within ``delivery_timeout_ms``. May be called again.
 
-        If the call is cancelled, it goes on for at most 5 seconds; records that are not acknowledged by then fail.
+        If the call is cancelled, it takes at most 5 seconds more; records that are not acknowledged by then fail.
 
         Raises:
-            DeliveryFailed: records failed that no caller awaited.
-            UsageError: this is another event loop than the client's.
+            DeliveryFailed: a record that no caller awaited has failed since the last :meth:`flush`.
+            UsageError: the running event loop is not the client's.
         """
         await self._close(None)
 
@@ -142,11 +142,11 @@ class Producer(Appender[K, V], Generic[K, V]):
             await self._stop()
 
     def _stop_at_failure(self) -> None:
-        """Fail what is not in flight and refuse records after the first failure, with its error."""
+        """Stop at the first failure: with its error, fail the records that are not in flight, and refuse others."""
         self._sender.stop_at_failure()
 
     async def _discard(self, error: KafkaError) -> None:
-        """Fail what is not in flight with this error, and wait until what is in flight is acknowledged or failed."""
+        """Fail the records that are not in flight with this error; wait until the others are acknowledged or failed."""
         self._sender.stop(error)
         await self._sender.wait_until_complete()
 
@@ -176,7 +176,7 @@ class Producer(Appender[K, V], Generic[K, V]):
         Raises:
             UsageError: the producer is not open, or the topic's name is not allowed.
             TopicNotReady: its partitions are not known; the client requests its metadata.
-            KafkaError: why nothing can be sent any more.
+            KafkaError: the producer has failed with this error, and can send nothing more.
         """
         self._cluster.owner.require_own_loop()
         if self._state != "open" or self._sender.has_ended:
@@ -197,7 +197,7 @@ class Producer(Appender[K, V], Generic[K, V]):
         return OpenTopic(topic, len(known.partitions), available, sticky)
 
     def _with_leader(self, topic: str, known: Topic) -> tuple[int, ...]:
-        """Return the partitions with a leader: the same object until they change."""
+        """Return the topic's partitions that have a leader: the same tuple object until they change."""
         before = self._available.get(topic)
         if before is None or before[0] is not known:
             available = tuple(partition.index for partition in known.partitions if partition.leader is not None)
@@ -268,17 +268,17 @@ class Producer(Appender[K, V], Generic[K, V]):
         """Send many records, and return their metadata when all are acknowledged.
 
         Args:
-            topic: the topic of all.
-            values: as ``value`` of :meth:`send`.
-            keys: one for each value; without any the records have no keys.
-            partition, timestamp_ms, headers: the same for all, as for :meth:`send`.
+            topic: the topic of all records.
+            values: the records' values, each as ``value`` of :meth:`send`.
+            keys: one key for each value; None for records without keys.
+            partition, timestamp_ms, headers: the same for all records, as for :meth:`send`.
 
         If the call is cancelled, the records that it accepted are still sent.
 
         Raises:
-            DeliveryFailed: records were accepted and not delivered; it has their errors.
-            ValueError: there are more keys than values, or fewer.
-            KafkaError: as :meth:`enqueue`; the records before it are still sent.
+            DeliveryFailed: accepted records were not delivered; the exception has their errors.
+            ValueError: the numbers of keys and values differ.
+            KafkaError: a record was not accepted, as by :meth:`enqueue`; the records before it are still sent.
         """
         _check_column("values", values)
         if keys is not None:
@@ -311,20 +311,21 @@ class Producer(Appender[K, V], Generic[K, V]):
         timestamp_ms: int | None = None,
         headers: Headers = (),
     ) -> int:
-        """Accept whole columns, the fastest way to send data that is complete. :meth:`flush` raises later failures.
+        """Accept columns of many records, the fastest way to send them. :meth:`flush` raises the failures of delivery.
 
         Args:
-            topic: the topic of all.
-            values: as ``value`` of :meth:`send`, in a list or an Arrow array.
-            keys: one for each value; without any the records have no keys.
-            partition, timestamp_ms, headers: the same for all, as for :meth:`send`.
+            topic: the topic of all records.
+            values: the records' values, each as ``value`` of :meth:`send`, in a list or an Arrow array.
+            keys: one key for each value; None for records without keys.
+            partition, timestamp_ms, headers: the same for all records, as for :meth:`send`.
 
         Returns:
             The number of records.
 
         Raises:
-            UsageError: there are more keys than values, or fewer.
-            KafkaError: as :meth:`enqueue`, with a note of how many records before it were accepted and are sent.
+            UsageError: the numbers of keys and values differ.
+            KafkaError: a record was not accepted, as by :meth:`enqueue`; a note has the number of records before it,
+                which are still sent.
         """
         count = _length("values", values)
         if keys is not None and _length("keys", keys) != count:
@@ -355,17 +356,17 @@ class Producer(Appender[K, V], Generic[K, V]):
         """Wait until every record accepted so far is acknowledged or has failed.
 
         Raises:
-            DeliveryFailed: records failed since the last flush that no caller awaited.
+            DeliveryFailed: a record that no caller awaited has failed since the last flush.
         """
         self._cluster.owner.require_own_loop()
         await self._sender.flush()
 
     async def partitions_for(self, topic: str) -> tuple[int, ...]:
-        """Return the topic's partitions, waiting for them up to ``max_block_ms``.
+        """Return the topic's partitions; wait for its metadata for up to ``max_block_ms``.
 
         Raises:
-            TopicNotReady: they are not known in time.
-            BrokerError: the broker refuses.
+            TopicNotReady: the partitions are not known in time.
+            BrokerError: the broker refuses the metadata of this topic.
         """
         self._cluster.owner.require_own_loop()
         check_topic_name(topic)
@@ -393,12 +394,12 @@ class Producer(Appender[K, V], Generic[K, V]):
 
     @property
     def identity(self) -> ProducerIdentity:
-        """The id and epoch with which ``client.producer(identity=...)`` writes into the transaction that is open here.
+        """The id and epoch with which another producer writes into the transaction that is open in this one.
 
-        That producer neither begins nor ends transactions: its own are parts of this one. No two producers with one
-        identity may write to the same partition, since leaders would take their records for retries of one another.
-        Reading this property shares the identity: with transactions of version 1 the next one needs another epoch
-        then, which brokers before 2.5 do not give.
+        Pass it to ``client.producer(identity=...)``. The other producer's transactions are parts of this one, which it
+        neither begins nor ends. No two producers with one identity may write to the same partition, since leaders would
+        take their records for retries of one another. Reading this property shares the identity: with
+        ``transaction.version`` 1, the next transaction then needs another epoch, which brokers before 2.5 do not give.
 
         Raises:
             UsageError: no transaction is open.
@@ -412,7 +413,7 @@ add_hints(Producer, PRODUCER)
 
 
 def _check_column(name: str, column: object) -> None:
-    """Raise UsageError unless this is a list of values; text and bytes are single values."""
+    """Raise UsageError unless ``column`` is an iterable of values; text, bytes and mappings are not."""
     if isinstance(column, str | bytes | bytearray | memoryview | Mapping) or not isinstance(column, Iterable):
         raise refuse_list(name, column, "[b'one', b'two']")
 
@@ -425,7 +426,7 @@ def _length(name: str, column: Any) -> int:
 
 
 def _as_list(part: Any) -> Sequence[Any]:
-    """Return a part of a column as a sequence of Python values, also of an Arrow array."""
+    """Return a part of a column, a sequence or an Arrow array, as a sequence of Python values."""
     return cast("Sequence[Any]", part.to_pylist()) if hasattr(part, "to_pylist") else cast("Sequence[Any]", part)
 
 

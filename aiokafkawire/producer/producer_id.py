@@ -11,7 +11,7 @@ from ..config import ProducerConfig
 from ..errors import ClusterAuthorizationFailed, KafkaError, UnsupportedVersion, as_kafka_error, broker_error
 from .accumulator import RecordAccumulator
 
-if TYPE_CHECKING:  # many a producer makes no transactions
+if TYPE_CHECKING:  # most producers make no transactions
     from ..protocol.messages.transactions import InitProducerIdResponse
     from .sender import Sender
     from .transaction_state_machine import TransactionStateMachine
@@ -25,7 +25,7 @@ _NO_TRANSACTIONS: Final = 2**31 - 1
 
 
 class ProducerIdManager:
-    """Requests a producer id when the sequence numbers need one, and follows the epochs of transactions."""
+    """Sets the producer id and epoch of the sequence numbers: requests them, or takes those of the transactions."""
 
     def __init__(self, cluster: Cluster, config: ProducerConfig, accumulator: RecordAccumulator) -> None:
         self._cluster, self._config, self._accumulator = cluster, config, accumulator
@@ -34,20 +34,20 @@ class ProducerIdManager:
         self._backoff = cluster.backoff()
 
     def follow(self, transaction: "TransactionStateMachine") -> None:
-        """Use the transactions' id and epoch if they have changed."""
+        """Use the producer id and epoch of the transactions if they have changed."""
         sequences = self._accumulator.sequences
         if sequences is not None and transaction.generation != self._generation:
             self._generation = transaction.generation
             sequences.reset(transaction.producer_id, transaction.producer_epoch)
 
     def start_request(self, tasks: TaskGroup, sender: "Sender") -> None:
-        """Request an id for this sender, unless a request is running."""
+        """Start a task that requests a producer id for this sender, unless one is running."""
         if not self._requesting:
             self._requesting = True
             tasks.start_soon(self._request, sender)
 
     async def _request(self, sender: "Sender") -> None:
-        """Request an id from any broker; those older than Kafka 0.11 have none."""
+        """Request a producer id from any broker; brokers older than Kafka 0.11 assign none."""
         from ..protocol.messages.transactions import InitProducerIdRequest
 
         request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=_NO_TRANSACTIONS)
@@ -62,7 +62,7 @@ class ProducerIdManager:
             if self._config.enable_idempotence:
                 sender.stop(error)
             else:
-                # Users of old brokers know that; users whom the cluster forbids idempotence may not.
+                # Users of old brokers know that they lack idempotence; unauthorized users may not know it.
                 level = logging.INFO if isinstance(error, UnsupportedVersion) else logging.WARNING
                 _log.log(level, "sending without idempotence, so a retry may write a record twice: %s", error)
                 self._accumulator.sequences = None

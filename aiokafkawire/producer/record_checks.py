@@ -19,7 +19,7 @@ __all__ = (
 )
 
 RECORD_OVERHEAD: Final = 24
-"""The bytes for the longest lengths and deltas that ``record_size_bound`` includes, and that few records need."""
+"""The bytes that ``record_size_bound`` adds for the lengths and deltas of a record at their longest."""
 
 YIELD_EVERY: Final = 1000
 """The number of records after which a caller that never has to wait lets other tasks run."""
@@ -55,10 +55,15 @@ def invalid_partition(topic: str, partition: object, count: int) -> UsageError:
 
 
 def copy_bytes(given: object, part: str, *, serialized: bool) -> bytes:
-    """Return a copy of a bytearray or a memoryview; ``part`` of the record is "key" or "value".
+    """Return the bytes of a record's key or value that is given as a bytearray or a memoryview.
+
+    Args:
+        given: the key or value.
+        part: "key" or "value", for the error.
+        serialized: whether ``given`` is the result of a serializer.
 
     Raises:
-        UsageError: it is something else, or a memoryview that was released.
+        UsageError: ``given`` is of another type, or a memoryview that was released.
     """
     if isinstance(given, bytearray | memoryview):
         try:

@@ -38,21 +38,21 @@ from .partitioner import BrokerAvailability
 from .produce_request import ProduceRequestEncoder, accepted_versions
 from .producer_id import ProducerIdManager
 
-if TYPE_CHECKING:  # many a producer makes no transactions
+if TYPE_CHECKING:  # most producers make no transactions
     from .transaction_manager import TransactionManager
 
 __all__ = ("Sender",)
 
 _TOGETHER: Final = 0.001
-"""Seconds within which connections count as opened together, if more are being opened."""
+"""Seconds for which an opened connection waits for others that are being opened, so that one step serves all."""
 _TOGETHER_PER_CONNECTION: Final = 0.000_02
-"""The same for each of those, if that is longer: a thousand take a second to open."""
+"""The same for each connection that is being opened, if the sum is longer: a thousand take a second to open."""
 
 
 class Sender:
     """Sends one producer's batches. ``on_stop`` is called when nothing can be sent any more.
 
-    It uses open connections only, so a batch that waits for one goes to its leader wherever that has moved.
+    A batch is assigned to a broker only when the connection is open, so it is sent to the leader of that time.
     """
 
     def __init__(
@@ -73,7 +73,7 @@ class Sender:
         self.accumulator: RecordAccumulator = RecordAccumulator(config, self._new_event, sequences)
         self.completion: BatchCompletion = BatchCompletion(cluster, config, self.accumulator, self._transaction)
         self.fatal: KafkaError | None = None
-        """Why nothing can be sent any more, if so."""
+        """The error after which nothing can be sent any more; None before."""
         self._producer_ids = ProducerIdManager(cluster, config, self.accumulator)
         timeout_ms = config.request_timeout_ms or cluster.config.request_timeout_ms
         self._request_timeout = timeout_ms / 1000
@@ -88,16 +88,16 @@ class Sender:
         self._idle: anyio.Event | None = None
         self._generation = -1
         self._flushing = 0
-        # The next step starts these: connections, compression, and waits for the wire with acks=0.
+        # The next step starts these: connections, compression, and waits until requests with acks=0 are written.
         self._unopened: dict[int, Node] = {}
         self._to_compress: list[ProducerBatch] = []
         self._unacknowledged: list[InFlightRequest] = []
         self._no_leader = False
         self._opening: set[int] = set()
         self._gathers_opened = False
-        # The connections of what is drained, by node id, as the same step found them.
+        # The connections for the requests being drained, by node id.
         self._connections: dict[int, Connection] = {}
-        # The routes found since the metadata changed; each holds as long as its connection.
+        # The routes found since the metadata changed; each is valid until its connection fails.
         self._routes: dict[TopicPartition, tuple[int, Connection]] = {}
         self._draining = False
         self._next_step = self._next_ready_at = float("inf")
@@ -116,7 +116,7 @@ class Sender:
         return self._worker.has_ended
 
     def wake(self) -> None:
-        """Run a step soon: there is something to send, or to wait for."""
+        """Run a step soon, since there may be work for it."""
         self._worker.wake()
 
     async def run(self) -> None:
@@ -146,7 +146,7 @@ class Sender:
     # --- sending ---------------------------------------------------------------------------------------
 
     def _step(self, tasks: TaskGroup) -> float | None:
-        """Send what is ready; return after how many seconds there will be more, None if not before an event."""
+        """Send the batches that are ready; return the seconds until the next step, or None to wait for :meth:`wake`."""
         now = self._clock()
         self.completion.fail_expired(now)
         self._fail_unsendable()
@@ -160,7 +160,7 @@ class Sender:
         return wait
 
     def send_ready(self) -> None:
-        """Send the batches that are ready, and start a step if something else is to be done."""
+        """Send the batches that are ready, and wake the worker if there is other work."""
         now = self._clock()
         self._send_ready(now)
         if self._needs_step(now):
@@ -173,7 +173,7 @@ class Sender:
         self._record_sent(ready, now)
 
     def send_immediately(self) -> Coroutine[Any, Any, None] | None:
-        """Send a new batch in this call if nothing is in flight; the caller awaits what is returned at once."""
+        """Send a new batch in this call if nothing is in flight; the caller must await a returned coroutine at once."""
         if self._in_flight:
             self.wake()
             return None
@@ -219,7 +219,7 @@ class Sender:
         return ready, connections
 
     def _submit(self, request: InFlightRequest, connection: Connection, now: float) -> None:
-        """Put a request in the connection's queue, for it to transmit."""
+        """Put a request into its connection's queue, without transmitting it."""
         try:
             for batch in request.batches:
                 batch.topic_id = request.snapshot.topic_id(batch.partition.topic)
@@ -246,7 +246,7 @@ class Sender:
         return Versions(max(accepted.first, allowed.first), min(accepted.last, allowed.last))
 
     def _drop_unsupported(self, request: InFlightRequest, connection: Connection) -> bool:
-        """Take the batches that an old broker does not support from the request; return whether any is left."""
+        """Remove the batches that an old broker does not support from the request; return whether any batch is left."""
         for batch, error in self._encoder.unsupported(request.version, list(request.batches), connection.broker):
             self._in_flight.remove_batch(request, batch)
             self.completion.unsupported(batch, error)
@@ -256,7 +256,7 @@ class Sender:
         return bool(request.batches)
 
     def _record_sent(self, ready: ReadyRequests, now: float) -> None:
-        """Record the requests that were sent, once they are on the wire and brokers work on them."""
+        """Record the requests that were sent. Called after their transmission, which must not wait for this."""
         if ready is NOTHING_READY:
             return
         for broker in ready.full:
@@ -269,7 +269,7 @@ class Sender:
         self._no_leader = self._no_leader or ready.no_leader
 
     def _needs_step(self, now: float) -> bool:
-        """Return whether a step has something to start, or to wait for, for which the next one would be too late."""
+        """Return whether a step has work to start, or must end a wait before the next step is scheduled."""
         if self._unopened or self._to_compress or self._unacknowledged or self._no_leader or self._wants_producer_id:
             return True
         if self._next_ready_at < self._next_step:
@@ -284,7 +284,7 @@ class Sender:
     # --- responses -------------------------------------------------------------------------------------
 
     def response_received(self, request: InFlightRequest, frame: bytes, position: int) -> None:
-        """Complete the request's batches by its response, whose body begins at ``position``."""
+        """Complete the request's batches with its response, whose body begins at ``position`` of ``frame``."""
         connection: Connection = request.connection
         try:
             response = connection.decode(ProduceResponse, request.version, frame, position)
@@ -317,7 +317,7 @@ class Sender:
             self.send_ready()
 
     async def _wait_for_wire(self, request: InFlightRequest) -> None:
-        """Wait until the request is written: with acks=0 only the wire slows the producer down."""
+        """Complete a request with acks=0 once it is written: only the connection's backpressure slows the producer."""
         connection: Connection = request.connection
         try:
             connection.transmit_soon()
@@ -330,7 +330,7 @@ class Sender:
             self._continue_sending()
 
     def _close_silent(self, tasks: TaskGroup, now: float) -> Iterator[float]:
-        """Close the connections of brokers that do not answer; return how long the others may take, in seconds."""
+        """Close the connections of brokers that do not answer; yield the seconds left to each of the other brokers."""
         for request in self._in_flight.oldest():
             left = request.sent_at + self._request_timeout - now
             if left > 0:
@@ -343,7 +343,7 @@ class Sender:
     # --- what takes longer than a step -----------------------------------------------------------------
 
     def _start_slow_work(self, tasks: TaskGroup, now: float) -> Iterator[float]:
-        """Start what takes longer than a step; return how long to wait before more can be started, in seconds."""
+        """Start the work that takes longer than a step; yield the seconds until a failed attempt may be repeated."""
         if self._wants_producer_id and self.accumulator.has_waiting:
             self._producer_ids.start_request(tasks, self)
         to_compress, self._to_compress = self._to_compress, []
@@ -356,7 +356,7 @@ class Sender:
         for node in unopened.values():
             retry_at = self._cluster.brokers.retry_at(node.address, self._lane)
             if retry_at > now:
-                # Another broker may lead long before this one is back, or is dialled again.
+                # Another broker may become the leader long before this one is back, or its backoff ends.
                 self._cluster.mark_stale(self._cluster.snapshot)
                 yield min(retry_at - now, self._cluster.config.retry_backoff_ms / 1000)
             elif node.node_id not in self._opening:
@@ -397,7 +397,7 @@ class Sender:
         try:
             await self._cluster.brokers.connection(node.address, self._lane)
         except Exception as error:
-            # A broker that cannot be reached may lead no more.
+            # A broker that cannot be reached may not be the leader any more.
             self._cluster.mark_stale(snapshot)
             cause = as_kafka_error(error, f"connecting to {node.address}")
             snapshot = self._cluster.snapshot
@@ -412,7 +412,7 @@ class Sender:
         await self._wake_for_opened()
 
     async def _wake_for_opened(self) -> None:
-        """Run one step for connections that open together, and not one for each of a thousand."""
+        """Run one step for all connections that open at about the same time, instead of one for each."""
         if self._opening:
             if self._gathers_opened:
                 return
@@ -426,7 +426,7 @@ class Sender:
             await self._cluster.runtime.offload(self._compression(batch))
             batch.compressed = True
         except UnsupportedVersion:
-            batch.compressed = True  # it fails when it is sent
+            batch.compressed = True  # the batch fails when it is sent
         except Exception as error:
             failed = as_kafka_error(error, f"compressing records for {batch.partition}")
             self.completion.fail_waiting(lambda waiting: failed if waiting is batch else None)
@@ -435,7 +435,7 @@ class Sender:
             self.wake()
 
     def _compression(self, batch: ProducerBatch) -> Callable[[], object]:
-        """Return what a thread does: compress the batch, or make a message set of it where its leader takes those."""
+        """Return the function for a thread: it compresses the batch, or encodes the message set for an old leader."""
         leader = self._cluster.snapshot.leader(batch.partition)
         connection = self._cluster.brokers.opened(leader.address, self._lane) if leader is not None else None
         if connection is not None:
@@ -450,7 +450,7 @@ class Sender:
         """Wait until every record accepted so far is acknowledged or has failed.
 
         Raises:
-            DeliveryFailed: records failed since the last flush that no caller awaited.
+            DeliveryFailed: a record that no caller awaited has failed since the last flush.
         """
         await self.wait_until_complete()
         failed = self.completion.failures.take()
@@ -471,7 +471,7 @@ class Sender:
 
     @contextmanager
     def flushing(self) -> Iterator[None]:
-        """Send batches without lingering in this context, whose user waits for them."""
+        """Send batches without lingering in this context, in which a caller waits for them."""
         self._flushing += 1
         self.wake()
         try:
@@ -484,7 +484,7 @@ class Sender:
         self.completion.on_failure = self.stop
 
     def stop(self, error: KafkaError) -> None:
-        """Fail what is not in flight with this error, and refuse records from now on; only the first call counts."""
+        """Fail the batches that are not in flight with this error, and refuse records; only the first call counts."""
         if self.fatal is None:
             self.fatal = error
             self._on_stop()
@@ -492,9 +492,9 @@ class Sender:
             self._fail_unsendable()
 
     def _fail_unsendable(self) -> None:
-        """Fail what waits, if its transaction can only be aborted or the producer has failed.
+        """Fail the waiting batches if their transaction can only be aborted, or the producer has failed.
 
-        A batch in doubt is sent again in its transaction, to learn whether it was written.
+        While the transaction can still be aborted, a batch in doubt is sent again, to learn whether it was written.
         """
         state, fatal = self._transaction, self.fatal
         if fatal is not None:
@@ -506,7 +506,7 @@ class Sender:
             )
 
     def _fail_unfinished(self) -> None:
-        """Fail every batch without a result when sending ends, for whatever reason."""
+        """Fail every batch that has no result when the sender ends, for any reason."""
         self._on_stop()
         why = "the producer was closed before the record was acknowledged; it may have been written"
         for batch in self.accumulator.unfinished:

@@ -40,7 +40,7 @@ K = TypeVar("K", contravariant=True)
 V = TypeVar("V", contravariant=True)
 
 _ABORT_SECONDS: Final = CLOSE_SECONDS
-"""How long the abort may take after the body was cancelled; later the brokers abort by their timeout."""
+"""How long the abort may take after the body was cancelled; if it takes longer, the brokers abort by their timeout."""
 
 
 class Consumed(Protocol):
@@ -50,17 +50,17 @@ class Consumed(Protocol):
         """Return the position of each partition: after the last record that the consumer returned."""
 
     def group_metadata(self) -> GroupMetadata:
-        """Return its group and membership (KIP-447)."""
+        """Return the consumer's group and membership (KIP-447)."""
 
     def check_ownership(self, *, since: float | None = None) -> None:
-        """Raise CommitFailed if it lost partitions whose records it has returned, or has ``since`` then."""
+        """Raise CommitFailed if the group revoked partitions of records polled last, or after the time ``since``."""
 
 
 class Transaction(Generic[K, V]):
     """Records and offsets of which read_committed consumers see all or none (KIP-98); see ``Producer.transaction``.
 
-    An exception in its body aborts it and propagates. If it cannot be committed, leaving it raises why and aborts it.
-    The producer can then begin the next one, unless it was fenced or has failed; then the next one raises why.
+    An exception in its body aborts it and propagates. If it cannot be committed, leaving it aborts it and raises the
+    error. The producer can then begin another transaction, unless the producer was fenced or has failed.
     """
 
     def __init__(self, producer: "Producer[K, V]", sender: Sender, manager: TransactionManager) -> None:
@@ -98,7 +98,7 @@ class Transaction(Generic[K, V]):
         timestamp_ms: int | None = None,
         headers: Headers = (),
     ) -> RecordMetadata:
-        """Send as :meth:`Producer.send`. It is in the log then; read_committed consumers wait for the commit."""
+        """Send as :meth:`Producer.send`, which writes to the log; read_committed consumers wait for the commit."""
         self._require_open()
         return await self._producer.send(
             topic, value, key=key, partition=partition, timestamp_ms=timestamp_ms, headers=headers
@@ -168,8 +168,8 @@ class Transaction(Generic[K, V]):
             UsageError: no transaction is open, or offsets came without a group.
             CommitFailed: the group has assigned the partitions to others meanwhile. The transaction can only be
                 aborted, even if this error is caught.
-            FencedInstanceId: another consumer has the same ``group_instance_id``; likewise.
-            KafkaError: why the transaction can only be aborted.
+            FencedInstanceId: another consumer has the same ``group_instance_id``. The transaction can only be aborted.
+            KafkaError: the transaction can only be aborted, because of this error.
         """
         self._require_open()
         if isinstance(consumed, Mapping):
@@ -209,7 +209,7 @@ class Transaction(Generic[K, V]):
             try:
                 await self._manager.commit()
             except BaseException as cancelled:
-                # The commit goes on in the background, and is followed by an abort if it fails.
+                # The commit continues in the background, and is followed by an abort if it fails.
                 self._manager.abort(self._finish_batches(cancelled))
                 raise
         if state.error is not None:
@@ -218,10 +218,10 @@ class Transaction(Generic[K, V]):
             raise error
 
     async def _abort_because(self, why: BaseException) -> None:
-        """Abort because of ``why``; an error of the abort itself becomes a note of it.
+        """Abort because of the error ``why``; an error of the abort itself is added to it as a note.
 
         Raises:
-            ProducerFenced: the producer was fenced, of which a leader reported only a wrong epoch.
+            ProducerFenced: the producer was fenced, and ``why`` only says that a leader refused its epoch.
         """
         try:
             await self._abort(why)
@@ -244,7 +244,7 @@ class Transaction(Generic[K, V]):
         manager.raise_failure()
 
     def _finish_batches(self, why: BaseException) -> Callable[[], Awaitable[None]]:
-        """Return a function that fails the batches not sent, and waits for those in flight."""
+        """Return a function that fails the batches that were not sent, and waits until no batch is in flight."""
         sender = self._sender
 
         async def finish_batches() -> None:

@@ -1,4 +1,4 @@
-"""The action after an error in a transaction, by the request that failed, and the error to raise."""
+"""The action after an error in a transaction, which depends on the failed request, and the error to raise."""
 
 from collections.abc import Mapping
 from enum import Enum
@@ -56,7 +56,7 @@ _ABORT, _FAIL = TransactionErrorAction.ABORT, TransactionErrorAction.FAIL
 
 @attrs.frozen
 class _Row:
-    """The actions for errors of one request: codes that errors.py calls fatal or abortable, others, and no answer."""
+    """The actions after a request's errors: codes that errors.py calls fatal or abortable, others, and no response."""
 
     fatal: TransactionErrorAction
     abortable: TransactionErrorAction
@@ -65,7 +65,7 @@ class _Row:
     exceptions: Mapping[type[KafkaError], TransactionErrorAction] = attrs.field(factory=dict)
 
 
-# An abort leaves nothing behind, and fails by itself if it must: so it is tried wherever it may help.
+# An abort is safe after any error: if it is impossible, EndTxn fails. So it is tried wherever it may help.
 _ROWS: Final[Mapping[type[Request[Any]], _Row]] = {
     InitProducerIdRequest: _Row(_FAIL, _FAIL, _FAIL, _FAIL),
     AddPartitionsToTxnRequest: _Row(_FAIL, _ABORT, _ABORT, _ABORT),
@@ -77,8 +77,8 @@ _END_EXCEPTIONS: Final[Mapping[type[KafkaError], TransactionErrorAction]] = {
 }
 _ON_COMMIT: Final = _Row(_FAIL, _ABORT, _FAIL, _FAIL, _END_EXCEPTIONS)
 _ON_ABORT: Final = _Row(_FAIL, _FAIL, _FAIL, _FAIL, _END_EXCEPTIONS)
-# A leader knows less of a transaction than its coordinator, which has the last word: what it calls a wrong epoch or
-# state an abort may repair (KIP-588).
+# A leader knows less of a transaction than its coordinator: when the leader refuses the epoch or the state, the
+# coordinator may still accept an abort (KIP-588).
 _ON_BATCH: Final = _Row(
     _FAIL,
     _ABORT,
@@ -89,14 +89,14 @@ _ON_BATCH: Final = _Row(
 
 
 def action_after_request(request: Request[Any], error: KafkaError) -> TransactionErrorAction:
-    """Return what to do after a coordinator refused a request, or did not answer it."""
+    """Return the action after a coordinator refused this request, or did not answer it."""
     if isinstance(request, EndTxnRequest):
         return _action(_ON_COMMIT if request.committed else _ON_ABORT, error)
     return _action(_ROWS[type(request)], error)
 
 
 def action_after_batch(error: KafkaError) -> TransactionErrorAction:
-    """Return what to do after a batch was not acknowledged."""
+    """Return the action after a batch failed with this error."""
     return _action(_ON_BATCH, error)
 
 
@@ -111,7 +111,7 @@ def _action(row: _Row, error: KafkaError) -> TransactionErrorAction:
 
 
 def commit_failed(request: Request[Any], error: KafkaError) -> KafkaError:
-    """Return CommitFailed if the coordinator refused offsets of a member that left its group; else the error itself."""
+    """Return CommitFailed if the coordinator refused the offsets of a former group member; else the error itself."""
     if not isinstance(request, TxnOffsetCommitRequest) or not isinstance(error, IllegalGeneration | UnknownMemberId):
         return error
     failed = CommitFailed(
@@ -123,7 +123,7 @@ def commit_failed(request: Request[Any], error: KafkaError) -> KafkaError:
 
 
 def leaves_doubt(error: KafkaError) -> bool:
-    """Return whether the request may still take effect, or the brokers no longer know the producer."""
+    """Return whether a request that failed with this error may still take effect, or its producer id is unknown."""
     return not isinstance(error, BrokerError) or error.retriable or isinstance(error, UnknownProducerId)
 
 
@@ -138,7 +138,10 @@ _ADVICE: Final[Mapping[type[KafkaError], str]] = {
 
 
 def explained(transactional_id: str, error: KafkaError, request: Request[Any] | None = None) -> KafkaError:
-    """Return the error to raise from now on: the same class, with what to do. ``request`` failed, if not a batch."""
+    """Return the error to raise from now on: of the same class and with advice, or ProducerFenced for a wrong epoch.
+
+    ``request`` is the one that failed; None if a batch failed.
+    """
     prefix = f"transactional_id {transactional_id!r}"
     if isinstance(error, ProducerFenced | InvalidProducerEpoch):
         found: KafkaError = ProducerFenced(f"{prefix}: {_FENCED}; close this one, or {_ANOTHER}: {error}")

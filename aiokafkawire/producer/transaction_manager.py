@@ -21,7 +21,7 @@ _log = logging.getLogger("aiokafkawire.producer")
 
 _FEATURE = "transaction.version"
 _FIRST_BACKOFF = 0.02
-"""Brokers take some ms to write the previous transaction's markers, and answer CONCURRENT_TRANSACTIONS meanwhile."""
+"""Seconds: brokers return CONCURRENT_TRANSACTIONS for some ms, while they write the previous transaction's markers."""
 
 
 class TransactionManager:
@@ -53,7 +53,7 @@ class TransactionManager:
         await self._worker.stop()
 
     def wake(self) -> None:
-        """Run a step soon: there may be a request."""
+        """Run a step soon, since there may be a request to send."""
         self._worker.wake()
 
     def _step(self, tasks: TaskGroup) -> None:
@@ -112,11 +112,12 @@ class TransactionManager:
         self.on_change()
 
     async def wait_until(self, reached: Callable[[], bool], what: str) -> None:
-        """Wait until a phase is reached.
+        """Wait until ``reached`` returns True; ``what`` names the wait in errors.
 
         Raises:
-            RequestTimeout: not within ``max_block_ms``.
-            KafkaError: why the producer has failed.
+            RequestTimeout: it took longer than ``max_block_ms``.
+            UsageError: the producer was closed meanwhile.
+            KafkaError: the producer has failed with this error.
         """
         self.wake()
         limit = self._config.max_block_ms / 1000
@@ -131,7 +132,7 @@ class TransactionManager:
         raise RequestTimeout(f"{what} took longer than {limit:g} s (max_block_ms)")
 
     def raise_failure(self) -> None:
-        """Raise why the producer has failed, if it has."""
+        """Raise the error with which the producer has failed, if it has."""
         if self.state.phase is TransactionPhase.FAILED and self.state.error is not None:
             raise copy_for_reraise(self.state.error)
 
@@ -140,7 +141,7 @@ class TransactionManager:
 
         Raises:
             UsageError: no transaction is open.
-            KafkaError: why it can only be aborted, or the producer has failed.
+            KafkaError: the transaction can only be aborted, or the producer has failed, because of this error.
         """
         state = self.state
         if state.phase is not TransactionPhase.OPEN and state.error is None:
@@ -158,7 +159,7 @@ class TransactionManager:
         return self.state.phase is TransactionPhase.READY
 
     async def commit(self) -> None:
-        """Commit, within ``max_block_ms``; ``state`` has the result."""
+        """Commit the transaction within ``max_block_ms``; ``state`` then has the result."""
         _log.debug("transactional id %r: committing the transaction", self.state.transactional_id)
         self.state.commit()
         # All requests of the commit share one deadline, so that it ends in time.
@@ -175,19 +176,19 @@ class TransactionManager:
         return self._abort_scheduled or self.state.phase is TransactionPhase.ABORTING
 
     def abort(self, finish_batches: Callable[[], Awaitable[None]]) -> None:
-        """Abort in the background, after ``finish_batches``, which leaves no batch in flight."""
+        """Abort the transaction in the background, after awaiting ``finish_batches``, which leaves none in flight."""
         _log.debug("transactional id %r: aborting the transaction", self.state.transactional_id)
         self._abort_scheduled = True
         self._cluster.owner.spawn(self._abort, finish_batches)
 
     async def _abort(self, finish_batches: Callable[[], Awaitable[None]]) -> None:
         try:
-            # The caller was cancelled in a commit: wait for its end, and abort if it fails.
+            # The caller was cancelled in a commit: wait for the commit's end, and abort if it fails.
             if self.state.phase is TransactionPhase.COMMITTING:
                 while self.state.phase is TransactionPhase.COMMITTING and not self._worker.ended.is_set():
                     await self._changed.wait()
                 if self.state.error is None:
-                    return  # it is committed; the next one may be open already
+                    return  # the transaction is committed, and the next one may be open already
             await finish_batches()
             if self.state.phase is TransactionPhase.OPEN:
                 self.state.abort()
@@ -201,7 +202,8 @@ class TransactionManager:
 
         Raises:
             UsageError: the producer is closed.
-            KafkaError: why none can begin.
+            RequestTimeout: this took longer than ``max_block_ms``.
+            KafkaError: the producer has failed with this error.
         """
         if self._worker.ended.is_set():
             raise UsageError("the producer is closed: use it inside its 'async with'")

@@ -1,8 +1,8 @@
 """A transaction's requests to coordinators, and the errors in their responses.
 
-Which versions mean what (KIP-890): up to Produce v11, TxnOffsetCommit v4 and EndTxn v4 a client adds partitions and
-groups to its transaction itself, and later versions of the three leave that to the brokers. EndTxn v5 bumps the epoch
-besides. All requests of a transaction must be of one kind, so each is limited to its versions.
+With Produce up to v11, TxnOffsetCommit up to v4 and EndTxn up to v4, a client adds partitions and groups to its
+transaction itself; with later versions of the three the brokers do that, and EndTxn also bumps the epoch (KIP-890).
+All requests of a transaction must be of one kind, so the versions of each are limited.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -47,7 +47,7 @@ PRODUCE_V2: Final = Versions.parse("12+")
 """Produce in a transaction of version 2: the leader adds the partition."""
 
 _INIT: Final = Versions.parse("0-5")  # v6 is for two-phase commits (KIP-939), and not stable
-_BUMP: Final = Versions.parse("3-5")  # KIP-360: names the epoch to go on from
+_BUMP: Final = Versions.parse("3-5")  # KIP-360: has the epoch to bump
 _ADD_PARTITIONS: Final = Versions.parse("0-3")  # later ones are for brokers
 _ADD_OFFSETS: Final = Versions.parse("0-4")
 _COMMIT_OFFSETS_V1: Final = Versions.parse("0-4")
@@ -59,9 +59,9 @@ _END_V2: Final = Versions.parse("5+")
 
 @attrs.frozen
 class TransactionRequest:
-    """A request to the coordinator of ``key``, in one of ``versions``.
+    """A request to the coordinator of ``key``, which is sent in one of ``versions``.
 
-    ``check`` raises the BrokerError in a response, a retriable one before any other.
+    ``check`` raises the error in a response; among several, a retriable one.
     """
 
     request: Request[Any]
@@ -75,7 +75,7 @@ class TransactionRequest:
 
 
 def init_producer_id(identity: ProducerIdentity, timeout_ms: int) -> TransactionRequest:
-    """Request a producer id and epoch, or the next epoch of the id that there is (KIP-360)."""
+    """Return the request for a producer id and epoch, or for the next epoch of the identity's id (KIP-360)."""
     request = InitProducerIdRequest(
         transactional_id=identity.transactional_id,
         transaction_timeout_ms=timeout_ms,
@@ -87,7 +87,7 @@ def init_producer_id(identity: ProducerIdentity, timeout_ms: int) -> Transaction
 
 
 def add_partitions(identity: ProducerIdentity, partitions: Sequence[TopicPartition]) -> TransactionRequest:
-    """Add partitions to the transaction, which begins with them."""
+    """Return the request that adds partitions to the transaction, and starts it if they are its first."""
     topics: dict[str, list[int]] = {}
     for topic, index in partitions:
         topics.setdefault(topic, []).append(index)
@@ -105,7 +105,7 @@ def add_partitions(identity: ProducerIdentity, partitions: Sequence[TopicPartiti
 
 
 def add_offsets(identity: ProducerIdentity, group_id: str) -> TransactionRequest:
-    """Add a group's offsets to the transaction, which may begin with them."""
+    """Return the request that adds a group to the transaction, before :func:`commit_offsets`."""
     request = AddOffsetsToTxnRequest(
         transactional_id=identity.transactional_id,
         producer_id=identity.producer_id,
@@ -118,7 +118,7 @@ def add_offsets(identity: ProducerIdentity, group_id: str) -> TransactionRequest
 def commit_offsets(
     identity: ProducerIdentity, group: GroupMetadata, offsets: Mapping[TopicPartition, OffsetAndMetadata]
 ) -> TransactionRequest:
-    """Commit a group's offsets with the transaction (KIP-447)."""
+    """Return the request that commits a group's offsets with the transaction (KIP-447)."""
     topics: dict[str, TxnOffsetCommitRequestTopic] = {}
     for (name, index), offset in offsets.items():
         topic = topics.setdefault(name, TxnOffsetCommitRequestTopic(name=name, partitions=[]))
@@ -149,7 +149,7 @@ def commit_offsets(
 
 
 def end_transaction(identity: ProducerIdentity, *, commit: bool) -> TransactionRequest:
-    """Commit or abort the transaction."""
+    """Return the request that commits or aborts the transaction."""
     request = EndTxnRequest(
         transactional_id=identity.transactional_id,
         producer_id=identity.producer_id,
@@ -191,5 +191,5 @@ def _raise_first(results: Iterable[tuple[int, str]]) -> None:
 
 
 def _order(error: BrokerError) -> tuple[bool, bool, bool]:
-    """Sort retriable errors first, and last those that only say that another partition failed."""
+    """Return the sort key of an error: retriable ones first, then fatal ones, OperationNotAttempted last."""
     return not error.retriable, not error.fatal, isinstance(error, OperationNotAttempted)

@@ -2,14 +2,15 @@
 
 The rules:
 
-1. One request at a time: :meth:`TransactionStateMachine.next_request` returns it, and no other before its result.
+1. One request at a time: :meth:`TransactionStateMachine.next_request` returns none while one is in flight.
 2. In a transaction of version 1, batches of a partition are sent once the coordinator has added it, and a group's
-   offsets once it has added the group. With version 2 the brokers do that.
-3. The first error decides: after an abortable one the only request is the abort. After a fatal one there is none.
+   offsets once it has added the group. In a transaction of version 2 the brokers add both.
+3. The first error decides: after an abortable error the only request is the abort, after a fatal one there is none.
 4. A transaction that the coordinator does not know ends without a request.
-5. If a broker may still write something of an ended transaction of version 1, the epoch is bumped, so that the broker
-   refuses it; likewise before the first transaction of version 2. With version 2 every end brings a new epoch.
-6. With the identity of another producer, records go into its open transaction, which begins and ends there.
+5. If a broker may still write a batch of an ended transaction of version 1, the epoch is bumped, so that the broker
+   refuses the batch. It is also bumped before the first transaction of version 2, and by the end of each of these.
+6. With the identity of another producer, records are written into the other producer's open transaction, and only the
+   other producer begins and ends it.
 """
 
 from collections.abc import Callable, Mapping
@@ -68,16 +69,17 @@ _NEXT: Final[Mapping[TransactionPhase, tuple[TransactionPhase, ...]]] = {
 
 
 class TransactionStateMachine:
-    """The transactions of one producer, one after the other.
+    """The state of one transactional producer: its phase, its open transaction and its request in flight.
 
-    The transaction manager sends :meth:`next_request`, retries it while it may, and passes its result to
-    :meth:`succeeded` or :meth:`failed`. A commit has ended when the phase is no longer COMMITTING: in READY and
-    STARTING the transaction is committed, in OPEN it can only be aborted, as ``error`` says.
+    The transaction manager sends the request that :meth:`next_request` returns, retries it within its deadline, and
+    passes the result to :meth:`succeeded` or :meth:`failed`. A commit has ended when the phase is no longer COMMITTING:
+    in READY and STARTING the transaction is committed; in OPEN it can only be aborted, and in FAILED its outcome is
+    unknown, because of ``error``.
 
     Args:
         transactional_id: the producer's transactional id.
         timeout_ms: how long a transaction may be open.
-        identity: the producer into whose open transaction records go; None to make transactions.
+        identity: the identity of the producer whose open transaction gets the records; None to begin transactions.
     """
 
     def __init__(self, transactional_id: str, timeout_ms: int, identity: ProducerIdentity | None = None) -> None:
@@ -116,9 +118,10 @@ class TransactionStateMachine:
         return self.phase is _FAILED
 
     def share(self) -> ProducerIdentity:
-        """Return the identity with which another producer writes into the open transaction, unseen by this one.
+        """Return :attr:`identity`, and expect that another producer writes into the open transaction with it.
 
-        Its sequence numbers begin at 0, so the next transaction needs another epoch. With version 2 it always has one.
+        The other's sequence numbers begin at 0, so this producer's next transaction needs another epoch, as it always
+        has with version 2.
         """
         self._transaction.mark_started(TransactionStarted.MAYBE)
         self._transaction.bump = self._transaction.bump or self.version < 2
@@ -131,7 +134,7 @@ class TransactionStateMachine:
 
         Raises:
             UsageError: the producer has no id yet, or a transaction is open.
-            KafkaError: why the open transaction can only be aborted, or the producer has failed.
+            KafkaError: the open transaction can only be aborted, or the producer has failed, because of this error.
         """
         self._require(_READY, "a transaction cannot begin")
         self._transaction = OpenTransaction()
@@ -148,7 +151,7 @@ class TransactionStateMachine:
 
         Raises:
             UsageError: no transaction is open.
-            KafkaError: why it can only be aborted, or the producer has failed.
+            KafkaError: the transaction can only be aborted, or the producer has failed, because of this error.
         """
         if self.phase is _OPEN and self.error is None and partition in self._transaction.partitions:
             return
@@ -158,7 +161,7 @@ class TransactionStateMachine:
     def may_send(self, partition: TopicPartition) -> bool:
         """Return whether a batch of the partition may be sent now; if so, count the transaction as started.
 
-        It may also with ``error``: a batch in doubt is sent again, to learn whether it was written.
+        It may be sent even if ``error`` is set: a batch in doubt is sent again, to learn whether it was written.
         """
         if self.phase not in (_OPEN, _COMMITTING) or partition not in self._transaction.added:
             return False
@@ -166,31 +169,33 @@ class TransactionStateMachine:
         return True
 
     def add_offsets(self, group: GroupMetadata, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> OffsetsCommit:
-        """Commit offsets with the transaction. The last offset of a partition counts; no offsets complete at once.
+        """Commit offsets with the transaction; of several for one partition, the last counts.
+
+        The result is complete at once if there are no offsets.
 
         Raises:
             UsageError: no transaction is open.
-            KafkaError: why it can only be aborted, or the producer has failed.
+            KafkaError: the transaction can only be aborted, or the producer has failed, because of this error.
         """
         self._require(_OPEN, "no offsets can be committed")
         return self._transaction.add_offsets(group, offsets) if offsets else OffsetsCommit(done=True)
 
     def must_abort(self, error: KafkaError) -> None:
-        """Refuse to commit, for a reason that the brokers do not know.
+        """Allow only an abort from now on, because of an error that the brokers do not know.
 
         Raises:
             UsageError: no transaction is open.
-            KafkaError: why it can only be aborted already, or the producer has failed.
+            KafkaError: the transaction could only be aborted before, or the producer has failed, because of this error.
         """
         self._require(_OPEN, "no offsets can be committed")
         self._can_only_abort(error, in_doubt=False)
 
     def commit(self) -> None:
-        """Commit, once the offsets are sent. No batch of the transaction is left.
+        """Commit the transaction, once its offsets are sent. All its batches must be complete.
 
         Raises:
             UsageError: no transaction is open.
-            KafkaError: why it can only be aborted, or the producer has failed.
+            KafkaError: the transaction can only be aborted, or the producer has failed, because of this error.
         """
         self._require(_OPEN, "nothing can be committed")
         self._transaction.drop_new_partitions()
@@ -198,11 +203,11 @@ class TransactionStateMachine:
         self._close_if_done()
 
     def abort(self) -> None:
-        """Abort, once the request in flight has its result. No batch of the transaction is in flight, and none will be.
+        """Abort the transaction, once the request in flight has its result. None of its batches may be sent any more.
 
         Raises:
             UsageError: no transaction is open.
-            KafkaError: why the producer has failed.
+            KafkaError: the producer has failed with this error.
         """
         if self.phase is not _OPEN:  # an error does not prevent an abort
             self._require(_OPEN, "nothing can be aborted")
@@ -232,7 +237,7 @@ class TransactionStateMachine:
 
     def _records_lost(self, error: KafkaError, *, in_doubt: bool) -> None:
         if self._in_flight is not None and isinstance(self._in_flight.request, EndTxnRequest):
-            self._transaction.in_doubt |= in_doubt  # its end is in flight already
+            self._transaction.in_doubt |= in_doubt  # the request that ends it is in flight already
         else:
             self._can_only_abort(error, in_doubt=in_doubt)
 
@@ -241,7 +246,7 @@ class TransactionStateMachine:
         self._transaction.topic_ids.setdefault(topic, topic_id)
 
     def check_topic_ids(self, topic_id: Callable[[str], UUID]) -> None:
-        """Require an abort if a topic of the transaction was recreated, and so has another id now."""
+        """Require an abort if a topic of the transaction was recreated; ``topic_id`` returns a topic's current id."""
         if self.phase not in (_OPEN, _COMMITTING) or self.error is not None:
             return
         for topic, written in self._transaction.topic_ids.items():
@@ -251,7 +256,7 @@ class TransactionStateMachine:
                 return
 
     def next_request(self) -> TransactionRequest | None:
-        """Return the request to send now, if any; there is no other before its result."""
+        """Return the request to send now, if any; None while a request is in flight."""
         if self._in_flight is not None:
             return None
         self._in_flight = self._next()
@@ -269,7 +274,7 @@ class TransactionStateMachine:
         return end_transaction(self.identity, commit=True) if needs_end else request
 
     def succeeded(self, done: TransactionRequest, response: Any) -> None:
-        """Continue after a response without an error.
+        """Continue after a response without an error to the request ``done``.
 
         Raises:
             UsageError: this is not the request in flight.
@@ -289,7 +294,7 @@ class TransactionStateMachine:
             self._close_if_done()
 
     def failed(self, refused: TransactionRequest, error: KafkaError) -> None:
-        """Continue after an error that is left when retries are over; the request may have taken effect.
+        """Continue after a request failed and is not retried any more; it may have taken effect.
 
         Raises:
             UsageError: this is not the request in flight.

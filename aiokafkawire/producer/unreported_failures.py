@@ -11,7 +11,7 @@ _MAX_KEPT: Final = 100
 
 
 class UnreportedFailures:
-    """Failed batches; beyond the first ones it keeps only the number of records, and the last error."""
+    """The results of failed batches; beyond the first hundred, only the number of records and the last error."""
 
     def __init__(self) -> None:
         self._results: list[BatchResult] = []
