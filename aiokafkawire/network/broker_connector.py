@@ -1,4 +1,4 @@
-"""Opens the transport to a broker: asyncio's own for direct connections, else one over a stream."""
+"""Opens the transport to a broker: on asyncio's transports for direct connections, otherwise over a stream."""
 
 from collections.abc import Callable
 from functools import partial
@@ -23,7 +23,7 @@ W = TypeVar("W", bound=AsyncioTransport)
 
 @attrs.frozen
 class BrokerConnector:
-    """The connector to the broker ``at``, reached at ``dialled``: the same, unless the user maps addresses."""
+    """The connector to the broker ``at`` by the address ``dialled``, which differs only if the user maps addresses."""
 
     connector: Connector
     security: Security
@@ -32,7 +32,7 @@ class BrokerConnector:
     keepalive: bool = attrs.field(kw_only=True)
 
     async def open(self, pipeline: Pipeline, limit: float, on_fault: Callable[[Exception], None]) -> Transport:
-        """Open the transport; the caller limits the time for that.
+        """Open the transport. The caller limits the time to open it.
 
         Args:
             pipeline: the pipeline of the connection.
