@@ -1,4 +1,5 @@
-"""Kafka 0.6 and 0.7: brokers, groups in ZooKeeper, and the migration to a current cluster; see docs/legacy.md."""
+"""Clients of Kafka 0.6 and 0.7: of brokers, of groups in ZooKeeper, and the migration to a current cluster
+(docs/legacy.md)."""
 
 from typing import TYPE_CHECKING
 
