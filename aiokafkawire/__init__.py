@@ -106,12 +106,12 @@ __all__ = (
 # The program configures logging: docs/logging.md.
 logging.getLogger(__name__).addHandler(logging.NullHandler())
 
-# Only those who make transactions load these modules.
+# These modules are imported only by programs that use transactions.
 _load_later = lazy_exports(__name__, {"OutgoingRecord": ".transform", "Transaction": ".producer.user_transaction"})
 
 
 def __getattr__(name: str) -> object:
-    """Import a name on first use; suggest ours for a name of another client."""
+    """Import a name on first use; raise AttributeError with this client's name for a name of another client."""
     from .other_clients_names import MODULE
 
     if name in MODULE:

@@ -1,5 +1,4 @@
-"""Clients of Kafka 0.6 and 0.7: of brokers, of groups in ZooKeeper, and the migration to a current cluster
-(docs/legacy.md)."""
+"""Clients of Kafka 0.6 and 0.7, of groups in ZooKeeper, and the migration to a current cluster (docs/legacy.md)."""
 
 from typing import TYPE_CHECKING
 

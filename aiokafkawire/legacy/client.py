@@ -121,8 +121,7 @@ class LegacyClient:
             await self._connection.ask(MultiProduce(parts))
 
     async def confirm(self) -> None:
-        """Wait for the answer to a request sent after all messages: it shows that the broker did not refuse any of
-        them.
+        """Wait for the answer to a request sent after all messages: then the broker has refused none of them.
 
         The answer does not reveal messages that the broker dropped silently. Consumers get messages only after the
         broker has flushed them (log.flush.interval). If no messages were sent, the call does nothing.

@@ -83,7 +83,7 @@ class KazooThread:
         Args:
             method: the name of a method of KazooClient, without ``_async``.
             watch: a path, and the function that receives the next event of this path.
-                done: called with kazoo's result, on the event loop.
+            done: called with kazoo's result, on the event loop.
         """
         if watch is not None:
             how["watch"] = _Watcher(self, *watch)

@@ -53,8 +53,7 @@ class MigrationProgress:
 async def sources_from_zookeeper(
     servers: str, topic: str, clients: BrokerClients
 ) -> dict[BrokerPartition, LegacyClient]:
-    """Return all partitions of a topic that are registered in ZooKeeper, with clients from ``clients``, which must be
-    open.
+    """Return all partitions of a topic that are registered in ZooKeeper, with clients from the open ``clients``.
 
     Raises:
         ConfigError: kazoo is not installed.
