@@ -180,8 +180,7 @@ class _Watcher:
 
 
 class _Handler(SequentialThreadingHandler):  # type: ignore[misc]
-    """A kazoo handler without threads for callbacks, which run on the thread that reads answers, in the order of
-    answers."""
+    """A kazoo handler that runs callbacks on the thread that reads answers, in the order of the answers."""
 
     def __init__(self, on_end: Callable[[Exception | None], None]) -> None:
         super().__init__()

@@ -53,8 +53,7 @@ async def open_transport(at: Address, make: Callable[[], W], *, keepalive: bool 
 
 
 class AsyncioTransport(asyncio.BufferedProtocol):
-    """A transport on asyncio or uvloop. The event loop reads into the frames, and its callback resolves the response
-    handlers.
+    """A transport on asyncio or uvloop. The event loop reads into the frames; its callbacks resolve response handlers.
 
     Args:
         limit: how long writing a frame may take, in seconds.

@@ -395,8 +395,7 @@ class Connection:
             )
 
     async def agree_on_versions(self) -> None:
-        """Request the broker's versions. A broker that lacks the version of this ApiVersions request answers in v0
-        (KIP-511).
+        """Request the broker's versions. A broker that lacks this version of ApiVersions answers in v0 (KIP-511).
 
         Raises:
             ConnectionLost: the broker closes the connection, or does not answer within ``request_timeout_ms``.

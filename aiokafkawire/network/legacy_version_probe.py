@@ -123,8 +123,7 @@ async def _answers_api_versions(connection: "Connection", patience: float) -> bo
 
 
 async def _probe(open_as: OpenAs, before: BrokerVersion | None = None) -> "Connection | None":
-    """Send the requests that old brokers support; return a connection that assumes the version found, None without
-    answers.
+    """Send the requests of old brokers; return a connection that assumes the version found, None without answers.
 
     The second probe gets the result of the first as ``before``, and uses the newer version of the two: a connection
     that the network cuts makes a broker look older than it is.

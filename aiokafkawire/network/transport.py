@@ -82,8 +82,7 @@ class IdleWaiters:
 
 
 class StreamTransport:
-    """A transport over any anyio stream. One task reads; another writes the frames that callers do not write
-    themselves.
+    """A transport over any anyio stream. One task reads; another writes the frames that callers do not write.
 
     Args:
         limit: how long writing a frame may take, in seconds.
