@@ -1,4 +1,4 @@
-"""``python -m aiokafkawire``: the same as the ``aiokafkawire`` command."""
+"""``python -m aiokafkawire``: runs the ``aiokafkawire`` command."""
 
 import sys
 

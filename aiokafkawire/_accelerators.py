@@ -1,4 +1,4 @@
-"""The choice between compiled modules, for speed, and their twins in plain Python, which run on every machine."""
+"""Chooses between the compiled modules and their twins in plain Python, which need no compiler."""
 
 import importlib
 import logging
@@ -13,12 +13,12 @@ _warned: list[str] = []
 
 
 def load_twin(package: str, modules: Mapping[str, str], choice: str) -> tuple[str, ModuleType]:
-    """Load the twin that the environment variable names, or else the first that loads; return its name and module.
+    """Load the twin that the environment variable names, or the first that can be loaded; return its name and module.
 
     Args:
         package: the package of the twins.
-        modules: the module's name by the twin's name (``cython``, ``pure``), in the order they are tried.
-        choice: the environment variable that may name a twin.
+        modules: module names by twin's name (``cython``, ``pure``), in the order to try.
+        choice: the name of the environment variable.
 
     Raises:
         ImportError: the variable has another value, or its twin cannot be loaded.

@@ -1,4 +1,4 @@
-"""Names that a package exports and whose modules it imports on first use, so that importing one part loads no other."""
+"""Makes a package import its modules when their exported names are first used, to keep imports fast."""
 
 from collections.abc import Callable, Mapping
 from importlib import import_module
@@ -7,7 +7,7 @@ __all__ = ("lazy_exports",)
 
 
 def lazy_exports(package: str, modules: Mapping[str, str]) -> Callable[[str], object]:
-    """Return a ``__getattr__`` (PEP 562) for a package, given the module of each name, such as ``.broker``."""
+    """Return a ``__getattr__`` (PEP 562) for a package; ``modules`` maps names to modules, such as ``.broker``."""
 
     def get_attribute(name: str) -> object:
         if name not in modules:

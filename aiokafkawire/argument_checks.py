@@ -1,6 +1,6 @@
 """Checks of users' arguments.
 
-A wrong argument raises UsageError before anything is sent. The message has the argument's name, what it must be, and
+A wrong argument raises UsageError before anything is sent. The message has the argument's name, the valid values, and
 the given value.
 """
 
@@ -33,7 +33,7 @@ INT64: Final = 2**63 - 1
 
 
 def shown(given: object) -> str:
-    """Return a value's repr, shortened, with its type unless the repr shows the type."""
+    """Return a value's repr, truncated, and its type, unless the repr shows the type."""
     text = f"{given!r:.200}"
     is_plain = given is None or type(given) in (str, bytes, int, float, bool, list, tuple, dict, set)
     return text if is_plain or type(given).__name__ in text else f"{text} ({type(given).__name__})"

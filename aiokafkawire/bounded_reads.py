@@ -1,9 +1,9 @@
-"""Readers of a topic from a start to an end: ``Client.read_records`` and ``Client.read_batches``.
+"""Readers of a topic from a start to an end, for ``Client.read_records`` and ``Client.read_batches``.
 
-1. Starts and ends are looked up once, for the first record. Later records are not read.
+1. Starts and ends are looked up once, when the iteration begins. Records that are appended later are not read.
 2. A partition is finished when the consumer's position reaches its end. The last offsets before an end may have no
    record: control records of transactions, aborted records, and records that compaction has removed.
-3. ``fetch_max_bytes`` bounds memory, as for a consumer; finished partitions buffer nothing.
+3. ``fetch_max_bytes`` limits the buffered data, as for a consumer. Finished partitions have no buffered data.
 """
 
 import asyncio
@@ -34,17 +34,18 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 Bounds: TypeAlias = OffsetSpec | Mapping[TopicPartition, int | OffsetSpec]
-"""Starts or ends: one for all partitions, or one for each partition that is read."""
+"""The starts or the ends of a read: an OffsetSpec for all partitions, or an offset or OffsetSpec for each partition to
+read."""
 
 _Offsets: TypeAlias = dict[TopicPartition, int]
 
 _RECORDS: Final = 500
 """The maximum number of records of one poll."""
 _ROWS: Final = 16_384
-"""Buffered batches of Kafka are joined up to this number of rows, since each Arrow record batch has overhead."""
+"""Buffered Kafka batches are joined into Arrow record batches of up to so many rows, since each has overhead."""
 
 _BYTES: Final = 8 * 1024 * 1024
-"""The size at which a record batch is complete with fewer rows."""
+"""The size in bytes at which an Arrow record batch is complete even with fewer rows."""
 
 
 class _EndReached(Exception):
@@ -52,13 +53,13 @@ class _EndReached(Exception):
 
 
 class _Unfinished:
-    """The partitions that were not read up to their ends yet."""
+    """The partitions of a reader that were not read up to their ends yet."""
 
     def __init__(self, consumer: Consumer[Any, Any], ends: _Offsets) -> None:
         self._consumer, self._ends = consumer, dict(ends)
 
     def check(self) -> None:
-        """Drop the partitions whose end is reached.
+        """Remove the partitions whose end is reached, and unassign them.
 
         Raises:
             _EndReached: no partition is left.
@@ -76,10 +77,10 @@ class _Unfinished:
 
 
 class BoundedReader(AsyncIterator[T]):
-    """An iterator over the records of a topic between a start and an end; made by the client.
+    """An asynchronous iterator over the records of a topic between a start and an end, made by the client.
 
-    Reading starts with the iteration. The reader closes itself at the end, or when it is garbage-collected. To close it
-    at once where a loop may be left early, use it as ``async with``. An error does not end it: the next iteration
+    Reading starts with the iteration. The reader closes itself at the end, or when it is garbage-collected. If a loop
+    may be left early, use the reader as ``async with`` to close it at once. After an error the next iteration
     continues.
     """
 
@@ -101,25 +102,25 @@ class BoundedReader(AsyncIterator[T]):
         await self.aclose()
 
     async def aclose(self) -> None:
-        """Stop reading. May be called again."""
+        """Stop reading. Calling it again has no effect."""
         if self._state == "open":
             self._state = "closed"
             await self._consumer.close()
         self._state = "closed"
 
     def __del__(self) -> None:
-        # A loop that is left early does not close its iterator. Any thread may collect garbage.
+        # An ``async for`` that is left early does not close its iterator. The garbage collector may run on any thread.
         if getattr(self, "_state", "new") == "open" and self._call_soon is not None:
             owner, consumer = self._cluster.owner, self._consumer
-            with suppress(RuntimeError):  # the loop has ended, and the consumer with it
+            with suppress(RuntimeError):  # the event loop has ended, and so has the consumer
                 self._call_soon(lambda: _close_in_background(owner, consumer))
 
     async def __anext__(self) -> T:
-        """Return the next item, waiting for it.
+        """Return the next item; wait until there is one.
 
         Raises:
             OffsetOutOfRange: records between start and end were deleted.
-            KafkaError: fetching fails permanently, or still after ``default_api_timeout_ms`` of retries.
+            KafkaError: fetching fails permanently, or fails after ``default_api_timeout_ms`` of retries.
         """
         if self._state == "new":
             await self._open()
@@ -153,12 +154,12 @@ class BoundedReader(AsyncIterator[T]):
         for partition in starts:
             self._consumer._fetch_until(partition, ends[partition])
         self._ends = {partition.partition: ends[partition] for partition in starts}
-        # The consumer must not refer to the reader, which closes itself when there is no reference to it.
+        # The consumer must not refer to the reader, which closes itself once nothing refers to it.
         unfinished = _Unfinished(self._consumer, {partition: ends[partition] for partition in starts})
         self._consumer._before_waiting = unfinished.check
 
     async def _resolve(self) -> tuple[_Offsets, _Offsets]:
-        """Return start and end offsets, with starts only for partitions whose start is before the end."""
+        """Return the start and end offsets. There are starts only for partitions whose start is before their end."""
         deadline = self._cluster.deadline(self._cluster.config.default_api_timeout_ms / 1000)
         partitions = await self._partitions(deadline)
         ends = await self._resolve_ends(
@@ -210,9 +211,9 @@ class BoundedReader(AsyncIterator[T]):
 
 
 class BoundedRecords(BoundedReader[ConsumerRecord[K, V]]):
-    """A reader that returns single records.
+    """A reader whose items are records.
 
-    A DeserializationError does not end it: the next iteration continues after the record.
+    After a DeserializationError the next iteration continues after the invalid record.
     """
 
     def __init__(self, consumer: Consumer[K, V], topic: str, start: Bounds, end: Bounds | None) -> None:
@@ -220,11 +221,11 @@ class BoundedRecords(BoundedReader[ConsumerRecord[K, V]]):
         self._records: deque[ConsumerRecord[K, V]] = deque()
 
     async def __anext__(self) -> ConsumerRecord[K, V]:
-        """Return the next record, waiting for it. Raise as :meth:`BoundedReader.__anext__`."""
+        """Return the next record; wait until there is one. Raises as :meth:`BoundedReader.__anext__`."""
         return self._records.popleft() if self._records else await super().__anext__()
 
     async def take(self) -> list[ConsumerRecord[K, V]]:
-        """Return all buffered records, waiting for the first; an empty list at the end."""
+        """Wait for a record, and return all buffered records; an empty list at the end."""
         first = await anext(self, None)
         if first is None:
             return []
@@ -241,10 +242,10 @@ class BoundedRecords(BoundedReader[ConsumerRecord[K, V]]):
 
 
 class BoundedBatches(BoundedReader["pa.RecordBatch"]):
-    """A reader that returns Arrow record batches, with some or all of the columns of ``ConsumerBatch.to_arrow``.
+    """A reader whose items are Arrow record batches, with some or all of the columns of ``ConsumerBatch.to_arrow``.
 
-    A record batch has records of one or more partitions. A damaged batch raises CorruptBatch; the next iteration skips
-    the damaged batch.
+    A record batch has records of one or more partitions. A damaged batch raises CorruptBatch; the next iteration
+    continues after the damaged batch.
     """
 
     def __init__(
@@ -269,14 +270,14 @@ class BoundedBatches(BoundedReader["pa.RecordBatch"]):
                 return _joined(gathered)
 
     def _gather(self, batch: ConsumerBatch[Any, Any] | None) -> "list[pa.RecordBatch]":
-        """Return this batch and the buffered batches after it, without empty ones."""
+        """Return ``batch`` and the buffered batches after it as Arrow record batches, without empty ones."""
         gathered: list[pa.RecordBatch] = []
         rows = size = 0
         while batch is not None:
             try:
                 converted = self._to_arrow(batch)
             except Exception as error:
-                # Return the batches before the error; the next call raises it.
+                # Return the batches before the error; the next call raises the error.
                 self._error = error
                 break
             if converted.num_rows:
@@ -291,7 +292,7 @@ class BoundedBatches(BoundedReader["pa.RecordBatch"]):
         columns, end = batch.columns(), self._ends[batch.partition]
         converted = record_batch(columns, batch.topic, batch.partition)
         if batch.next_offset > end:
-            # Offsets ascend, with gaps in compacted batches.
+            # Offsets ascend, but may have gaps after compaction, so search for the end.
             converted = converted.slice(0, bisect_left(memoryview(columns.offsets).cast("q"), end))
         return converted if self._columns is None else converted.select(self._columns)
 
@@ -359,7 +360,7 @@ def _joined(batches: "list[pa.RecordBatch]") -> "pa.RecordBatch":
         return batches[0]
     import pyarrow as pa
 
-    # The result is one record batch, since rows and bytes are bounded.
+    # The table has one record batch, since rows and bytes are limited.
     return pa.Table.from_batches(batches).combine_chunks().to_batches()[0]
 
 
@@ -373,5 +374,5 @@ def _call_soon_threadsafe() -> Callable[[Callable[[], object]], object]:
 
 
 def _close_in_background(owner: Owner, consumer: Consumer[Any, Any]) -> None:
-    with suppress(UsageError):  # the client is closed, and the consumer with it
+    with suppress(UsageError):  # the client is closed, and so is the consumer
         owner.spawn(consumer.close)

@@ -1,4 +1,4 @@
-"""The client of a Kafka cluster, which makes producers and consumers."""
+"""The client of a Kafka cluster, which makes producers, consumers and the admin client."""
 
 import inspect
 from collections.abc import Callable, Collection, Sequence
@@ -48,15 +48,16 @@ class Client:
     client may be opened in one task and closed in another.
 
     Args:
-        bootstrap_servers: ``"host:port,host:port"`` or a sequence of addresses; one that answers is enough.
-        connector: opens byte streams, by default over TCP; tests use an in-process broker's.
-        runtime: clock, random numbers and threads; simulations replace it.
+        bootstrap_servers: ``"host:port,host:port"`` or a sequence of ``"host:port"``; one server that answers is
+            enough.
+        connector: opens byte streams, by default over TCP; tests use the connector of an in-process broker.
+        runtime: the clock, random numbers and threads, which simulations replace.
         options: see :class:`~aiokafkawire.config.ClientConfig`.
 
     Raises:
         ConfigError: an address or a setting is wrong.
-        AuthenticationFailed: on entering, a broker was reached but authentication failed: a wrong password or
-            certificate, or TLS or SASL where the broker has none.
+        AuthenticationFailed: on entering, a broker was reached, but authentication failed, as with a wrong password or
+            certificate, or with TLS or SASL if the broker has none.
         NoBrokerReachable: on entering, no broker was reached within ``bootstrap_timeout_ms``.
         WireError: the server at the address does not speak Kafka's protocol.
     """
@@ -101,9 +102,9 @@ class Client:
         self._state = "open"
 
     async def close(self) -> None:
-        """Close all connections, as ``async with`` does on leaving. May be called again, from any task.
+        """Close all connections, as ``async with`` does on leaving. Any task may call it, repeatedly.
 
-        A cancellation is raised after the connections are closed.
+        A cancellation of the caller is raised after the connections are closed.
 
         Raises:
             UsageError: the client was opened on another event loop. If that loop still exists, the client stays open
@@ -123,7 +124,7 @@ class Client:
 
     @property
     def admin(self) -> Admin:
-        """Topics, groups and offsets."""
+        """The admin client, for topics, groups and offsets."""
         return self._admin
 
     @overload
@@ -168,12 +169,12 @@ class Client:
         Args:
             key_serializer: converts keys to bytes; without it keys must be bytes, bytearrays or memoryviews.
             value_serializer: converts values to bytes; without it values must be bytes, bytearrays or memoryviews.
-            identity: the identity of another producer, to write into its open transaction.
+            identity: the identity of another producer, to send records in that producer's open transaction.
             options: see :class:`~aiokafkawire.config.ProducerConfig`.
 
         Raises:
             ConfigError: a setting is wrong.
-            UsageError: no event loop is running, or another one than the client's.
+            UsageError: no event loop is running, or a different one from the client's.
         """
         _check_functions(key_serializer=key_serializer, value_serializer=value_serializer)
         if identity is not None and not isinstance(identity, ProducerIdentity):
@@ -226,17 +227,18 @@ class Client:
         """Make a consumer; use it as ``async with``.
 
         Args:
-            topics: names, or one list of names. With a ``group_id`` the group's members share the partitions; without
-                it the consumer reads all partitions. Without topics, call ``subscribe`` or ``assign``.
+            topics: names, or one list of names. With a ``group_id`` the group's members share the partitions; without a
+                ``group_id`` the consumer reads all partitions. If there are no topics, call ``subscribe`` or
+                ``assign``.
             key_deserializer: converts keys from bytes; without it keys are bytes.
             value_deserializer: converts values from bytes; without it values are bytes.
-            assignors: your own assignors for this consumer, instead of those that ``partition_assignment_strategy``
-                names.
+            assignors: your own assignors for this consumer, instead of ``partition_assignment_strategy``.
             options: see :class:`~aiokafkawire.config.ConsumerConfig`.
 
         Raises:
             ConfigError: a setting is wrong.
-            UsageError: a topic's name is not allowed, or no event loop is running, or another one than the client's.
+            UsageError: a topic's name is not allowed, or no event loop is running, or a different one from the
+                client's.
         """
         names = flattened(topics)
         return self._consumer(names, options, key_deserializer, value_deserializer, assignors)
@@ -318,20 +320,20 @@ class Client:
     ) -> "BoundedRecords[Any, Any]":
         """Read a topic from a start to an end, record by record; the iteration stops at the end.
 
-        The iteration also stops where the last offset has no record: after transactions, after compaction, and in
-        empty topics.
+        The iteration also stops if the last offset before the end has no record, as after transactions or compaction,
+        and if the topic is empty.
 
         Args:
-            topic: the topic. All partitions are read, or those that a mapping names.
+            topic: the topic. If ``start`` or ``end`` is a mapping, its partitions are read; otherwise all.
             start: the first offset or an OffsetSpec, for all partitions or a mapping by partition. A partition without
                 a record at or after a start time is not read.
-            end: the offset after the last record to read, or an OffsetSpec, as for ``start``. None means the ends at
-                the start of the iteration. An offset must not exceed the end of the log; the reader waits for a
-                transaction that is open before this offset.
+            end: the offset after the last record to read, or an OffsetSpec, in the form of ``start``. None means the
+                ends of the partitions when the iteration begins. An offset must not exceed the end of the log. If a
+                transaction is open before this offset, the reader waits for its end.
             key_deserializer, value_deserializer: as for :meth:`consumer`.
-            options: see :class:`~aiokafkawire.config.ConsumerConfig`. Here ``isolation_level`` defaults to
+            options: see :class:`~aiokafkawire.config.ConsumerConfig`. The defaults differ: ``isolation_level`` is
                 ``"read_committed"``: the reader returns committed records, up to the first open transaction.
-                ``auto_offset_reset`` defaults to ``"none"``: deleted records raise OffsetOutOfRange.
+                ``auto_offset_reset`` is ``"none"``: deleted records raise OffsetOutOfRange.
 
         Raises:
             ConfigError: a setting is wrong, or ``group_id`` is set.
@@ -355,7 +357,7 @@ class Client:
 
         Args:
             topic, start, end, options: as for :meth:`read_records`.
-            columns: names of columns of :meth:`ConsumerBatch.to_arrow`, in the order to return; None for all.
+            columns: the columns of :meth:`ConsumerBatch.to_arrow` to return, in this order; None for all.
 
         Raises:
             ConfigError, UsageError: as :meth:`read_records`; UsageError also for an unknown column.
@@ -382,31 +384,32 @@ class Client:
     ) -> int:
         """Consume, process and produce each record exactly once, in transactions (KIP-98, KIP-447).
 
-        The loop runs until it is stopped, is cancelled, or fails. The next call resumes after the last committed
-        transaction. All partitions of the topics are read. Readers of committed records see the results of each record
-        once; other side effects of ``process`` may repeat for records whose transaction was not committed.
+        The call runs until it is stopped, is cancelled, or fails. The next call continues after the last committed
+        transaction. All partitions of the topics are read. Readers of committed records get the results of each record
+        once. Other side effects of ``process`` may be repeated for records whose transaction was not committed.
 
         Args:
             source: a topic, or several; records of open and aborted transactions are not read.
             process: takes records, and returns a list of :class:`~.transform.OutgoingRecord` to send.
             group_id: the group that offsets are committed for.
-            transactional_id: must be the same for all processes that transform for this group: a new process then
-                fences the previous one, whose next transaction fails, so the results of a record are committed once.
+            transactional_id: must be the same for all processes that call this method for the group. A new process then
+                fences the previous process, whose next transaction fails, so the results of a record are committed
+                once.
             max_records: the maximum number of records in one transaction.
-            commit_interval_ms: how long records are gathered for one transaction; it delays the results by as much.
-            auto_offset_reset: where to begin if the group has committed nothing.
-            stop: once this event is set, the loop ends after the current transaction.
-            until_end: end the loop at the ends that the partitions had when it began.
+            commit_interval_ms: how long records are gathered for one transaction, which delays the results.
+            auto_offset_reset: where to begin if the group has no committed offset.
+            stop: an event; once it is set, the call ends after the current transaction.
+            until_end: whether the call ends at the ends that the partitions had when it began.
             consumer_options, producer_options: as for :meth:`consumer` and :meth:`producer`.
 
         Returns:
             The number of records that were read and committed.
 
         Raises:
-            Exception: ``process`` raised it; its records are not committed.
-            ProducerFenced, InvalidTxnState: another producer has the transactional id, or a transaction was open for
+            Exception: the error of ``process``, whose records are not committed.
+            ProducerFenced, InvalidTxnState: another producer uses the transactional id, or a transaction was open for
                 too long.
-            KafkaError: reading or writing fails permanently, or still after ``default_api_timeout_ms`` of retries.
+            KafkaError: reading or writing fails permanently, or fails after ``default_api_timeout_ms`` of retries.
             ConfigError: a setting is wrong, or is given twice.
         """
         from .transform import TransformLoop, joined

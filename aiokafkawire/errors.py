@@ -194,7 +194,7 @@ class ConfigError(KafkaError, ValueError):
 
 
 class UsageError(KafkaError):
-    """The call is not valid: a closed client, an invalid topic name, a partition that is not assigned."""
+    """The call is not valid, as on a closed client, or with an invalid topic name or an unassigned partition."""
 
 
 class InvalidMessage(UsageError):
@@ -233,7 +233,7 @@ class UnsupportedVersion(KafkaError):
 
 
 class ConnectionLost(KafkaError):
-    """A connection could not be opened, or was lost; every pending request of it fails with the cause."""
+    """A connection could not be opened, or was lost; all requests that were pending on it fail with this error."""
 
 
 class AuthenticationFailed(KafkaError):
@@ -245,7 +245,7 @@ class AuthenticationFailed(KafkaError):
 
 
 class TlsFailed(AuthenticationFailed):
-    """The TLS handshake failed for a reason without a subclass."""
+    """The TLS handshake failed. Its subclasses are for common reasons."""
 
 
 class BrokerNotTrusted(TlsFailed):
@@ -278,13 +278,14 @@ class DeserializationError(KafkaError):
     The error has the raw record, so that the caller can log it or send it to a dead-letter topic, and continue.
 
     Attributes:
-        failed: "key" or "value", whichever could not be deserialized. ``__cause__`` is the deserializer's exception.
+        failed: the part that could not be deserialized: "key" or "value". ``__cause__`` is the deserializer's
+            exception.
         partition: the record's TopicPartition.
         offset: the record's offset.
         raw_key: the key's bytes, or None for a null key.
         raw_value: the value's bytes, or None for a null value.
-        headers: names and values, in the producer's order.
-        timestamp: in ms since the epoch, -1 for none.
+        headers: the record's headers, as names and values, in the producer's order.
+        timestamp: the record's timestamp in ms since the epoch; -1 if it has none.
     """
 
     def __init__(
@@ -312,15 +313,15 @@ class DeserializationError(KafkaError):
 
 
 class LogTruncated(KafkaError):
-    """The log was truncated below the consumer's position: a leader without the records that were read took over, and
-    other records may have their offsets (KIP-320). With ``auto_offset_reset="none"`` the consumer continues after a
-    seek: to ``diverging_offset`` to read all new records, or to ``position`` to ignore the truncation.
+    """The log was truncated below the consumer's position: the new leader lacks records that were already read, and
+    other records may have the same offsets (KIP-320). With ``auto_offset_reset="none"`` the consumer needs a seek: to
+    ``diverging_offset`` to read all new records, or to ``position`` to ignore the truncation.
 
     Attributes:
         partition: the TopicPartition.
         position: the consumer's position, the next offset to read.
-        diverging_offset: the end of the records that were read and are still in the log; None if the leader does not
-            know.
+        diverging_offset: the offset after the last read record that is still in the log; None if the leader does not
+            know it.
     """
 
     def __init__(
@@ -382,8 +383,9 @@ class Refresh(Enum):
 class BrokerError(KafkaError):
     """A broker answered with an error code. Each code has a subclass.
 
-    ``retriable``: the same request may succeed later. ``refresh``: the information to refresh before. ``fatal``: an
-    idempotent or transactional producer cannot continue. ``abortable``: the transaction must be aborted (KIP-1050).
+    ``retriable``: the same request may succeed later. ``refresh``: the information to refresh before a retry.
+    ``fatal``: an idempotent or transactional producer cannot continue. ``abortable``: the transaction must be aborted
+    (KIP-1050).
     """
 
     code: int
@@ -533,7 +535,7 @@ class UnknownMemberId(BrokerError, code=ErrorCode.UNKNOWN_MEMBER_ID, abortable=T
 
 
 class InvalidSessionTimeout(BrokerError, code=ErrorCode.INVALID_SESSION_TIMEOUT):
-    """The session timeout is outside the broker's group.min and group.max.session.timeout.ms."""
+    """The session timeout is outside the broker's limits, group.min.session.timeout.ms and group.max.session.timeout.ms."""
 
 
 class RebalanceInProgress(BrokerError, code=ErrorCode.REBALANCE_IN_PROGRESS):
@@ -549,7 +551,7 @@ class TopicAuthorizationFailed(BrokerError, code=ErrorCode.TOPIC_AUTHORIZATION_F
 
 
 class GroupAuthorizationFailed(BrokerError, code=ErrorCode.GROUP_AUTHORIZATION_FAILED, abortable=True):
-    """No ACL allows this user to do that with the group."""
+    """No ACL allows this user the operation on the group."""
 
 
 class ClusterAuthorizationFailed(BrokerError, code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED, fatal=True):
@@ -985,14 +987,14 @@ class ControllerIdNotRegistered(BrokerError, code=ErrorCode.CONTROLLER_ID_NOT_RE
 
 
 def copy_for_reraise(error: KafkaError) -> KafkaError:
-    """Copy the error, to raise it in another task: one object raised in many tasks would collect all tracebacks."""
+    """Copy an error, to raise the copy in another task: an error raised in many tasks collects all tracebacks."""
     copy = type(error)(*error.args)
     copy.__cause__ = error.__cause__
     return copy
 
 
 def as_kafka_error(error: Exception, doing: str) -> KafkaError:
-    """Return a KafkaError as it is, or wrap another exception in one that says what this client was ``doing``.
+    """Return a KafkaError unchanged; wrap any other exception in one. ``doing`` says what this client was doing.
 
     A stream, a thread or a bug of the client may raise any exception, and the caller must receive it.
     """

@@ -1,4 +1,4 @@
-"""A thread with an event loop that runs the calls of other threads, which wait for the results."""
+"""Runs an event loop on its own thread; other threads call functions on the loop, and wait for the results."""
 
 import asyncio
 import os
@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 
 class LoopThread:
-    """An event loop on its own thread, called ``name``, for calls from other threads."""
+    """An event loop on its own thread, which other threads call. ``name`` is the name of the thread."""
 
     def __init__(self, name: str = "aiokafkawire-blocking") -> None:
         self._name = name
@@ -44,7 +44,10 @@ class LoopThread:
         self._running = started.wait()
 
     def stop(self, within: float | None = None) -> None:
-        """Cancel the running calls, and wait ``within`` so many seconds for the thread's end. May be called again."""
+        """Cancel the running calls, and wait up to ``within`` seconds for the thread's end.
+
+        Calling it again has no effect.
+        """
         running, self._running = self._running, None
         if running is None or self.in_forked_process:
             return
@@ -64,7 +67,7 @@ class LoopThread:
         return os.getpid() != self._pid
 
     def begin(self, function: Callable[P, Awaitable[T]], *args: P.args, **kwargs: P.kwargs) -> Future[T]:
-        """Start a call on the loop; cancelling the future cancels the call.
+        """Start to await ``function`` on the loop; return a future, whose cancellation cancels the call.
 
         Raises:
             UsageError: the loop is not running, or belongs to another process.
@@ -77,9 +80,9 @@ class LoopThread:
         return running.portal.start_task_soon(run)
 
     def call(self, function: Callable[P, Awaitable[T]], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Run a call on the loop and return its result. Raises the call's errors, and as :meth:`begin`.
+        """Await ``function`` on the loop, and return its result. Raises its errors, and as :meth:`begin`.
 
-        Ctrl-C raises KeyboardInterrupt here, not in the call, which is cancelled.
+        Ctrl-C raises KeyboardInterrupt in the calling thread, and cancels the call on the loop.
         """
         running = self.require()
         if self._thread is threading.current_thread():
@@ -98,7 +101,7 @@ class LoopThread:
             self._calls.discard(call)
 
     def call_sync(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Call a plain function on the loop's thread and return its result."""
+        """Call a plain function on the loop's thread, and return its result."""
 
         async def run() -> T:
             return function(*args, **kwargs)
@@ -125,12 +128,12 @@ class LoopThread:
 
 
 class Running:
-    """The running loop, and the objects that start tasks on it."""
+    """A running event loop, and the objects that start tasks on it."""
 
     def __init__(self, portal: anyio.from_thread.BlockingPortal, tasks: anyio.abc.TaskGroup, outside: Context) -> None:
         self.portal: anyio.from_thread.BlockingPortal = portal
         self.tasks: anyio.abc.TaskGroup = tasks
-        # anyio detects the type of the loop by these.
+        # The context variables by which anyio detects the type of the loop.
         self.variables: list[tuple[ContextVar[Any], Any]] = [
             (variable, value)
             for variable, value in copy_context().items()
@@ -143,8 +146,9 @@ class Running:
 class ThreadCall(Generic[T]):
     """A call that runs on the loop's thread while another thread waits for it.
 
-    Ctrl-C may interrupt the waiting thread between any two function calls. So the two threads share a plain lock,
-    which the loop's thread releases once. A condition, if interrupted while it is held, would block the loop.
+    Ctrl-C may interrupt the waiting thread between any two function calls. So the threads synchronize by a plain lock,
+    which the loop's thread releases once. A threading.Condition would block the loop if the waiting thread was
+    interrupted while holding it.
     """
 
     def __init__(self, function: Callable[[], Awaitable[T]] | None = None) -> None:
@@ -158,7 +162,7 @@ class ThreadCall(Generic[T]):
         self._error: BaseException | None = None
 
     async def run(self) -> None:
-        """Run the call, on the loop."""
+        """Run the call, and store its outcome. Called on the loop."""
         assert self._function is not None
         error: BaseException | None = CancelledError()
         try:
@@ -175,7 +179,7 @@ class ThreadCall(Generic[T]):
             self.end(error)
 
     def give_up(self) -> None:
-        """Cancel the call, on the loop, since the waiting thread was interrupted."""
+        """Cancel the call, since the waiting thread was interrupted. Called on the loop."""
         self._is_given_up = True
         if self._scope is not None:
             self._scope.cancel()
@@ -196,7 +200,7 @@ class ThreadCall(Generic[T]):
         try:
             raise error
         finally:
-            del error  # its traceback refers to this frame
+            del error  # its traceback refers to this frame, which would make a reference cycle
 
 
 def _serve(started: ThreadCall[Running], calls: set[ThreadCall[Any]]) -> None:

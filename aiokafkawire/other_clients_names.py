@@ -1,7 +1,7 @@
-"""Names of other Kafka clients, and the corresponding names of this client.
+"""Names that other Kafka clients use, and the corresponding names of this client.
 
 The names are from aiokafka, kafka-python, confluent-kafka (librdkafka) and the Java client. Errors for a missing
-attribute or an unknown setting look the name up here, to suggest the right one.
+attribute or an unknown setting use them to suggest this client's name.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -117,7 +117,7 @@ MODULE: Final[Mapping[str, str]] = {
 
 
 def _blocking(hints: Mapping[str, str]) -> dict[str, str]:
-    """Return the same hints for code without an event loop."""
+    """Return the hints without ``await`` and ``async``, for the blocking client."""
     return {
         name: hint.replace("await ", "").replace("async ", "").replace("anext(consumer)", "next(iter(consumer))")
         for name, hint in hints.items()
@@ -130,7 +130,7 @@ BLOCKING_PRODUCER: Final[Mapping[str, str]] = _blocking(PRODUCER) | {
 }
 BLOCKING_CONSUMER: Final[Mapping[str, str]] = _blocking(CONSUMER)
 
-# Settings by the class that received them. This client's settings of another class need no entry.
+# Other clients' settings, by the config class that receives them. Settings of another config class need no entry.
 _LISTENER: Final = "consumer.subscribe(*topics, on_assigned=..., on_revoked=..., on_lost=...)"
 _COMMON: Final[Mapping[str, str]] = {
     "bootstrap_servers": "it is the first argument of Client: Client('host:port', ...)",
@@ -206,13 +206,13 @@ _MADE_BY: Final[Mapping[str, str]] = {
 
 
 def setting_hint(config: str, name: str, known: Sequence[str], others: Mapping[str, Sequence[str]]) -> str:
-    """Return a hint for an unknown setting: this client's name for it, its owner, or the most similar name.
+    """Return a hint for an unknown setting: this client's name, the object that has the setting, or a similar name.
 
     Args:
-        config: the class that does not have the setting.
+        config: the name of the config class, which does not have the setting.
         name: the given name.
-        known: the settings of the class.
-        others: the settings of the other classes, by class.
+        known: the settings of the config class.
+        others: the settings of all config classes, by class name.
     """
     plain = name.replace(".", "_").replace("-", "_")
     if plain in known:
@@ -228,7 +228,7 @@ def setting_hint(config: str, name: str, known: Sequence[str], others: Mapping[s
 
 
 class _ForeignName:
-    """An attribute of other clients; its AttributeError has this client's name for it."""
+    """A descriptor for an attribute name of other clients, whose AttributeError suggests this client's name."""
 
     def __init__(self, hint: str) -> None:
         self._hint, self._name = hint, ""
@@ -242,7 +242,7 @@ class _ForeignName:
 
 
 def add_hints(cls: type, names: Mapping[str, str]) -> None:
-    """Add other clients' names to a class: their AttributeError suggests this client's name.
+    """Add other clients' attribute names to a class, so that their AttributeError suggests this client's name.
 
     A ``__getattr__`` would do the same, but slows down CPython's lookup of every other attribute.
     """
@@ -254,7 +254,7 @@ def add_hints(cls: type, names: Mapping[str, str]) -> None:
 
 
 def refuse_keywords(method: str, given: Iterable[str]) -> TypeError:
-    """Return the error for keywords that a method of the consumer does not take."""
+    """Return the error for unknown keyword arguments of a method of the consumer."""
     name = next(iter(given))
     hint = f"; here: {_OF_CONSUMERS[name]}" if name in _OF_CONSUMERS else ""
     return TypeError(f"{method}() got an unexpected keyword argument {name!r}{hint}")

@@ -1,4 +1,4 @@
-"""Injectable dependencies: the clock, random numbers and worker threads; and the owner of background tasks."""
+"""A client's clock, random numbers and threads, which can be replaced, and the owner of its background tasks."""
 
 import asyncio
 import logging
@@ -61,7 +61,10 @@ async def _on_an_abandonable_thread(function: Callable[[Unpack[Ts]], T], *args: 
 
 
 def system_wall_ms() -> int:
-    """Return the system's time in ms since the epoch. The compiled producer reads that clock itself instead."""
+    """Return the system's time in ms since the epoch.
+
+    The compiled producer reads the clock itself instead of calling this.
+    """
     return time.time_ns() // 1_000_000
 
 
@@ -87,7 +90,7 @@ def has_ended(task: Any) -> bool:
 
 
 def _trio_token() -> object:
-    """Return the token of the current trio run; None if there is none."""
+    """Return the token of the current trio run; None outside of trio."""
     trio = sys.modules.get("trio")
     if trio is None:
         return None
@@ -101,7 +104,7 @@ async def finish(function: Callable[[Unpack[Ts]], Awaitable[Any]], *args: *Ts, w
     """Await ``function(*args)`` even if the caller is cancelled meanwhile; raise the cancellation afterwards.
 
     ``function`` is cancelled after ``within`` seconds, or :data:`CLOSE_SECONDS` after the caller's first cancellation.
-    It has to shield the steps that it must complete even then.
+    A step of the function that must be completed even then needs its own shield.
     """
     until = math.inf if within is None else anyio.current_time() + within
     limit = anyio.CancelScope(deadline=until, shield=True)
@@ -137,9 +140,9 @@ async def finish(function: Callable[[Unpack[Ts]], Awaitable[Any]], *args: *Ts, w
 
 
 def opened_at() -> str:
-    """Return the current line of the user's program, for :func:`warn_unclosed`.
+    """Return the file and line of the user's program that is calling this package, for :func:`warn_unclosed`.
 
-    It is empty unless tracemalloc is enabled, as users do to debug a ResourceWarning.
+    The result is empty unless tracemalloc is enabled, as it is to debug a ResourceWarning.
     """
     tracemalloc = sys.modules.get("tracemalloc")
     if tracemalloc is None or not tracemalloc.is_tracing():
@@ -151,20 +154,23 @@ def opened_at() -> str:
 
 
 def warn_unclosed(unclosed: object, name: str, opened: str) -> None:
-    """Warn that an ``unclosed`` object is garbage-collected, and where it was ``opened``, if that is known."""
+    """Warn that an ``unclosed`` object was garbage-collected.
+
+    ``opened`` is the line that opened it; empty if not known.
+    """
     line = f", opened at {opened}" if opened else ""
     message = f"unclosed {name}{line}: use it as 'async with', or await its close() in the event loop that opened it"
     warnings.warn(message, ResourceWarning, stacklevel=2, source=unclosed)
 
 
 def loop_time() -> float:
-    """Return the event loop's time in seconds. It is called several times for every request, also in callbacks."""
-    loop = asyncio._get_running_loop()  # trio's tasks have none
+    """Return the event loop's time in seconds. It is optimized, since each request calls it several times."""
+    loop = asyncio._get_running_loop()  # None in trio's tasks
     return loop.time() if loop is not None else anyio.current_time()
 
 
 class _Futures:
-    """An event on asyncio. A waiting task awaits a future, without a coroutine around it."""
+    """An event on asyncio, whose waiting tasks await a future directly, without a coroutine."""
 
     __slots__ = ("_futures", "_is_set", "_loop")
 
@@ -189,7 +195,7 @@ class _Futures:
 
 
 def new_event() -> Event:
-    """Make an event that is cheap to make and to wait for, as workers do often."""
+    """Make an event. On asyncio it is cheaper than anyio's, since workers make and await events often."""
     loop = asyncio._get_running_loop()
     return anyio.Event() if loop is None else _Futures(loop)
 
@@ -217,7 +223,7 @@ async def _without_interrupts(function: Callable[..., Awaitable[Any]], *args: An
 
 
 class _ProtectedTasks:
-    """A task group on trio whose tasks get no KeyboardInterrupt on Ctrl-C: trio raises it in the main task."""
+    """A task group on trio whose tasks get no KeyboardInterrupt on Ctrl-C: the main task gets it instead."""
 
     def __init__(self) -> None:
         sys.modules["trio"].lowlevel.enable_ki_protection(_without_interrupts)
@@ -239,9 +245,9 @@ class _ProtectedTasks:
 
 
 def background_tasks() -> anyio.abc.TaskGroup:
-    """Return a task group for background tasks, and for the tasks that those start.
+    """Return a task group for background tasks. On trio, Ctrl-C raises KeyboardInterrupt in none of its tasks.
 
-    On Ctrl-C trio raises KeyboardInterrupt in the current task. In a background task users could not catch it, and it
+    By default trio raises KeyboardInterrupt in the current task. In a background task users could not catch it, and it
     would end the whole run.
     """
     if asyncio._get_running_loop() is not None:
@@ -253,8 +259,8 @@ class Owner:
     """The owner of background tasks, independent of the task that starts them.
 
     A client may be opened in one task and closed in another (fixtures, start and stop hooks), which a task group does
-    not allow. So a detached task holds the group, and ends when any task calls :meth:`close`. A failing task does not
-    cancel the others: ``on_fault`` is called with its error.
+    not allow. So the task group is in a detached task, which ends when any task calls :meth:`close`. A background task
+    that fails does not cancel the others: ``on_fault`` is called with its error.
     """
 
     def __init__(self, on_fault: Callable[[Exception], None] | None = None) -> None:
@@ -269,7 +275,7 @@ class Owner:
         self._trio: object = None
 
     async def open(self) -> None:
-        """Start the detached task, and wait until it can run others."""
+        """Start the detached task, and wait until its task group is open."""
         started = anyio.Event()
         self.loop, self._trio, self._was_opened = asyncio._get_running_loop(), _trio_token(), True
         if on_trio():
@@ -303,7 +309,7 @@ class Owner:
         """Check that the client is open.
 
         Raises:
-            UsageError: the client is not open, or closed already, or was opened on another event loop.
+            UsageError: the client is not open, or was opened on another event loop.
         """
         if not self._closing.is_set():
             self.require_own_loop()
@@ -314,7 +320,7 @@ class Owner:
         """Check that the client is used on the event loop on which it was opened.
 
         Raises:
-            UsageError: this is another event loop.
+            UsageError: the current event loop is not the client's.
         """
         running = asyncio._get_running_loop()
         if running is self.loop and (running is not None or self._trio is None or _trio_token() is self._trio):
@@ -323,10 +329,10 @@ class Owner:
             raise UsageError(_other_loop(self.has_lost_loop))
 
     def require_loop(self, made: str) -> None:
-        """Check that an object is ``made`` on the client's event loop.
+        """Check that the client's event loop is running; ``made`` names the object to make, for the error.
 
         Raises:
-            UsageError: this is another event loop, or none.
+            UsageError: no event loop is running, or it is not the client's.
         """
         if asyncio._get_running_loop() is None and _trio_token() is None:
             raise UsageError(f"a {made} is made in the event loop that uses it: call client.{made}() in a coroutine")
@@ -347,7 +353,7 @@ class Owner:
         """Run ``function(*args)`` in the background.
 
         Raises:
-            UsageError: the client is not open, or closed already.
+            UsageError: the client is not open.
         """
         self.require_open()
         assert self._group is not None
@@ -375,10 +381,10 @@ class Owner:
             self._on_fault(fault)
 
     async def close(self) -> None:
-        """Cancel every background task and wait until all have ended. May be called again, and when cancelled.
+        """Cancel all background tasks, and wait until they have ended. May be called again, and by cancelled tasks.
 
         Raises:
-            UsageError: the client was opened on another event loop; no task is awaited then.
+            UsageError: the client was opened on another event loop; its tasks are not awaited.
         """
         self.require_own_loop()
         self._closing.set()
@@ -401,7 +407,7 @@ def _other_loop(is_lost: bool) -> str:
 
 
 class _Alarm:
-    """A timer that sets an event, never too early, even on loops that round to ms."""
+    """A timer that sets an event at a time, never too early, even on event loops that round times to ms."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, at: float, event: Event) -> None:
         self._loop, self._at, self._event = loop, at, event
@@ -418,11 +424,11 @@ class _Alarm:
 
 
 class Worker:
-    """A background task that takes a step whenever it is woken, or when the delay of the last step is over.
+    """A background task that calls a function when it is woken, or when the delay returned by the last call is over.
 
     Args:
-        step: receives a task group for longer work, and returns after how many seconds the next step is due; None if
-            it is due only when woken.
+        step: the function. It receives a task group for longer work, and returns the seconds until the next call; None
+            to be called only when woken.
         on_end: called when the task ends, for any reason.
     """
 
@@ -432,9 +438,9 @@ class Worker:
         self._woken = False
         self._scope = anyio.CancelScope()
         self.ended: anyio.Event = anyio.Event()
-        """Set after the last step."""
+        """Set when the task has ended."""
         self.has_ended: bool = False
-        """Whether the worker has ended; producers check it for every batch."""
+        """Whether the task has ended. It is an attribute, since producers check it for every batch."""
 
     def wake(self) -> None:
         """Wake the worker, since there may be work to do."""
@@ -442,7 +448,7 @@ class Worker:
         self._wake.set()
 
     async def run(self) -> None:
-        """Take steps until stopped."""
+        """Call the function again and again until :meth:`stop`."""
         try:
             with self._scope:
                 async with background_tasks() as tasks:
@@ -461,7 +467,7 @@ class Worker:
         elif loop is None:
             with anyio.move_on_after(seconds):
                 await self._wake.wait()
-        else:  # a busy producer takes many steps, and a cancel scope for each would cost as much as the step
+        else:  # a cancel scope for each step would cost as much as the step
             alarm = None if seconds is None else _Alarm(loop, loop.time() + seconds, self._wake)
             try:
                 await self._wake.wait()
@@ -470,7 +476,7 @@ class Worker:
                     alarm.cancel()
 
     async def stop(self) -> None:
-        """Stop the worker and the tasks that its steps started; it must have been spawned. May be called again."""
+        """Stop the worker and the tasks that its steps started. The worker must be running, or have ended."""
         self._scope.cancel()
         with anyio.CancelScope(shield=True):
             await self.ended.wait()

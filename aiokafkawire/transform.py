@@ -1,10 +1,10 @@
 """Consume, process and produce each record exactly once, also after failures (KIP-98, KIP-447).
 
-1. ``process`` gets up to ``max_records`` records, or those of ``commit_interval_ms``. One transaction has the records
-   that it returns and the offsets after its input.
+1. ``process`` receives up to ``max_records`` records, gathered for ``commit_interval_ms``. One transaction has the
+   records that ``process`` returns, and the offsets after the records that it received.
 2. ``process`` is called before the transaction begins: no transaction is open while ``process`` runs.
 3. After an abort, a new transaction writes the same records again, without calling ``process`` again.
-4. The next records are read after the commit, so a transaction's offsets are always those after its input.
+4. The next records are read after the commit, so the committed offsets are always those after the processed records.
 """
 
 from collections.abc import Awaitable, Callable, Iterable
@@ -43,7 +43,7 @@ _Records: TypeAlias = list[ConsumerRecord[bytes, bytes]]
 
 @attrs.frozen
 class OutgoingRecord:
-    """A record to send: its topic, and what ``Producer.send`` takes. ``timestamp_ms`` is ms since the epoch."""
+    """A record to send, with the arguments of ``Producer.send``. ``timestamp_ms`` is in ms since the epoch."""
 
     topic: str
     value: bytes | None = None
@@ -68,7 +68,7 @@ _RETRIED: Final = (
 
 
 class TransformLoop:
-    """The loop of ``Client.transform``.
+    """The loop that reads, processes and writes records for ``Client.transform``.
 
     Raises:
         ConfigError: a limit is not an integer, or too small.
@@ -95,7 +95,7 @@ class TransformLoop:
         self._count = 0
 
     async def run(self, stop: anyio.Event | None, *, until_end: bool) -> int:
-        """Run until ``stop`` is set, or to the current ends if ``until_end``; return how many records were committed.
+        """Run until ``stop`` is set, or to the current ends if ``until_end``; return the number of committed records.
 
         The consumer and the producer must be open; the caller closes them.
         """
@@ -125,7 +125,7 @@ class TransformLoop:
     async def _loop(self) -> None:
         while not (self._stop.is_set() or self._is_at_end()):
             records = await self._gather()
-            # After a stop, the gathered records are left to the next run.
+            # After a stop, the gathered records are not processed; the next run reads them again.
             if records and not self._stop.is_set():
                 offsets = self._offsets_after(records)
                 await self._write(await self._processed(records), offsets)
@@ -145,7 +145,8 @@ class TransformLoop:
         """Return the next records: those that arrive within the commit interval after the first."""
         records: _Records = []
         with anyio.CancelScope() as self._gathering:
-            # The last offset of a log may have no record, so with until_end the positions are checked regularly.
+            # The last offset of a log may have no record, so with until_end gathering ends regularly to check the
+            # positions.
             if self._ends is not None:
                 self._gathering.deadline = anyio.current_time() + self._interval
             while len(records) < self._max_records:
@@ -162,7 +163,7 @@ class TransformLoop:
             )
             for record in records
         }
-        # A known position is also beyond the control records of transactions.
+        # The consumer's position, if known, is also after the control records of transactions.
         positions = self._consumer.positions()
         return {partition: positions.get(partition, offset) for partition, offset in after.items()}
 
@@ -214,10 +215,10 @@ class TransformLoop:
 
 
 def joined(given: Options | None, fixed: Options) -> Options:
-    """Join a user's options with those that :meth:`Client.transform` sets.
+    """Join a user's options with the options that :meth:`Client.transform` sets.
 
     Raises:
-        ConfigError: an option is in both.
+        ConfigError: the user has given an option that :meth:`Client.transform` sets.
     """
     for name in fixed:
         if given is not None and name in given:

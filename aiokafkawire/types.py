@@ -1,4 +1,4 @@
-"""Small values that users and all packages share: partitions, offsets, metadata of records."""
+"""Small types that users and all packages share: partitions, offsets, metadata of records."""
 
 import re
 from collections.abc import Awaitable, Mapping, Sequence
@@ -40,7 +40,7 @@ __all__ = (
 )
 
 BytesLike: TypeAlias = bytes | bytearray | memoryview
-"""The byte types that producers accept; a producer copies the bytes at once."""
+"""The types of keys and values that producers accept. A producer copies the bytes at once."""
 
 Header: TypeAlias = tuple[str, bytes | None]
 """A record header: a name, and a value of bytes or null (KIP-82)."""
@@ -76,7 +76,7 @@ class Event(Protocol):
 
 
 class TopicPartition(NamedTuple):
-    """A partition of a topic; sorts and hashes as a tuple."""
+    """A partition of a topic. It is sorted and hashed as a tuple."""
 
     topic: str
     partition: int
@@ -97,7 +97,7 @@ class TimestampType(IntEnum):
 
 
 class IsolationLevel(IntEnum):
-    """Whether a read returns uncommitted records of transactions (``isolation.level``, KIP-98)."""
+    """Whether a read returns records of open and aborted transactions (``isolation.level``, KIP-98)."""
 
     READ_UNCOMMITTED = 0
     READ_COMMITTED = 1
@@ -105,7 +105,7 @@ class IsolationLevel(IntEnum):
 
 @attrs.frozen
 class OffsetAndMetadata:
-    """A position to commit: the offset of the next record to read, a note, and the leader epoch of the last record."""
+    """An offset to commit: that of the next record to read, with a text, and the leader epoch of the last record."""
 
     offset: int
     metadata: str = ""
@@ -127,8 +127,8 @@ class OAuthBearerToken:
 
     Args:
         value: the token, such as a JWT in its compact form.
-        expires_at_ms: the time at which the token expires, in ms since the epoch; None takes it from a JWT. A token
-            without a known expiry is requested again for every login.
+        expires_at_ms: the time at which the token expires, in ms since the epoch; None to read the time from a JWT. A
+            token without a known expiry is requested again for every login.
         extensions: SASL extensions to send to the brokers (KIP-342).
     """
 
@@ -147,7 +147,7 @@ class AwsCredentials:
 
 
 class CoordinatorType(IntEnum):
-    """The kind of coordinator that FindCoordinator looks up."""
+    """The type of coordinator that FindCoordinator looks up."""
 
     GROUP = 0
     TRANSACTION = 1
@@ -155,7 +155,7 @@ class CoordinatorType(IntEnum):
 
 @attrs.frozen
 class GroupMetadata:
-    """The group member that commits offsets (KIP-447). Without membership: generation -1, and no member id."""
+    """The group and the member that commit offsets (KIP-447). For a commit without a member, generation_id is -1."""
 
     group_id: str
     generation_id: int = -1
@@ -165,7 +165,7 @@ class GroupMetadata:
 
 @attrs.frozen
 class ProducerIdentity:
-    """A transactional producer's id and epoch, for another producer to write into its open transaction.
+    """A transactional producer's id and epoch, with which another producer can send records in its open transaction.
 
     ``transaction_version`` is 2 if the brokers add partitions to transactions automatically (KIP-890).
     """
@@ -179,8 +179,8 @@ class ProducerIdentity:
 class RecordMetadata(NamedTuple):
     """The topic, partition, offset and timestamp of an acknowledged record.
 
-    ``offset`` is -1 with ``acks=0``, because brokers do not answer. ``timestamp`` is in ms since the epoch: the
-    producer's, or the broker's for a topic with LogAppendTime.
+    ``offset`` is -1 with ``acks=0``, because brokers do not answer. ``timestamp`` is in ms since the epoch: the time
+    that the producer sent, or the broker's time if the topic uses LogAppendTime.
     """
 
     topic: str
@@ -303,7 +303,7 @@ def check_spec(partition: TopicPartition, spec: object) -> None:
     """Check that ``spec`` is an OffsetSpec.
 
     Raises:
-        UsageError: it is not; the message lists the choices.
+        UsageError: ``spec`` is no OffsetSpec; the message lists the valid ones.
     """
     if not isinstance(spec, OffsetSpec) or not is_integer(spec.timestamp, -INT64 - 1, INT64):
         known = "OffsetSpec.EARLIEST, OffsetSpec.LATEST, OffsetSpec.MAX_TIMESTAMP or OffsetSpec.at(timestamp_ms)"
@@ -331,7 +331,7 @@ def check_group_id(given: object) -> None:
     """Check a group's id.
 
     Raises:
-        UsageError: it is not a string, or is empty.
+        UsageError: the id is not a string, or is empty.
     """
     check_text("group_id", given)
 

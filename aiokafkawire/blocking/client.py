@@ -30,10 +30,11 @@ V = TypeVar("V")
 
 
 class Client:
-    """A Kafka client for code without an event loop; use it as ``with``, or ``open`` and ``close`` it.
+    """A Kafka client for code without an event loop. Use it as ``with``, or call ``open`` and ``close``.
 
     Args:
-        bootstrap_servers: ``"host:port,host:port"`` or a sequence of such; a single server that answers is enough.
+        bootstrap_servers: ``"host:port,host:port"`` or a sequence of ``"host:port"``; one server that answers is
+            enough.
         options: see :class:`~aiokafkawire.config.ClientConfig`.
 
     Raises:
@@ -58,7 +59,7 @@ class Client:
         return self
 
     def close(self) -> None:
-        """Close all connections, and end the thread. May be called again; in a forked process it does nothing."""
+        """Close all connections, and end the thread. It does nothing if called again, or in a forked process."""
         if self._loop.in_forked_process or not self._loop.is_running:
             return
         try:
@@ -76,17 +77,20 @@ class Client:
 
     @property
     def admin(self) -> "Admin":
-        """Topics, groups and offsets."""
+        """The admin client, for topics, groups and offsets."""
         return self._admin
 
     @property
     def loop(self) -> LoopThread:
-        """The thread; for methods without a blocking form: ``kafka.loop.call(kafka.asynchronous.method, ...)``."""
+        """The client's thread.
+
+        Call methods without a blocking form by ``kafka.loop.call(kafka.asynchronous.method, ...)``.
+        """
         return self._loop
 
     @property
     def asynchronous(self) -> AsyncClient:
-        """The asynchronous client of :attr:`loop`; call it only on that loop."""
+        """The asynchronous client, whose methods must be called on :attr:`loop`."""
         return self._client
 
     @overload
@@ -119,7 +123,7 @@ class Client:
         **options: Unpack[ProducerOptions],
     ) -> Producer[K, V]: ...
     def producer(self, **options: Any) -> Producer[Any, Any]:
-        """Return a producer, to be used as ``with``; arguments and errors are those of :meth:`.Client.producer`.
+        """Return a producer; use it as ``with``. Arguments and errors are those of :meth:`.Client.producer`.
 
         The client's thread calls the serializers.
         """
@@ -155,7 +159,7 @@ class Client:
         **options: Unpack[ConsumerOptions],
     ) -> Consumer[K, V]: ...
     def consumer(self, *topics: str, **options: Any) -> Consumer[Any, Any]:
-        """Return a consumer, to be used as ``with``; arguments and errors are those of :meth:`.Client.consumer`.
+        """Return a consumer; use it as ``with``. Arguments and errors are those of :meth:`.Client.consumer`.
 
         The client's thread calls the deserializers, a few hundred records ahead of the iteration.
         """
@@ -205,8 +209,8 @@ class Client:
     ) -> int:
         """Consume, process and produce each record exactly once, in transactions; see :meth:`.Client.transform`.
 
-        This thread calls ``process``, a plain function. It returns when another thread or a signal handler sets
-        ``stop``. An interruption or an error aborts the open transaction.
+        The calling thread runs ``process``, a plain function. This method returns when another thread or a signal
+        handler sets ``stop``. An interruption or an error aborts the open transaction.
         """
         run = partial(
             self._client.transform,
@@ -243,7 +247,7 @@ def _batches_of(loop: LoopThread, reader: "BoundedBatches") -> "Iterator[pa.Reco
 
 
 def _close_reader(loop: LoopThread, reader: "BoundedReader[Any]") -> None:
-    # A generator may be closed after the client, which has closed its reader already.
+    # A generator may be closed after the client, which has closed the reader already.
     if loop.is_running and not loop.in_forked_process:
         loop.call(reader.aclose)
 
@@ -251,7 +255,7 @@ def _close_reader(loop: LoopThread, reader: "BoundedReader[Any]") -> None:
 class Admin:
     """The admin client at :attr:`Client.admin`. Errors are those of the asynchronous admin client.
 
-    Every ``timeout`` is in seconds, ``default_api_timeout_ms`` if not given. For other methods use
+    Each ``timeout`` is in seconds; its default is ``default_api_timeout_ms``. For other methods use
     ``kafka.loop.call(kafka.asynchronous.admin.describe_groups, ...)``.
     """
 
@@ -259,7 +263,7 @@ class Admin:
         self._loop, self._admin = loop, client.admin
 
     def create_topics(self, topics: Mapping[str, int | NewTopic], *, timeout: float | None = None) -> None:
-        """Create topics, given by name with a number of partitions or a NewTopic."""
+        """Create topics: a mapping of names to the number of partitions, or to a NewTopic."""
         self._loop.call(self._admin.create_topics, topics, timeout=timeout)
 
     def delete_topics(self, topics: Iterable[str], *, timeout: float | None = None) -> None:
@@ -271,14 +275,14 @@ class Admin:
         return self._loop.call(self._admin.list_topics, internal=internal, timeout=timeout)
 
     def partitions_of(self, topic: str, *, timeout: float | None = None) -> tuple[int, ...]:
-        """Return the topic's current partitions; raises UnknownTopicOrPartition."""
+        """Return the indexes of the topic's partitions. Raises UnknownTopicOrPartition."""
         found = self._loop.call(self._admin.describe_topic, topic, timeout=timeout)
         return tuple(partition.index for partition in found.partitions)
 
     def list_offsets(
         self, specs: Mapping[TopicPartition, OffsetSpec], *, timeout: float | None = None
     ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
-        """Look up offsets: the beginning, the end, or by time; None if no record is that late."""
+        """Look up offsets: of the beginning, of the end, or by time; None for a time after all records."""
         return self._loop.call(self._admin.list_offsets, specs, timeout=timeout)
 
     def list_consumer_group_offsets(
@@ -298,7 +302,7 @@ class Admin:
         self._loop.call(self._admin.alter_consumer_group_offsets, group_id, offsets, timeout=timeout)
 
     def consumer_group_lag(self, group_id: str, *, timeout: float | None = None) -> dict[TopicPartition, int]:
-        """Return the lag of a group: the offsets between its committed offsets and the end."""
+        """Return the group's lag by partition: the number of offsets from the committed one to the end of the log."""
         return self._loop.call(self._admin.consumer_group_lag, group_id, timeout=timeout)
 
 

@@ -2,8 +2,8 @@
 
 The loop's thread reads records ahead (``consumer/lent_records.py``), and the calling thread takes them without a thread
 switch. CPython raises KeyboardInterrupt only after function calls, at the start of functions and of loop iterations.
-So there is no call between storing that a record is taken and returning it: either the caller gets the record, or it
-does not count as returned, and the next call returns it.
+Therefore no function is called between marking a record as taken and returning the record. If Ctrl-C comes before, the
+record is not marked, and the next call returns it.
 """
 
 import inspect
@@ -40,17 +40,19 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 _READ_AHEAD: Final = 500
-"""How many records are read ahead of the iteration: a thread switch costs as much as many records."""
+"""The number of records that are read ahead of the iteration, since a thread switch costs as much as many records."""
 
 
 class Consumer(Generic[K, V]):
     """A consumer, made by :meth:`Client.consumer`. Errors are those of :class:`aiokafkawire.Consumer`.
 
-    Iterate it for records, or :meth:`batches` for whole batches; a new iteration continues with the next record. A
-    record is finished once the user requests the next; the records that :meth:`poll` returned once it is called again.
+    Iterate over the consumer for records, or over :meth:`batches` for whole batches. A new iteration continues with the
+    next record. A record is finished once the user requests the next one; records from :meth:`poll` are finished once
+    it is called again.
 
-    Only one thread may call at a time, others get UsageError; any thread may call :meth:`close`, :meth:`health` and
-    the properties. Ctrl-C in any call loses no record: the next call returns the records that it had taken.
+    Only one thread may be in a call at a time; a call of another thread raises UsageError. Any thread may call
+    :meth:`close`, :meth:`health` and the properties at any time. Ctrl-C loses no records: the next call returns the
+    records that the interrupted call had taken.
     """
 
     def __init__(self, loop: LoopThread, consumer: AsyncConsumer[K, V]) -> None:
@@ -58,12 +60,12 @@ class Consumer(Generic[K, V]):
         self._iterator_state = consumer._positions.iterator_state
         self._ahead: ReadAhead[K, V] = ReadAhead(consumer)
         self._nothing: Lent[K, V] = Lent()
-        # The records that the iteration takes without calling the loop's thread.
+        # The records that an iteration returns without calling the loop's thread.
         self._lent = self._nothing
-        # The thread that is in a call now.
+        # The thread that is in a call of this consumer now, or None.
         self._caller: int | None = None
         self._listening: ListenerThread | None = None
-        # The call that runs on the loop's thread; only that thread uses this.
+        # The call that runs on the loop's thread now, or None. Only that thread uses this variable.
         self._running_call: _RunningCall | None = None
         self._is_closed = False
         _consumers.add(self)
@@ -85,8 +87,8 @@ class Consumer(Generic[K, V]):
     def close(self, timeout: float = 5.0) -> None:
         """Commit finished records (``enable_auto_commit``), leave the group, and stop, within ``timeout`` seconds.
 
-        Any thread may call it, but no listener. Iterations of other threads end, a waiting :meth:`poll` returns an
-        empty list, and other waiting calls raise UsageError.
+        Any thread may call this method, but listeners must not. Iterations on other threads end, a waiting :meth:`poll`
+        returns an empty list, and other waiting calls raise UsageError.
         """
         if self._loop.in_forked_process or not self._loop.is_running:
             return
@@ -106,7 +108,7 @@ class Consumer(Generic[K, V]):
     # --- records -----------------------------------------------------------------------------------------
 
     def __iter__(self) -> Iterator[ConsumerRecord[K, V]]:
-        """Iterate over the records, waiting for more; the iteration ends when the consumer is closed."""
+        """Iterate over the records, and wait for new ones. The iteration ends when the consumer is closed."""
         return _Records(self)
 
     def poll(self, max_records: int = 500, timeout: float | None = None) -> list[ConsumerRecord[K, V]]:
@@ -118,11 +120,14 @@ class Consumer(Generic[K, V]):
             return []
 
     def batches(self, timeout: float | None = None) -> Iterator[ConsumerBatch[K, V]]:
-        """Iterate over whole batches, which is fastest; the iteration ends after ``timeout`` seconds without one."""
+        """Iterate over whole batches, which is fastest.
+
+        The iteration ends after ``timeout`` seconds without a batch.
+        """
         return _Batches(self, timeout)
 
     def _take(self, unit: Literal["one by one", "together", "batch"], limit: int, timeout: float | None) -> Any:
-        """Request records, and take a record, a list of records, or a batch; return None after the timeout."""
+        """Request records; return a record, a list of records, or a batch, as ``unit`` says; None after the timeout."""
         self._enter()
         try:
             while True:
@@ -169,8 +174,9 @@ class Consumer(Generic[K, V]):
         """Share the partitions of these topics with the other members of the group; replace a previous subscription.
 
         The arguments are those of :meth:`aiokafkawire.Consumer.subscribe`. The listeners are plain functions. Each call
-        runs on its own thread, one at a time, even while another thread is in a call of this consumer; the rebalance
-        waits for it. A listener may call this consumer (:meth:`commit`, :meth:`seek` and others), but read no records.
+        of a listener runs on its own thread, one at a time, even while another thread is in a call of this consumer.
+        The rebalance waits until the listener returns. A listener may call this consumer (:meth:`commit`, :meth:`seek`
+        and others), but must not read records.
 
         Raises:
             UsageError: as the asynchronous method, or a listener is a coroutine function.
@@ -184,7 +190,7 @@ class Consumer(Generic[K, V]):
         self._ask(self._consumer.unsubscribe, timeout)
 
     def seek(self, partition: TopicPartition, to: int | OffsetSpec) -> None:
-        """Continue at an offset, or at that of an OffsetSpec; the next record is from there."""
+        """Set the offset of a partition's next record to an offset, or to that of an OffsetSpec."""
         self._ask_sync(self._consumer.seek, partition, to)
 
     def pause(self, *partitions: TopicPartition) -> None:
@@ -192,7 +198,7 @@ class Consumer(Generic[K, V]):
         self._ask_sync(self._consumer.pause, *partitions)
 
     def resume(self, *partitions: TopicPartition) -> None:
-        """Undo :meth:`pause`."""
+        """Return records of these partitions again, after :meth:`pause`."""
         self._ask_sync(self._consumer.resume, *partitions)
 
     @property
@@ -206,15 +212,15 @@ class Consumer(Generic[K, V]):
         return self._consumer.assignment
 
     def position(self, partition: TopicPartition) -> int | None:
-        """Return the offset after the last record that was returned; None while the first is being looked up."""
+        """Return the offset after the partition's last returned record; None while the first offset is looked up."""
         return self._look(self._consumer.position, partition)
 
     def positions(self) -> dict[TopicPartition, OffsetAndMetadata]:
-        """Return the offsets after the last records that were returned, ready to be committed."""
+        """Return each partition's offset after the last returned record, in the form that :meth:`commit` accepts."""
         return self._look(self._consumer.positions)
 
     def high_watermark(self, partition: TopicPartition) -> int | None:
-        """Return the end of the partition's log when it was last fetched; None before the first fetch."""
+        """Return the end offset of the partition's log at its last fetch; None before the first fetch."""
         return self._look(self._consumer.high_watermark, partition)
 
     def health(self) -> ConsumerHealth:
@@ -224,7 +230,7 @@ class Consumer(Generic[K, V]):
     def offsets(
         self, specs: Mapping[TopicPartition, OffsetSpec], *, timeout: float | None = None
     ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
-        """Look up offsets: the beginning, the end, or by time; None if no record is that late."""
+        """Look up offsets: of the beginning, of the end, or by time; None for a time after all records."""
         return self._ask(self._consumer.offsets, specs, timeout=timeout)
 
     # --- the group's offsets -----------------------------------------------------------------------------
@@ -240,13 +246,13 @@ class Consumer(Generic[K, V]):
         retention_ms: int | None = None,
         timeout: float | None = None,
     ) -> None:
-        """Commit offsets for the group; by default those after the last records that were returned."""
+        """Commit offsets for the group; by default the offsets after the last returned records."""
         self._ask(self._consumer.commit, offsets, retention_ms=retention_ms, timeout=timeout)
 
     def committed(
         self, partitions: Iterable[TopicPartition], *, timeout: float | None = None
     ) -> dict[TopicPartition, OffsetAndMetadata | None]:
-        """Return the group's committed offsets of these partitions; None if there is none."""
+        """Return the group's committed offsets of these partitions; None for a partition without one."""
         return self._ask(self._consumer.committed, partitions, timeout=timeout)
 
     def owns(self, record: ConsumerRecord[Any, Any] | ConsumerBatch[Any, Any]) -> bool:
@@ -260,7 +266,7 @@ class Consumer(Generic[K, V]):
     # --- one call at a time ------------------------------------------------------------------------------
 
     def _enter(self) -> None:
-        """Mark the start of a call; the caller stores None in ``_caller`` when it ends."""
+        """Mark the start of a call. When the call ends, its method sets ``_caller`` to None."""
         self._loop.require()
         current = threading.get_ident()
         if self._is_listener():
@@ -293,7 +299,7 @@ class Consumer(Generic[K, V]):
         return self._loop.call_sync(function, *args, **kwargs)
 
     async def _run_alone(self, function: Callable[[], Awaitable[T]]) -> T:
-        while (before := self._running_call) is not None:  # its caller was interrupted
+        while (before := self._running_call) is not None:  # the caller of that call was interrupted
             before.scope.cancel()
             await before.ended.wait()
         call, was_closed = _RunningCall(), self._is_closed
@@ -333,7 +339,7 @@ class _Closed(UsageError):
 
 
 class _RunningCall:
-    """A call that runs on the loop's thread."""
+    """A call that runs on the loop's thread: its cancel scope, and an event for its end."""
 
     def __init__(self) -> None:
         self.scope: anyio.CancelScope = anyio.CancelScope()
@@ -341,7 +347,7 @@ class _RunningCall:
 
 
 class _Records(Iterator[ConsumerRecord[K, V]]):
-    """An iteration over records. A generator would keep its own records, and end after an error."""
+    """An iterator over records. It is no generator, which would have its own records, and would end after an error."""
 
     __slots__ = ("_consumer",)
 
@@ -382,7 +388,7 @@ _consumers: weakref.WeakSet[Consumer[Any, Any]] = weakref.WeakSet()
 
 
 def _discard_lent_records() -> None:
-    """Discard the records read ahead in a forked process, so that consumers call the missing thread and raise."""
+    """Discard the records read ahead before a fork, so that calls in the forked process raise UsageError."""
     for consumer in list(_consumers):
         consumer._lent = consumer._nothing
 

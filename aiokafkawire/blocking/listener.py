@@ -23,8 +23,9 @@ Listener = Callable[[tuple[TopicPartition, ...]], None]
 class ListenerThread:
     """One call of a listener on its own thread.
 
-    The listener's calls run in the task that waits for the listener. So the consumer recognizes a listener's commit,
-    which must not wait for the rebalance that waits for the listener.
+    The listener's calls of the consumer run in the task that waits for the listener. By this task the consumer
+    recognizes a commit of the listener, which must not wait for the rebalance, since the rebalance waits for the
+    listener.
     """
 
     def __init__(self, loop: LoopThread) -> None:
@@ -37,7 +38,7 @@ class ListenerThread:
         self.thread: int | None = None
 
     async def run(self, listener: Callable[[], object]) -> None:
-        """Call the listener, and raise its error."""
+        """Call the listener on a thread, run its calls of the consumer, and raise the listener's error."""
         thread = threading.Thread(target=self._listen, args=(listener,), name="aiokafkawire-listener", daemon=True)
         thread.start()
         try:
@@ -67,7 +68,7 @@ class ListenerThread:
         self._called.set()
 
     def call(self, function: Callable[[], Awaitable[T]]) -> T:
-        """Run a call of the listener's thread on the loop, and return its result."""
+        """Run a function for the listener's thread on the loop, and return its result."""
         call: ThreadCall[T] = ThreadCall(function)
         self._calls.append(call)
         if self._is_over:

@@ -40,7 +40,7 @@ class Producer(Generic[K, V]):
             self._loop.call(self._producer.__aexit__, exc_type, error, trace)
 
     def close(self) -> None:
-        """Send the waiting records, and stop; raises DeliveryFailed for failed records that no call awaited."""
+        """Send the waiting records, and stop. Raises DeliveryFailed for failed records that no caller awaited."""
         if not self._loop.in_forked_process:
             self._loop.call(self._producer.close)
 
@@ -96,7 +96,7 @@ class Producer(Generic[K, V]):
         timestamp_ms: int | None = None,
         headers: Headers = (),
     ) -> "Delivery":
-        """Enqueue one record: wait for the topic's metadata and for buffer space, not for the acknowledgement."""
+        """Enqueue one record. Wait for the topic's metadata and for buffer space, but not for the acknowledgement."""
         return _enqueued(
             self._loop,
             self._producer.enqueue,
@@ -118,7 +118,7 @@ class Producer(Generic[K, V]):
         timestamp_ms: int | None = None,
         headers: Headers = (),
     ) -> int:
-        """Enqueue whole columns, which is fastest, and return the number of records; :meth:`flush` raises failures."""
+        """Enqueue whole columns, which is fastest; return the number of records. :meth:`flush` raises failures."""
         return self._loop.call(
             self._producer.enqueue_many,
             topic,
@@ -130,15 +130,18 @@ class Producer(Generic[K, V]):
         )
 
     def flush(self) -> None:
-        """Wait until all records enqueued so far are acknowledged or have failed; raises DeliveryFailed."""
+        """Wait until all records enqueued so far are acknowledged or failed. Raises DeliveryFailed if any failed."""
         self._loop.call(self._producer.flush)
 
     def partitions_for(self, topic: str) -> tuple[int, ...]:
-        """Return the topic's partitions, waiting up to ``max_block_ms`` for the metadata."""
+        """Return the indexes of the topic's partitions; wait up to ``max_block_ms`` for the metadata."""
         return self._loop.call(self._producer.partitions_for, topic)
 
     def transaction(self) -> "Transaction[K, V]":
-        """Return a transaction, to be used as ``with``; it includes all records that the producer sends meanwhile."""
+        """Return a transaction; use it as ``with``.
+
+        It includes all records sent by the producer inside the ``with``.
+        """
         return Transaction(self._loop, self._loop.call_sync(self._producer.transaction))
 
     @property
@@ -152,9 +155,10 @@ add_hints(Producer, BLOCKING_PRODUCER)
 
 
 class Transaction(Generic[K, V]):
-    """A transaction, made by :meth:`Producer.transaction`: readers of committed records see all of it or nothing.
+    """A transaction, made by :meth:`Producer.transaction`. Readers of committed records get all its records, or none.
 
-    The end of its ``with`` commits it, an exception aborts it. Errors are those of the asynchronous transaction.
+    The end of the ``with`` block commits the transaction; an exception aborts it. Errors are those of the asynchronous
+    transaction.
     """
 
     def __init__(self, loop: LoopThread, transaction: "AsyncTransaction[K, V]") -> None:
@@ -189,7 +193,7 @@ class Transaction(Generic[K, V]):
         timestamp_ms: int | None = None,
         headers: Headers = (),
     ) -> RecordMetadata:
-        """Send a record as :meth:`Producer.send`. Readers of committed records get it after the commit."""
+        """Send a record as :meth:`Producer.send`. Readers of committed records get the record after the commit."""
         return self._loop.call(
             self._transaction.send,
             topic,
@@ -231,7 +235,10 @@ class Transaction(Generic[K, V]):
         timestamp_ms: int | None = None,
         headers: Headers = (),
     ) -> "Delivery":
-        """Enqueue a record as :meth:`Producer.enqueue`. The commit waits for its delivery, and fails if that fails."""
+        """Enqueue a record as :meth:`Producer.enqueue`.
+
+        The commit waits for the record's delivery, and fails if the delivery fails.
+        """
         return _enqueued(
             self._loop,
             self._transaction.enqueue,
@@ -252,8 +259,8 @@ class Transaction(Generic[K, V]):
         """Commit consumed offsets together with the sent records, atomically (KIP-447).
 
         Args:
-            consumed: a consumer, whose returned records are committed; or the offsets to continue at.
-            group: with offsets, the group: its id, or ``consumer.group_metadata()``.
+            consumed: a consumer, to commit the offsets after its returned records; or the offsets to commit.
+            group: required if ``consumed`` are offsets: the group's id, or ``consumer.group_metadata()``.
         """
         offsets = consumed._consumer if isinstance(consumed, Consumer) else consumed
         self._loop.call(self._transaction.commit_offsets, offsets, group=group)
@@ -271,7 +278,7 @@ class Delivery:
         return self._delivery.done
 
     def result(self) -> RecordMetadata:
-        """Wait for the acknowledgement, and return the record's metadata; raises the error if delivery failed."""
+        """Wait for the acknowledgement, and return the record's metadata. Raises the error if the delivery failed."""
 
         async def wait() -> RecordMetadata:
             return await self._delivery

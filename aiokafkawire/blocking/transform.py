@@ -18,14 +18,14 @@ __all__ = ("Process", "run_transform")
 
 Records: TypeAlias = list[ConsumerRecord[bytes, bytes]]
 Process: TypeAlias = Callable[[Records], Iterable[OutgoingRecord]]
-"""A plain function that returns the records to send for some consumed records."""
+"""A plain function that receives consumed records, and returns the records to send."""
 
 _STOP_CHECK_SECONDS: Final = 0.1
-"""The interval between two checks of the event that stops the loop."""
+"""The interval between two checks of the ``stop`` event."""
 
 
 class _Work:
-    """Records that the calling thread processes for the loop's thread."""
+    """Records that the loop's thread passes to the calling thread, and the result of processing them."""
 
     def __init__(self, records: Records) -> None:
         self._records = records
@@ -34,7 +34,7 @@ class _Work:
         self.done: anyio.Event = anyio.Event()
 
     def do(self, process: Process) -> None:
-        """Process the records, on the calling thread."""
+        """Process the records. Called on the calling thread."""
         try:
             made = process(self._records)
             self._outgoing = list(made) if isinstance(made, Iterable) else made
@@ -42,7 +42,7 @@ class _Work:
             self._error = error
 
     def result(self) -> Any:
-        """Return the outgoing records, or raise the error of ``process``, on the loop's thread."""
+        """Return the outgoing records, or raise the error of ``process``. Called on the loop's thread."""
         if self._error is not None:
             raise self._error
         return self._outgoing
@@ -51,7 +51,7 @@ class _Work:
 def run_transform(
     loop: LoopThread, transform: Callable[..., Awaitable[int]], process: Process, stop: threading.Event | None
 ) -> int:
-    """Run ``transform(process, stop=...)`` on the loop and ``process`` on this thread; return the result."""
+    """Run ``transform`` on the loop, and ``process`` on the calling thread; return the result of ``transform``."""
     if inspect.iscoroutinefunction(process):
         raise UsageError(f"process must be a plain function for the blocking client, got {process!r}")
     work: SimpleQueue[_Work | None] = SimpleQueue()

@@ -1,4 +1,4 @@
-"""The error to raise when no address led to a broker."""
+"""The error to raise when no broker is reachable at any address."""
 
 from collections.abc import Mapping
 
@@ -9,9 +9,9 @@ __all__ = ("lasting_error", "bootstrap_error")
 
 
 def bootstrap_error(errors: Mapping[Address, KafkaError], seconds: float | None = None) -> KafkaError:
-    """Return one error for the errors of all addresses.
+    """Return one error for the errors of all addresses, after ``seconds`` of attempts.
 
-    An authentication or configuration error is returned as it is, and so is that of a single address without Kafka.
+    The first error that retries cannot fix is returned unchanged, as is a WireError of the only address.
     """
     untrusting = lasting_error(errors)
     if untrusting is not None:
@@ -27,6 +27,6 @@ def bootstrap_error(errors: Mapping[Address, KafkaError], seconds: float | None 
 
 
 def lasting_error(errors: Mapping[Address, KafkaError]) -> KafkaError | None:
-    """Return the first error that no retry mends: of authentication, configuration or a listener's protocol."""
+    """Return the first error that retries cannot fix: of authentication, configuration or security protocol."""
     lasting = (AuthenticationFailed, ConfigError, SecurityMismatch)
     return next((error for error in errors.values() if isinstance(error, lasting)), None)

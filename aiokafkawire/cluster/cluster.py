@@ -39,7 +39,7 @@ __all__ = ("Cluster", "Route", "any_broker", "controller")
 R = TypeVar("R", bound=Response)
 
 Route = Callable[[Snapshot], Node | None]
-"""Picks the broker to ask; None if the snapshot does not have it."""
+"""Returns the broker to send a request to; None if the snapshot does not contain that broker."""
 
 
 def any_broker(snapshot: Snapshot) -> Node | None:
@@ -50,7 +50,7 @@ def any_broker(snapshot: Snapshot) -> Node | None:
 def controller(snapshot: Snapshot) -> Node | None:
     """Return the controller, which changes topics and configs.
 
-    Brokers before 0.10 name no controller and support no such changes: any of them answers so.
+    Brokers before 0.10 name no controller. Return any of them: each answers that it does not support such changes.
     """
     if snapshot.controller_id < 0 and snapshot.cluster_id is None:
         return any_broker(snapshot)
@@ -58,7 +58,7 @@ def controller(snapshot: Snapshot) -> Node | None:
 
 
 class Cluster(MetadataUpdater):
-    """The brokers behind a list of bootstrap addresses. Opened once, shared by producers, consumers and the admin."""
+    """The brokers of one cluster, found by bootstrap addresses. A client's producers, consumers and admin share it."""
 
     def __init__(
         self, addresses: tuple[Address, ...], config: ClientConfig, connector: Connector, runtime: Runtime
@@ -71,7 +71,7 @@ class Cluster(MetadataUpdater):
         await super()._abandon()
 
     async def connection(self, node: Node, lane: str = CONTROL, deadline: Deadline | None = None) -> Connection:
-        """Return a connection to this broker.
+        """Return a connection to a broker, on a lane of the pool.
 
         Raises as :meth:`ConnectionPool.connection`, and RequestTimeout at the deadline.
         """
@@ -80,7 +80,7 @@ class Cluster(MetadataUpdater):
         raise RequestTimeout(f"no connection to {node.address} in time")
 
     async def leader(self, partition: TopicPartition, deadline: Deadline) -> Node:
-        """Return the leader of a partition, waiting until it is known.
+        """Return the leader of a partition; wait until the leader is known.
 
         Raises:
             TopicNotReady: the partition has no leader at the deadline.
@@ -116,9 +116,10 @@ class Cluster(MetadataUpdater):
         wanted: Versions = ANY_VERSION,
         check: Callable[[R], None] = lambda _: None,
     ) -> R:
-        """Send a request to the broker that ``route`` picks; retry, with refreshed metadata, until the deadline.
+        """Send a request to the broker that ``route`` returns; retry, with refreshed metadata, until the deadline.
 
-        ``check`` raises the BrokerError that a response carries; retriable errors are retried.
+        ``check`` raises the BrokerError in a response; retriable errors are retried. ``lane`` is the connection to use,
+        and ``wanted`` are the versions that have all fields of the request.
 
         Raises:
             RequestTimeout: the deadline passed; the message has the last cause.
@@ -178,7 +179,7 @@ class Cluster(MetadataUpdater):
     async def ask_metadata(
         self, topics: Sequence[str] | None, deadline: Deadline, *, lane: str = CONTROL
     ) -> MetadataResponse:
-        """Return the current metadata of these topics (None: of all) without creating any.
+        """Return the current metadata of these topics, or of all topics (None), without creating topics.
 
         Raises as :meth:`ask`.
         """
@@ -193,12 +194,12 @@ class Cluster(MetadataUpdater):
     # --- coordinators ----------------------------------------------------------------------------------
 
     async def coordinator(self, key_type: CoordinatorType, key: str, deadline: Deadline) -> Node:
-        """Return the coordinator of a group or a transactional id. It is cached until it is invalidated.
+        """Return the coordinator of a group or a transactional id; cache it until :meth:`invalidate_coordinator`.
 
         Raises:
             RequestTimeout: no coordinator was found by the deadline; the message has the last cause.
             GroupAuthorizationFailed, TransactionalIdAuthorizationFailed: access is denied.
-            UnsupportedVersion: the brokers are older than transactions (0.11).
+            UnsupportedVersion: the brokers are older than 0.11, which has transactions.
             KafkaError: another error that is not retriable.
         """
         return await self._coordinators.find(key_type, key, deadline)
@@ -208,7 +209,7 @@ class Cluster(MetadataUpdater):
         return self._coordinators.known(key_type, key)
 
     def invalidate_coordinator(self, key_type: CoordinatorType, key: str, cause: KafkaError | None = None) -> None:
-        """Look the coordinator up again for the next request, since it does not answer. Log the ``cause``."""
+        """Remove a coordinator from the cache, so that the next request looks it up. Log the ``cause``, if given."""
         known = self._coordinators.known(key_type, key)
         if known is not None:
             if cause is not None:
@@ -216,7 +217,7 @@ class Cluster(MetadataUpdater):
             self._coordinators.invalidate(key_type, key, known)
 
     def log_coordinator(self, key_type: CoordinatorType, key: str) -> None:
-        """Log at INFO which broker coordinates this group or transactional id, from now on."""
+        """Log at INFO, from now on, each change of the coordinator of this group or transactional id."""
         self._coordinators.log.follow(key_type, key)
 
     async def ask_coordinator(
@@ -237,12 +238,20 @@ class Cluster(MetadataUpdater):
     ) -> R:
         """Send a request to the coordinator of a group or a transactional id; retry until the deadline.
 
-        The coordinator is looked up again if its connection fails or it answers NOT_COORDINATOR. ``check`` raises the
-        BrokerError that a response carries; retriable errors are retried, after the waits of ``backoff`` if given.
-        With ``slow`` the response may take until the deadline, longer than ``request_timeout_ms``. ``failed`` is
-        called with the error of each failed attempt. ``newer`` returns the request to send once a coordinator is
-        found, as attempts may be minutes apart. After ``patience`` seconds without a response the ``lane`` is
-        reconnected, and the next attempt has twice as long.
+        The coordinator is looked up again if its connection fails or it answers NOT_COORDINATOR. ``wanted`` are the
+        versions that have all fields of the request.
+
+        Args:
+            key_type, key: the group or the transactional id.
+            request: the request.
+            deadline: the time after which no attempt is made.
+            lane: the connection to use.
+            check: raises the BrokerError in a response; retriable errors are retried.
+            backoff: the waits between attempts; by default ``retry_backoff_ms`` and ``retry_backoff_max_ms``.
+            slow: whether a response may take until the deadline, longer than ``request_timeout_ms``.
+            failed: called with the error of each failed attempt.
+            newer: returns the request to send instead, for each attempt, since attempts may be minutes apart.
+            patience: after so many seconds without a response the lane is closed; the next attempt has twice the time.
 
         Raises:
             RequestTimeout: the deadline passed; the message has the coordinator and the last cause.
@@ -258,7 +267,7 @@ class Cluster(MetadataUpdater):
                 node = await self.coordinator(key_type, key, deadline)
                 attempts.broker = str(node.address)
                 if node not in asked:
-                    # A new coordinator is ready soon, however long the previous one did not answer.
+                    # A new coordinator is ready soon, so the waits for the previous coordinator do not count.
                     asked.add(node)
                     attempts.reset_backoff()
                 if newer is not None:
@@ -272,10 +281,11 @@ class Cluster(MetadataUpdater):
                 failed(error)
                 refresh = attempts.failed(error)
                 if patience < math.inf and isinstance(error, RequestTimeout):
-                    # A broker reads the next request of a connection only after it has answered this one.
+                    # A broker reads the next request of a connection only after it has answered the pending request.
                     await self.brokers.close_lanes(lane)
                     patience *= 2
-                # After a timeout or a lost connection another broker may coordinate; after an error of a topic, none.
+                # After a timeout or a lost connection the coordinator may have moved; after an error about a topic it
+                # has not.
                 if node is not None and (refresh is Refresh.COORDINATOR or not isinstance(error, BrokerError)):
                     self._coordinators.log.lost(key_type, key, node, error)
                     self._coordinators.invalidate(key_type, key, node)
@@ -299,7 +309,7 @@ class Cluster(MetadataUpdater):
             raise UnsupportedVersion(f"transactions came with Kafka 0.11 (KIP-98): {refused}") from None
 
     def least_loaded(self, snapshot: Snapshot) -> Node | None:
-        """Return the broker with the fewest requests in flight that has not failed: a route for :meth:`ask`."""
+        """Return the broker with the fewest requests in flight, and without failed connections if possible."""
         nodes = {node.address: node for node in snapshot.nodes.values()}
         return next((nodes[address] for address in self.brokers.least_loaded_first(list(nodes))), None)
 

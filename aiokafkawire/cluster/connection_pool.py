@@ -1,4 +1,4 @@
-"""The connections to all brokers, with several lanes for requests that must not wait for one another."""
+"""The connections to all brokers. Requests that must not wait for one another use several connections (lanes)."""
 
 import logging
 from collections.abc import Collection, Sequence
@@ -21,12 +21,12 @@ __all__ = ("CONTROL", "ConnectionPool")
 _log = logging.getLogger("aiokafkawire.network")
 
 CONTROL = "control"
-"""The shared lane for metadata, offsets and coordinators. A broker answers the requests of a connection in order, so
-long-polling fetches have a lane of their own, and so has each producer."""
+"""The name of the shared lane for metadata, offsets and coordinators. A broker answers the requests of a
+connection in order, so long-polling fetches and each producer have lanes of their own."""
 
 
 class _Lane:
-    """One connection, which is opened when it is first needed and reopened after a failure."""
+    """One connection to one broker, which is opened when it is first needed and reopened after a failure."""
 
     def __init__(self, backoff: Backoff) -> None:
         self.opening = anyio.Lock()
@@ -37,7 +37,7 @@ class _Lane:
 
 
 class ConnectionPool:
-    """The connections of a client. Lanes are by address, so a bootstrap connection serves its node too."""
+    """The connections of a client, by address and lane. A broker at a bootstrap address shares its connection."""
 
     def __init__(
         self,
@@ -53,7 +53,7 @@ class ConnectionPool:
 
             connector = proxied(parse_proxy(config.proxy), connector)
         self.bootstrap: Collection[Address] = bootstrap
-        """The addresses that are not mapped by ``advertised_listeners_map``."""
+        """The bootstrap addresses, which ``advertised_listeners_map`` does not map."""
         self._config, self._connector, self._owner, self._runtime = config, connector, owner, runtime
         self._lanes: dict[tuple[Address, str], _Lane] = {}
         self._unreachable: set[Address] = set()
@@ -61,7 +61,7 @@ class ConnectionPool:
         self._closed = False
 
     async def check(self) -> None:
-        """Check the files that connections need.
+        """Check the files that TLS needs.
 
         Raises:
             ConfigError: a file is missing, or its content is invalid.
@@ -69,10 +69,10 @@ class ConnectionPool:
         await self._security.check()
 
     async def connection(self, address: Address, lane: str = CONTROL, within: float | None = None) -> Connection:
-        """Return the lane's connection; open it ``within`` so many seconds if needed. Concurrent callers share it.
+        """Return the open connection of a lane, or open it, ``within`` so many seconds. Concurrent callers share it.
 
         Raises:
-            ConnectionLost, WireError: it cannot be opened, or failed within ``reconnect_backoff_ms``.
+            ConnectionLost, WireError: the connection cannot be opened, or the wait after a failed attempt is not over.
             AuthenticationFailed, ConfigError: authentication failed, or the settings are wrong.
             UsageError: the client is closed, or belongs to another event loop.
         """
@@ -88,26 +88,26 @@ class ConnectionPool:
             return await self._open(address, lane, lane_state, within)
 
     def opened(self, address: Address, lane: str) -> Connection | None:
-        """Return the lane's connection if it is open and healthy now."""
+        """Return the connection of a lane if it is open; None if it is not."""
         lane_state = self._lanes.get((address, lane))
         if lane_state is None or lane_state.connection is None or lane_state.connection.failure is not None:
             return None
         return lane_state.connection
 
     def known(self, address: Address) -> BrokerVersion | None:
-        """Return the version of the broker at this address, if it was reached."""
+        """Return the version of the broker at this address; None if it is not known."""
         return self._known.get(address)
 
     def retry_at(self, address: Address, lane: str) -> float:
-        """Return when a lane that failed to open may be opened again, in seconds of the runtime's clock.
+        """Return the time at which a lane that failed to open may be opened again, in seconds of the runtime's clock.
 
-        It is -inf if the last attempt did not fail.
+        The time is -inf if the last attempt did not fail.
         """
         lane_state = self._lanes.get((address, lane))
         return lane_state.retry_at if lane_state is not None and lane_state.error is not None else float("-inf")
 
     def dial_address(self, address: Address) -> Address:
-        """Return the address to connect to for a broker that advertises this one.
+        """Return the address to connect to for a broker that advertises ``address``.
 
         Raises:
             ConfigError: ``advertised_listeners_map`` fails, or returns no address.
@@ -143,7 +143,7 @@ class ConnectionPool:
                 dialled=self.dial_address(address),
             )
         except KafkaError as error:
-            self._forget(address, known)  # another broker may listen there by now
+            self._forget(address, known)  # another broker may listen at this address by now
             delay = lane.backoff.next()
             lane.error, lane.retry_at = error, self._runtime.now() + delay
             self._log_unreachable(address, error)
@@ -151,7 +151,7 @@ class ConnectionPool:
             raise
         _log.debug("connected to %s (lane %s) in %.0f ms", address, name, (self._runtime.now() - began) * 1000)
         if lane.connection.known is not None:
-            # Lanes that were opened concurrently share one object, as they break together too.
+            # Lanes that were opened concurrently share one object, so that :meth:`_forget` recognizes it.
             lane.connection.known = self._known.setdefault(address, lane.connection.known)
         lane.error = None
         lane.backoff.reset()
@@ -159,9 +159,9 @@ class ConnectionPool:
         return lane.connection
 
     def _forget_version_after_break(self, address: Address, broken: Connection | None) -> None:
-        """Forget the version of an old broker when a connection breaks, since it may have been upgraded.
+        """Forget the version of an old broker when a connection breaks, since the broker may have been upgraded.
 
-        Of many connections that break at once, the first to reopen determines the version for the others.
+        If several connections break at once, the first one to reopen detects the version for the others.
         """
         if broken is not None and broken.known is not None and broken.known.is_untold:
             self._forget(address, broken.known)
@@ -171,7 +171,7 @@ class ConnectionPool:
             del self._known[address]
 
     def _log_unreachable(self, address: Address, error: KafkaError) -> None:
-        """Log once that a broker is unreachable, not for each lane and attempt."""
+        """Log that a broker is unreachable: once, not for each lane and attempt."""
         if self._closed or address in self._unreachable:
             return
         self._unreachable.add(address)
@@ -187,9 +187,10 @@ class ConnectionPool:
         return Backoff(config.reconnect_backoff_ms / 1000, config.reconnect_backoff_max_ms / 1000, self._runtime.chance)
 
     def least_loaded_first(self, addresses: Sequence[Address]) -> list[Address]:
-        """Return the addresses in the order to try: open control lanes by their requests in flight, then the others.
+        """Return the addresses in the order to try: those with an open control lane first, by its requests in flight.
 
-        Addresses with any failed lane come last: a broker that does not answer Produce may answer nothing.
+        Addresses with any failed lane come last: a broker that does not answer Produce may not answer other requests
+        either.
         """
         troubled = {
             address
@@ -207,7 +208,7 @@ class ConnectionPool:
         return sorted(dict.fromkeys(addresses), key=load)
 
     async def close_lanes(self, lane: str) -> None:
-        """Close a lane to every broker, even while cancelled: its producer or consumer closes."""
+        """Close the lane's connections to all brokers, even if the calling task is cancelled."""
         with anyio.CancelScope(shield=True):
             for key in [key for key in self._lanes if key[1] == lane]:
                 lane_state = self._lanes.pop(key)
@@ -215,7 +216,7 @@ class ConnectionPool:
                     await lane_state.connection.close()
 
     async def abandon(self) -> None:
-        """Close all connections, since they lead to another cluster than the client's."""
+        """Close all connections, since they may lead to another cluster. New connections may be opened afterwards."""
         for lane_state in list(self._lanes.values()):
             if lane_state.connection is not None:
                 await lane_state.connection.close()
@@ -232,12 +233,12 @@ class ConnectionPool:
                 await connection.close()
 
     def drop(self) -> None:
-        """Drop all connections unclosed, since their event loop has ended. No connection opens afterwards."""
+        """Drop all connections unclosed, since their event loop has ended. No connection can be opened afterwards."""
         self._closed = True
         self._lanes.clear()
 
     async def close(self) -> None:
-        """Close all connections. No connection opens afterwards."""
+        """Close all connections. No connection can be opened afterwards."""
         self._closed = True
         lanes, self._lanes = self._lanes, {}
         for lane_state in lanes.values():

@@ -21,7 +21,7 @@ __all__ = ("Coordinators", "coordinator_in", "lookup_variants", "named")
 
 _log = logging.getLogger("aiokafkawire.cluster")
 
-# v0 supports only groups; v4 has a list of keys instead of the field for a single one (KIP-699).
+# FindCoordinator v0 supports only groups; v4 has a list of keys instead of a single key (KIP-699).
 _MANY_KEYS: Final = Versions.parse("4+")
 _ONE_KEY: Final = {CoordinatorType.GROUP: Versions.parse("0-3"), CoordinatorType.TRANSACTION: Versions.parse("1-3")}
 _MAX_CACHED: Final = 1000
@@ -35,7 +35,7 @@ def named(key_type: CoordinatorType, key: str) -> str:
 
 
 def lookup_variants(key_type: CoordinatorType, key: str) -> "tuple[RequestVariant[FindCoordinatorResponse], ...]":
-    """Return FindCoordinator for brokers from 3.0 on, and for older ones."""
+    """Return the FindCoordinator requests for brokers since 3.0 and for older brokers."""
     from ..protocol.messages.group import FindCoordinatorRequest
 
     newer = FindCoordinatorRequest(key_type=key_type, coordinator_keys=[key])
@@ -44,10 +44,10 @@ def lookup_variants(key_type: CoordinatorType, key: str) -> "tuple[RequestVarian
 
 
 def coordinator_in(answer: "FindCoordinatorResponse", key_type: CoordinatorType, key: str) -> Node:
-    """Return the coordinator of one key from the response.
+    """Return the coordinator of ``key`` in a FindCoordinator response.
 
     Raises:
-        BrokerError: the response has an error instead.
+        BrokerError: the response has an error for this key.
         WireError: the response lacks this key.
     """
     # Responses before v4 have no list, but fields for a single coordinator.
@@ -71,10 +71,10 @@ class _Lookup:
 
 
 class CoordinatorLog:
-    """The log of coordinators that are found and lost; each change is logged once.
+    """The logger of coordinators that were found and lost. Each change is logged once.
 
-    The coordinators of this client's own groups and transactional ids are logged at INFO. Those that an admin client
-    looks up for other groups are logged at DEBUG.
+    The coordinators of this client's own groups and transactional ids are logged at INFO. Coordinators that an admin
+    client looks up for other groups are logged at DEBUG.
     """
 
     def __init__(self) -> None:
@@ -83,11 +83,11 @@ class CoordinatorLog:
         self._lost: set[_Key] = set()
 
     def follow(self, key_type: CoordinatorType, key: str) -> None:
-        """Log this coordinator at INFO from now on."""
+        """Log the coordinator of this group or transactional id at INFO from now on."""
         self._own.add((key_type, key))
 
     def found(self, key_type: CoordinatorType, key: str, node: Node) -> None:
-        """Log a coordinator that was looked up, unless it was the last to be logged."""
+        """Log a coordinator that was looked up, unless it is the coordinator that was logged last."""
         if self._found.get((key_type, key)) == node:
             return
         _log.log(self._level(key_type, key), "found the coordinator of %s: %s", named(key_type, key), _broker(node))
@@ -96,7 +96,7 @@ class CoordinatorLog:
             self._found[key_type, key] = node
 
     def lost(self, key_type: CoordinatorType, key: str, node: Node, cause: KafkaError) -> None:
-        """Log a coordinator that does not answer, or that is not the coordinator any more."""
+        """Log that ``node`` does not answer, or is not the coordinator any more."""
         known = (key_type, key) in self._lost
         message = "lost the coordinator of %s, %s: %s; looking it up again"
         level = logging.DEBUG if known else self._level(key_type, key)
@@ -119,11 +119,11 @@ def _broker(node: Node) -> str:
 
 
 class Coordinators:
-    """The coordinators that are known.
+    """The cache of coordinators.
 
     Args:
-        look_up: finds a coordinator with the given attempts.
-        attempts: makes the attempts of a lookup, given its name and its deadline.
+        look_up: finds a coordinator by requests, with the given attempts.
+        attempts: makes the Attempts of a lookup from the lookup's name and deadline.
     """
 
     def __init__(
@@ -137,11 +137,11 @@ class Coordinators:
         self.log: CoordinatorLog = CoordinatorLog()
 
     async def find(self, key_type: CoordinatorType, key: str, deadline: Deadline) -> Node:
-        """Return the coordinator. If it is not known, one caller looks it up while the others wait.
+        """Return the coordinator. If it is not cached, one caller looks it up, and the others wait for the result.
 
         Raises:
             RequestTimeout: the coordinator was not found by the deadline.
-            KafkaError: an error that is not retriable; all waiting callers get it.
+            KafkaError: an error that is not retriable; all waiting callers get this error.
         """
         coordinator_key = key_type, key
         known = self._known.get(coordinator_key)
@@ -175,7 +175,7 @@ class Coordinators:
             node = await self._look_up(*coordinator_key, attempts)
         except KafkaError as error:
             if not retry_action(error).retry:
-                # Later callers look it up again: access may have been granted meanwhile.
+                # Later callers look the coordinator up again, since access may have been granted meanwhile.
                 lookup.refused = error
                 self._end(coordinator_key, lookup)
             raise
@@ -190,14 +190,14 @@ class Coordinators:
             del self._lookups[coordinator_key]
 
     def known(self, key_type: CoordinatorType, key: str) -> Node | None:
-        """Return the coordinator, if it is known."""
+        """Return the cached coordinator, if there is one."""
         return self._known.get((key_type, key))
 
     def invalidate_all(self) -> None:
-        """Invalidate all coordinators, since the cluster is another one."""
+        """Remove all coordinators from the cache, since the brokers belong to another cluster now."""
         self._known.clear()
 
     def invalidate(self, key_type: CoordinatorType, key: str, seen: Node) -> None:
-        """Invalidate the coordinator ``seen``, unless another has been found already."""
+        """Remove the coordinator ``seen`` from the cache, unless another coordinator has replaced it already."""
         if self._known.get((key_type, key)) == seen:
             del self._known[key_type, key]

@@ -1,4 +1,4 @@
-"""Looks up offsets of many partitions: the beginning, the end, or the first record at or after a time."""
+"""Looks up offsets of partitions: of the beginning, of the end, or of the first record at or after a time."""
 
 from collections.abc import Mapping
 
@@ -45,15 +45,15 @@ async def look_up_offsets(
     deadline: Deadline,
     isolation: IsolationLevel = IsolationLevel.READ_UNCOMMITTED,
 ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
-    """Return the offset for each spec; None if no record is that late. New leaders are followed.
+    """Return the offset for the spec of each partition; None if the spec is a time after all records.
 
-    Brokers before 0.10.1 (ListOffsets v0) only know when the files of whole segments were last written. For a time
-    they return the start of the newest segment written before it: the first record at or after that time is at or
-    behind this offset, and up to one segment (``log.segment.bytes``) of older records may precede it. Such an offset
-    has no timestamp (-1), and is never None: if no record is that late, it is the end.
+    Brokers before 0.10.1 (ListOffsets v0) only know when each segment's file was last written. For a time they return
+    the start of the newest segment written before that time. The first record at or after the time is at this offset or
+    later; up to one segment (``log.segment.bytes``) of older records may precede the record. Such a result has no
+    timestamp (-1), and is never None: if all records are older, it is the end.
 
     Raises:
-        RequestTimeout, TopicNotReady: an offset was not found by the deadline; the message has its last error.
+        RequestTimeout, TopicNotReady: an offset was not found by the deadline; the message has the last error.
         UsageError: a topic has no such partition.
         KafkaError: an error that is not retriable.
     """
@@ -85,7 +85,7 @@ async def _ask_all(
     isolation: IsolationLevel,
     found: dict[TopicPartition, OffsetAndTimestamp | None],
 ) -> dict[TopicPartition, KafkaError]:
-    """Ask the leaders concurrently, so that a slow leader does not delay the others. As :func:`_ask`."""
+    """Send requests as :func:`_ask` to all leaders concurrently, so that a slow leader does not delay the others."""
     errors: dict[TopicPartition, KafkaError] = {}
     failures: list[Exception] = []
 
@@ -112,7 +112,7 @@ async def _ask(
     isolation: IsolationLevel,
     found: dict[TopicPartition, OffsetAndTimestamp | None],
 ) -> dict[TopicPartition, KafkaError]:
-    """Ask one leader, put its offsets into ``found``, and return the retriable errors."""
+    """Send a request to one leader, add its offsets to ``found``, and return the retriable errors by partition."""
     errors: dict[TopicPartition, KafkaError] = {}
     try:
         connection = await cluster.connection(node, deadline=deadline)
@@ -142,7 +142,7 @@ async def _ask(
                 raise
             errors[partition] = error
     if version == _OF_SEGMENTS:
-        # No segment is that old: the first record at or after the time may be the partition's first.
+        # All segments were written after that time, so the record may be the first of the partition.
         empty = [partition for partition in asked if partition in found and found[partition] is None]
         newer = {partition: OffsetSpec.EARLIEST for partition in empty if asked[partition] != OffsetSpec.EARLIEST}
         if newer:
@@ -180,7 +180,7 @@ def _offset(partition: TopicPartition, answer: ListOffsetsPartitionResponse) -> 
     if answer.error_code != ErrorCode.NONE:
         raise broker_error(answer.error_code, f"ListOffsets of {partition}")
     if answer.offset < 0:
-        # v0 lists the starts of segments, the newest first, preceded by the end if that is old enough.
+        # v0 returns the start offsets of segments, from the newest, preceded by the end if that is before the time.
         return OffsetAndTimestamp(answer.old_style_offsets[0], -1) if answer.old_style_offsets else None
     epoch = answer.leader_epoch if answer.leader_epoch >= 0 else None
     return OffsetAndTimestamp(answer.offset, answer.timestamp, epoch)

@@ -41,7 +41,7 @@ class Node:
 
 @attrs.frozen
 class Partition:
-    """A partition: ``leader`` is None while there is none; ``leader_epoch`` is -1 if the broker does not send it."""
+    """A partition. ``leader`` is None while there is no leader; ``leader_epoch`` is -1 if the broker sends no epoch."""
 
     index: int
     leader: int | None
@@ -52,18 +52,18 @@ class Partition:
 
 @attrs.frozen(repr=False, eq=False)
 class Topic:
-    """A topic, or with an ``error`` other than 0 the reason why it is not known."""
+    """A topic of a Metadata response. If ``error`` is not 0, its partitions may be unknown for that reason."""
 
     name: str
     topic_id: UUID
     error: int
     answered: Sequence[MetadataResponsePartition]
-    """The partitions of the Metadata response, in order of their index; not to be changed."""
+    """The partitions in the Metadata response, in order of their index. Do not change them."""
     is_internal: bool = False
 
     @cached_property
     def partitions(self) -> tuple[Partition, ...]:
-        """The partitions in order of their index. Made on first use: of up to 100,000 in a response few are used."""
+        """The partitions in order of their index. They are made on first use: a response may have 100,000 of them."""
         return tuple(_partition(answered) for answered in self.answered)
 
     def __eq__(self, other: object) -> bool:
@@ -83,10 +83,9 @@ class Topic:
 
 
 class _Topics(Mapping[str, Topic]):
-    """Topics by name, each made on first use.
+    """A mapping of topics by name, each made on first use.
 
-    10,000 more objects would make the garbage collector run a full collection, which blocks the event loop the longer
-    the larger the program is.
+    Making 10,000 objects would start a full garbage collection, which blocks the event loop for long in large programs.
     """
 
     __slots__ = ("_answered", "_made")
@@ -104,26 +103,26 @@ class _Topics(Mapping[str, Topic]):
         return made
 
     def get(self, name: str, default: Any = None) -> Any:
-        """Return the topic or the default; optimized, since it is called several times for every batch."""
+        """Return the topic or the default. It is optimized, since each batch calls it several times."""
         made = self._made.get(name)
         if made is not None:
             return made
         return self[name] if name in self._answered else default
 
     def replaced(self, answered: Mapping[str, MetadataResponseTopic]) -> "_Topics":
-        """Return a copy with the ``answered`` topics replaced."""
+        """Return a copy in which the ``answered`` topics replace those of the same name."""
         topics = _Topics({**self._answered, **answered})
-        topics._made = dict(self._made)  # in one step, since a thread may look topics up while it merges
+        topics._made = dict(self._made)  # in one step, since a thread that merges may add topics meanwhile
         for name in answered:
             topics._made.pop(name, None)
         return topics
 
     def answer(self, name: str) -> MetadataResponseTopic | None:
-        """Return the response's entry of a topic, if it is known."""
+        """Return the Metadata response's entry of a topic; None if there is no such topic."""
         return self._answered.get(name)
 
     def answers(self) -> list[MetadataResponseTopic]:
-        """Return the response's entries of all topics."""
+        """Return the Metadata response's entries of all topics."""
         return list(self._answered.values())
 
     def __iter__(self) -> Iterator[str]:
@@ -135,7 +134,7 @@ class _Topics(Mapping[str, Topic]):
 
 @attrs.frozen
 class Snapshot:
-    """The cluster's metadata at one moment. ``generation`` grows by one with each snapshot."""
+    """The cluster's metadata at one time. Each new snapshot has a higher ``generation``."""
 
     generation: int
     cluster_id: str | None
@@ -144,7 +143,7 @@ class Snapshot:
     topics: Mapping[str, Topic]
     topic_names: Mapping[UUID, str]
     healthy: bool = True
-    """Whether no topic carries an error."""
+    """Whether no topic has an error."""
 
     def partition(self, partition: TopicPartition) -> Partition | None:
         """Return the partition, if it is known."""
@@ -160,10 +159,10 @@ class Snapshot:
         return self.nodes.get(known.leader) if known is not None and known.leader is not None else None
 
     def topic_error(self, topic: str) -> int | None:
-        """Return the topic's error code in the response; None if the response lacks the topic."""
+        """Return the topic's error code in the Metadata response; None if the response lacks the topic."""
         if not isinstance(self.topics, _Topics):
             return None
-        answer = self.topics.answer(topic)  # makes no object for each of many topics
+        answer = self.topics.answer(topic)  # makes no Topic, since this is called for many topics
         return answer.error_code if answer is not None else None
 
     def topic_id(self, topic: str) -> UUID:
@@ -177,25 +176,26 @@ EMPTY = Snapshot(0, None, -1, {}, {}, {})
 
 
 def is_large(response: MetadataResponse) -> bool:
-    """Return whether merging or freeing the response would block the event loop for long; a thread does it then."""
+    """Return whether the response is so large that a thread must merge and free it, lest it block the event loop."""
     return sum(len(topic.partitions) for topic in response.topics) > _LARGE
 
 
 def is_other_cluster(before: Snapshot, response: MetadataResponse) -> bool:
-    """Return whether the response is of another cluster than the snapshot: their epochs cannot be compared."""
+    """Return whether the response and the snapshot are of different clusters, whose epochs cannot be compared."""
     return None not in (before.cluster_id, response.cluster_id) and before.cluster_id != response.cluster_id
 
 
 def merge(before: Snapshot, response: MetadataResponse) -> Snapshot:
-    """Return the next snapshot, made from the response, which it keeps. Newer leaders that are known already remain.
+    """Return the next snapshot, made from the response. Leaders with a newer epoch in ``before`` are kept (KIP-320).
 
-    A broker that lags behind may still name an earlier leader; the leader's epoch reveals that (KIP-320).
+    A broker that lags behind may return a previous leader, with an older epoch. The snapshot refers to the response, so
+    the caller must not change it afterwards.
     """
     nodes = {node.node_id: Node(node.node_id, Address(node.host, node.port), node.rack) for node in response.brokers}
     topics = {topic.name: topic for topic in response.topics if topic.name is not None}
     for name, topic in topics.items():
         for leader in _keep_newer(topic, before.topics.get(name)):
-            # A broker that lags behind may not know that leader's address either.
+            # A broker that lags behind may not know the new leader's address either.
             if leader in before.nodes:
                 nodes.setdefault(leader, before.nodes[leader])
     return Snapshot(
@@ -212,10 +212,15 @@ def merge(before: Snapshot, response: MetadataResponse) -> Snapshot:
 def with_leaders(
     snapshot: Snapshot, leaders: Mapping[TopicPartition, tuple[int, int]], nodes: Iterable[Node]
 ) -> Snapshot:
-    """Return the next snapshot with the leaders' ids and epochs that a broker sent with an error (KIP-951).
+    """Return the next snapshot, with the leaders that a broker named in a Produce or Fetch error (KIP-951).
 
-    Only newer epochs count, of leaders whose address is known or among ``nodes``. Without any, return the same
-    snapshot.
+    A leader is ignored if its epoch is not newer, or if its address is neither known nor among ``nodes``. If all are
+    ignored, return the same snapshot.
+
+    Args:
+        snapshot: the current snapshot.
+        leaders: the id and the epoch of each partition's leader.
+        nodes: the addresses of leaders.
     """
     topics = snapshot.topics
     if not isinstance(topics, _Topics):  # nothing is known yet
@@ -229,7 +234,7 @@ def with_leaders(
         known = topic.partitions[partition.partition]
         if epoch <= known.leader_epoch:
             continue
-        # Older snapshots share the response: copy before changing it.
+        # Older snapshots share the entries of the response, so copy an entry before changing it.
         if partition.topic not in changed:
             topic = changed[partition.topic] = copy(topic)
             topic.partitions = list(topic.partitions)
@@ -246,7 +251,7 @@ def with_leaders(
 
 
 def forget(snapshots: list[Snapshot]) -> None:
-    """Free a snapshot topic by topic: freeing it in one step would block all other threads."""
+    """Free the last snapshot of the list, topic by topic: freeing it at once would block all other threads."""
     topics = snapshots.pop().topics
     answers = topics.answers() if isinstance(topics, _Topics) else []
     del topics
@@ -255,17 +260,17 @@ def forget(snapshots: list[Snapshot]) -> None:
 
 
 def _keep_newer(answered: MetadataResponseTopic, known: Topic | None) -> set[int]:
-    """Sort the partitions, and keep known ones with a newer epoch; return the leaders of those that were kept."""
-    # As a rule the response is sorted and no broker lags behind: then its own list is used.
+    """Sort the partitions, and replace those whose known epoch is newer; return the leaders of the replacements."""
+    # Usually the response is sorted and its broker does not lag behind; then its list is used unchanged.
     newest = answered.partitions
     indexes = [partition.partition_index for partition in newest]
     if indexes != list(range(len(indexes))):
         newest.sort(key=lambda partition: partition.partition_index)
         if sorted(indexes) != list(range(len(indexes))):
-            # Partitions are found by their position in the list: one with gaps cannot be used.
+            # Partitions are found by their position in the list, so a list with gaps cannot be used.
             answered.error_code, answered.partitions = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, []
             return set()
-    # A topic that was deleted and created again has a new id, and its epochs start again.
+    # A topic that was deleted and created again has a new id, and its epochs start at 0.
     before = known.answered if known is not None and known.topic_id == answered.topic_id else ()
     if not any(-1 < new.leader_epoch < old.leader_epoch for new, old in zip(newest, before, strict=False)):
         return set()

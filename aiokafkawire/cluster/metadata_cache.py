@@ -1,4 +1,4 @@
-"""The newest snapshot of the cluster's metadata, its updates, and their listeners."""
+"""Stores the newest snapshot of the cluster's metadata, and notifies listeners and tasks of updates."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -18,13 +18,13 @@ _Named: TypeAlias = tuple[Mapping[TopicPartition, tuple[int, int]], tuple[Node, 
 
 
 class MetadataCache:
-    """The newest snapshot; :class:`~.metadata_updater.MetadataUpdater` keeps it fresh."""
+    """A cache of the newest metadata snapshot, which :class:`~.metadata_updater.MetadataUpdater` refreshes."""
 
     def __init__(self, runtime: Runtime) -> None:
         self.runtime: Runtime = runtime
         self.owner: Owner = Owner()
         self._snapshot = EMPTY
-        # While a thread merges a response: the leaders that brokers named meanwhile, to apply afterwards.
+        # The leaders that brokers named while a thread merges a response, to apply to the merged snapshot.
         self._named: list[_Named] | None = None
         self._changed = anyio.Event()
         self._listeners: list[Callable[[], None]] = []
@@ -47,7 +47,7 @@ class MetadataCache:
 
     @contextmanager
     def on_update(self, listener: Callable[[], None]) -> Iterator[None]:
-        """Call the listener on every new snapshot, before waiting tasks see it, while the context is open."""
+        """Call the listener after every update, before waiting tasks run, until the context is closed."""
         self._listeners.append(listener)
         try:
             yield
@@ -55,7 +55,7 @@ class MetadataCache:
             self._listeners.remove(listener)
 
     def use_leaders(self, leaders: Mapping[TopicPartition, tuple[int, int]], nodes: Iterable[Node]) -> None:
-        """Apply the leaders from a Produce or Fetch response that has an error for a partition (KIP-951).
+        """Apply the leaders that a Produce or Fetch response names because of an error (KIP-951).
 
         Args:
             leaders: the leader's id and epoch of each partition. Epochs that are not newer than the known ones, and
@@ -70,9 +70,9 @@ class MetadataCache:
             self._named.append(named)
 
     async def _merge_on_a_thread(self, before: list[Snapshot], response: MetadataResponse) -> Snapshot:
-        """Merge as :func:`~.metadata.merge`, one task at a time; meanwhile only :meth:`use_leaders` makes snapshots.
+        """Merge on a thread as :func:`~.metadata.merge`; meanwhile only :meth:`use_leaders` may replace the snapshot.
 
-        ``before`` is a list of one snapshot, so that no variable here keeps it alive when it is to be freed.
+        ``before`` contains one snapshot. It is a list, so that no variable of this function keeps the snapshot alive.
         """
         named: list[_Named] = []
         self._named = named

@@ -1,11 +1,11 @@
-"""Metadata requests for brokers of every version, which create no topics unless that is allowed.
+"""Metadata requests for brokers of every version. They create topics only if the caller allows it.
 
 The versions differ:
 
-- v0 (0.8) cannot ask for no topics: an empty list means all.
-- v1 (0.10) can: null means all. The response names the controller.
-- Up to v3, asking for a missing topic creates it if the broker's ``auto.create.topics.enable`` is set, as it is by
-  default. v4 (0.11) has a field to allow that (KIP-204).
+- v0 (0.8) cannot request no topics: an empty list means all topics.
+- v1 (0.10) can request no topics: null means all topics. The response contains the controller.
+- Up to v3, requesting a missing topic creates it if the broker's ``auto.create.topics.enable`` is true, the default.
+  Since v4 (0.11) the request has a field that allows creation (KIP-204).
 """
 
 from collections.abc import Iterator, Sequence
@@ -34,11 +34,11 @@ _EMPTY_IS_ALL: Final = Versions.parse("0")
 def metadata_variants(
     topics: Sequence[str] | None, *, allow_creation: bool
 ) -> Iterator[RequestVariant[MetadataResponse]]:
-    """Yield Metadata requests for brokers from new to old; :func:`keep_only` removes what an old broker adds.
+    """Yield Metadata requests for brokers from new to old. Apply :func:`keep_only` to the response.
 
     Args:
-        topics: the topics to ask for, None for all.
-        allow_creation: whether the request may create topics. If not, old brokers are asked for all topics.
+        topics: the topics to request; None for all.
+        allow_creation: whether the request may create topics. If not, all topics are requested from old brokers.
     """
     named = None if topics is None else [MetadataRequestTopic(name=name) for name in topics]
     newest = MetadataRequest(topics=named, allow_auto_topic_creation=allow_creation)
@@ -52,12 +52,12 @@ def metadata_variants(
 
 
 def keep_only(response: MetadataResponse, topics: Sequence[str] | None, asked: Versions) -> None:
-    """Remove the topics that were requested only because an old broker cannot be asked for fewer.
+    """Remove the topics that were requested only because an old broker would otherwise create or return others.
 
     Args:
         response: the response to change; missing topics get the error that newer brokers return.
-        topics: the topics that :func:`metadata_variants` was called with.
-        asked: the versions of the request variant.
+        topics: the argument of :func:`metadata_variants`.
+        asked: the versions of the request variant that was sent.
     """
     if topics is None or asked not in (_NULL_IS_ALL, _EMPTY_IS_ALL):
         return
@@ -68,8 +68,8 @@ def keep_only(response: MetadataResponse, topics: Sequence[str] | None, asked: V
 def add_starting_broker(response: MetadataResponse, at: Address) -> None:
     """Add the broker itself, with an unknown id, to the response of a Kafka 0.8 broker that lists no brokers.
 
-    It may not have joined its cluster yet, and then fails to create topics with UNKNOWN_SERVER_ERROR. Replace that by
-    LEADER_NOT_AVAILABLE.
+    Such a broker may not have joined its cluster yet; then it answers UNKNOWN_SERVER_ERROR when it should create a
+    topic. Replace this error by LEADER_NOT_AVAILABLE.
     """
     response.brokers.append(MetadataResponseBroker(node_id=-1, host=at.host, port=at.port))
     for topic in response.topics:

@@ -1,4 +1,4 @@
-"""Requests metadata: bootstraps, and keeps the snapshot fresh."""
+"""Requests the cluster's metadata when the client opens, and refreshes it until the client closes."""
 
 import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -47,11 +47,11 @@ __all__ = ("MetadataUpdater",)
 _log = logging.getLogger("aiokafkawire.cluster")
 
 _MIN_SHARE: Final = 0.1
-"""The smallest share of the timeout that an address gets, however many addresses there are."""
+"""The smallest fraction of the timeout for one address."""
 
 
 class MetadataUpdater(MetadataCache):
-    """The metadata and its refreshes, from opening to closing; :class:`~.cluster.Cluster` adds requests."""
+    """The metadata of a cluster and the tasks that refresh it. :class:`~.cluster.Cluster` adds other requests."""
 
     def __init__(
         self, addresses: tuple[Address, ...], config: ClientConfig, connector: Connector, runtime: Runtime
@@ -63,7 +63,7 @@ class MetadataUpdater(MetadataCache):
         self._recovery = RebootstrapPolicy(config)
         self._features: Mapping[str, int] = {}
         self._topics = TopicsInUse(config)
-        # How many consumers need the metadata of all topics.
+        # The number of consumers that need the metadata of all topics.
         self._all = 0
         self._stale = anyio.Event()
         self._new_topic = anyio.Event()
@@ -71,8 +71,8 @@ class MetadataUpdater(MetadataCache):
 
     @property
     def features(self) -> Mapping[str, int]:
-        """The cluster's finalised feature levels by name (KIP-584), from the ApiVersions response of the connection
-        that last answered Metadata. Empty if brokers send none.
+        """The cluster's finalised feature levels by name (KIP-584), from the ApiVersions response of the broker that
+        last answered Metadata. Empty if the broker sends none.
         """
         return self._features
 
@@ -82,9 +82,9 @@ class MetadataUpdater(MetadataCache):
         """Connect to a broker and request the metadata, within ``bootstrap_timeout_ms``.
 
         Raises:
-            NoBrokerReachable: no address led to a broker; the message has the cause of each.
+            NoBrokerReachable: no broker is reachable at any address; the message has each address's error.
             WireError: the answering server is not Kafka.
-            AuthenticationFailed: authentication failed; it is not retried.
+            AuthenticationFailed: authentication failed; there are no retries.
             ConfigError: certificates or credentials are invalid.
         """
         try:
@@ -103,7 +103,7 @@ class MetadataUpdater(MetadataCache):
         while not deadline.passed(self.runtime.now()):
             if await self._learn(errors, deadline):
                 return
-            # Retries help neither a server of another protocol nor a wrong password.
+            # Retries do not help if a server is not Kafka or a password is wrong.
             if lasting_error(errors) or all(isinstance(error, WireError) for error in errors.values()):
                 raise bootstrap_error(errors)
             await anyio.sleep(min(backoff.next(), deadline.left(self.runtime.now())))
@@ -111,10 +111,11 @@ class MetadataUpdater(MetadataCache):
         raise bootstrap_error(untried | errors, deadline.allowed)
 
     async def close(self) -> None:
-        """Close all connections and end all background tasks. May be called again.
+        """Close all connections and end all background tasks. Calling it again has no effect.
 
         Raises:
-            UsageError: the cluster was opened on another event loop. If that has ended, the connections are dropped.
+            UsageError: the cluster was opened on another event loop. If that loop has ended, the connections are
+                dropped.
         """
         if self.owner.has_lost_loop:
             self.brokers.drop()
@@ -122,31 +123,31 @@ class MetadataUpdater(MetadataCache):
         with anyio.CancelScope(shield=True):
             await self.brokers.close()
         await self.owner.close()
-        # Wake the tasks that wait for metadata: they raise UsageError.
+        # Wake the tasks that wait for metadata; they then raise UsageError.
         self._changed.set()
 
     # --- metadata --------------------------------------------------------------------------------------
 
     def deadline(self, allowed: float) -> Deadline:
-        """Return the deadline ``allowed`` seconds from now."""
+        """Return the deadline that is ``allowed`` seconds from now."""
         return Deadline.after(allowed, self.runtime.now())
 
     def backoff(self) -> Backoff:
-        """Return the waits between retries, as configured."""
+        """Return the waits between retries (``retry_backoff_ms``, ``retry_backoff_max_ms``)."""
         config = self.config
         return Backoff(config.retry_backoff_ms / 1000, config.retry_backoff_max_ms / 1000, self.runtime.chance)
 
     def mark_stale(self, seen: Snapshot) -> None:
-        """Refresh the metadata in the background, unless there is a snapshot newer than ``seen`` already."""
+        """Start a refresh in the background, unless there is already a snapshot newer than ``seen``."""
         if self._snapshot.generation <= seen.generation:
             self._stale.set()
 
     async def refresh(self, seen: Snapshot, deadline: Deadline) -> Snapshot:
-        """Wait for a snapshot newer than ``seen``. All waiting tasks share one request.
+        """Refresh the metadata, and wait for a snapshot newer than ``seen``. All waiting tasks share one request.
 
         Raises:
-            RequestTimeout: no metadata came in time; the message has the last cause.
-            AuthenticationFailed, ConfigError: no broker answered, and authentication failed with one of them.
+            RequestTimeout: no metadata came by the deadline; the message has the last error.
+            AuthenticationFailed, ConfigError: no broker answered, and at least one refused the login or the settings.
             UsageError: the client is not open.
         """
         with anyio.move_on_after(deadline.left(self.runtime.now())):
@@ -162,14 +163,14 @@ class MetadataUpdater(MetadataCache):
         return self._snapshot
 
     def track_topics(self, topics: Iterable[str], now: float | None = None) -> None:
-        """Keep these topics in the metadata; a topic unused for ``metadata_max_idle_ms`` is removed."""
+        """Request these topics with the metadata, until they are unused for ``metadata_max_idle_ms``."""
         if now is None:
             now = self.runtime.now()
         if self._topics.track(topics, now):
             self._new_topic.set()
 
     def following(self, names: Names, also: Names = tuple) -> AbstractContextManager[None]:
-        """Keep these topics in the metadata while the context is open, and log which of ``names`` do not exist."""
+        """Request these topics with the metadata while the context is open, and log which of ``names`` do not exist."""
         return self._topics.following(names, also)
 
     def missing_of(self, topics: Iterable[str]) -> list[str]:
@@ -178,7 +179,7 @@ class MetadataUpdater(MetadataCache):
 
     @contextmanager
     def all_topics(self) -> Iterator[None]:
-        """Keep all topics in the metadata while the context is open, for a subscription by pattern."""
+        """Request all topics with the metadata while the context is open, for a subscription by pattern."""
         self._all += 1
         self._new_topic.set()
         self._stale.set()
@@ -188,11 +189,11 @@ class MetadataUpdater(MetadataCache):
             self._all -= 1
 
     async def topic(self, name: str, deadline: Deadline) -> Topic:
-        """Return the topic with its partitions, waiting until they are known.
+        """Return the topic with its partitions; wait until they are known.
 
         Raises:
-            TopicNotReady: the topic did not exist for ``topic_metadata_propagation_max_ms``, or it is still unknown at
-                the deadline; the message has the broker's error.
+            TopicNotReady: the topic did not exist for ``topic_metadata_propagation_max_ms``, or was unknown until the
+                deadline; the message has the broker's error.
             BrokerError: the topic's name is invalid, or access is denied.
         """
         known = self._known_topic(name)
@@ -202,7 +203,7 @@ class MetadataUpdater(MetadataCache):
             return await self._wait_for_topic(name, deadline)
 
     def not_ready(self, name: str) -> TopicNotReady:
-        """Return the error of a topic whose partitions are not known now, for a call that does not wait."""
+        """Return the error to raise for a topic without known partitions in a call that does not wait."""
         if name not in self._topics.missing:
             return TopicNotReady(f"the partitions of topic {name!r} are not known yet")
         what_to_do = advice(allow_creation=self.config.allow_auto_create_topics)
@@ -233,7 +234,7 @@ class MetadataUpdater(MetadataCache):
                 raise TopicNotReady(message) from cause
 
     def _known_topic(self, name: str) -> Topic | BrokerError | None:
-        """Return the topic if its partitions are known, else the broker's error. Raise an error that no retry mends."""
+        """Return the topic if its partitions are known, else its error, if any. Raise errors that are not retriable."""
         self.track_topics((name,))
         known = self._snapshot.topics.get(name)
         if known is None:
@@ -264,15 +265,15 @@ class MetadataUpdater(MetadataCache):
                     self._wake()
             elif self._snapshot.healthy:
                 pace.reset()
-            # Back off, to spare a cluster in trouble; a topic that is new to this client is requested at once.
+            # Back off, to spare an overloaded cluster; but a topic that is new to this client is requested at once.
             with anyio.move_on_after(pace.next()):
                 await self._new_topic.wait()
             self._new_topic = anyio.Event()
 
     async def _learn(self, errors: dict[Address, KafkaError], deadline: Deadline | None = None) -> bool:
-        """Refresh the metadata once, from the known brokers one by one, then from the bootstrap addresses.
+        """Refresh the metadata once: ask the known brokers one by one, then the bootstrap addresses.
 
-        Return whether it succeeded; put the errors of the addresses into ``errors``.
+        Return whether a broker answered; add the error of each address to ``errors``.
         """
         nodes = [node.address for node in self._snapshot.nodes.values()]
         ordered = self.brokers.least_loaded_first(nodes)
@@ -288,11 +289,11 @@ class MetadataUpdater(MetadataCache):
         return await self._learn_from(self.brokers.least_loaded_first(bootstrap), errors, deadline)
 
     async def _abandon(self) -> None:
-        """Close all connections, since the cluster is another one."""
+        """Close all connections, since the addresses may belong to another cluster."""
         await self.brokers.abandon()
 
     async def _resolve(self, addresses: tuple[Address, ...]) -> tuple[Address, ...]:
-        """Return the bootstrap addresses, resolved to canonical names if ``client_dns_lookup`` says so."""
+        """Return the bootstrap addresses; resolve them to canonical names if ``client_dns_lookup`` requires that."""
         if self.config.client_dns_lookup == "use_all_dns_ips":
             return addresses
         found: list[Address] = []
@@ -312,9 +313,12 @@ class MetadataUpdater(MetadataCache):
         *,
         obeys: bool = False,
     ) -> bool:
-        """Ask the addresses one by one until one answers. With a ``deadline``, each gets a share of the time, at least
-        10 % of the timeout, so that a silent address does not block the next. With ``obeys``, stop on
-        REBOOTSTRAP_REQUIRED."""
+        """Ask the addresses one by one until one answers; return whether one did.
+
+        With a ``deadline``, each address gets a share of the time, at least 10 % of the timeout, so that an
+        unresponsive address does not block the next. With ``obeys``, stop on REBOOTSTRAP_REQUIRED. Add the
+        error of each address to ``errors``.
+        """
         untried = list(addresses)
         while untried:
             now = self.runtime.now()
@@ -323,7 +327,7 @@ class MetadataUpdater(MetadataCache):
             try:
                 await self._learned(*await self._ask_metadata(address, share))
             except Exception as error:
-                # A timeout of a short share says less than the error before.
+                # The timeout of a short share is less informative than the address's previous error.
                 if address not in errors or share is None or not share.passed(self.runtime.now()):
                     errors[address] = as_kafka_error(error, "asking for metadata")
                 if obeys and isinstance(error, RebootstrapRequired):
@@ -359,7 +363,7 @@ class MetadataUpdater(MetadataCache):
         if response.error_code != ErrorCode.NONE:
             raise broker_error(response.error_code, f"{address} to Metadata")
         if not response.brokers:
-            # Kafka 0.8, which has no ApiVersions, lists no broker before there is a topic.
+            # Kafka 0.8, which has no ApiVersions, lists no brokers before the first topic exists.
             if connection.known is None or not connection.known.is_untold:
                 raise NoBrokerReachable(f"{address} lists no brokers, not even itself: it is starting or stopping")
             add_starting_broker(response, address)

@@ -1,4 +1,4 @@
-"""The topics that a client uses and that do not exist: since when, and when to log them."""
+"""Tracks the topics that a client uses although they do not exist, and decides when to log them."""
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Final
@@ -10,7 +10,7 @@ from ..errors import ErrorCode, TopicNotReady, UnknownTopicOrPartition
 __all__ = ("MissingTopics", "News", "advice", "does_not_exist", "say_missing")
 
 _WARN_AFTER: Final = 1.0
-"""Seconds: a topic that was created just now is unknown to some brokers for a moment."""
+"""Seconds until a missing topic is logged as a warning: some brokers do not know a new topic at once."""
 _WARN_AGAIN: Final = 3600.0
 _ASK_AGAIN: Final = 10.0
 """Seconds between two Metadata requests while a topic is missing."""
@@ -24,7 +24,7 @@ class News:
     new: Sequence[str]
     """Topics that are missing for the first time."""
     overdue: Sequence[str]
-    """Topics to warn about: missing for longer than a creation takes, and not warned about lately."""
+    """Topics to warn about: missing for a second, and without a warning in the last hour."""
     created: Sequence[str]
     """Topics that exist now, after a warning."""
 
@@ -48,8 +48,8 @@ class MissingTopics:
 
         Args:
             asked: the topics in use when the request was sent.
-            error_of: returns a topic's error code in the response, or None if the response lacks the topic. A
-                requested topic that the response lacks does not exist.
+            error_of: returns a topic's error code in the response, or None if the response lacks the topic. A requested
+                topic that the response lacks counts as missing.
             followed: the topics that a call waits for or a consumer subscribes to; only these are logged.
             now: the time of the response.
         """
@@ -68,7 +68,7 @@ class MissingTopics:
         return now - self._since[name] >= _WARN_AFTER if warned_at is None else now - warned_at >= _WARN_AGAIN
 
     def ask_again_within(self, followed: Iterable[str], max_age: float) -> float:
-        """Return after how many seconds to ask for metadata again, at most ``max_age``."""
+        """Return the seconds until the next Metadata request for the ``followed`` topics, at most ``max_age``."""
         missing = [name for name in followed if name in self._since]
         if not missing:
             return max_age
@@ -91,7 +91,7 @@ def advice(*, allow_creation: bool) -> str:
 
 
 def does_not_exist(name: str, seconds: float, *, allow_creation: bool) -> TopicNotReady:
-    """Return the error of a topic that was missing for so many seconds."""
+    """Return the error of a topic that was missing for ``seconds``."""
     cause = UnknownTopicOrPartition(f"Metadata of topic {name!r}")
     answered = f"the cluster answered UNKNOWN_TOPIC_OR_PARTITION for {seconds:g} s (topic_metadata_propagation_max_ms)"
     error = TopicNotReady(f"{say_missing([name])}: {answered}; {advice(allow_creation=allow_creation)}")

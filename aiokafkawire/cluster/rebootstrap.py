@@ -1,4 +1,4 @@
-"""When to give up the known brokers and use the bootstrap addresses again (KIP-899, KIP-1102)."""
+"""Decides when to replace the known brokers by the bootstrap addresses (KIP-899, KIP-1102)."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -11,10 +11,10 @@ __all__ = ("RebootstrapPolicy", "MetadataCandidates")
 
 
 class MetadataCandidates(NamedTuple):
-    """The addresses to ask for metadata."""
+    """The addresses to request metadata from."""
 
     known: tuple[Address, ...]
-    """The known brokers, to ask first, in order."""
+    """The addresses of known brokers, to ask first, in this order."""
     until: Deadline | None
     """The deadline for the known brokers, if there is one."""
     bootstrap: tuple[Address, ...]
@@ -22,7 +22,7 @@ class MetadataCandidates(NamedTuple):
 
 
 class RebootstrapPolicy:
-    """The decision when to rebootstrap. Times are in seconds of the runtime's clock."""
+    """The policy of when to use the bootstrap addresses again. Times are in seconds of the runtime's clock."""
 
     def __init__(self, config: ClientConfig) -> None:
         self._rebootstraps = config.metadata_recovery_strategy == "rebootstrap"
@@ -31,7 +31,7 @@ class RebootstrapPolicy:
         self._demanded = False
 
     def candidates(self, known: Sequence[Address], bootstrap: Sequence[Address], now: float) -> MetadataCandidates:
-        """Return the addresses to ask next: the bootstrap addresses while no broker is known."""
+        """Return the addresses to ask next. If no broker is ``known``, they are the bootstrap addresses."""
         if not known:
             return MetadataCandidates((), None, tuple(bootstrap))
         if not self._rebootstraps:
@@ -44,7 +44,7 @@ class RebootstrapPolicy:
         return MetadataCandidates(tuple(known), until, tuple(address for address in bootstrap if address not in known))
 
     def demanded(self) -> bool:
-        """Note that a broker answered REBOOTSTRAP_REQUIRED; return whether the settings let the client comply."""
+        """Note that a broker answered REBOOTSTRAP_REQUIRED; return whether ``metadata_recovery_strategy`` allows it."""
         self._demanded = self._rebootstraps
         return self._demanded
 

@@ -12,14 +12,14 @@ R = TypeVar("R", bound=Response)
 
 
 class RequestVariant(NamedTuple, Generic[R]):
-    """A request, and the versions that can carry it."""
+    """A request, and the versions that have all of its fields."""
 
     request: Request[R]
     wanted: Versions
 
 
 async def in_newest_form(forms: Iterable[RequestVariant[R]], ask: Callable[[Request[R], Versions], Awaitable[R]]) -> R:
-    """Send the first variant, from newest to oldest, that the broker supports.
+    """Send the variants in order, from newest to oldest, until the broker supports one; return its response.
 
     Raises:
         UnsupportedVersion: the broker supports no variant.

@@ -1,4 +1,4 @@
-"""Deadlines, backoff, and what to do about each error before the next attempt."""
+"""Deadlines, backoff, and the action before a retry for each error."""
 
 from typing import NamedTuple
 
@@ -11,7 +11,7 @@ __all__ = ("Backoff", "Deadline", "RetryAction", "retry_action", "is_better_caus
 
 
 class RetryAction(NamedTuple):
-    """Whether to retry, and what to refresh before."""
+    """Whether to retry a request, and what to refresh before the next attempt."""
 
     retry: bool
     refresh: Refresh
@@ -22,7 +22,7 @@ _ELSEWHERE = RetryAction(retry=True, refresh=Refresh.METADATA)
 
 
 def retry_action(error: Exception) -> RetryAction:
-    """Return how to handle an error. After a lost connection or a timeout another broker may lead by now."""
+    """Return the action after an error. After a lost connection or a timeout metadata is refreshed too."""
     if isinstance(error, BrokerError):
         return RetryAction(error.retriable, error.refresh)
     if isinstance(error, ConnectionLost | RequestTimeout):
@@ -31,13 +31,13 @@ def retry_action(error: Exception) -> RetryAction:
 
 
 def is_better_cause(new: Exception, known: Exception | None) -> bool:
-    """Return whether to report ``new`` as the cause. A timeout of the last attempt, which had little time, is none."""
+    """Return whether to report ``new`` instead of ``known``: a timeout, such as of a short last attempt, says less."""
     return known is None or not isinstance(new, RequestTimeout)
 
 
 @attrs.frozen
 class Deadline:
-    """A moment to give up, in seconds of the runtime's clock, and the whole time that was allowed."""
+    """The time at which a call gives up, in seconds of the runtime's clock, and the seconds it was allowed in total."""
 
     at: float
     allowed: float
@@ -57,9 +57,9 @@ class Deadline:
 
 
 class Backoff:
-    """Waits that double from ``first`` to ``limit`` seconds, each up to a fifth longer or shorter (KIP-144, KIP-580).
+    """Exponential backoff: waits that double from ``first`` to ``limit`` seconds, with 20 % jitter (KIP-144, KIP-580).
 
-    Every failure makes the next wait longer, until :meth:`reset`.
+    Each call of :meth:`next` makes the next wait longer, until :meth:`reset`.
     """
 
     def __init__(self, first: float, limit: float, chance: RandomSource) -> None:
@@ -67,12 +67,12 @@ class Backoff:
         self._failures = 0
 
     def next(self) -> float:
-        """Return the wait after one more failure, in seconds."""
+        """Return the seconds to wait after another failure."""
         wait = min(self._first * 2.0**self._failures, self._limit)
-        # Further doubling would change nothing, and would overflow a float in the end.
+        # More doublings would not change the wait, and would finally overflow the float.
         self._failures = min(self._failures + 1, 60)
         return wait * self._chance.uniform(0.8, 1.2)
 
     def reset(self) -> None:
-        """Reset the wait to the shortest, after a success."""
+        """Make the next wait as short as the first again, after a success."""
         self._failures = 0

@@ -1,4 +1,4 @@
-"""The attempts to send one request until its deadline, and why they failed."""
+"""The attempts to send one request until its deadline, and the reason of the last failure."""
 
 import logging
 from collections.abc import Callable
@@ -14,19 +14,19 @@ _log = logging.getLogger("aiokafkawire.cluster")
 
 
 class Attempts:
-    """The attempts of one request: waits between them, and the last cause for the timeout's message.
+    """The attempts to send one request: their deadline, the waits between them, and the last failure's cause.
 
     Args:
         what: the request, as the error names it.
-        deadline: when to give up.
-        backoff: the waits.
+        deadline: the time after which no attempt is made.
+        backoff: the waits between attempts.
         now: the runtime's clock, in seconds.
     """
 
     def __init__(self, what: str, deadline: Deadline, backoff: Backoff, now: Callable[[], float]) -> None:
         self.deadline: Deadline = deadline
         self.broker: str = ""
-        """The broker that was asked last, if the error is to name it."""
+        """The broker of the last attempt, for errors and log lines; empty if they need not name it."""
         self._what, self._backoff, self._now = what, backoff, now
         self._last = "no response"
         self._cause: KafkaError | None = None
@@ -38,16 +38,16 @@ class Attempts:
 
     @property
     def left(self) -> float:
-        """Seconds until the deadline, never negative."""
+        """The seconds until the deadline, never negative."""
         return self.deadline.left(self._now())
 
     def no_broker(self) -> None:
-        """Note that there was no broker to ask."""
+        """Note that no broker was known for an attempt."""
         if self._cause is None:
             self._last = "no broker is known"
 
     def failed(self, error: KafkaError) -> Refresh:
-        """Note why an attempt failed, and return what to refresh before the next; raise what is not retriable."""
+        """Note the error of an attempt; return what to refresh before the next one. Raise it if it is not retriable."""
         retry, refresh = retry_action(error)
         if not retry:
             raise error
@@ -56,7 +56,7 @@ class Attempts:
         return refresh
 
     def reset_backoff(self) -> None:
-        """Reset the wait to the shortest, since another broker is asked."""
+        """Reset the wait to the shortest, for a broker that was not asked before."""
         self._backoff.reset()
 
     async def wait(self) -> None:
@@ -68,7 +68,7 @@ class Attempts:
         await anyio.sleep(delay)
 
     def timeout(self, deadline: Deadline | None = None) -> RequestTimeout:
-        """Return the error of a caller that waited until the deadline, or until its own."""
+        """Return the error after the attempts' deadline, or after the ``deadline`` of a caller that waited for them."""
         allowed = (deadline or self.deadline).allowed
         broker = f" at {self.broker}" if self.broker else ""
         timeout = RequestTimeout(f"{self._what} did not succeed within {allowed:g} s{broker}; at last {self._last}")

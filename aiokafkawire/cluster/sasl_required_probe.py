@@ -1,4 +1,4 @@
-"""Finds out whether a listener that closed the connection requires SASL: its answer to SaslHandshake reveals that."""
+"""Determines whether a listener that closed the connection requires SASL, by its answer to SaslHandshake."""
 
 from typing import Final
 
@@ -15,9 +15,9 @@ _LANE: Final = "SASL probe"
 
 
 async def probe_sasl(brokers: ConnectionPool, address: Address, within: float | None) -> SecurityMismatch | None:
-    """Return the error of a listener that requires SASL; None if it does not, or does not answer.
+    """Return the error for a listener that requires SASL; None if the listener requires none, or does not answer.
 
-    Listeners without SASL answer SaslHandshake as well, with another error.
+    Listeners without SASL answer SaslHandshake with another error.
 
     Args:
         brokers: opens a separate connection for the request.

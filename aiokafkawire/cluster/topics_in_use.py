@@ -1,4 +1,4 @@
-"""The topics whose metadata a client requests; those that do not exist are logged."""
+"""Tracks the topics whose metadata a client requests, and logs which of them do not exist."""
 
 import logging
 from collections.abc import Callable, Iterable, Iterator
@@ -17,12 +17,12 @@ Names = Callable[[], Iterable[str]]
 
 
 class TopicsInUse:
-    """The topics of one client. Times are in seconds of the runtime's clock."""
+    """The topics whose metadata one client requests. Times are in seconds of the runtime's clock."""
 
     def __init__(self, config: ClientConfig) -> None:
         self.missing: MissingTopics = MissingTopics()
         self._config = config
-        # When each topic was last used.
+        # The time at which each topic was last used.
         self._used: dict[str, float] = {}
         self._kept: list[Names] = []
         self._followed: list[Names] = []
@@ -48,7 +48,7 @@ class TopicsInUse:
             self._kept.remove(also)
 
     def to_ask(self, now: float) -> list[str]:
-        """Return the topics to request now, and remove those that are unused."""
+        """Return the topics to request now; forget those unused for ``metadata_max_idle_ms``."""
         for names in self._kept:
             self.track(names(), now)
         oldest = now - self._config.metadata_max_idle_ms / 1000
@@ -68,7 +68,7 @@ class TopicsInUse:
             _log.info("topic %r exists now", name)
 
     def ask_again_within(self) -> float:
-        """Return after how many seconds to refresh the metadata without an error (``metadata_max_age_ms``)."""
+        """Return the seconds until the next regular refresh, at most ``metadata_max_age_ms``."""
         return self.missing.ask_again_within(self._followed_names(), self._config.metadata_max_age_ms / 1000)
 
     def _followed_names(self) -> set[str]:

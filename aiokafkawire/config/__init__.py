@@ -1,7 +1,7 @@
 """Settings: Kafka's property names with underscores, checked when a client is made.
 
-Each ``...Options`` class declares the keyword arguments for type checkers; the frozen class of the same prefix has
-their defaults and bounds. A test compares the two.
+Each ``...Options`` class declares the keyword arguments for type checkers; the frozen ``...Config`` class of the same
+prefix has their defaults and bounds.
 """
 
 from .client import ClientConfig, ClientOptions, parse_servers

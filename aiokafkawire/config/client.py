@@ -1,4 +1,4 @@
-"""Settings of a client, and its bootstrap servers."""
+"""The settings of a client, and the parser of its bootstrap servers."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -17,8 +17,11 @@ _FRAME: Final = 128 * 1024 * 1024
 
 
 class ClientOptions(NetworkOptions, total=False):
-    """Keyword arguments of ``Client``; :class:`ClientConfig` describes them, :class:`~.network.NetworkConfig`
-    those of the network, and :class:`~.security.SecurityConfig` those of TLS and SASL."""
+    """Keyword arguments of ``Client``.
+
+    :class:`ClientConfig` describes them, and its base classes :class:`~.network.NetworkConfig` (network) and
+    :class:`~.security.SecurityConfig` (TLS and SASL).
+    """
 
     client_id: str
     request_timeout_ms: int
@@ -43,47 +46,49 @@ class ClientConfig(NetworkConfig):
     """The settings that all parts of a client share. Times are in ms, as in Kafka's properties."""
 
     client_id: str = text("aiokafkawire")
-    """The name that brokers log and apply quotas to."""
+    """The client's name in the brokers' logs and quotas."""
     request_timeout_ms: int = integer(30_000, minimum=1)
-    """How long one request waits for its response; after that the connection is closed."""
+    """How long a request may wait for its response; then it fails, and the connection is closed."""
     default_api_timeout_ms: int = integer(60_000, minimum=1)
-    """How long a call may take, including its retries."""
+    """How long a call without its own timeout may take, including its retries."""
     bootstrap_timeout_ms: int = integer(10_000, minimum=1)
-    """How long opening a client tries the bootstrap addresses before NoBrokerReachable."""
+    """How long the client tries to reach a bootstrap server when it opens; then it raises NoBrokerReachable."""
     socket_connection_setup_timeout_ms: int = integer(10_000, minimum=1)
-    """How long one connection may take to open, to negotiate versions and to authenticate."""
+    """How long a connection may take to open, including the negotiation of versions and the authentication."""
     api_version_request_timeout_ms: int = integer(1_000, minimum=1)
-    """After how long without an answer to ApiVersions a new broker is probed for Kafka 0.9, which does not answer that
-    request; at most a quarter of ``socket_connection_setup_timeout_ms``. The request stays pending meanwhile."""
+    """How long a new broker may take to answer ApiVersions before the client probes it for Kafka 0.9 or older, which do
+    not answer ApiVersions; at most a quarter of ``socket_connection_setup_timeout_ms``. ApiVersions stays pending
+    meanwhile."""
     retry_backoff_ms: int = integer(100)
-    """The first wait before a retry; it doubles up to ``retry_backoff_max_ms`` (KIP-580)."""
+    """The wait before the first retry. The wait doubles with each retry, up to ``retry_backoff_max_ms`` (KIP-580)."""
     retry_backoff_max_ms: int = integer(1_000)
     """The longest wait before a retry."""
     reconnect_backoff_ms: int = integer(50)
-    """The first wait before reconnecting to a broker that failed; it doubles up to ``reconnect_backoff_max_ms``."""
+    """The first wait before reconnecting to a broker that failed. The wait doubles, up to
+    ``reconnect_backoff_max_ms``."""
     reconnect_backoff_max_ms: int = integer(1_000)
     """The longest wait before reconnecting to a broker."""
     metadata_max_age_ms: int = integer(300_000, minimum=1)
-    """The age at which metadata is refreshed without an error."""
+    """The age at which metadata is refreshed even if no error requires it."""
     metadata_max_idle_ms: int = integer(300_000, minimum=1)
     """How long an unused topic stays in the metadata (KIP-526)."""
     topic_metadata_propagation_max_ms: int = integer(10_000)
-    """How long ``send`` and a consumer without a group wait for a topic that does not exist before they raise
-    TopicNotReady: a topic that was just created is unknown to some brokers for a moment. Shorter limits
-    (``max_block_ms``, ``default_api_timeout_ms``) apply as well."""
+    """How long ``send``, or a consumer without a group, waits for a topic that does not exist before it raises
+    TopicNotReady. Some brokers do not know a new topic at once. Shorter limits (``max_block_ms``,
+    ``default_api_timeout_ms``) apply as well."""
     connections_max_idle_ms: int = integer(540_000, minimum=1)
     """How long a connection may stay unused before it is closed."""
     receive_message_max_bytes: int = integer(_FRAME, minimum=1024)
     """The largest frame to accept from a broker; a larger frame closes the connection."""
     allow_auto_create_topics: bool = choice(False, True, False)
-    """Whether requesting the metadata of an unknown topic may create it, if the brokers allow that too."""
+    """Whether a request for the metadata of an unknown topic may create the topic, if the brokers allow that too."""
 
 
 def parse_servers(servers: str | Sequence[str]) -> tuple[Address, ...]:
     """Parse bootstrap servers: ``"host:port,host:port"`` or a sequence of ``"host:port"``; IPv6 as ``"[::1]:9092"``.
 
     Raises:
-        ConfigError: there is no server, or its address is invalid.
+        ConfigError: there is no server, or an address is invalid.
     """
     texts = servers.split(",") if isinstance(servers, str) else servers
     if not isinstance(texts, Sequence) or not all(isinstance(text, str) for text in texts):

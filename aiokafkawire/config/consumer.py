@@ -1,4 +1,4 @@
-"""Settings of a consumer."""
+"""The settings of a consumer."""
 
 import re
 from collections.abc import Sequence
@@ -81,17 +81,17 @@ class ConsumerConfig:
     """The settings of a consumer. Sizes are in bytes, times in ms."""
 
     group_id: str | None = optional_text()
-    """The group that shares the partitions of the topics, and whose offsets are committed."""
+    """The consumer group, whose members share the partitions of the topics, and whose offsets are committed."""
     group_instance_id: str | None = optional_text()
-    """The name of a static member: if it rejoins within the session timeout, it keeps its partitions without a
-    rebalance (KIP-345)."""
+    """The name of a static member, which keeps its partitions without a rebalance if it rejoins within the session
+    timeout (KIP-345)."""
     client_rack: str = text("")
-    """The rack of this consumer: it is assigned partitions with a replica there, and fetches from that replica
-    (KIP-392, KIP-881)."""
+    """The rack of this consumer. Partitions with a replica in this rack are preferred for it, and fetched from that
+    replica (KIP-392, KIP-881)."""
     session_timeout_ms: int = integer(45_000, minimum=1)
-    """After how long without a heartbeat the coordinator removes a member and reassigns its partitions."""
+    """How long a member may send no heartbeat before the coordinator removes it and reassigns its partitions."""
     heartbeat_interval_ms: int = integer(3_000, minimum=1)
-    """How often a member sends heartbeats, whose responses report rebalances; usually a third of
+    """The interval of a member's heartbeats, whose responses report rebalances; usually a third of
     ``session_timeout_ms``."""
     max_poll_interval_ms: int = integer(300_000, minimum=1)
     """How long a member may process records between two polls before it leaves the group, and how long a rebalance
@@ -99,37 +99,39 @@ class ConsumerConfig:
     partition_assignment_strategy: Sequence[AssignmentStrategy] = attrs.field(
         default=("range", "cooperative-sticky"), converter=_tuple, validator=_check_strategies
     )
-    """The assignors that this member supports, the preferred first; the group uses an assignor that all members
-    support. The member rebalances cooperatively if all of its assignors can (KIP-429)."""
+    """The assignors that this member supports, in order of preference. The group uses an assignor that all members
+    support. The member rebalances cooperatively if all of its assignors support that (KIP-429)."""
     enable_auto_commit: bool = choice(True, True, False)
     """Whether the offsets of finished records are committed automatically: at intervals, before partitions are revoked,
-    and on closing. A record, or a batch, is finished once the next is requested."""
+    and on closing. A record or batch is finished once the user requests the next one."""
     auto_commit_interval_ms: int = integer(5_000, minimum=1)
-    """The interval of automatic commits; after an assignment the first commit is sooner."""
+    """The interval of automatic commits. The first commit after an assignment is earlier."""
     heartbeat_thread: bool = choice(False, True, False)
     """Whether a thread sends heartbeats while user code blocks the event loop, up to ``max_poll_interval_ms``."""
     stall_timeout_ms: int | None = optional_integer(minimum=1)
-    """After how long without records, although records are available, the consumer raises ConsumerStalled; None:
-    never."""
+    """How long the consumer may receive no records although there are some before it raises ConsumerStalled; None for
+    no limit."""
     auto_offset_reset: AutoOffsetReset = attrs.field(default="latest", validator=_check_reset)
-    """Where to start without a committed offset, or with one out of range: ``"earliest"``, ``"latest"``, or a duration
-    ago as in ``"by_duration:P7DT12H"`` (ISO 8601, KIP-1106); ``"none"`` raises OffsetOutOfRange instead."""
+    """Where to start if there is no committed offset, or if it is out of range: ``"earliest"``, ``"latest"``, or
+    ``"by_duration:P7DT12H"`` for the records of the last 7.5 days (an ISO 8601 duration, KIP-1106). ``"none"`` raises
+    OffsetOutOfRange."""
     isolation_level: Literal["read_uncommitted", "read_committed"] = choice(
         "read_uncommitted", "read_uncommitted", "read_committed"
     )
     """Whether records of open and aborted transactions are returned."""
     fetch_min_bytes: int = integer(1, minimum=0)
-    """How much data a broker waits for before it answers a fetch."""
+    """How much data a broker waits for, up to ``fetch_max_wait_ms``, before it answers a fetch."""
     fetch_max_bytes: int = integer(52_428_800, minimum=1)
     """How much data one fetch may return, and how much fetched data the consumer buffers."""
     fetch_max_wait_ms: int = integer(500)
-    """How long a broker waits for ``fetch_min_bytes``."""
+    """How long a broker may wait for ``fetch_min_bytes`` before it answers a fetch."""
     max_partition_fetch_bytes: int = integer(1_048_576, minimum=1)
-    """How much data one fetch may return per partition; a larger first batch is returned whole (KIP-74)."""
+    """How much data one fetch may return per partition. A first batch that is larger is returned completely
+    (KIP-74)."""
     check_crcs: bool = choice(True, True, False)
     """Whether the checksum of every batch is verified."""
 
     @property
     def isolation(self) -> IsolationLevel:
-        """``isolation_level`` as requests encode it."""
+        """The ``isolation_level`` as a value of requests."""
         return IsolationLevel[self.isolation_level.upper()]

@@ -1,4 +1,4 @@
-"""Fields for settings: each validates its value; its error says which values are valid."""
+"""Fields for settings. Each field validates its value; the error says which values are valid."""
 
 from collections.abc import Callable
 from typing import Any
@@ -23,7 +23,7 @@ __all__ = (
 
 
 def integer(default: int, *, minimum: int = 0, maximum: int = INT32) -> Any:
-    """Return a field for a whole number between two bounds, both included."""
+    """Return a field for a whole number from ``minimum`` to ``maximum``."""
 
     def check(_: object, attribute: "attrs.Attribute[int]", value: object) -> None:
         if isinstance(value, bool) or not isinstance(value, int) or not minimum <= value <= maximum:
@@ -35,7 +35,7 @@ def integer(default: int, *, minimum: int = 0, maximum: int = INT32) -> Any:
 
 
 def choice(default: object, *choices: object) -> Any:
-    """Return a field for one of a few values."""
+    """Return a field whose value must be one of ``choices``."""
 
     def check(_: object, attribute: "attrs.Attribute[Any]", value: object) -> None:
         # Compare types too, since 1 == True.
@@ -47,7 +47,7 @@ def choice(default: object, *choices: object) -> Any:
 
 
 def text(default: str) -> Any:
-    """Return a field for a string."""
+    """Return a field for a string that requests can contain."""
 
     def check(_: object, attribute: "attrs.Attribute[str]", value: object) -> None:
         if not isinstance(value, str):
@@ -58,7 +58,7 @@ def text(default: str) -> Any:
 
 
 def optional(expected: type, named: str) -> Any:
-    """Return a field for a value of one type, or None."""
+    """Return a field for a value of the ``expected`` type, or None; ``named`` is the type's name in errors."""
 
     def check(_: object, attribute: "attrs.Attribute[Any]", value: object) -> None:
         if value is not None and (isinstance(value, bool) or not isinstance(value, expected)):
@@ -68,7 +68,7 @@ def optional(expected: type, named: str) -> Any:
 
 
 def optional_integer(*, minimum: int) -> Any:
-    """Return a field for a whole number, or None."""
+    """Return a field for a whole number of at least ``minimum``, or None."""
 
     def check(_: object, attribute: "attrs.Attribute[Any]", value: object) -> None:
         is_valid = isinstance(value, int) and not isinstance(value, bool) and minimum <= value <= INT32
@@ -79,7 +79,7 @@ def optional_integer(*, minimum: int) -> Any:
 
 
 def secret(expected: type | tuple[type, ...] = str, named: str = "a string") -> Any:
-    """Return a field for a secret, or None: neither its repr nor an error shows the value."""
+    """Return a field for a secret of the ``expected`` type, or None. Neither the repr nor an error shows the value."""
 
     def check(_: object, attribute: "attrs.Attribute[Any]", value: object) -> None:
         if value is not None and not isinstance(value, expected):
@@ -93,7 +93,7 @@ def secret(expected: type | tuple[type, ...] = str, named: str = "a string") -> 
 
 
 def optional_text(named: str = "a string", **more: Any) -> Any:
-    """Return a field for a string that requests carry, or None; ``more`` are arguments of ``attrs.field``."""
+    """Return a field for a string that requests can contain, or None; ``more`` are arguments of ``attrs.field``."""
 
     def check(_: object, attribute: "attrs.Attribute[Any]", value: object) -> None:
         if value is None:
@@ -106,7 +106,7 @@ def optional_text(named: str = "a string", **more: Any) -> Any:
 
 
 def _check_carried(name: str, value: str) -> None:
-    """Raise ConfigError unless a request can carry the string."""
+    """Raise ConfigError unless a request can contain the string."""
     if not is_text(value):
         raise ConfigError(f"{name} has characters that UTF-8 cannot encode (half a surrogate pair)")
     if len(value.encode()) > INT16:

@@ -1,6 +1,6 @@
 """Parses the login module in ``sasl.jaas.config``.
 
-Errors name options but show no values, which may be secret.
+Errors contain the names of options, but not their values, which may be secret.
 """
 
 import re
@@ -15,7 +15,7 @@ _ESCAPES: Final = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 
 
 class LoginModule(NamedTuple):
-    """The login module in a ``sasl.jaas.config``: the class's name without its package, and the options."""
+    """The login module in a ``sasl.jaas.config``: the name of its Java class without the package, and its options."""
 
     name: str
     options: Mapping[str, str]
@@ -52,7 +52,7 @@ def parse_jaas(text: str) -> LoginModule:
 
 
 def _tokens(text: str) -> list[tuple[str, bool]]:
-    """Return the tokens, and whether each is punctuation."""
+    """Return the tokens of the text, and for each whether it is punctuation."""
     found, position, text = [], 0, text.strip()
     while position < len(text):
         match = _TOKEN.match(text, position)

@@ -1,4 +1,4 @@
-"""Makes a config from keyword arguments."""
+"""Makes config objects from keyword arguments."""
 
 from collections.abc import Mapping
 from typing import Any, Final, TypeVar, cast
@@ -17,10 +17,10 @@ C = TypeVar("C")
 
 
 def make_config(cls: type[C], options: Mapping[str, Any]) -> C:
-    """Build a config from keyword arguments.
+    """Build a config object of class ``cls`` from keyword arguments.
 
     Raises:
-        ConfigError: a name is unknown (the nearest known one is suggested), or a value is out of bounds.
+        ConfigError: a name is unknown (the message suggests a known name), or a value is invalid.
     """
     known = [attribute.name for attribute in attrs.fields(cast("Any", cls))]
     for name in options:

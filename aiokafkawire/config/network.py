@@ -1,4 +1,4 @@
-"""Settings of the network: proxies, name resolution, address mapping and rebootstrapping."""
+"""The settings of the network: proxies, name resolution, address mapping and rebootstrapping."""
 
 from collections.abc import Callable
 from typing import Any, Final, Literal, TypeAlias
@@ -14,16 +14,16 @@ from .security import SecurityConfig, SecurityOptions
 __all__ = ("ListenerMap", "NetworkConfig", "NetworkOptions", "Proxy", "parse_proxy")
 
 ListenerMap: TypeAlias = Callable[[str, int], tuple[str, int]]
-"""Maps the host and port that a broker advertises to those to connect to; a plain function that does not block."""
+"""A plain function that does not block; maps the host and port that a broker advertises to those to connect to."""
 
 _SCHEMES: Final = ("socks5", "socks5h", "http")
 _USE: Final = "use socks5://host:port or http://host:port, with name:password@ before the host if the proxy needs them"
-_MAX: Final = 255  # bytes of a name or a password in SOCKS5
+_MAX: Final = 255  # the maximal size of a name or a password in SOCKS5, in bytes
 
 
 @attrs.frozen
 class Proxy:
-    """The proxy of all connections; its repr shows no password."""
+    """The proxy of all connections. Its repr shows no password."""
 
     kind: Literal["socks5", "http"]
     at: Address
@@ -38,7 +38,7 @@ def parse_proxy(url: str) -> Proxy:
     """Parse ``socks5://user:secret@host:1080`` or ``http://...``; special characters may be %-encoded.
 
     Raises:
-        ConfigError: the URL is invalid. The message does not show it, since it may contain a password.
+        ConfigError: the URL is invalid. The message does not show the URL, which may contain a password.
     """
     try:
         parts = urlsplit(url)
@@ -95,18 +95,20 @@ class NetworkConfig(SecurityConfig):
     client_dns_lookup: Literal["use_all_dns_ips", "resolve_canonical_bootstrap_servers_only"] = choice(
         "use_all_dns_ips", "use_all_dns_ips", "resolve_canonical_bootstrap_servers_only"
     )
-    """All addresses of a name are tried in any case (KIP-302). With the second value the client resolves each bootstrap
-    name to the canonical names of its addresses, and connects to those (KIP-235), as Kerberos may need."""
+    """``"resolve_canonical_bootstrap_servers_only"`` resolves each bootstrap name to the canonical names of its
+    addresses, and connects to these names (KIP-235), as Kerberos may need. With both values all addresses of a name are
+    tried (KIP-302)."""
     advertised_listeners_map: ListenerMap | None = attrs.field(default=None, validator=_function)
-    """Maps advertised addresses that this client cannot reach to others, as behind NAT or in a tunnel. Certificates and
-    Kerberos principals must still be for the advertised host. Bootstrap addresses are not mapped."""
+    """A function that maps advertised addresses that this client cannot reach, as behind NAT or a tunnel, to reachable
+    addresses. Certificates and Kerberos principals must still be for the advertised host. Bootstrap addresses are not
+    mapped."""
     socket_keepalive_enable: bool = choice(True, True, False)
     """Whether the system checks that idle connections are alive (SO_KEEPALIVE)."""
     metadata_recovery_strategy: Literal["rebootstrap", "none"] = choice("rebootstrap", "rebootstrap", "none")
-    """Whether to use the bootstrap addresses again when no known broker answers, or a broker requires it (KIP-899,
-    KIP-1102)."""
+    """Whether to use the bootstrap addresses again if no known broker answers, or if one answers REBOOTSTRAP_REQUIRED
+    (KIP-899, KIP-1102)."""
     metadata_recovery_rebootstrap_trigger_ms: int = integer(300_000)
-    """After how long without metadata from the known brokers the client uses the bootstrap addresses (KIP-1102)."""
+    """How long the known brokers may return no metadata before the client uses the bootstrap addresses (KIP-1102)."""
 
     def __attrs_post_init__(self) -> None:
         super().__attrs_post_init__()

@@ -1,4 +1,4 @@
-"""Settings of a producer."""
+"""The settings of a producer."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, Final, Literal, TypedDict, get_args
@@ -24,7 +24,7 @@ PartitionerName = Literal[
 Partitioner = Callable[[str, bytes | None, Sequence[int], Sequence[int]], int]
 CompressionType = Literal["none", "gzip", "snappy", "lz4", "zstd"]
 
-_MAX_IDEMPOTENT: Final = 5  # brokers keep the sequence numbers of so many batches of a producer
+_MAX_IDEMPOTENT: Final = 5  # brokers store the sequence numbers of a producer's last five batches
 
 
 def _check_partitioner(_: object, attribute: "attrs.Attribute[Any]", value: object) -> None:
@@ -63,47 +63,51 @@ class ProducerConfig:
     """The settings of a producer. Sizes are in bytes, times in ms."""
 
     acks: Literal["all", 0, 1, -1] = choice("all", "all", -1, 1, 0)
-    """Which replicas must have a record before it counts as sent: all in sync, the leader (1), or none (0)."""
+    """The replicas that must store a record before it is acknowledged: all in sync ("all", -1), the leader (1), or none
+    (0)."""
     compression_type: CompressionType = choice("none", "none", "gzip", "snappy", "lz4", "zstd")
     """The codec that compresses whole batches."""
     compression_level: int | None = optional(int, "a whole number")
-    """The codec's level; None is its default (KIP-390)."""
+    """The compression level of the codec (KIP-390); None for the codec's default."""
     batch_size: int = integer(16_384, minimum=1)
-    """The size at which a batch is full. A larger record gets a batch of its own."""
+    """The size at which a batch is full. A larger record is sent in its own batch."""
     linger_ms: int = integer(0)
-    """How long a batch waits for more records when no request is in flight. While requests are in flight, batches fill
-    anyway, so 0 rarely makes batches smaller."""
+    """How long a batch waits for more records when no request is in flight. While requests are in flight, batches are
+    filled anyway, so 0 rarely makes batches smaller."""
     buffer_memory: int = integer(33_554_432, minimum=1)
-    """How much data may wait to be sent or acknowledged; beyond it ``send`` waits and ``send_nowait`` raises
-    BufferFull."""
+    """How much data may wait to be sent or acknowledged. If more is enqueued, ``send`` waits, and ``send_nowait``
+    raises BufferFull."""
     max_block_ms: int = integer(60_000)
     """How long ``send`` and ``enqueue`` wait for buffer space and for the topic's metadata."""
     max_request_size: int = integer(1_048_576, minimum=1)
-    """The largest request, and so the largest record."""
+    """The largest size of a produce request, and so of a record."""
     max_in_flight_requests_per_connection: int = integer(5, minimum=1)
     """How many produce requests may be in flight to one broker; at most 5 with idempotence."""
     request_timeout_ms: int | None = optional_integer(minimum=1)
-    """How long one produce request waits for its response; None means the client's ``request_timeout_ms``."""
+    """How long a produce request may wait for its response; None for the client's ``request_timeout_ms``."""
     delivery_timeout_ms: int = integer(120_000, minimum=1)
-    """How long a record may take from its acceptance to its acknowledgement, including all retries."""
+    """How long a record may take from being enqueued to being acknowledged, including all retries."""
     retries: int = integer(INT32)
-    """How often a batch is retried; it is better to set only ``delivery_timeout_ms``."""
+    """The maximal number of retries of a batch. Better leave the default, and set ``delivery_timeout_ms``."""
     enable_idempotence: bool | None = choice(None, None, True, False)
-    """Whether retries neither duplicate nor reorder records (KIP-98). None enables it where possible: if ``acks`` is
-    "all", and the brokers support it (0.11 and later)."""
+    """Whether retries neither duplicate nor reorder records (KIP-98). None enables idempotence if ``acks`` is "all",
+    ``max_in_flight_requests_per_connection`` is at most 5, and the brokers support it (0.11 and later)."""
     transactional_id: str | None = optional_text()
-    """The id of the producer's transactions; a second producer with this id fences the first (KIP-98)."""
+    """The transactional id, which enables transactions. A second producer with the same id fences the first
+    (KIP-98)."""
     transaction_timeout_ms: int = integer(60_000, minimum=1)
     """How long a transaction may stay open before the brokers abort it."""
     partitioner: "PartitionerName | Partitioner" = attrs.field(default="default", validator=_check_partitioner)
-    """How partitions are chosen. A function receives the topic, the key as bytes or None, the indexes of the partitions
-    that have a leader, and those of all partitions; it returns an index."""
+    """The strategy that chooses the partition of a record, or a function. The function receives the topic, the key as
+    bytes or None, the indexes of the partitions that have a leader, and the indexes of all partitions; it returns an
+    index."""
     partitioner_ignore_keys: bool = choice(False, True, False)
-    """Whether the default partitioner treats records with a key like those without (KIP-794)."""
+    """Whether the default partitioner ignores keys, and so treats all records as records without a key (KIP-794)."""
     partitioner_adaptive_partitioning_enable: bool = choice(True, True, False)
     """Whether partitions of brokers with shorter queues get more of the records without a key (KIP-794)."""
     partitioner_availability_timeout_ms: int = integer(0)
-    """After how long a broker to which batches cannot be sent gets no more records without a key; 0: never."""
+    """How long batches may be unsendable to a broker before records without a key avoid its partitions; 0 for no
+    limit."""
 
     def __attrs_post_init__(self) -> None:
         if self.transactional_id == "":
@@ -121,7 +125,7 @@ class ProducerConfig:
 
     @property
     def required_acks(self) -> int:
-        """``acks`` as requests encode it."""
+        """The ``acks`` as a value of requests."""
         return -1 if self.acks == "all" else self.acks
 
     @property

@@ -1,4 +1,4 @@
-"""Reads existing settings: Java's ``client.properties``, and the dicts of librdkafka and confluent-kafka."""
+"""Reads settings of other clients: Java's ``client.properties``, and dicts for librdkafka and confluent-kafka."""
 
 from collections.abc import Callable, Mapping
 from difflib import get_close_matches
@@ -40,7 +40,7 @@ _ALIASES: Final = {
     "fetch.wait.max.ms": "fetch.max.wait.ms",
     "fetch.message.max.bytes": "max.partition.fetch.bytes",
 }
-"""Other names of settings: librdkafka's, and Java's where this client uses librdkafka's."""
+"""Alternative names of settings, from librdkafka and the Java client, and the names that this client uses."""
 
 _ELSEWHERE: Final = frozenset(
     (
@@ -70,7 +70,7 @@ _ELSEWHERE: Final = frozenset(
         "value.serializer",
     )
 )
-"""The settings that this client does not need; :attr:`KafkaSettings.ignored` lists them."""
+"""Settings of other clients that this client ignores; :attr:`KafkaSettings.ignored` lists those that were given."""
 
 _SPECIAL: Final = (
     "bootstrap.servers",
@@ -100,35 +100,36 @@ _MODULES: Final = {
     "Krb5LoginModule": {"serviceName": "sasl_kerberos_service_name"},
     "IAMLoginModule": {},
 }
-"""The options of Java's login modules, and the settings of this client."""
+"""Java's login modules; for each, its options and the corresponding settings of this client."""
 
 
 @attrs.frozen(kw_only=True)
 class KafkaSettings:
-    """The result of :func:`settings_from`: the arguments of ``Client``, of its producers and of its consumers.
+    """The settings that :func:`settings_from` returns: arguments for ``Client``, its producers and its consumers.
 
-    ``Client(settings.bootstrap_servers, **settings.client)``. The reprs show no values, since some are secret.
+    Use them as in ``Client(settings.bootstrap_servers, **settings.client)``. The repr shows no values of options, since
+    some are secret.
     """
 
     bootstrap_servers: str
-    """Empty if there are none."""
+    """The bootstrap servers; empty if the properties have none."""
     client: ClientOptions = attrs.field(repr=lambda options: f"<{', '.join(options)}>")
     producer: ProducerOptions = attrs.field(repr=lambda options: f"<{', '.join(options)}>")
     consumer: ConsumerOptions = attrs.field(repr=lambda options: f"<{', '.join(options)}>")
     ignored: tuple[str, ...] = ()
-    """The keys of settings that this client does not need."""
+    """The given keys that this client ignores."""
 
 
 def settings_from(properties: str | Mapping[str, Any]) -> KafkaSettings:
-    """Read settings by Kafka's names.
+    """Read settings under Kafka's names.
 
     Args:
         properties: the text of a Java ``client.properties``, or a mapping with keys such as ``security.protocol``;
-            values are strings, or numbers, booleans and functions as confluent-kafka has them.
+            the values are strings, or numbers, booleans and functions as for confluent-kafka.
 
     Raises:
-        ConfigError: a key is unknown (the nearest known key is suggested), or a value is invalid. Secret values are
-            not shown.
+        ConfigError: a key is unknown (the message suggests a known key), or a value is invalid. Secret values are not
+            shown.
     """
     given = parse_properties(properties) if isinstance(properties, str) else dict(properties)
     reader = _Reader()
@@ -167,7 +168,7 @@ class _Reader:
         self._tls(client)
         self._login(client)
         for part, config in _CONFIGS.items():
-            make_config(config, self.options[part])  # raises errors of the settings now
+            make_config(config, self.options[part])  # raises ConfigError now if a setting is invalid
         return KafkaSettings(
             bootstrap_servers=str(self.special.get("bootstrap.servers", "")),
             client=cast("ClientOptions", client),
@@ -235,7 +236,7 @@ def _take_jaas(client: dict[str, Any], text: str) -> None:
 
 
 def _provider(callback: Callable[[str], Any], config: str) -> Callable[[], OAuthBearerToken]:
-    """Wrap confluent-kafka's ``oauth_cb``: it returns a token, its expiry in s, maybe a principal and extensions."""
+    """Wrap confluent-kafka's ``oauth_cb``, which returns a token, its expiry in s, perhaps principal and extensions."""
 
     def provide() -> OAuthBearerToken:
         value, ends, *more = callback(config)
@@ -245,7 +246,7 @@ def _provider(callback: Callable[[str], Any], config: str) -> Callable[[], OAuth
 
 
 def _converted(config: Any, name: str, value: Any, key: str) -> Any:
-    """Convert a text to the setting's type; the setting itself refuses an invalid value."""
+    """Convert a string to the type of the setting; the config class checks the result."""
     if not isinstance(value, str):
         return value
     if name == "acks":

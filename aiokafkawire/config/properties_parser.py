@@ -1,6 +1,6 @@
 """Parses .properties files as Java does.
 
-Errors have line numbers but show no values, which may be secret.
+Errors contain line numbers, but no values, which may be secret.
 """
 
 import re
@@ -17,10 +17,10 @@ _ESCAPED: Final = re.compile(r"\\(u[0-9A-Fa-f]{4}|.)", re.S)
 
 
 def parse_properties(text: str) -> dict[str, str]:
-    """Parse a .properties text; the last of duplicate keys counts.
+    """Parse the text of a .properties file into keys and values. If a key is repeated, its last value is used.
 
     Raises:
-        ConfigError: an escape is invalid; the message has the line.
+        ConfigError: an escape sequence is invalid; the message has the number of the line.
     """
     found = {}
     for number, line in _logical_lines(text):
@@ -31,7 +31,7 @@ def parse_properties(text: str) -> dict[str, str]:
 
 
 def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
-    """Yield logical lines with their numbers: continued lines are joined, comments and empty lines skipped."""
+    """Yield the logical lines with their numbers: join continued lines, skip comments and empty lines."""
     gathered, began = "", 0
     for number, line in enumerate(re.split(r"\r\n|\r|\n", text), 1):
         line = line.lstrip(" \t\f")

@@ -1,7 +1,8 @@
 """Resolves references to secrets in the environment and in files (Java's config providers).
 
 A value may contain ``${env:NAME}`` (KIP-887), ``${file:/path/to.properties:key}`` (KIP-297) or
-``${directory:/path:file}`` (KIP-421). Only :func:`resolved` looks them up: reading settings opens no file.
+``${directory:/path:file}`` (KIP-421). Only :func:`resolved` replaces references: :func:`.properties.settings_from`
+opens no files.
 """
 
 import os
@@ -16,7 +17,7 @@ from .properties_parser import parse_properties
 __all__ = ("PROVIDERS", "Provider", "resolved")
 
 Provider: TypeAlias = Callable[[str, str], str]
-"""Returns the value of a key at a path, which may be empty."""
+"""Returns the value for a path and a key; the path is empty if the reference has none."""
 
 _MAX_SIZE: Final = 1024 * 1024
 _REFERENCE: Final = re.compile(r"\$\{([A-Za-z]\w*):(?:([^{}]*):)?([^{}:]+)\}")
@@ -29,10 +30,10 @@ def resolved(text: str, providers: Mapping[str, Provider] | None = None) -> str:
 
     Args:
         text: the text, such as Java's ``client.properties``.
-        providers: the providers by name; :data:`PROVIDERS` if not given.
+        providers: the providers by name; :data:`PROVIDERS` by default.
 
     Raises:
-        ConfigError: no such provider, variable, file or key; the message names the reference, but no value.
+        ConfigError: a provider, variable, file or key does not exist; the message has the reference, but no value.
     """
     known = PROVIDERS if providers is None else providers
 
@@ -51,9 +52,9 @@ def resolved(text: str, providers: Mapping[str, Provider] | None = None) -> str:
 
 
 def _escaped(value: str) -> str:
-    """Escape a value for a properties file, where backslashes and line ends are special."""
+    """Escape a value's backslashes, line ends and leading blanks for a .properties file."""
     escaped = value.replace("\\", "\\\\").replace("\n", "\\n").replace("\r", "\\r").replace("\t", "\\t")
-    # Blanks at the beginning of a value would be skipped.
+    # The parser would skip unescaped blanks at the beginning of a value.
     return "\\" + escaped if escaped[:1] in (" ", "\f") else escaped
 
 
@@ -69,7 +70,7 @@ def _of_file(path: str, key: str) -> str:
 
 def _of_directory(path: str, key: str) -> str:
     if Path(key).name != key:
-        raise LookupError(key)  # the key is a path into another directory
+        raise LookupError(key)  # the key must not lead to another directory
     return _read(Path(path, key))
 
 
@@ -82,4 +83,4 @@ def _read(path: Path) -> str:
 
 
 PROVIDERS: Final[Mapping[str, Provider]] = {"env": _of_environment, "file": _of_file, "directory": _of_directory}
-"""Java's providers for the environment and files."""
+"""The default providers, equal to Java's: environment variables, .properties files and directories."""

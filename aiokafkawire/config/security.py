@@ -1,5 +1,5 @@
-"""Settings of TLS and SASL: Kafka's property names with underscores. Contradictory settings are refused here; files are
-read when a client is opened. No repr and no error shows a secret.
+"""The settings of TLS and SASL: Kafka's property names with underscores. Contradictory settings raise ConfigError.
+Files are read when the client opens. No repr or error shows a secret.
 """
 
 import os
@@ -27,12 +27,12 @@ SecurityProtocol = Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"]
 SaslMechanism = Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER", "GSSAPI", "AWS_MSK_IAM"]
 
 FilePath: TypeAlias = str | os.PathLike[str]
-"""The path of a file; kept as text."""
+"""The path of a file, which the config stores as a string."""
 _Token: TypeAlias = str | OAuthBearerToken
 TokenProvider: TypeAlias = Callable[[], _Token | Awaitable[_Token]]
-"""Returns a token when a connection authenticates; a plain function is called on a thread, so it may block."""
+"""A function that returns a token for a login. A plain function is called on a thread, so it may block."""
 AwsProvider: TypeAlias = Callable[[], AwsCredentials | Awaitable[AwsCredentials]]
-"""Returns the credentials to sign with; a plain function is called on a thread, so it may block."""
+"""A function that returns AWS credentials for a login. A plain function is called on a thread, so it may block."""
 
 _MECHANISMS: Final = get_args(SaslMechanism)
 _NEEDED: Final[Mapping[str, tuple[str, ...]]] = {
@@ -53,7 +53,7 @@ def _upper(value: object) -> object:
 
 
 def _algorithm(value: object) -> object:
-    # In Java an empty string means none.
+    # In the Java client an empty string means "none".
     return (value.lower() or "none") if isinstance(value, str) else value
 
 
@@ -126,7 +126,7 @@ class SecurityConfig:
     """PLAINTEXT, SSL (which is TLS), SASL_PLAINTEXT (which encrypts nothing), or SASL_SSL."""
     ssl_ca_location: FilePath | None = _path()
     """A file with the certificates of the trusted authorities, in PEM, or a directory of such files with OpenSSL's
-    hashes as names. Without this and ``ssl_ca_pem`` the system's authorities are trusted."""
+    hashes as names. If neither this nor ``ssl_ca_pem`` is set, the system's authorities are trusted."""
     ssl_ca_pem: str | None = optional(str, "a string of PEM")
     """The certificates of the trusted authorities, as PEM text."""
     ssl_certificate_location: FilePath | None = _path()
@@ -134,13 +134,14 @@ class SecurityConfig:
     ssl_certificate_pem: str | None = optional(str, "a string of PEM")
     """The client's certificate and its chain, as PEM text."""
     ssl_key_location: FilePath | None = _path()
-    """A file with the certificate's key, in PEM; by default the file of the certificate."""
+    """A file with the private key of this client's certificate, in PEM; by default the file of the certificate."""
     ssl_key_pem: str | None = secret(str, "a string of PEM")
-    """The certificate's key, as PEM text."""
+    """The private key of this client's certificate, as PEM text."""
     ssl_key_password: str | None = secret()
-    """The password of the encrypted key."""
+    """The password of the private key, if the key is encrypted."""
     ssl_keystore_location: FilePath | None = _path()
-    """A PKCS12 file with certificate and key instead; needs the extra ``aiokafkawire[security]``."""
+    """A PKCS12 file with this client's certificate and private key, instead of PEM; needs the extra
+    ``aiokafkawire[security]``."""
     ssl_keystore_password: str | None = secret()
     """The password of the keystore."""
     ssl_endpoint_identification_algorithm: Literal["https", "none"] = _one_of("https", ("https", "none"), _algorithm)
@@ -153,15 +154,16 @@ class SecurityConfig:
     sasl_username: str | None = optional_text()
     """The user's name for PLAIN and SCRAM."""
     sasl_password: str | None = secret()
-    """The user's password."""
+    """The user's password for PLAIN and SCRAM."""
     sasl_scram_iterations_max: int = integer(100_000, minimum=4096)
-    """The maximal rounds of hashing that a broker may demand for SCRAM; brokers allow at most 16,384 (KIP-554)."""
+    """The maximal number of SCRAM's hash iterations that this client accepts from a broker. Brokers allow at most
+    16,384 (KIP-554)."""
     sasl_oauthbearer_token: TokenProvider | None = provider()
     """A function, plain or async, that returns the OAUTHBEARER token: a str, or an
     :class:`~aiokafkawire.types.OAuthBearerToken`."""
     sasl_oauthbearer_method: Literal["default", "oidc"] = choice("default", "default", "oidc")
-    """The source of tokens: the function above, or ("oidc") the token endpoint, for a client's id and secret
-    (KIP-768)."""
+    """The source of tokens: ``"default"`` for the function ``sasl_oauthbearer_token``, or ``"oidc"`` for the token
+    endpoint, which needs the client's id and secret (KIP-768)."""
     sasl_oauthbearer_client_id: str | None = optional_text()
     """The client's id at the token endpoint."""
     sasl_oauthbearer_client_secret: str | None = secret()
@@ -169,16 +171,16 @@ class SecurityConfig:
     sasl_oauthbearer_token_endpoint_url: str | None = optional_text("a URL", repr=_without_query)
     """The token endpoint's URL, such as ``https://login.example.org/oauth2/token``."""
     sasl_oauthbearer_scope: str | None = optional_text()
-    """The scope to request, if the endpoint needs it."""
+    """The scope to request from the token endpoint, if the endpoint needs one."""
     sasl_oauthbearer_extensions: Mapping[str, str] | None = attrs.field(default=None, validator=_extensions)
     """Extensions to send with the token (KIP-342), such as ``{"logicalCluster": "lkc-1"}``."""
     sasl_kerberos_service_name: str = attrs.field(default="kafka")
     """The service part of the brokers' Kerberos principals; GSSAPI needs the library ``gssapi``."""
     sasl_aws_region: str | None = optional_text("a region")
-    """The region of an MSK cluster; by default it is taken from the broker's name."""
+    """The AWS region of an MSK cluster; by default the region in the broker's host name."""
     sasl_aws_credentials: AwsProvider | None = provider()
-    """A function that returns :class:`~aiokafkawire.types.AwsCredentials`; by default they come from the environment,
-    or from botocore, if it is installed."""
+    """A function that returns :class:`~aiokafkawire.types.AwsCredentials`; by default the credentials come from the
+    environment, or from botocore, if botocore is installed."""
 
     @property
     def uses_tls(self) -> bool:
@@ -211,7 +213,7 @@ def _set(config: SecurityConfig, *names: str) -> list[str]:
 
 
 def _check_used(config: SecurityConfig, used: bool, prefix: str, protocols: str) -> None:
-    """Refuse settings that have no effect: the user would believe that the connection is protected."""
+    """Raise ConfigError for a setting that has no effect: its user would believe that the connection is protected."""
     if used:
         return
     for field in attrs.fields(SecurityConfig):

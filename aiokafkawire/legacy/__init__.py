@@ -1,4 +1,4 @@
-"""Kafka 0.6 and 0.7: brokers, groups in ZooKeeper, and the migration to a current cluster; see docs/legacy.md."""
+"""Clients of Kafka 0.6 and 0.7, of groups in ZooKeeper, and the migration to a current cluster (docs/legacy.md)."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING

@@ -1,4 +1,4 @@
-"""A client of one broker of Kafka 0.6 or 0.7; the user, or ZooKeeper, knows which broker has which partition."""
+"""A client of one broker of Kafka 0.6 or 0.7. The user or ZooKeeper must know the broker of a partition."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from types import TracebackType
@@ -44,26 +44,26 @@ __all__ = ("LegacyClient",)
 _SMALLEST_GROWTH = 64
 
 LegacyPartition: TypeAlias = tuple[str, int]
-"""A topic, and the number of a partition of it."""
+"""A topic, and the number of one of its partitions."""
 
 
 class LegacyClient:
-    """A broker of Kafka 0.6 or 0.7; use it as ``async with``.
+    """A client of one broker of Kafka 0.6 or 0.7; use it as ``async with``.
 
-    It opens one connection with the first request, and another after that broke. Requests of several tasks share the
-    connection; the broker answers them in order.
+    The first request opens a connection; if it breaks, the next request opens another. Several tasks may send requests
+    on the connection, which the broker answers in order.
 
     Args:
-        host: where the broker listens.
-        port: its port.
+        host: the broker's host.
+        port: the broker's port.
         connector: opens the byte stream; TCP by default.
         options: see :class:`~aiokafkawire.legacy.settings.LegacyConfig`.
 
     Every method that sends a request raises:
-        ConnectionLost: the broker cannot be reached, or hung up. It hangs up on produce requests and offset requests
-            for a partition that it does not have, and on damaged messages.
+        ConnectionLost: the broker cannot be reached, or closed the connection. It does so after produce and offset
+            requests for a partition that it does not have, and after damaged messages.
         RequestTimeout: the broker did not answer within ``request_timeout_ms``.
-        WireError: the answer is not one of Kafka 0.7.
+        WireError: the answer violates the protocol of Kafka 0.7.
         UnsupportedVersion: the broker has Kafka 0.8 or later: use :class:`~aiokafkawire.client.Client`.
         UsageError: an argument is invalid; nothing was sent.
     """
@@ -101,19 +101,19 @@ class LegacyClient:
     # --- producing ------------------------------------------------------------------------------------------------
 
     async def produce(self, topic: str, values: Iterable[bytes], *, partition: int = RANDOM_PARTITION) -> None:
-        """Send messages to a partition, or to one that the broker picks. Brokers of 0.7 send no answer.
+        """Send messages to a partition, by default one that the broker picks. Brokers of 0.7 send no answer.
 
-        It returns once the bytes are written, even if the broker does not store them. A broker that refuses
-        them hangs up; the next call, or :meth:`confirm`, raises that as ConnectionLost. A broker drops a message larger
-        than its max.message.size, and all others of this call, without a sign. After a ConnectionLost some messages
-        since the last answer may be stored, so sending them again may duplicate them.
+        The call returns once the bytes are written, even if the broker does not store them. A broker that refuses
+        messages closes the connection; then the next call, or :meth:`confirm`, raises ConnectionLost. A broker silently
+        drops a message larger than its max.message.size, and all other messages of the call. After a ConnectionLost
+        some messages since the last answer may be stored, so sending them again may duplicate them.
         """
         await self._connection.ask(self._produce(topic, partition, values))
 
     async def multi_produce(self, messages: Mapping[LegacyPartition, Iterable[bytes]]) -> None:
         """Send messages to several partitions in one request, in the order given; see :meth:`produce`.
 
-        A broker that refuses one set has stored those before it, and drops those after it.
+        If a broker refuses the messages of one partition, it has stored the partitions before, and drops those after.
         """
         check_mapping("messages", messages, "{('orders', 0): [b'one']}")
         parts = tuple(self._produce(*_partition(place), values) for place, values in messages.items())
@@ -121,10 +121,10 @@ class LegacyClient:
             await self._connection.ask(MultiProduce(parts))
 
     async def confirm(self) -> None:
-        """Wait until the broker has answered a request sent after all messages, so it refused none by hanging up.
+        """Wait for the answer to a request sent after all messages: then the broker has refused none of them.
 
-        This does not detect messages that the broker dropped without a sign, and readers do not see messages before the
-        broker flushes them (log.flush.interval). Without messages it does nothing.
+        The answer does not reveal messages that the broker dropped silently. Consumers get messages only after the
+        broker has flushed them (log.flush.interval). If no messages were sent, the call does nothing.
         """
         if self._connection.unproven:
             assert self._produced_to is not None
@@ -145,16 +145,16 @@ class LegacyClient:
     async def fetch(
         self, topic: str, partition: int, offset: int, *, fetch_size: int | None = None
     ) -> LegacyMessageSet:
-        """Return whole messages of the log from ``offset`` on; none at its end.
+        """Return complete messages of the log from ``offset`` on; an empty set at the end of the log.
 
-        An answer may be short though the log goes on: it ends with a segment. If no message fits into ``fetch_size``
-        bytes, the client asks for more, up to ``fetch_size_max``. A topic that the broker does not know yet is empty,
-        at any offset.
+        An answer ends where a segment ends, so it may be shorter than the rest of the log. If no message fits into
+        ``fetch_size`` bytes, the client requests more bytes, up to ``fetch_size_max``. For a topic that the broker does
+        not know yet, the set is empty at any offset.
 
         Raises:
             OffsetOutOfRange: the log has no such offset.
             UnknownTopicOrPartition: the broker has no such partition.
-            MisalignedOffset: no message begins there.
+            MisalignedOffset: no message begins at the offset.
             CorruptBatch: a message is damaged.
             RecordTooLarge: the next message is larger than ``fetch_size_max``.
         """
@@ -188,10 +188,10 @@ class LegacyClient:
     async def multi_fetch(
         self, places: Mapping[LegacyPartition, int], *, fetch_size: int | None = None
     ) -> dict[LegacyPartition, LegacyMessageSet | KafkaError]:
-        """Fetch from several partitions in one request; return for each the messages, or the error.
+        """Fetch from several partitions in one request; return the messages, or the error, of each partition.
 
-        Errors are those of :meth:`fetch`, returned instead of raised. The client asks once: for a set that is empty but
-        has ``needed``, fetch so many bytes.
+        ``places`` has the offset of each partition. The errors are those of :meth:`fetch`. The client sends only one
+        request: if a set is empty but has ``needed``, fetch again with so many bytes.
         """
         check_mapping("places", places, "{('orders', 0): 42}")
         parts = tuple(self._fetch(place, offset, fetch_size) for place, offset in places.items())
@@ -225,7 +225,7 @@ class LegacyClient:
         return LegacyMessageSet(answer.messages, request.offset, where)
 
     def read(self, topic: str, partition: int, offset: int) -> PartitionReader:
-        """Return the messages from an offset on, for ``async for``; see :class:`.partition_reader.PartitionReader`."""
+        """Return an iterator for ``async for`` over the messages from ``offset`` on; see ``PartitionReader``."""
         self._fetch((topic, partition), offset, None)
         return PartitionReader(self.fetch, topic, partition, offset, self.config)
 
@@ -234,13 +234,13 @@ class LegacyClient:
     async def offsets(self, topic: str, partition: int, time: int, max_offsets: int = 1) -> Sequence[int]:
         """Return up to ``max_offsets`` offsets at which segments begin, the newest first.
 
-        ``time`` is ms since the epoch, for segments whose file was not written to since; or LATEST (-1), for the end
-        of the log and the segments before it; or EARLIEST (-2). A time finds whole segments, so the result may be hours
-        away from it. For a topic that the broker does not know, LATEST and EARLIEST give 0, and a time gives nothing.
-        The broker hangs up on an invalid partition.
+        ``time`` is ms since the epoch, for segments whose file was not written since that time; LATEST (-1), for the
+        end of the log and the segments before; or EARLIEST (-2). Since a time selects whole segments, their messages
+        may be hours older. For a topic that the broker does not know, LATEST and EARLIEST return 0, and a time returns
+        no offsets. The broker closes the connection if the partition is invalid.
 
         Raises:
-            BrokerError: the broker answered with an error.
+            BrokerError: the answer has an error code.
         """
         check_legacy_topic(topic)
         _check_number("the partition", partition, 0)
@@ -260,7 +260,7 @@ class LegacyClient:
         return await self._one_offset(topic, partition, EARLIEST)
 
     async def latest(self, topic: str, partition: int) -> int:
-        """Return the offset at which the flushed log ends: the next message begins there."""
+        """Return the offset at which the flushed log ends, and the next message will begin."""
         return await self._one_offset(topic, partition, LATEST)
 
     async def _one_offset(self, topic: str, partition: int, time: int) -> int:

@@ -1,4 +1,4 @@
-"""The brokers and topics that are registered in ZooKeeper, and a client for each broker."""
+"""Reads the brokers and topics that are registered in ZooKeeper, and makes a client for each broker."""
 
 from contextlib import AsyncExitStack
 from typing import Final, Unpack
@@ -18,34 +18,34 @@ from .zookeeper import Watch, ZooKeeper
 __all__ = ("BrokerClients", "Registry")
 
 _TRIES: Final = 10
-"""How often a node may exist for one request, and not for the next."""
+"""The limit of retries if a node disappears between two requests."""
 _LONGEST_ID: Final = 10
 
 
 class Registry:
-    """A reader of what brokers have registered; every call takes a watch, which receives the next change."""
+    """A reader of the brokers' registrations in ZooKeeper. The ``watch`` of a call receives the next change."""
 
     def __init__(self, zookeeper: ZooKeeper) -> None:
         self._zookeeper = zookeeper
 
     async def brokers(self, watch: Watch | None = None) -> dict[int, Address]:
-        """Return the brokers that are up, by id."""
+        """Return the addresses of the registered brokers, by id."""
         found: dict[int, Address] = {}
         for name in await self._children(BROKERS, watch):
             path = f"{BROKERS}/{name}"
             try:
                 data, _ = await self._zookeeper.get(path)
-            except NoNode:  # it left meanwhile, which the watch has received
+            except NoNode:  # the broker was removed meanwhile, which the watch has received
                 continue
             found[_broker_id(name, path)] = parse_broker(data, path)
         return found
 
     async def topics(self, watch: Watch | None = None) -> list[str]:
-        """Return the names of all topics; a topic stays here when its brokers are down."""
+        """Return the names of all topics. A topic remains registered when its brokers are down."""
         return await self._children(TOPICS, watch)
 
     async def partitions(self, topic: str, watch: Watch | None = None) -> dict[int, int]:
-        """Return how many partitions of a topic each broker has; nothing for an unknown topic."""
+        """Return the number of partitions that each broker has of a topic; an empty dict for an unknown topic."""
         found: dict[int, int] = {}
         for name in await self._children(f"{TOPICS}/{topic}", watch):
             path = f"{TOPICS}/{topic}/{name}"
@@ -62,7 +62,7 @@ class Registry:
             try:
                 return await self._zookeeper.children(path, watch)
             except NoNode:
-                # Watch for its creation; if it was created just now, read its children after all.
+                # Watch for the node's creation; if it was created meanwhile, read its children again.
                 if await self._zookeeper.exists(path, watch) is None:
                     return []
                 tries += 1
@@ -77,7 +77,7 @@ def _broker_id(name: str, path: str) -> int:
 
 
 class BrokerClients:
-    """The clients of a cluster's brokers, each opened when it is needed first; use it as ``async with``."""
+    """The clients of a cluster's brokers, each opened when it is first needed. Use the object as ``async with``."""
 
     def __init__(
         self, *, connector: Connector = connect_tcp, runtime: Runtime | None = None, **options: Unpack[LegacyOptions]
@@ -89,12 +89,12 @@ class BrokerClients:
         self._opening = anyio.Lock()
 
     def know(self, addresses: dict[int, Address]) -> None:
-        """Set where the brokers listen now."""
+        """Replace the brokers' addresses, which are by broker id."""
         self._addresses = dict(addresses)
 
     @property
     def opened(self) -> list[LegacyClient]:
-        """The clients that were needed so far."""
+        """The clients that were opened so far."""
         return list(self._clients.values())
 
     async def of(self, broker: int) -> LegacyClient:

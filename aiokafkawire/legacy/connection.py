@@ -1,6 +1,6 @@
 """A connection to a broker of Kafka 0.6 or 0.7, which answers requests in their order.
 
-Answers have no correlation id, so their order alone matches them with requests. The first failure ends the
+Answers have no correlation id, so they are matched with requests by their order alone. The first failure ends the
 connection for all callers.
 """
 
@@ -36,13 +36,13 @@ class _Reply:
 
 
 class LegacyConnection:
-    """A connection on an open stream.
+    """A connection to a broker on an open byte stream.
 
     Attributes:
-        failure: why it is closed; None while it is open.
-        answered: how many answers came.
-        unproven: how many produce requests were sent since the last request that was answered: the broker may have
-            taken them, or hung up.
+        failure: the error that closed the connection; None while it is open.
+        answered: the number of received answers.
+        unproven: the number of produce requests sent after the last answered request. The broker may have stored their
+            messages, or refused them by closing the connection.
     """
 
     def __init__(self, stream: ByteStream, where: str, timeout: float) -> None:
@@ -54,22 +54,23 @@ class LegacyConnection:
         self._writing = anyio.Lock()
         self._waiting: deque[_Reply] = deque()
         self._buffer = bytearray()
-        self._proven_by: deque[int] = deque()  # how many produce requests were sent before each request that waits
+        self._proven_by: deque[int] = deque()  # for each waiting request, the number of produce requests sent before it
         self._produced = self._proven = 0
 
     async def start(self, owner: Owner) -> None:
-        """Start to read answers."""
+        """Start the task that reads answers."""
         owner.spawn(self._run)
 
     async def ask(self, request: Request) -> Answer | None:
-        """Send a request, and return its answer; None for produce requests, which have none.
+        """Send a request, and return its answer; None for produce requests, which have no answer.
 
-        If the caller is cancelled, the connection drops the answer when it comes.
+        If the caller is cancelled, the answer is discarded when it arrives.
 
         Raises:
-            ConnectionLost: the connection broke, or the broker hung up.
-            RequestTimeout: no answer came in time; the connection is closed, since later answers would wait behind it.
-            WireError: the answer is not one of Kafka 0.7.
+            ConnectionLost: the connection broke, or the broker closed it.
+            RequestTimeout: no answer came in time; the connection is closed, since later answers would have to wait for
+                this one.
+            WireError: the answer violates the protocol of Kafka 0.7.
             UsageError: the request cannot be encoded; nothing was sent.
         """
         frame = encode_request(request)
@@ -101,12 +102,12 @@ class LegacyConnection:
 
     async def _send(self, frame: bytes) -> None:
         try:
-            # Half a frame would spoil all later ones, so a cancelled caller first sends its whole frame.
+            # A partial frame would corrupt the stream, so a cancelled caller finishes its frame first.
             with anyio.CancelScope(deadline=anyio.current_time() + self._timeout, shield=True) as in_time:
                 await self._stream.send(frame)
-        except anyio.BrokenResourceError as cause:  # the reading task has not noticed yet
+        except anyio.BrokenResourceError as cause:  # the task that reads has not received the end of the stream yet
             await self.close(_lost(f"{self.where} hung up{self._perhaps()}", cause))
-        except Exception as cause:  # a custom stream may raise anything, and have written half the frame
+        except Exception as cause:  # a custom stream may raise any error, after writing a part of the frame
             await self.close(_lost(f"the connection to {self.where} broke: {cause!r}", cause))
         if in_time.cancelled_caught:
             message = f"{self.where} did not take {len(frame)} bytes within {self._timeout:g} s"
@@ -130,7 +131,7 @@ class LegacyConnection:
                 await self._stream.aclose()
 
     def _perhaps(self) -> str:
-        """Return the likely reason of a hang-up, the only error that such a broker reports."""
+        """Return the likely reason why the broker closed the connection, its only way to report an error."""
         unproven = self._proven_by[0] - self._proven if self._waiting else self.unproven
         if unproven:
             sent = "a produce request" if unproven == 1 else f"one of {unproven} produce requests"
@@ -182,7 +183,7 @@ class LegacyConnection:
         self._waiting.clear()
 
     async def close(self, reason: KafkaError | None = None) -> None:
-        """Close the stream; callers that wait fail with ``reason``. May be called again."""
+        """Close the stream; waiting callers fail with ``reason``. Calling it again has no effect."""
         self._fail(reason or ConnectionLost(f"the connection to {self.where} was closed by this client"))
         with anyio.CancelScope(shield=True):
             await self._stream.aclose()

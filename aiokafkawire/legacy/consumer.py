@@ -1,4 +1,4 @@
-"""A consumer in a group of Kafka 0.7, which shares topics with other members and keeps offsets in ZooKeeper."""
+"""A consumer in a group of Kafka 0.7, whose members share topics, and commit offsets in ZooKeeper."""
 
 import socket
 from collections.abc import Callable, Mapping, Sequence
@@ -39,7 +39,8 @@ __all__ = ("LegacyConsumer", "LegacyRecord")
 
 _RESETS: Final = ("earliest", "latest", "none")
 _TROUBLE_SECONDS: Final = 60.0
-"""For how long a broker may be unreachable; mostly ZooKeeper reports earlier that it is gone."""
+"""How long a broker may be unreachable before reading fails. Usually ZooKeeper reports earlier that the broker is
+down."""
 
 
 @attrs.frozen
@@ -60,7 +61,7 @@ class _Part:
 
     partition: GroupPartition
     committed: int | None
-    """The offset that the group has committed; None for none."""
+    """The offset that the group has committed; None if it has committed none."""
     finished: int | None = None
     """The offset to commit: after the last message that the user has finished."""
     reader: PartitionReader | None = None
@@ -69,33 +70,36 @@ class _Part:
 
 
 class LegacyConsumer:
-    """A member of a group; use it as ``async with``, and ``async for record in consumer``.
+    """A consumer in a group; use it as ``async with``, and iterate by ``async for record in consumer``.
 
-    A message is finished once the user asks for the next one. The member commits finished messages at intervals, before
-    it gives up a partition, and when it leaves. So the next owner of a partition repeats at most the current message,
-    or all messages that were compressed together with it.
+    A message is finished once the user requests the next one. The member commits finished messages at intervals, before
+    it gives up a partition, and when it leaves the group. So the next owner of a partition reads at most the current
+    message again, and the messages that were compressed together with it.
 
     Args:
         servers: ZooKeeper's servers, as :class:`~aiokafkawire.legacy.zookeeper.ZooKeeper` takes them.
         group: the group's name.
-        topics: the topics to read; a mapping also gives the number of streams for each, by which partitions are shared.
-        pattern: a topic filter instead, as in Java's clients of Kafka 0.7: a regular expression of Java in which a
-            comma stands for ``|`` and blanks are dropped. It selects topics whose whole name matches, also future ones.
-        consumer_id: the member's name; made up by default.
-        auto_offset_reset: where to begin without a committed offset, or with one that is gone: "earliest", "latest", or
-            "none" for OffsetOutOfRange.
-        auto_commit_interval_ms: how often offsets are committed; None for commits only when partitions are given up
-            and by :meth:`commit`.
-        session_timeout_ms: how long ZooKeeper keeps the partitions of a silent member. If ZooKeeper itself is away for
-            longer, the member reads nothing until it returns, and then joins again.
+        topics: the topics to read. The values of a mapping are numbers of streams: partitions are assigned to streams.
+        pattern: instead of topics, a filter as in Java's clients of Kafka 0.7: a Java regular expression in which a
+            comma means ``|`` and blanks are ignored. It selects the topics whose whole name matches, including future
+            topics.
+        consumer_id: the member's name in the group; a unique name by default.
+        auto_offset_reset: where to begin if no offset is committed, or if it is out of range: "earliest" or "latest".
+            "none" begins at the earliest offset if none is committed, and raises OffsetOutOfRange if it is out of
+            range.
+        auto_commit_interval_ms: the interval of commits; None to commit only when partitions are given up and by
+            :meth:`commit`.
+        session_timeout_ms: how long ZooKeeper keeps the partitions of an unresponsive member. If ZooKeeper is
+            unreachable for longer, the member stops reading, and joins again when ZooKeeper is reachable.
         zookeeper_timeout_ms: how long ZooKeeper may take for one request, and to open the first session.
-        rebalance_backoff_ms: how long to wait before a claim that failed is tried again.
+        rebalance_backoff_ms: how long to wait before a failed claim of a partition is retried.
         options: settings of the connections to brokers, see :class:`~aiokafkawire.legacy.settings.LegacyConfig`.
 
     Raises:
         ConfigError: an argument is invalid, or kazoo is not installed.
 
-    Entering does not wait for the group: the first call that needs the member, such as reading, raises its failure.
+    Entering does not wait until the member has joined. If joining fails, the next call, such as reading, raises the
+    error.
     """
 
     def __init__(
@@ -123,7 +127,7 @@ class LegacyConsumer:
         self._runtime = runtime or Runtime()
         self._reset = auto_offset_reset
         self.member: str = f"{group}_{consumer_id or self._made_up_id()}"
-        """The member's name, under which it is registered."""
+        """The name under which the member is registered in ZooKeeper."""
         check_segment("the consumer id", self.member)
         new_session: Callable[[], ZooKeeper] = partial(
             ZooKeeper,
@@ -131,7 +135,7 @@ class LegacyConsumer:
             session_timeout_ms=session_timeout_ms,
             request_timeout_ms=zookeeper_timeout_ms,
         )
-        new_session()  # raises for a mistake in the settings here, and not in the background
+        new_session()  # raises ConfigError here, and not in the background, if a setting is invalid
         interval = None if auto_commit_interval_ms is None else auto_commit_interval_ms / 1000
         self._member = LegacyGroupMember(
             new_session,
@@ -151,10 +155,10 @@ class LegacyConsumer:
         self._woken = anyio.Event()
         self._wait = self._config.backoff_ms
         self._reading: _Part | None = None
-        """The partition of the messages that are returned now."""
+        """The partition of the current message."""
         self._current: LegacyMessage | None = None
         self._dropped: SessionExpired | None = None
-        """Why the messages that the user has received cannot be committed."""
+        """The error that prevents a commit of the messages that the user has received."""
         self._turns = Turns()
 
     def _made_up_id(self) -> str:
@@ -183,7 +187,7 @@ class LegacyConsumer:
     ) -> None:
         self._scope.cancel()
         with anyio.CancelScope(shield=True):
-            await self._ended.wait()  # it commits and leaves, in bounded time
+            await self._ended.wait()  # the member commits and leaves, in bounded time
         await self._owner.close()
         await self._clients.__aexit__(kind, error, trace)
 
@@ -205,8 +209,9 @@ class LegacyConsumer:
         """Commit the finished messages and the current one.
 
         Raises:
-            SessionExpired: they are not committed, and will be read again: the session with ZooKeeper has expired.
-            ConnectionLost, RequestTimeout, ZooKeeperError: they may be committed or not.
+            SessionExpired: the session with ZooKeeper has expired; the messages are not committed, and will be read
+                again.
+            ConnectionLost, RequestTimeout, ZooKeeperError: the messages may be committed or not.
         """
         self._raise_fault()
         self._finish()
@@ -224,12 +229,12 @@ class LegacyConsumer:
         """Return the next message of any partition.
 
         Raises:
-            NodeExists: another member of the group has this one's ``consumer_id``.
-            OffsetOutOfRange: with ``auto_offset_reset="none"``, the committed offset is gone.
+            NodeExists: another member of the group has the same ``consumer_id``.
+            OffsetOutOfRange: the committed offset was deleted, and ``auto_offset_reset`` is "none".
             CorruptBatch, RecordTooLarge: a message cannot be read.
-            ConnectionLost: a broker was unreachable for a minute, or ZooKeeper before the first session was open. Later
-                ZooKeeper may be away for any time: reading goes on when it returns.
-            WireError: the data of a node, or the answer of a broker, is not one of Kafka 0.7.
+            ConnectionLost: a broker was unreachable for a minute, or ZooKeeper was unreachable before the first session
+                was open. Later ZooKeeper may be unreachable for any time: reading continues afterwards.
+            WireError: a ZooKeeper node's data, or a broker's answer, is invalid in Kafka 0.7.
         """
         self._owner.require_open()
         await self._turns.pause()
@@ -253,7 +258,7 @@ class LegacyConsumer:
     def _finish(self) -> None:
         """Mark the current message as finished."""
         message, self._current = self._current, None
-        if message is not None and self._reading is not None:  # a lost partition may be marked, too
+        if message is not None and self._reading is not None:  # a lost partition may be marked too
             self._reading.finished = message.next_offset
 
     def _raise_fault(self) -> None:
@@ -261,12 +266,12 @@ class LegacyConsumer:
             raise copy_for_reraise(self._fault)
 
     async def _fill(self) -> bool:
-        """Fetch from one partition after the other, until one has messages."""
+        """Fetch from the partitions one by one, until one has messages; return whether one has."""
         for partition in list(self._parts):
             part = self._parts.get(partition)
             if part is None:
                 continue
-            # The next round begins after it, also if it cannot be read.
+            # Move the partition to the end, so that the next round begins after it even if it cannot be read.
             self._parts[partition] = self._parts.pop(partition)
             try:
                 found = await self._poll(part)
@@ -283,7 +288,7 @@ class LegacyConsumer:
         return False
 
     async def _poll(self, part: _Part) -> bool:
-        """Fetch messages of a partition; return whether there are some."""
+        """Fetch messages of a partition; return whether there are any."""
         topic, broker_partition = part.partition
         client = await self._clients.of(broker_partition.broker)
         if part.reader is None:
@@ -297,14 +302,14 @@ class LegacyConsumer:
             return False
 
     async def _begin(self, part: _Part, client: LegacyClient) -> int:
-        """Return the offset to read a partition from."""
+        """Return the offset at which to start reading a partition."""
         committed = part.committed
         if committed is not None and committed < 0 and self._reset == "none":
             topic, broker_partition = part.partition
             raise legacy_error(
                 ErrorCode.OFFSET_OUT_OF_RANGE, f"{topic} {broker_partition}: the group has committed {committed}"
             )
-        # Java's consumers commit -1 where they could get no offset, and treat it as out of range.
+        # Java's consumers commit -1 if they could not get an offset, and treat it as out of range.
         if committed is None or committed < 0:
             return await self._reset_offset(part, client)
         return committed
@@ -316,14 +321,14 @@ class LegacyConsumer:
     # --- what the member calls, see group.Claims -------------------------------------------------------------------
 
     def gained(self, claims: list[Claim], brokers: Mapping[int, Address]) -> None:
-        """Read these partitions from now on."""
+        """Start to read the partitions of these claims; ``brokers`` has the brokers' addresses."""
         self._clients.know(dict(brokers))
         for claim in claims:
             self._parts[claim.partition] = _Part(claim.partition, claim.committed)
         self._woken.set()
 
     def lost(self, partitions: list[GroupPartition]) -> dict[GroupPartition, int]:
-        """Stop reading these partitions; return the offsets to commit for them."""
+        """Stop reading these partitions; return the offsets to commit for these partitions."""
         found = {partition: offset for partition, offset in self.finished().items() if partition in partitions}
         for partition in partitions:
             part = self._parts.pop(partition, None)
@@ -333,7 +338,7 @@ class LegacyConsumer:
         return found
 
     def finished(self) -> dict[GroupPartition, int]:
-        """Return the offsets to commit."""
+        """Return the offsets after finished messages that are not committed yet."""
         return {
             partition: part.finished
             for partition, part in self._parts.items()
@@ -341,7 +346,7 @@ class LegacyConsumer:
         }
 
     def expired(self, partitions: list[GroupPartition], error: SessionExpired, *, uncommitted: bool) -> None:
-        """Stop reading these partitions without a commit."""
+        """Stop reading these partitions without a commit, since the session has expired."""
         has_current = self._current is not None and self._reading is not None and self._reading.alive
         if self.lost(partitions) or has_current or uncommitted:
             self._dropped = SessionExpired(f"what was read was not committed, and will be read again: {error}")
@@ -376,7 +381,7 @@ def _subscription(topics: Sequence[str] | Mapping[str, int], pattern: str | None
     if pattern is not None:
         if not isinstance(pattern, str):
             raise ConfigError(f"pattern must be a string or None, got {shown(pattern)}")
-        compile_filter(pattern)  # before it is registered: what others cannot read keeps them from rebalancing
+        compile_filter(pattern)  # before registering: an invalid filter prevents all rebalances
         return LegacySubscription(pattern=normalize_filter(pattern))
     for topic in topics:
         check_legacy_topic(topic)

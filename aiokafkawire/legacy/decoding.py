@@ -1,4 +1,4 @@
-"""Decodes the requests of Kafka 0.6 and 0.7 and their answers from untrusted frames."""
+"""Decodes requests and answers of Kafka 0.6 and 0.7 from untrusted frames."""
 
 from struct import Struct
 from typing import Final
@@ -28,7 +28,7 @@ _SMALLEST_FETCH: Final = 18
 
 
 class _Fields:
-    """A reader of one field after the other."""
+    """A reader of the fields of a frame, one after another."""
 
     __slots__ = ("position", "view", "what")
 
@@ -54,7 +54,10 @@ class _Fields:
             raise WireError(f"{self.what}: {field} at byte {self.position - len(data)} is not UTF-8") from cause
 
     def count(self, layout: Struct, smallest: int, field: str) -> int:
-        """Return how many elements follow: no more than the rest of the bytes can hold."""
+        """Read the number of elements that follow.
+
+        Each element has at least ``smallest`` bytes, so the rest of the frame limits the number.
+        """
         count, left = self.number(layout, field), len(self.view) - self.position
         if not 0 <= count <= left // smallest:
             raise WireError(f"{self.what}: {count} {field}, with {left} bytes left")
@@ -68,10 +71,10 @@ class _Fields:
 def decode_request(frame: Buffer, *, whole: bool = True) -> Request:
     """Decode a request from a frame without its size.
 
-    Without ``whole`` the frame may have more bytes, which brokers of 0.7 ignore.
+    If ``whole`` is false, bytes after the request are ignored, as by brokers of 0.7.
 
     Raises:
-        WireError: the frame is no request.
+        WireError: the frame contains no valid request.
     """
     fields = _Fields(frame, "request")
     number = fields.number(_INT16, "the key")
@@ -114,7 +117,7 @@ def decode_answer(request: Request, frame: Buffer) -> Answer:
     """Decode the answer to a request from a frame without its size.
 
     Raises:
-        WireError: the answer is invalid, or the request has none.
+        WireError: the answer is invalid, or this type of request has no answer.
     """
     fields = _Fields(frame, f"answer to {type(request).__name__.lower()}")
     code = fields.number(_INT16, "the error code")
@@ -127,7 +130,7 @@ def decode_answer(request: Request, frame: Buffer) -> Answer:
             count = fields.count(_INT32, _INT64.size, "offsets")
             answer: Answer = OffsetsAnswer(code, tuple(fields.number(_INT64, "an offset") for _ in range(count)))
         case MultiFetch():
-            # An answer with an error for all parts may have no parts.
+            # An answer with an error for the whole request may have no parts.
             count = 0 if code and fields.position == len(fields.view) else len(request.parts)
             answer = MultiFetchAnswer(code, tuple(_read_part(fields) for _ in range(count)))
         case _:

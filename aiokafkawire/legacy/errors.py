@@ -1,4 +1,4 @@
-"""The errors of Kafka 0.6 and 0.7 and of ZooKeeper alone; all others are in :mod:`aiokafkawire.errors`."""
+"""The errors that only clients of Kafka 0.6 and 0.7 raise. All other errors are in :mod:`aiokafkawire.errors`."""
 
 from typing import Final
 
@@ -17,13 +17,13 @@ __all__ = (
 )
 
 _CODES: Final = (-1, 1, 2, 3, 4)
-"""The codes of 0.7, which mean the same today. Later codes have no meaning here."""
+"""The error codes of Kafka 0.7, which have the same meaning in later releases. It has no other codes."""
 
 
 class MisalignedOffset(CorruptBatch):
-    """The bytes at an offset do not begin a message: it lies inside one, or the log is damaged there.
+    """No message begins at the requested offset: the offset is inside a message, or the log is damaged.
 
-    A 0.7 broker sends the bytes at any offset, unchecked. Read on from an offset of a message, or from ``offsets()``.
+    A broker of 0.7 returns the bytes at any offset, unchecked. Read from an offset of a message or of ``offsets()``.
     """
 
 

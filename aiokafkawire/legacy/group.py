@@ -1,7 +1,7 @@
-"""A member of a consumer group of Kafka 0.7: it registers in ZooKeeper, claims partitions, and keeps its offsets there.
+"""A member of a consumer group of Kafka 0.7, which registers, claims partitions and commits offsets in ZooKeeper.
 
-Such a group has no leader: every member watches the members and the partitions, and assigns them by the same rule. A
-member can claim a partition once its owner has given it up; until then the owner's node exists, and it tries again.
+Such a group has no leader: every member watches members and partitions, and assigns the partitions by the same rule. A
+member can claim a partition once the previous owner has deleted its claim; until then the member retries.
 """
 
 import logging
@@ -30,7 +30,7 @@ _PATIENCE_SECONDS: Final = 30.0
 _SESSIONS_KEPT: Final = 100
 _log: Final = logging.getLogger("aiokafkawire.legacy")
 _OLD_SESSIONS: Final = 3
-"""For how many session timeouts a name may be taken: an old session of the same member may have it."""
+"""The number of session timeouts for which the member's name may be taken, by an old session of the same member."""
 
 
 @attrs.frozen
@@ -39,8 +39,8 @@ class Claim:
 
     Attributes:
         partition: the partition.
-        thread: the name under which the member claimed it.
-        committed: the offset to begin at; None if the group has committed none.
+        thread: the name of the member's stream that claimed the partition.
+        committed: the offset that the group has committed; None if it has committed none.
     """
 
     partition: GroupPartition
@@ -49,31 +49,31 @@ class Claim:
 
 
 class Claims(Protocol):
-    """The reader of a member's partitions."""
+    """An object that reads a member's partitions, such as the consumer; the member calls it."""
 
     def gained(self, claims: list[Claim], brokers: Mapping[int, Address]) -> None:
-        """Read these partitions from now on; ``brokers`` has the addresses."""
+        """Start to read the partitions of these claims; ``brokers`` has the brokers' addresses."""
 
     def lost(self, partitions: list[GroupPartition]) -> dict[GroupPartition, int]:
-        """Stop reading these partitions; return the offsets to commit for them."""
+        """Stop reading these partitions; return the offsets to commit for these partitions."""
 
     def finished(self) -> dict[GroupPartition, int]:
-        """Return the offsets to commit, of partitions where they have changed."""
+        """Return the offsets after finished messages that are not committed yet."""
 
     def committed(self, offsets: Mapping[GroupPartition, int]) -> None:
         """Note that these offsets are committed."""
 
     def expired(self, partitions: list[GroupPartition], error: SessionExpired, *, uncommitted: bool) -> None:
-        """Stop reading these partitions without a commit; ``uncommitted`` if offsets of others are lost as well."""
+        """Stop reading these partitions without a commit; ``uncommitted`` if other offsets are lost as well."""
 
 
 class LegacyGroupMember:
-    """A member of a group, for as long as :meth:`run` runs.
+    """A member of a group. The membership lasts as long as :meth:`run` runs.
 
     Args:
-        new_session: makes a session with ZooKeeper; when it expires, the member joins again in another.
-        commit_interval: how often offsets are committed, in seconds; None for no automatic commits.
-        backoff: how long to wait before a claim that failed is tried again, in seconds.
+        new_session: makes a session with ZooKeeper. When a session expires, the member joins again in a new session.
+        commit_interval: the interval of automatic commits, in seconds; None for no automatic commits.
+        backoff: how long to wait before a failed claim of a partition is retried, in seconds.
     """
 
     def __init__(
@@ -97,20 +97,20 @@ class LegacyGroupMember:
         self._committing = anyio.Lock()
         self._name_free_by = 0.0
         self._sessions: deque[int] = deque(maxlen=_SESSIONS_KEPT)
-        """The ids of the last sessions."""
+        """The ids of this member's last sessions."""
         self._name = f"group {group!r}, member {member!r}"
         self.balanced: anyio.Event = anyio.Event()
-        """Set while the member owns all partitions that the rule gives it."""
+        """Set while the member owns all partitions that are assigned to it."""
 
     async def run(self) -> None:
-        """Join the group, in one session after the other, until the task is cancelled; then leave.
+        """Join the group, again after each expired session, until the task is cancelled; then leave the group.
 
-        After the first session ZooKeeper may be away for any time: the member joins again when it returns.
+        After the first session ZooKeeper may be unreachable for any time: the member joins again afterwards.
 
         Raises:
             ConnectionLost: the first session could not be opened.
-            NodeExists: another member has the same name, and keeps it.
-            WireError: the data of a node is invalid.
+            NodeExists: another member of the group has the same name.
+            WireError: the data of a ZooKeeper node is invalid.
             ZooKeeperError: ZooKeeper returned an error.
         """
         while True:
@@ -135,7 +135,7 @@ class LegacyGroupMember:
             await anyio.sleep(self._backoff)
 
     def _expired(self, error: SessionExpired) -> None:
-        """Give up all partitions without a commit: other members may own them by now, and have committed."""
+        """Give up all partitions without a commit, since other members may already own them and have committed."""
         message = "%s: the ZooKeeper session expired; the member gives up %d partitions and joins again: %s"
         _log.warning(message, self._name, len(self._owned), error)
         self._claims.expired(list(self._owned), error, uncommitted=bool(self._to_commit))
@@ -144,7 +144,7 @@ class LegacyGroupMember:
         self._unbalanced()
 
     async def commit(self) -> None:
-        """Commit the finished offsets.
+        """Commit the offsets after finished messages.
 
         Raises:
             ConnectionLost, RequestTimeout, ZooKeeperError: the offsets may be committed or not.
@@ -167,20 +167,20 @@ class LegacyGroupMember:
                 await self._commit_until(self._changed, zookeeper)
 
     async def _tried(self, zookeeper: ZooKeeper, step: Callable[[ZooKeeper], Awaitable[bool]]) -> bool:
-        """Run a step; return False if it has to be repeated, as after a lost connection."""
+        """Run a step; return False if the step must be repeated, as after a lost connection."""
         try:
             return await step(zookeeper)
         except (ConnectionLost, RequestTimeout):
             return False
 
     async def _register(self, zookeeper: ZooKeeper) -> bool:
-        """Register the member; return whether this session has registered it."""
+        """Register the member; return whether it is registered by this session."""
         await zookeeper.ensure(self._paths.ids)
         path = self._paths.member(self._member)
         try:
             await zookeeper.create(path, self._subscription.encode(), ephemeral=True)
         except NodeExists:
-            # This session's, if the answer was lost; or the last session's, which will go.
+            # The node is this session's if the answer to create was lost, or the last session's, which will be deleted.
             if await self._is_ours(zookeeper, path):
                 return True
             if anyio.current_time() < self._name_free_by or await self._was_ours(zookeeper, path):
@@ -196,7 +196,7 @@ class LegacyGroupMember:
         return found is not None and found.ephemeral_owner == zookeeper.session_id
 
     async def _was_ours(self, zookeeper: ZooKeeper, path: str) -> bool:
-        """Return whether an earlier session of this member has created the node, or it is gone."""
+        """Return whether the node was created by an earlier session of this member, or does not exist any more."""
         found = await zookeeper.exists(path, self._on_change)
         return found is None or found.ephemeral_owner in self._sessions
 
@@ -204,11 +204,12 @@ class LegacyGroupMember:
         self._changed.set()
 
     async def _rebalance(self, zookeeper: ZooKeeper) -> bool:
-        """Give up partitions and claim others, as the rule says; return whether the member owns all of its share."""
+        """Give up and claim partitions by the assignment; return whether the member owns all of its partitions."""
         registry = Registry(zookeeper)
         members = await self._members(zookeeper)
         if self._member not in members:
-            # Another client has deleted it; Java's ConsoleConsumer deletes the whole group for --from-beginning.
+            # Another client has deleted the registration. Java's ConsoleConsumer deletes the whole group for
+            # --from-beginning.
             _log.warning("%s: its registration is gone from ZooKeeper; the member joins again", self._name)
             self._unbalanced()
             await self._release(zookeeper, list(self._owned))
@@ -235,7 +236,7 @@ class LegacyGroupMember:
         return settled
 
     def _unbalanced(self) -> None:
-        if self.balanced.is_set():  # otherwise tasks may wait for it
+        if self.balanced.is_set():  # if it is not set, tasks may wait for this event
             self.balanced = anyio.Event()
 
     async def _members(self, zookeeper: ZooKeeper) -> dict[str, LegacySubscription]:
@@ -283,7 +284,7 @@ class LegacyGroupMember:
     # --- giving up ---------------------------------------------------------------------------------------------------
 
     async def _release(self, zookeeper: ZooKeeper, partitions: list[GroupPartition]) -> None:
-        """Commit, so that the next owners go on where this member has ended; then delete the claims."""
+        """Commit, so that the next owners continue where this member has stopped; then delete the claims."""
         self._to_commit |= self._claims.lost(partitions)
         await self._commit(zookeeper, lambda: self._to_commit)
         self._to_commit = {}
@@ -299,7 +300,7 @@ class LegacyGroupMember:
             await self._release(zookeeper, list(self._owned))
             await zookeeper.delete(self._paths.member(self._member))
         except (ConnectionLost, RequestTimeout, NoNode, SessionExpired):
-            pass  # the other nodes go with the session
+            pass  # the remaining nodes are deleted with the session
 
     async def _commit_until(self, changed: anyio.Event, zookeeper: ZooKeeper) -> None:
         while not changed.is_set():
@@ -312,7 +313,10 @@ class LegacyGroupMember:
                     continue  # retry after the next interval
 
     async def _commit(self, zookeeper: ZooKeeper, of: Callable[[], Mapping[GroupPartition, int]]) -> None:
-        """Commit offsets; get them only now, since partitions may be lost while another commit runs."""
+        """Commit the offsets that ``of`` returns.
+
+        Call it only when no other commit runs, since partitions may be lost meanwhile.
+        """
         async with self._committing:
             offsets = of()
             for partition, offset in offsets.items():

@@ -1,8 +1,8 @@
-"""Translates Java's regular expressions to Python's, and refuses those without a translation, with the part's name.
+"""Translates Java's regular expressions to Python's. An error names the part that cannot be translated.
 
-Java's language and Python's look alike and differ in meaning, as in ``\\p{Lower}``, ``[a-z&&[^b]]`` and ``\\d``. A
-group whose members match different topics reads some partitions twice and others not at all, so the translation checks
-every part.
+Some expressions have different meanings in Java and Python, such as ``\\p{Lower}``, ``[a-z&&[^b]]`` and ``\\d``. If the
+members of a group matched different topics, some partitions would be read twice and others never, so the translation
+checks every part.
 """
 
 import re
@@ -12,7 +12,7 @@ __all__ = ("UnsupportedRegex", "java_regex")
 
 
 class UnsupportedRegex(ValueError):
-    """A regular expression that Java refuses, or that has no translation; the message names the part."""
+    """A regular expression is invalid in Java, or cannot be translated; the message names the invalid part."""
 
 
 _DOT: Final = "[^\\n\\r\\x85\\u2028\\u2029]"
@@ -32,7 +32,7 @@ _PROPERTIES: Final = {
     "XDigit": "0-9a-fA-F",
     "Space": "\\x20\\t-\\r",
 }
-"""The POSIX classes of Java, all within ASCII."""
+"""Java's POSIX character classes, which contain only ASCII."""
 _CHARACTERS: Final = {"t": "\t", "n": "\n", "r": "\r", "f": "\f", "a": "\a", "e": "\x1b"}
 _CLASSES: Final = frozenset("dDwWsS")
 _GROUPS: Final = ("(?:", "(?=", "(?!", "(?<=", "(?<!", "(?i:")
@@ -44,10 +44,10 @@ _BRACES: Final = re.compile(r"\{[^{}]*\}?")
 
 
 def java_regex(regex: str) -> re.Pattern[str]:
-    """Compile a regular expression of Java; ``fullmatch`` does what ``String.matches`` does there.
+    """Compile a Java regular expression. Its ``fullmatch`` corresponds to Java's ``String.matches``.
 
     Raises:
-        UnsupportedRegex: Java refuses it, or it has no translation.
+        UnsupportedRegex: the expression is invalid in Java, or cannot be translated.
     """
     translation = _Translation(regex)
     try:
@@ -57,7 +57,7 @@ def java_regex(regex: str) -> re.Pattern[str]:
 
 
 class _Translation:
-    """The translation of a regular expression of Java into Python's, from left to right."""
+    """The translation of one Java regular expression to Python's syntax, from left to right."""
 
     def __init__(self, regex: str) -> None:
         self._text, self._at = regex, 0
@@ -71,7 +71,7 @@ class _Translation:
         """Return the translation.
 
         Raises:
-            UnsupportedRegex: there is none.
+            UnsupportedRegex: the expression is invalid in Java, or cannot be translated.
         """
         if self.ignores_case:
             self._at = len("(?i)")

@@ -1,4 +1,4 @@
-"""kazoo's client of ZooKeeper on one thread, which posts to the event loop whatever happens."""
+"""Runs kazoo's ZooKeeper client on one thread, which posts results and events to the event loop."""
 
 import asyncio
 import errno
@@ -26,20 +26,20 @@ _PAUSE_SECONDS: Final = 0.1
 """The pause between two attempts to reach a server."""
 _CONNECT_SECONDS: Final = 2.0
 _CLOSE_SECONDS: Final = 2.0
-"""How long a server may take to end the session; afterwards the connection is cut."""
+"""How long a server may take to end the session before the connection is closed."""
 _CUT_SECONDS: Final = _CONNECT_SECONDS + 0.5
 _LONGEST_MS: Final = 60_000
-"""A session timeout that the client did not ask for counts as no longer than this."""
+"""The limit of a session timeout that the server chooses instead of the requested one."""
 _log: Final = logging.getLogger("aiokafkawire.legacy.kazoo")
 
 
 class KazooThread:
-    """A session with ZooKeeper that kazoo keeps.
+    """A session with ZooKeeper on kazoo's thread.
 
     Args:
-        hosts: as kazoo takes them: addresses, and the root path.
-        timeout_ms: the session timeout to ask for.
-        session: its ``on_`` methods are called on the event loop that makes this object.
+        hosts: the servers' addresses and the root path, in kazoo's form.
+        timeout_ms: the session timeout to request.
+        session: the session's ``on_`` methods are called on the event loop that creates this object.
     """
 
     def __init__(self, hosts: str, timeout_ms: int, session: "ZooKeeper") -> None:
@@ -47,10 +47,10 @@ class KazooThread:
         self._call_soon = _call_soon_threadsafe()
         self._is_over = False
         self._lock = threading.Lock()
-        """No call may pass between the end of the session and kazoo's next session."""
+        """Held by calls and by the end of the session, so that no call gets into kazoo's next session."""
         self._handler = _Handler(self._on_end)
         self._kazoo_log = _KazooLog(_log)
-        # kazoo retries without a limit; the session decides when it is over.
+        # kazoo retries without a limit; the session decides when it has expired.
         retry = KazooRetry(
             max_tries=-1, delay=_PAUSE_SECONDS, backoff=1, max_jitter=0, sleep_func=self._handler.sleep_func
         )
@@ -59,7 +59,7 @@ class KazooThread:
             hosts, timeout=timeout, handler=self._handler, connection_retry=retry, logger=self._kazoo_log
         )
         self._client.add_listener(self._on_state)
-        # kazoo keeps the session timeout that the server grants to itself.
+        # kazoo does not expose the session timeout that the server grants, so its method is replaced.
         self._kazoo_connect = self._client._connection._connect
         self._client._connection._connect = self._connect
         self._session_id = 0
@@ -68,21 +68,22 @@ class KazooThread:
 
     @property
     def last_cause(self) -> str:
-        """Why there is no connection, in kazoo's words."""
+        """kazoo's last warning: the reason why there is no connection."""
         return self._kazoo_log.last_warning
 
     def start(self) -> None:
-        """Start the thread, which looks for a server."""
+        """Start the thread, which connects to a server."""
         self._client.start_async()
 
     def call(
         self, method: str, *args: Any, watch: tuple[str, Any] | None, done: Callable[[Any], None], **how: Any
     ) -> None:
-        """Start one of kazoo's calls; ``done`` gets its result on the event loop, if the session is not over.
+        """Start a call of kazoo, unless the session is over.
 
         Args:
-            method: of KazooClient, without ``_async``.
-            watch: a path, and the function that receives the next event there.
+            method: the name of a method of KazooClient, without ``_async``.
+            watch: a path, and the function that receives the next event of this path.
+            done: called with kazoo's result, on the event loop.
         """
         if watch is not None:
             how["watch"] = _Watcher(self, *watch)
@@ -93,12 +94,12 @@ class KazooThread:
         result.rawlink(lambda result: self.post(done, result))
 
     def end(self) -> None:
-        """End the session on this side: refuse calls and connections."""
+        """Mark the session as over: ignore later calls, and refuse connections."""
         with self._lock:
             self._is_over = self._handler.is_closing = True
 
     def stop_soon(self) -> None:
-        """Start to stop. May be called again."""
+        """Start to stop kazoo on another thread. Calling it again has no effect."""
         if self._stopping is not None:
             return
         if self._is_over or not self._client.connected:
@@ -107,7 +108,7 @@ class KazooThread:
         self._stopping.start()
 
     async def close(self) -> None:
-        """Close the session, so that its ephemeral nodes go at once, and wait a bounded time for the thread."""
+        """Close the session, so that its ephemeral nodes are deleted at once; wait a limited time for its thread."""
         self.stop_soon()
         for limit in (_CLOSE_SECONDS, _CUT_SECONDS):
             with anyio.move_on_after(limit, shield=True):
@@ -117,7 +118,7 @@ class KazooThread:
         _log.debug("the thread of a ZooKeeper session is still busy, perhaps resolving a name; it ends by itself")
 
     def post(self, function: Callable[..., object], *args: Any) -> None:
-        """Call a function on the event loop, soon, unless the loop has ended."""
+        """Schedule a function on the event loop, unless the loop has ended."""
         with suppress(RuntimeError):
             self._call_soon(function, *args)
 
@@ -132,8 +133,8 @@ class KazooThread:
         self.post(self._stopped.set)
 
     def _connect(self, *args: Any) -> tuple[float, float]:
-        """Connect as kazoo does, which returns what it waits for reading (2/3 of the session timeout) and writing."""
-        # A server that is just starting may accept a connection and never answer: try again, or the next one, in time.
+        """Connect by kazoo's method; return its timeouts for reading (2/3 of the session timeout) and writing."""
+        # A server that is starting may accept a connection and never answer, so limit the wait and try the next server.
         self._handler.longest_wait = max(self._timeout_ms / 3000, 0.01)
         try:
             read_ms, write_ms = self._kazoo_connect(*args)
@@ -156,19 +157,19 @@ class KazooThread:
             self.post(self._session.on_lost, self.last_cause or "the server ended it")
 
     def _on_end(self, error: Exception | None) -> None:
-        """Handle the end of the connection's thread."""
+        """End the session when the connection's thread has ended, with its ``error`` if there is one."""
         self.end()
         if error is not None:
             self.post(self._session.on_lost, f"kazoo failed: {error!r}")
 
     def on_watch(self, watch: Any, path: str, kind: str) -> None:
-        """Send an event of a watch."""
+        """Send a watch's event to the event loop."""
         self.post(self._session.on_watch, watch, path, kind)
 
 
 @attrs.frozen
 class _Watcher:
-    """A watch as kazoo has it, which sets equal ones once."""
+    """A watch function for kazoo, which registers equal watches only once."""
 
     thread: KazooThread
     path: str
@@ -179,7 +180,7 @@ class _Watcher:
 
 
 class _Handler(SequentialThreadingHandler):  # type: ignore[misc]
-    """kazoo's handler without its threads for callbacks: they run where answers are read, in the order of answers."""
+    """A kazoo handler that runs callbacks on the thread that reads answers, in the order of the answers."""
 
     def __init__(self, on_end: Callable[[Exception | None], None]) -> None:
         super().__init__()
@@ -187,25 +188,25 @@ class _Handler(SequentialThreadingHandler):  # type: ignore[misc]
         self._on_end = on_end
         self._socket: socket.socket | None = None
         self.longest_wait = math.inf
-        """How long to wait for a server at most, in seconds."""
+        """The longest time to wait for a server, in seconds."""
 
     def start(self) -> None:
-        """Start no threads; while the handler is not running, kazoo calls back at once."""
+        """Start no threads: kazoo runs the callbacks of a handler that is not running at once."""
 
     def stop(self) -> None:
-        """Do nothing."""
+        """Do nothing, since there are no threads to stop."""
 
     def dispatch_callback(self, callback: Any) -> None:
         callback.func(*callback.args)
 
     def spawn(self, func: Callable[..., object], *args: Any, **kwargs: Any) -> threading.Thread:
-        """Start the connection's thread, the only one that kazoo needs here."""
+        """Start the thread of the connection, the only thread that kazoo starts with this handler."""
 
         def run() -> None:
             error: Exception | None = None
             try:
                 func(*args, **kwargs)
-            except Exception as raised:  # by answers that kazoo cannot read
+            except Exception as raised:  # such as for answers that kazoo cannot decode
                 error = raised
             finally:
                 self._on_end(error)
@@ -235,7 +236,7 @@ class _Handler(SequentialThreadingHandler):  # type: ignore[misc]
         return connection
 
     def cut(self) -> None:
-        """Cut the connection, and refuse another; callers that wait for it continue."""
+        """Shut the connection's socket down, so that threads waiting for it continue, and refuse new connections."""
         self.is_closing = True
         connection = self._socket
         if connection is not None:
@@ -244,7 +245,7 @@ class _Handler(SequentialThreadingHandler):  # type: ignore[misc]
 
 
 class _KazooLog(logging.LoggerAdapter[logging.Logger]):
-    """kazoo's log, at DEBUG: callers and ``aiokafkawire.legacy`` say what matters. It keeps the last warning."""
+    """kazoo's logger, which logs at DEBUG and stores the last warning: ``aiokafkawire.legacy`` logs what matters."""
 
     last_warning = ""
 
@@ -257,7 +258,7 @@ class _KazooLog(logging.LoggerAdapter[logging.Logger]):
 
 
 def _call_soon_threadsafe() -> Callable[..., object]:
-    """Return the running loop's function that other threads may call."""
+    """Return the running event loop's function to schedule a call from another thread."""
     loop = asyncio._get_running_loop()
     if loop is not None:
         return loop.call_soon_threadsafe

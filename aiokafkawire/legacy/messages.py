@@ -1,8 +1,8 @@
-"""Message sets of Kafka 0.6 (magic 0) and 0.7 (magic 1): messages one after another, nothing in front of them.
+"""Message sets of Kafka 0.6 (magic 0) and 0.7 (magic 1), which are messages one after another, without a header.
 
-A message has no key, no timestamp and no offset of its own: its offset is the byte of the log at which it begins. Its
-checksum covers the payload alone. The payload of a compressed message, a wrapper, is a set again; only the wrapper has
-an offset, so reading begins at wrappers, never inside.
+A message has no key and no timestamp. Its offset is not stored: it is the byte of the log at which the message begins.
+The checksum covers only the payload. The payload of a compressed message, a wrapper, is a message set. Only the wrapper
+has an offset, so reading can begin at a wrapper, but not inside it.
 """
 
 import zlib
@@ -21,22 +21,22 @@ __all__ = ("Entry", "LegacyMessage", "LegacyMessageSet", "encode_entry", "encode
 
 _SIZE: Final = Struct(">i")
 _HEADERS: Final = (Struct(">iBI"), Struct(">iBBI"))
-"""Size, magic, attributes from magic 1 on, and the payload's checksum."""
+"""The headers of magic 0 and 1: size, magic, attributes (magic 1 only), and the payload's checksum."""
 _CODEC_MASK: Final = 3
 _DEEPEST: Final = 8
-"""How deep wrappers may be nested. Brokers take any depth; clients write one wrapper."""
+"""The maximal depth of nested wrappers. Brokers accept any depth; clients write one wrapper."""
 
 
 @attrs.frozen
 class LegacyMessage:
-    """A message as users see it.
+    """A message, decompressed.
 
     Attributes:
         value: the payload.
-        offset: where it begins, in bytes; of a compressed one, where its wrapper begins.
-        next_offset: where to read on after it. Of a compressed one this is its wrapper's begin again, except for the
-            last, which has the wrapper's end: who begins there reads the whole wrapper again, and misses nothing.
-        magic: 0 as in Kafka 0.6, or 1.
+        offset: the byte of the log at which the message begins, or its wrapper if it was compressed.
+        next_offset: the offset from which to read after this message. It is the end of the message. In a wrapper only
+            the last message has the wrapper's end; the others have its beginning, so the whole wrapper is read again.
+        magic: 0 (Kafka 0.6) or 1 (Kafka 0.7).
     """
 
     value: bytes
@@ -47,40 +47,40 @@ class LegacyMessage:
 
 @attrs.frozen
 class Entry:
-    """A message as the log has it: a wrapper, if it has a codec."""
+    """A message in its format in the log. If it has a codec, it is a wrapper."""
 
     offset: int
     magic: int
     attributes: int
-    """0 in magic 0. Bits above the lowest two have no meaning, and are kept."""
+    """0 in magic 0. The lowest two bits are the codec; the others have no meaning, and are kept."""
     crc: int
     payload: Buffer = attrs.field(repr=False)
 
     @property
     def codec(self) -> int:
-        """The number of its codec; Kafka had no 3."""
+        """The number of the message's codec; 0 for none. Kafka 0.7 has no codec 3."""
         return self.attributes & _CODEC_MASK
 
     @property
     def size(self) -> int:
-        """Its size in the log, in bytes."""
+        """The size of the message in the log, in bytes."""
         return _HEADERS[self.magic].size + len(self.payload)
 
     @property
     def next_offset(self) -> int:
-        """The offset after it."""
+        """The offset at which the message ends."""
         return self.offset + self.size
 
     @property
     def crc_ok(self) -> bool:
-        """Whether the checksum is that of the payload."""
+        """Whether the payload has the stored checksum."""
         return zlib.crc32(self.payload) == self.crc
 
     def check(self, where: str = "") -> None:
-        """Compare the checksum.
+        """Verify the checksum of the payload; errors begin with ``where``.
 
         Raises:
-            CorruptBatch: it does not match.
+            CorruptBatch: the checksum does not match.
         """
         if not self.crc_ok:
             computed = zlib.crc32(self.payload)
@@ -88,23 +88,23 @@ class Entry:
 
 
 class LegacyMessageSet:
-    """The messages of a fetch: whole ones, and perhaps a piece of the next, where the answer was cut.
+    """The messages in the answer to a fetch. The last message may be incomplete, since ``fetch_size`` cuts the answer.
 
     Args:
-        data: the bytes.
-        offset: which byte of the log the first one is.
-        where: begins the message of every error, if given.
+        data: the bytes of the answer.
+        offset: the offset of the first byte in the log.
+        where: a text, such as the partition, with which error messages begin.
 
     Attributes:
-        cut: how many bytes of a further message came.
-        needed: the size of that message, if its size field came; else None.
-        next_offset: the offset after the last whole message.
+        cut: the number of bytes of the incomplete last message.
+        needed: the complete size of the incomplete last message; None if its size is not known.
+        next_offset: the offset after the last complete message.
 
-    ``len`` is the number of whole messages, wrappers counted as one.
+    ``len`` is the number of complete messages, where a wrapper counts as one message.
 
     Raises:
-        MisalignedOffset: there is no message at ``offset``.
-        CorruptBatch: there is one, but another is damaged.
+        MisalignedOffset: no message begins at ``offset``.
+        CorruptBatch: a later message is damaged.
     """
 
     __slots__ = ("_count", "_view", "cut", "needed", "next_offset", "offset", "size", "where")
@@ -129,7 +129,7 @@ class LegacyMessageSet:
         return self._count
 
     def entries(self) -> Iterator[Entry]:
-        """Yield the whole messages as the log has them, unchecked; a set may hold very many."""
+        """Yield the complete messages in their format in the log, without verifying checksums."""
         position, end = 0, self.next_offset - self.offset
         while position < end:
             entry = _at(self._view, position, self.offset)
@@ -137,14 +137,14 @@ class LegacyMessageSet:
             position += entry.size
 
     def messages(self, *, limit: int = DEFAULT_INFLATE_LIMIT) -> Iterator[LegacyMessage]:
-        """Yield the messages, those in wrappers included, each checked.
+        """Yield the messages, including those in wrappers; verify their checksums.
 
-        ``limit`` is the largest size of one decompressed wrapper. Like Java's classes, this leaves out a piece of a
-        message at the end of a wrapper.
+        ``limit`` is the maximal size of a decompressed wrapper, in bytes. An incomplete message at the end of a wrapper
+        is ignored, as by Java's clients.
 
         Raises:
-            MisalignedOffset: the first one's checksum is wrong.
-            CorruptBatch: damaged data, or more than ``limit`` bytes.
+            MisalignedOffset: the checksum of the first message is wrong.
+            CorruptBatch: another message is damaged, or a decompressed wrapper is larger than ``limit``.
         """
         for entry in self.entries():
             if entry.offset == self.offset and not entry.crc_ok:
@@ -153,7 +153,7 @@ class LegacyMessageSet:
             if not entry.codec:
                 yield LegacyMessage(bytes(entry.payload), entry.offset, entry.next_offset, entry.magic)
                 continue
-            # Hold one message back: the last of a wrapper has another next_offset.
+            # Yield each message one step later, since the last message of a wrapper has another next_offset.
             held: Entry | None = None
             for inner in _inflated(entry, limit, f"{self.where}message at byte {entry.offset}: "):
                 if held is not None:
@@ -164,7 +164,7 @@ class LegacyMessageSet:
 
 
 def _size_at(view: memoryview, position: int, base: int, where: str) -> int | None:
-    """Return the size of the message at ``position``, its size field included; None if that is cut."""
+    """Return the size of the message at ``position``, including its size field; None if that field is incomplete."""
     offset, left = base + position, len(view) - position
     if left < _SIZE.size:
         return None
@@ -183,7 +183,7 @@ def _size_at(view: memoryview, position: int, base: int, where: str) -> int | No
 
 
 def _at(view: memoryview, position: int, base: int) -> Entry:
-    """Return the message at ``position``, which is whole."""
+    """Return the message at ``position``, which must be complete."""
     header = _HEADERS[view[position + _SIZE.size]]
     size, magic, *attributes, crc = header.unpack_from(view, position)
     payload = view[position + header.size : position + _SIZE.size + size]
@@ -198,7 +198,7 @@ def _misaligned(offset: int, wrong: str, where: str) -> MisalignedOffset:
 
 
 def _inflated(wrapper: Entry, limit: int, where: str) -> Iterator[Entry]:
-    """Yield the messages in a wrapper, and in wrappers in it, which share the limit."""
+    """Yield the messages in a wrapper and in its nested wrappers; ``limit`` is for all of them together."""
     room = limit
     waiting: list[Iterator[Entry]] = [iter((wrapper,))]
     while waiting:
@@ -235,10 +235,10 @@ def _inner(data: memoryview, where: str) -> Iterator[Entry]:
 
 
 def encode_entry(payload: Buffer, *, magic: int = 1, attributes: int = 0) -> bytes:
-    """Return a message as the log has it.
+    """Encode a message in its format in the log.
 
     Raises:
-        UsageError: no such format exists, or magic 0, which has no attributes, is given some.
+        UsageError: the magic is neither 0 nor 1, or is 0, which has no attributes, although attributes are given.
     """
     if magic not in (0, 1):
         raise UsageError(f"a message of Kafka 0.6 or 0.7 has magic 0 or 1, not {magic}")
@@ -252,12 +252,12 @@ def encode_entry(payload: Buffer, *, magic: int = 1, attributes: int = 0) -> byt
 def encode_messages(
     values: Iterable[bytes], *, codec: Codec = Codec.NONE, magic: int = 1, level: int | None = None
 ) -> bytes:
-    """Return values as a message set; with a codec as one wrapper of all. No values give ``b""``.
+    """Encode values as a message set, with a codec as one wrapper of all messages; return ``b""`` without values.
 
-    Snappy has the framing of Java's classes.
+    Snappy data has the framing of snappy-java.
 
     Raises:
-        UsageError: the format, or Kafka 0.7, does not know the codec; or a value is not bytes.
+        UsageError: Kafka 0.7 or the format does not support the codec, or a value is not bytes.
         ConfigError: the codec has no such level.
     """
     if codec not in (Codec.NONE, Codec.GZIP, Codec.SNAPPY):

@@ -1,8 +1,8 @@
-"""Copies a topic of Kafka 0.7 into a cluster of today, message by message, and resumes where the last run ended.
+"""Copies a topic of Kafka 0.7 into a current cluster, message by message. Each run continues where the last run ended.
 
-The target cluster keeps the progress: for each partition of the source a group has one committed offset, the byte from
-which to read on. The transaction of the copied records commits it (KIP-98, KIP-447), so it matches them exactly, and
-every process with the same migration name finds it.
+The target cluster stores the progress: for each partition of the source, a group commits the offset of the next message
+to copy. The transaction that writes the copied records also commits this offset (KIP-98, KIP-447), so both always
+match. Any process with the same migration name can continue.
 """
 
 import re
@@ -27,21 +27,21 @@ from .zookeeper import ZooKeeper
 __all__ = ("MigrationProgress", "Sources", "migrate", "sources_from_zookeeper")
 
 _INTO: Final = re.compile("partition=([0-9]{1,10})")
-"""The metadata of a committed position: the partition of the target."""
+"""The metadata of a committed offset: the partition in the target topic."""
 
 Sources: TypeAlias = Mapping[BrokerPartition, LegacyClient]
-"""The partitions to copy, each with an open client of its broker."""
+"""The partitions to copy, with an open client of each partition's broker."""
 
 
 @attrs.frozen
 class MigrationProgress:
-    """The progress of one partition.
+    """The progress of the migration of one partition.
 
     Attributes:
-        source: the partition.
-        position: up to which byte it is copied and committed.
-        end: where its log ended when the migration began.
-        messages: how many of its messages this run has copied.
+        source: the partition in the source.
+        position: the offset up to which the partition is copied and committed.
+        end: the end offset of the partition's log when this run began to copy it.
+        messages: the number of the partition's messages that this run has copied.
     """
 
     source: BrokerPartition
@@ -53,7 +53,7 @@ class MigrationProgress:
 async def sources_from_zookeeper(
     servers: str, topic: str, clients: BrokerClients
 ) -> dict[BrokerPartition, LegacyClient]:
-    """Return all partitions of a topic on all brokers that are registered in ZooKeeper; ``clients`` has to be open.
+    """Return all partitions of a topic that are registered in ZooKeeper, with clients from the open ``clients``.
 
     Raises:
         ConfigError: kazoo is not installed.
@@ -81,37 +81,39 @@ async def migrate(
     on_progress: Callable[[MigrationProgress], None] | None = None,
     stop: anyio.Event | None = None,
 ) -> dict[BrokerPartition, int]:
-    """Copy the messages that the partitions have now; return the number of messages of each, in this run.
+    """Copy the messages that the partitions have now; return the number of messages copied from each partition.
 
-    Messages of one source partition go to one partition of the target, in order: those of partition ``p`` of broker
-    ``b`` to ``(b + p) % n``, where ``n`` is the number of the target's partitions when the first of them are copied.
-    Later runs keep that partition, whichever sources they are given. Messages have no key; their timestamp is the time
-    of the copy. With ``exactly_once``, readers of committed records find each message once, however often the migration
-    is interrupted and called again. Of two runs with one name the later one fences the earlier one. Without
-    ``exactly_once`` no message is lost, and the last ones may be duplicated. A transaction has the messages of one
-    fetch, whose size is ``fetch_size`` of the sources' clients.
+    All messages of a source partition are copied to one partition of the target, in order: from partition ``p`` of
+    broker ``b`` to ``(b + p) % n``, where ``n`` is the number of partitions of the target topic when the first message
+    is copied. Later runs use the same partition. Messages have no key; their timestamp is the time of the copy. With
+    ``exactly_once``, readers of committed records get each message once, even if the migration is interrupted and
+    called again. If two runs have the same name, the later run fences the earlier one. Without ``exactly_once`` no
+    message is lost, but the last messages may be duplicated. Each transaction has the messages of one fetch
+    (``fetch_size`` of the sources' clients).
 
     Args:
-        sources: the partitions to copy; :func:`sources_from_zookeeper` finds all.
+        sources: the partitions to copy; :func:`sources_from_zookeeper` returns all partitions of a topic.
         topic: the topic's name in the source.
-        target: an open client.
-        name: the migration's name: the transactional id, and the prefix of the groups that keep the positions.
+        target: an open client of the target cluster.
+        name: the name of the migration. It is the transactional id, and the prefix of the groups that commit the
+            progress.
         target_topic: the name of an existing topic in the target; ``topic`` by default.
         exactly_once: whether to use transactions.
-        on_progress: is called after each transaction.
+        on_progress: called after each transaction.
         stop: an event; once it is set, the migration ends after the current transaction.
 
     Raises:
         UsageError: an argument is invalid.
-        OffsetOutOfRange: a source has deleted messages (log.retention) that were not copied: they are lost.
+        OffsetOutOfRange: a source has deleted messages (log.retention) before they were copied.
         UnknownTopicOrPartition: the target has no such topic, or a source no such partition.
-        ConnectionLost, RequestTimeout, CorruptBatch: a source could not be read; copied messages are committed.
-        KafkaError: an error of the target; call it again to go on.
+        ConnectionLost, RequestTimeout, CorruptBatch: a source could not be read; the messages copied before are
+            committed.
+        KafkaError: an error of the target; call this function again to continue.
     """
     check_segment("the migration's name", name)
     check_topic_name(topic if target_topic is None else target_topic)
     source_partitions = sorted(sources)
-    # Open the producer before reading positions: it fences other runs, which might still change them.
+    # Open the producer before reading the committed offsets: it fences other runs, which might still change them.
     producer = target.producer(transactional_id=name) if exactly_once else target.producer()
     copied: dict[BrokerPartition, int] = {}
     async with producer:
@@ -139,10 +141,10 @@ class _Copy:
     ) -> None:
         self._source, self._topic, self._source_partition = source, topic, source_partition
         self._target, self._producer, self._into, self._partitions = target, producer, into, partitions
-        # Other sources do not matter: a broker that is down must not change this one's partition.
+        # Computed from this source alone: other brokers, which may be down, must not change the target partition.
         self._partition = (source_partition.broker + source_partition.partition) % partitions
         self._group = f"{name}.{topic}.{source_partition}"
-        # Not the partition of the records, which depends on the number of partitions.
+        # Not the partition of the records, which depends on the number of partitions of the target topic.
         self._kept_at = TopicPartition(into, 0)
         self._count = 0
 
@@ -154,7 +156,7 @@ class _Copy:
         begin = await self._begin(require_stable=exactly_once)
         end = await self._source.latest(self._topic, self._source_partition.partition)
         reader = self._source.read(self._topic, self._source_partition.partition, begin)
-        # An answer ends with whole messages, so the position is never inside a compressed one.
+        # A fetch returns complete messages, so the position is never inside a compressed message.
         while reader.position < end and not stop.is_set() and await self._fill(reader):
             await (self._in_transaction if exactly_once else self._at_least_once)(reader)
             if on_progress is not None:
@@ -162,21 +164,21 @@ class _Copy:
         return self._count
 
     async def _begin(self, *, require_stable: bool) -> int:
-        # Opening the producer has ended a transaction of an earlier run; but coordinators may show its offsets a moment
-        # later, and report that only on request (KIP-447).
+        # Opening the producer has ended the transaction of an earlier run, but its offsets may become visible later;
+        # require_stable makes coordinators report that (KIP-447).
         found = await self._target.admin.list_consumer_group_offsets(
             self._group, [self._kept_at], require_stable=require_stable
         )
         kept = found.get(self._kept_at)
         if kept is None:
             return await self._source.earliest(self._topic, self._source_partition.partition)
-        chosen = _INTO.fullmatch(kept.metadata)  # also if the target topic has more partitions now
+        chosen = _INTO.fullmatch(kept.metadata)  # even if the target topic has more partitions now
         if chosen is not None and int(chosen[1]) < self._partitions:
             self._partition = int(chosen[1])
         return kept.offset
 
     def _progress(self, position: int) -> dict[TopicPartition, OffsetAndMetadata]:
-        """Return the offset to commit: the position, with the target's partition as metadata."""
+        """Return the offset to commit: the position in the source, with the target's partition as metadata."""
         return {self._kept_at: OffsetAndMetadata(position, f"partition={self._partition}")}
 
     async def _fill(self, reader: PartitionReader) -> bool:

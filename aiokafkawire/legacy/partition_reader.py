@@ -1,4 +1,4 @@
-"""A reader of one partition, message by message."""
+"""Reads one partition, message by message."""
 
 from collections.abc import Iterator
 from typing import Final, Protocol, Self
@@ -15,19 +15,19 @@ _IN_A_ROW: Final = 500
 
 
 class LegacyFetcher(Protocol):
-    """A function that fetches, such as ``LegacyClient.fetch``."""
+    """A function that fetches messages, such as ``LegacyClient.fetch``."""
 
     async def __call__(self, topic: str, partition: int, offset: int) -> LegacyMessageSet: ...
 
 
 class Turns:
-    """A regular checkpoint for other tasks: a wrapper may hold millions of messages, which need no waiting."""
+    """A regular checkpoint for other tasks, since a wrapper may have millions of messages, which need no waiting."""
 
     def __init__(self) -> None:
         self._left = _IN_A_ROW
 
     async def pause(self) -> None:
-        """Pass a checkpoint, before some of the messages; a cancellation there loses no message."""
+        """Yield to other tasks in every 500th call, before a message is taken; a cancellation then loses no message."""
         self._left -= 1
         if self._left <= 0:
             self._left = _IN_A_ROW
@@ -37,13 +37,13 @@ class Turns:
 class PartitionReader:
     """An endless iteration over the messages of a partition: ``async for message in reader``.
 
-    A broker of 0.7 answers at once, also with nothing; so at the end of the log the reader fetches again after
-    ``backoff_ms``, then after twice as long, up to ``backoff_max_ms``. Errors are those of ``LegacyClient.fetch``; the
-    iteration may be entered again, and goes on at ``position``, or where :meth:`seek` says.
+    A broker of 0.7 answers a fetch at once, even without messages. Therefore the reader waits ``backoff_ms`` at the end
+    of the log before it fetches again, then twice as long, up to ``backoff_max_ms``. Errors are those of
+    ``LegacyClient.fetch``; a new iteration continues at ``position``.
 
     Attributes:
-        position: the offset from which to read on after the last message returned. Inside a compressed message this is
-            its begin, so all that it holds is read again: at least once.
+        position: the offset from which to read after the last returned message. Inside a compressed message it is the
+            beginning of that message, whose content is then read again (at least once).
     """
 
     def __init__(self, fetch: LegacyFetcher, topic: str, partition: int, offset: int, config: LegacyConfig) -> None:
@@ -57,7 +57,7 @@ class PartitionReader:
         self._turns = Turns()
 
     def seek(self, offset: int) -> None:
-        """Go on at another offset."""
+        """Discard the fetched messages, and continue at ``offset``, where a message must begin."""
         self.position = self._read_to = offset
         self._messages = iter(())
 
@@ -76,22 +76,22 @@ class PartitionReader:
                 self._wait = min(2 * self._wait, self._config.backoff_max_ms)
 
     def take(self) -> LegacyMessage | None:
-        """Return the next message that was fetched; None if there is no other.
+        """Return the next of the fetched messages; None if all were taken.
 
         Raises:
-            CorruptBatch: it is damaged; the fetched messages are dropped.
+            CorruptBatch: the message is damaged. The fetched messages are discarded.
         """
         try:
             message = next(self._messages, None)
         except BaseException:
             self.seek(self.position)
             raise
-        # The fetched messages may end with a wrapper that holds nothing.
+        # The fetched messages may end with a wrapper without messages.
         self.position = self._read_to if message is None else message.next_offset
         return message
 
     async def fill(self) -> bool:
-        """Fetch once, after all fetched messages were taken; return whether there were some."""
+        """Fetch messages once; return whether there were any. Call it only after all fetched messages were taken."""
         found = await self._fetch(self.topic, self.partition, self._read_to)
         self._read_to = found.next_offset
         self._messages = found.messages(limit=self._config.inflate_max_bytes)

@@ -25,33 +25,33 @@ _log: Final = logging.getLogger("aiokafkawire.legacy")
 _PAUSE_SECONDS: Final = 0.1
 
 LegacyPartitioner: TypeAlias = Callable[[str, int], int]
-"""A function of a key and the number of partitions; it returns an index."""
+"""A function that receives a key and the number of partitions, and returns the index of a partition."""
 
 
 def java_hash_partitioner(key: str, count: int) -> int:
-    """Choose as Java's clients of 0.7 do for a string: the absolute value of its hash code, modulo ``count``."""
+    """Choose a partition as Java's clients of 0.7: the absolute value of the string's hash code, modulo ``count``."""
     number = 0
     data = key.encode("utf-16-be", "surrogatepass")
     for at in range(0, len(data), 2):
         number = (31 * number + int.from_bytes(data[at : at + 2])) & 0xFFFFFFFF
     if number >= 2**31:
         number = 2**32 - number
-    # The absolute value of the least number is itself in Java, where that partition could not be.
+    # In Java the absolute value of the smallest integer is negative, which is no valid partition.
     return (number if number < 2**31 else 0) % count
 
 
 class LegacyProducer:
-    """A producer to all partitions of a topic, on all brokers; use it as ``async with``.
+    """A producer that sends to all partitions of a topic, on all registered brokers; use it as ``async with``.
 
-    It uses the partitions that brokers have registered, ordered by broker and number. It sends messages for a topic
-    that no broker has yet to partition 0 of one of them, which creates it.
+    The partitioner's index is that of the registered partitions, ordered by broker and number. Messages for a topic
+    that no broker has are sent to partition 0 of a broker, which creates the topic.
 
-    While ZooKeeper is away, it sends to the partitions that it knows; messages for other topics wait, up to
-    ``zookeeper_timeout_ms``. When ZooKeeper returns, the producer reads the registrations again.
+    While ZooKeeper is unreachable, the producer sends to the known partitions; messages for other topics wait up to
+    ``zookeeper_timeout_ms``. Afterwards the producer reads the registrations again.
 
     Args:
         servers: ZooKeeper's servers, as :class:`~aiokafkawire.legacy.zookeeper.ZooKeeper` takes them.
-        partitioner: chooses a partition by the key.
+        partitioner: chooses the partition of messages with a key.
         session_timeout_ms: the timeout of the session with ZooKeeper.
         zookeeper_timeout_ms: how long ZooKeeper may take for one request, and to open a session.
         options: settings of the connections to brokers, see :class:`~aiokafkawire.legacy.settings.LegacyConfig`.
@@ -83,14 +83,14 @@ class LegacyProducer:
         self._owner = Owner()
         self._patience = zookeeper_timeout_ms / 1000
         self._renewed: anyio.Event | None = None
-        """Set once a new session with ZooKeeper is open; None while none is being opened."""
+        """Set once the new session with ZooKeeper is open; None while no session is being opened."""
         self._last_cause = ""
         self._lookup_lock = anyio.Lock()
         self._brokers_known = False
         self._brokers: list[int] = []
         self._partitions: dict[str, list[BrokerPartition]] = {}
         self._earlier_partitions: dict[str, list[BrokerPartition]] = {}
-        """The partitions from before the connection to ZooKeeper was lost, used until they are read again."""
+        """The partitions read before the connection to ZooKeeper was lost, used until the partitions are read again."""
         self._cacheable: set[str] = set()
         self._watches: dict[str, Watch] = {}
 
@@ -115,10 +115,11 @@ class LegacyProducer:
     async def send(self, topic: str, values: Iterable[bytes], *, key: str | None = None) -> BrokerPartition:
         """Send messages to one partition, chosen by the key, or at random without one; return the partition.
 
-        Brokers acknowledge nothing: see :meth:`~aiokafkawire.legacy.client.LegacyClient.produce`.
+        Brokers do not acknowledge messages: see :meth:`~aiokafkawire.legacy.client.LegacyClient.produce`.
 
         Raises:
-            ConnectionLost: no broker is up, or the chosen one cannot be reached, or has refused earlier messages.
+            ConnectionLost: no broker is registered, or the chosen broker cannot be reached or has refused earlier
+                messages.
             ZooKeeperError, RequestTimeout: ZooKeeper returned an error, or did not answer.
         """
         check_legacy_topic(topic)
@@ -138,7 +139,7 @@ class LegacyProducer:
         return partition
 
     async def confirm(self) -> None:
-        """Check that no broker has refused messages by hanging up, by ``LegacyClient.confirm`` of each broker."""
+        """Check that no broker has refused messages, by calling ``LegacyClient.confirm`` for each broker."""
         for client in self._clients.opened:
             await client.confirm()
 
@@ -163,7 +164,7 @@ class LegacyProducer:
             )
 
     def _renew(self) -> anyio.Event:
-        """Start to open a new session, unless that is under way; return the event that is set once it is open."""
+        """Start to open a new session, unless one is being opened; return the event that is set once it is open."""
         if self._renewed is None:
             self._renewed = anyio.Event()
             self._owner.spawn(self._open_session, self._renewed)
@@ -171,7 +172,7 @@ class LegacyProducer:
 
     async def _open_session(self, renewed: anyio.Event) -> None:
         _log.warning("producer: the ZooKeeper session expired; the producer opens a new one")
-        await self._zookeeper.__aexit__(None, None, None)  # the producer has no nodes in it
+        await self._zookeeper.__aexit__(None, None, None)  # the producer has no nodes in the session
         while True:
             fresh = self._new_session()
             try:
@@ -190,7 +191,7 @@ class LegacyProducer:
     async def _look_up(self, topic: str) -> list[BrokerPartition]:
         registry = Registry(self._zookeeper)
         if not self._brokers_known:
-            self._brokers_known = True  # first, so that a change during the request is not missed
+            self._brokers_known = True  # set before the request, so that a change during the request resets it
             try:
                 found = await registry.brokers(self._on_brokers_change)
             except BaseException:
@@ -202,7 +203,7 @@ class LegacyProducer:
                 self._earlier_partitions = {}
         partitions = self._partitions.get(topic)
         if partitions is None:
-            self._cacheable.add(topic)  # a change removes it, also during the request
+            self._cacheable.add(topic)  # a change removes the topic, even during the request
             counts = await registry.partitions(topic, self._watch(topic))
             partitions = sorted(BrokerPartition(broker, at) for broker, count in counts.items() for at in range(count))
             if partitions and topic in self._cacheable:
@@ -214,14 +215,14 @@ class LegacyProducer:
         )
 
     def _watch(self, topic: str) -> Watch:
-        """Return the topic's watch, always the same one, so that it is set once."""
+        """Return the topic's watch, always the same object, so that it is registered once."""
 
         def on_change(event: WatchEvent) -> None:
-            if event.type is EventType.EXPIRED:  # use the known partitions until there is another session
+            if event.type is EventType.EXPIRED:  # the known partitions are used until a new session is open
                 return
             self._cacheable.discard(topic)
             partitions = self._partitions.pop(topic, None)
-            if partitions is not None and event.type is EventType.RECONNECTED:  # ZooKeeper may go away again
+            if partitions is not None and event.type is EventType.RECONNECTED:  # ZooKeeper may become unreachable again
                 self._earlier_partitions[topic] = partitions
 
         return self._watches.setdefault(topic, on_change)

@@ -1,4 +1,4 @@
-"""The assignment in a group of Kafka 0.7, which every member computes alone, and all alike."""
+"""The assignment of partitions in a group of Kafka 0.7. Every member computes it, with the same result."""
 
 from collections.abc import Iterable, Mapping
 
@@ -8,9 +8,9 @@ __all__ = ("assign", "decide")
 
 
 def assign(partitions: Iterable[BrokerPartition], threads: Iterable[str]) -> dict[BrokerPartition, str]:
-    """Assign ranges of one topic's partitions to the threads that read it, the larger ones first.
+    """Assign ranges of one topic's partitions to the threads that read it; the first ranges may be larger by one.
 
-    Both are sorted as strings, as Java's clients do it: "0-10" stands before "0-2".
+    Partitions and threads are sorted as strings, as by Java's clients: "0-10" is before "0-2".
     """
     places, readers = sorted(partitions, key=str), sorted(threads)
     if not readers:
@@ -28,12 +28,12 @@ def assign(partitions: Iterable[BrokerPartition], threads: Iterable[str]) -> dic
 def decide(
     member: str, members: Mapping[str, LegacySubscription], topics: Mapping[str, Mapping[int, int]]
 ) -> dict[tuple[str, BrokerPartition], str]:
-    """Return what ``member`` has to read: its thread, by topic and partition.
+    """Return the assignment of ``member``: the member's thread for each topic and partition that it must read.
 
     Args:
-        member: one of ``members``.
-        members: what each reads.
-        topics: how many partitions each broker has, by topic.
+        member: the member's name, one of the names in ``members``.
+        members: the subscription of each member, by name.
+        topics: by topic and broker id, the number of partitions that the broker has.
     """
     reads = {name: subscription.of(topics) for name, subscription in members.items()}
     found: dict[tuple[str, BrokerPartition], str] = {}

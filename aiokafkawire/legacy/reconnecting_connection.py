@@ -1,4 +1,4 @@
-"""A connection to one broker of Kafka 0.6 or 0.7 that is opened when needed, and again after it broke."""
+"""A connection to one broker of Kafka 0.6 or 0.7, opened when it is first needed, and reopened after it broke."""
 
 from typing import Final
 
@@ -21,10 +21,10 @@ _PROBE_SECONDS: Final = 5.0
 
 
 class ReconnectingConnection:
-    """A connection that replaces itself.
+    """A connection to a broker that is replaced when it breaks.
 
-    If it broke after produce requests, some of which may be lost, the next request raises that, once; otherwise it is
-    replaced silently.
+    If the connection broke after produce requests, whose messages may be lost, the next request raises that error,
+    once. Otherwise the connection is replaced without an error.
     """
 
     def __init__(self, address: Address, connector: Connector, config: LegacyConfig, runtime: Runtime) -> None:
@@ -36,22 +36,22 @@ class ReconnectingConnection:
         self._answered = False
 
     async def open(self) -> None:
-        """Allow requests; the first one opens the connection."""
+        """Allow requests. The first request opens the connection."""
         await self._owner.open()
 
     async def close(self) -> None:
-        """Close the connection. May be called again."""
+        """Close the connection. Calling it again has no effect."""
         if self._connection is not None:
             await self._connection.close()
         await self._owner.close()
 
     @property
     def unproven(self) -> int:
-        """How many produce requests were sent since the last request that was answered."""
+        """The number of produce requests sent after the last answered request."""
         return 0 if self._connection is None else self._connection.unproven
 
     async def ask(self, request: Request) -> Answer | None:
-        """Send a request and return its answer; None for requests without one.
+        """Send a request and return its answer; None for produce requests, which have no answer.
 
         Raises:
             ConnectionLost, RequestTimeout, WireError, UnsupportedVersion, UsageError: see ``LegacyClient``.
@@ -63,7 +63,7 @@ class ReconnectingConnection:
             answer = await connection.ask(request)
         except (ConnectionLost, RequestTimeout, WireError) as error:
             if connection is not None and connection is self._connection:
-                self._connection = None  # the next request must not raise it again
+                self._connection = None  # the next request must not raise the same error again
             await self._explain(error)
             raise
         if answer is not None:
@@ -94,7 +94,7 @@ class ReconnectingConnection:
             raise ConnectionLost(f"cannot connect to {self.where}: {error}") from error
 
     async def _explain(self, error: KafkaError) -> None:
-        """Raise UnsupportedVersion if the broker is newer: it hangs up too, so ask it for its versions."""
+        """Raise UnsupportedVersion if the broker, which closed the connection, answers requests of newer brokers."""
         if self._answered or isinstance(error.__cause__, OSError):
             return
         try:

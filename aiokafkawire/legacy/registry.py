@@ -1,4 +1,4 @@
-"""The nodes of brokers and groups of Kafka 0.7 in ZooKeeper: their paths and their data."""
+"""The paths and data of the ZooKeeper nodes of Kafka 0.7's brokers and groups."""
 
 import json
 import re
@@ -25,18 +25,18 @@ __all__ = (
 )
 
 BROKERS: Final = "/brokers/ids"
-"""A node for each broker, ephemeral: ``creator:host:port``."""
+"""The parent of the brokers' ephemeral nodes; the data of each is ``creator:host:port``."""
 TOPICS: Final = "/brokers/topics"
-"""A node for each topic, and in it one for each broker that has it, ephemeral: how many partitions it has there."""
+"""The parent of the topics' nodes. Each has an ephemeral node per broker, whose data is the number of partitions."""
 
 
 _OFFSET: Final = re.compile("-?[0-9]{1,19}")
 _MOST: Final = 100_000
-"""Partitions of a topic on one broker, and streams of a member: a larger number is invalid."""
+"""The largest valid number of a topic's partitions on one broker, and of a member's streams."""
 
 
 class BrokerPartition(NamedTuple):
-    """A partition of a topic on one broker: each broker numbers its own."""
+    """A broker, and the number of a topic's partition on this broker. Each broker numbers its partitions from 0."""
 
     broker: int
     partition: int
@@ -46,21 +46,21 @@ class BrokerPartition(NamedTuple):
 
 
 def parse_broker(data: bytes | None, path: str) -> Address:
-    """Return where a broker listens.
+    """Return a broker's address from the data of its node.
 
     Raises:
         WireError: the node's data is invalid.
     """
     parts = _text(data, path).rsplit(":", 2)
     port = parts[2] if len(parts) == 3 else ""
-    # At most five digits: Python raises ValueError for very many.
+    # Five digits at most, since Python raises ValueError for very long numbers.
     if not (port.isascii() and port.isdecimal() and len(port) <= 5 and 0 < int(port) < 65536 and parts[1]):
         raise WireError(f"{path} holds {data!r:.300}, not a broker's creator:host:port")
     return Address(parts[1], int(parts[2]))
 
 
 def parse_count(data: bytes | None, path: str) -> int:
-    """Return how many partitions of a topic a broker has.
+    """Return the number of a topic's partitions on a broker, from the data of the node.
 
     Raises:
         WireError: the node's data is invalid.
@@ -69,9 +69,9 @@ def parse_count(data: bytes | None, path: str) -> int:
 
 
 def parse_offset(data: bytes | None, path: str) -> int:
-    """Return the offset that a group has committed; below 0 for one that no log has.
+    """Return a group's committed offset from the data of its node. It may be negative, and so invalid.
 
-    Java's consumers commit -1 for a partition whose begin or end they could not get from its broker.
+    Java's consumers commit -1 if the broker did not return the first or last offset of a partition.
 
     Raises:
         WireError: the node's data is invalid.
@@ -98,7 +98,7 @@ def _text(data: bytes | None, path: str) -> str:
 
 @attrs.frozen
 class LegacySubscription:
-    """The topics that a member reads: names with a number of streams each, or those that match a pattern, or do not."""
+    """The topics that a member reads: by name with the number of streams, or those that match a pattern, or do not."""
 
     topics: Mapping[str, int] = attrs.field(factory=dict)
     pattern: str | None = None
@@ -116,7 +116,10 @@ class LegacySubscription:
         return f"{{ {pairs} }}".encode()
 
     def of(self, known: Mapping[str, object]) -> dict[str, int]:
-        """Return the topics to read, of those that are known, with the number of streams for each."""
+        """Return the topics to read, with the number of streams of each.
+
+        ``known`` are the topics to match with a pattern.
+        """
         if self.pattern is None:
             return dict(self.topics)
         matches = compile_filter(self.pattern).fullmatch
@@ -124,7 +127,7 @@ class LegacySubscription:
 
 
 def parse_subscription(data: bytes | None, path: str) -> LegacySubscription:
-    """Return the subscription in a member's node.
+    """Return a member's subscription from the data of its node.
 
     Raises:
         WireError: the node's data is invalid.
@@ -146,10 +149,10 @@ def parse_subscription(data: bytes | None, path: str) -> LegacySubscription:
 
 
 def check_segment(what: str, name: str) -> None:
-    """Check that a name can be a part of a path.
+    """Check that a name can be a segment of a ZooKeeper path.
 
     Raises:
-        UsageError: it is empty, or has a slash.
+        UsageError: the name is empty, has a slash or a NUL, or is "." or "..".
     """
     if not isinstance(name, str) or not name or "/" in name or "\0" in name or name in (".", ".."):
         raise UsageError(f"{what} has to be a name without slashes, got {name!r:.300}")
@@ -157,31 +160,31 @@ def check_segment(what: str, name: str) -> None:
 
 @attrs.frozen
 class GroupPaths:
-    """The paths of a group's nodes."""
+    """The paths of a group's nodes in ZooKeeper."""
 
     group: str
 
     @property
     def ids(self) -> str:
-        """The parent of a node for each member, ephemeral: its subscription."""
+        """The path of the parent of the members' ephemeral nodes, whose data are subscriptions."""
         return f"/consumers/{self.group}/ids"
 
     def member(self, member: str) -> str:
-        """Return the path of a member's node."""
+        """Return the path of a member's ephemeral node."""
         return f"{self.ids}/{member}"
 
     def owners(self, topic: str) -> str:
-        """Return the parent of a node for each partition that a member reads, ephemeral: the member."""
+        """Return the path of the parent of the partitions' ephemeral owner nodes, whose data is the member's thread."""
         return f"/consumers/{self.group}/owners/{topic}"
 
     def owner(self, topic: str, partition: BrokerPartition) -> str:
-        """Return the path of a partition's owner."""
+        """Return the path of a partition's owner node."""
         return f"{self.owners(topic)}/{partition}"
 
     def offsets(self, topic: str) -> str:
-        """Return the parent of a node for each partition that has a committed offset, persistent."""
+        """Return the path of the parent of the partitions' persistent nodes with committed offsets."""
         return f"/consumers/{self.group}/offsets/{topic}"
 
     def offset(self, topic: str, partition: BrokerPartition) -> str:
-        """Return the path of a partition's committed offset."""
+        """Return the path of the node with a partition's committed offset."""
         return f"{self.offsets(topic)}/{partition}"

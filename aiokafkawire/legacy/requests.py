@@ -1,7 +1,7 @@
-"""The five requests of Kafka 0.6 and 0.7, and their answers: no version, no correlation id, no client id.
+"""The five requests of Kafka 0.6 and 0.7, and their answers. They have no version, correlation id or client id.
 
-A frame is its size, a key and a body; an answer its size, an error code and a body. Produce requests have no answer.
-Answers do not name their request, so decoding one needs the request.
+The frame of a request has a size, a key and a body; that of an answer a size, an error code and a body. Produce
+requests have no answer. An answer does not name its request, so the request is needed to decode the answer.
 """
 
 import re
@@ -39,20 +39,20 @@ __all__ = (
 LATEST: Final = -1
 """The time in an offsets request for the end of the log."""
 EARLIEST: Final = -2
-"""The time for its begin."""
+"""The time in an offsets request for the beginning of the log."""
 RANDOM_PARTITION: Final = -1
 """The partition of a produce request that leaves the choice to the broker."""
 
 _INT16, _INT32, _INT64 = Struct(">h"), Struct(">i"), Struct(">q")
 _FETCH, _OFFSETS = Struct(">iqi"), Struct(">iqi")
 
-# The characters that 0.7.2 refuses in names: the path separator, control characters, and those of two UTF-16 units.
+# The characters that 0.7.2 refuses in topic names: slashes, control characters, and characters beyond 16 bits.
 _ILLEGAL: Final = re.compile("[/\x00-\x1f\x7f-\x9f\ud800-\uf8ff\ufff0-\uffff\U00010000-\U0010ffff]")
 _LONGEST_NAME: Final = 255
 
 
 class RequestKey(IntEnum):
-    """The kind of a request."""
+    """The number of a request's type, which a frame begins with."""
 
     PRODUCE = 0
     FETCH = 1
@@ -63,7 +63,7 @@ class RequestKey(IntEnum):
 
 @attrs.frozen
 class Produce:
-    """A request to append a message set; the partition may be RANDOM_PARTITION."""
+    """A request to append a message set to a partition, which may be RANDOM_PARTITION."""
 
     topic: str
     partition: int
@@ -72,7 +72,7 @@ class Produce:
 
 @attrs.frozen
 class Fetch:
-    """A request for up to ``max_bytes`` of the log from byte ``offset`` on."""
+    """A request for up to ``max_bytes`` of a partition's log from byte ``offset`` on."""
 
     topic: str
     partition: int
@@ -92,14 +92,14 @@ class Offsets:
 
 @attrs.frozen
 class MultiFetch:
-    """Several fetches, answered together."""
+    """A request with several fetches, which have one answer."""
 
     parts: tuple[Fetch, ...]
 
 
 @attrs.frozen
 class MultiProduce:
-    """Several message sets to append, one after the other."""
+    """A request to append several message sets, one after another."""
 
     parts: tuple[Produce, ...]
 
@@ -109,7 +109,7 @@ Request: TypeAlias = Produce | Fetch | Offsets | MultiFetch | MultiProduce
 
 @attrs.frozen
 class FetchAnswer:
-    """A piece of the log, with messages cut where ``max_bytes`` ended."""
+    """The answer to a fetch: bytes of the log. The last message may be cut, since there are ``max_bytes`` at most."""
 
     error_code: int
     messages: Buffer = b""
@@ -117,7 +117,7 @@ class FetchAnswer:
 
 @attrs.frozen
 class MultiFetchAnswer:
-    """An answer for each fetch, in the order of the request."""
+    """The answer to a MultiFetch: an answer for each fetch, in the order of the request."""
 
     error_code: int
     parts: tuple[FetchAnswer, ...] = ()
@@ -125,7 +125,7 @@ class MultiFetchAnswer:
 
 @attrs.frozen
 class OffsetsAnswer:
-    """Offsets, descending."""
+    """The answer to an Offsets request: offsets in descending order."""
 
     error_code: int
     offsets: tuple[int, ...] = ()
@@ -135,10 +135,10 @@ Answer: TypeAlias = FetchAnswer | MultiFetchAnswer | OffsetsAnswer
 
 
 def check_legacy_topic(topic: str) -> None:
-    """Check a topic's name; brokers of 0.7 hang up on a produce request with an illegal one.
+    """Check a topic's name. Brokers of 0.7 close the connection on a produce request with an illegal name.
 
     Raises:
-        UsageError: it is not a legal name.
+        UsageError: the name is illegal.
     """
     if not isinstance(topic, str) or topic in ("", ".", "..") or len(topic) > _LONGEST_NAME or _ILLEGAL.search(topic):
         raise UsageError(
@@ -148,7 +148,7 @@ def check_legacy_topic(topic: str) -> None:
 
 
 def encode_request(request: Request) -> bytes:
-    """Return the frame of a request, its size included.
+    """Return the frame of a request, including its size field.
 
     Raises:
         UsageError: a value does not fit its field.
@@ -193,7 +193,7 @@ def _packed(layout: Struct, *values: int) -> bytes:
 
 
 def encode_answer(answer: Answer) -> bytes:
-    """Return the frame of an answer, its size included."""
+    """Return the frame of an answer, including its size field."""
     match answer:
         case FetchAnswer():
             body = bytes(answer.messages)
@@ -205,7 +205,7 @@ def encode_answer(answer: Answer) -> bytes:
 
 
 def largest_answer(request: Request) -> int:
-    """Return the largest size of the answer, without its size field: no broker sends more than the request allows."""
+    """Return the largest valid size of the answer to a request, without its size field."""
     match request:
         case Fetch():
             return _INT16.size + max(request.max_bytes, 0)

@@ -1,4 +1,4 @@
-"""Settings of clients of Kafka 0.6 and 0.7. Sizes are in bytes, times in ms."""
+"""The settings of clients of Kafka 0.6 and 0.7. Sizes are in bytes, times in ms."""
 
 from typing import Any, Final, Literal, TypedDict
 
@@ -40,24 +40,25 @@ class LegacyOptions(TypedDict, total=False):
 
 @attrs.frozen(kw_only=True)
 class LegacyConfig:
-    """The settings of requests, and of what is read and written."""
+    """The settings of a client's connections, fetches and messages."""
 
     request_timeout_ms: int = _whole(30_000)
-    """How long one request may take; if it takes longer, the connection is closed."""
+    """How long a request may take before it fails and the connection is closed."""
     socket_connection_setup_timeout_ms: int = _whole(10_000)
     """How long a connection may take to open."""
     compression_type: Literal["none", "gzip", "snappy"] = attrs.field(default="none", validator=_check_codec)
-    """How the messages of one call are compressed together. Kafka 0.6 knows "none" only."""
+    """The codec that compresses the messages of one call together. Kafka 0.6 supports only "none"."""
     fetch_size: int = _whole(300 * 1024)
-    """How much one fetch asks for."""
+    """The number of bytes that a fetch requests."""
     fetch_size_max: int = _whole(16 * 1024 * 1024)
-    """The largest size that a fetch asks for, if an answer has no whole message."""
+    """The largest number of bytes that a fetch requests after an answer without a complete message."""
     inflate_max_bytes: int = _whole(128 * 1024 * 1024)
     """The largest size of one decompressed message."""
     backoff_ms: int = _whole(100)
-    """The first wait of a reader at the end of the log, where brokers of 0.7 answer at once. The wait doubles."""
+    """The first wait of a reader at the end of the log, where brokers of 0.7 answer at once. The wait doubles each
+    time."""
     backoff_max_ms: int = _whole(1_000)
-    """The longest wait of a reader."""
+    """The longest wait of a reader at the end of the log."""
 
     def __attrs_post_init__(self) -> None:
         if self.fetch_size_max < self.fetch_size:

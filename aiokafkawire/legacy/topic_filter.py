@@ -1,4 +1,4 @@
-"""Filters of topics, as consumers of Kafka 0.7 register them: regular expressions of Java, or lists with commas."""
+"""Parses the topic filters that consumers of Kafka 0.7 register: Java regular expressions, or lists with commas."""
 
 import re
 from functools import lru_cache
@@ -14,9 +14,9 @@ _UNWRITABLE: Final = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 
 
 def normalize_filter(text: str) -> str:
-    """Return a filter as Java's clients read and register it.
+    """Return a filter in the form in which Java's clients register and use it.
 
-    They put ``|`` in the place of each comma, drop blanks, and drop quotes at both ends.
+    Java's clients replace commas by ``|``, and remove blanks, and quotes at both ends.
     """
     regex = text.strip(_TRIMMED).replace(",", "|").replace(" ", "")
     return regex.lstrip("\"'").rstrip("\"'")
@@ -27,7 +27,7 @@ def compile_filter(text: str) -> re.Pattern[str]:
     """Compile a filter, which selects the topics whose whole name matches.
 
     Raises:
-        ConfigError: Java's clients refuse it, or it has no equal meaning here.
+        ConfigError: Java's clients refuse the filter, or it cannot be translated to Python.
     """
     regex = normalize_filter(text)
     try:

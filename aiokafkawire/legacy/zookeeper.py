@@ -1,4 +1,4 @@
-"""A client of ZooKeeper with what groups of Kafka 0.7 need; kazoo speaks with the servers."""
+"""A ZooKeeper client with the calls that groups of Kafka 0.7 need, based on kazoo."""
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -27,35 +27,36 @@ from .errors import NodeExists, NoNode, SessionExpired, zookeeper_error
 __all__ = ("ANY_VERSION", "EventType", "Stat", "Watch", "WatchEvent", "ZooKeeper")
 
 ANY_VERSION: Final = -1
-"""The version of a node that stands for all."""
+"""The version that matches any version of a node."""
 
 _DEFAULT_PORT: Final = 2181
 _CONNECTION_LOSS: Final = -4
 
 
 class EventType(StrEnum):
-    """The kind of a watch's event."""
+    """The type of a watch's event."""
 
     CREATED = "CREATED"
     DELETED = "DELETED"
     DATA_CHANGED = "CHANGED"
     CHILDREN_CHANGED = "CHILD"
     RECONNECTED = "RECONNECTED"
-    """The connection was lost and is back; meanwhile the node may have changed."""
+    """The connection was lost and is open again. The node may have changed meanwhile."""
     EXPIRED = "EXPIRED"
-    """The session is over."""
+    """The session has expired."""
 
 
 @attrs.frozen
 class WatchEvent:
-    """The one event that a watch receives; afterwards it is no longer set."""
+    """The event that a watch receives. A watch receives one event; then it is no longer registered."""
 
     type: EventType
     path: str
 
 
 Watch: TypeAlias = Callable[[WatchEvent], None]
-"""Receives one event, in the middle of other work: it should set something, and return."""
+"""A function that receives one event. It is called between other callbacks, so it should only note the event and
+return."""
 
 
 @attrs.frozen
@@ -64,7 +65,7 @@ class Stat:
 
     version: int
     ephemeral_owner: int
-    """The session that an ephemeral node belongs to; 0 for a persistent one."""
+    """The id of the session that an ephemeral node belongs to; 0 for a persistent node."""
 
 
 @attrs.define(eq=False)
@@ -83,28 +84,30 @@ class _Call:
 
 
 class ZooKeeper:
-    """A session with ZooKeeper; use it as ``async with``.
+    """A ZooKeeper session; use it as ``async with``.
 
-    A connection that breaks is replaced, by one to another server if need be, and the session goes on with its
-    ephemeral nodes; watches receive RECONNECTED. Once no server was reached for ``session_timeout_ms``, or one says so,
-    the session has expired: every call raises SessionExpired, watches receive EXPIRED, and a new session needs a new
-    object.
+    If the connection breaks, it is replaced, perhaps by a connection to another server. The session continues with its
+    ephemeral nodes, and watches receive RECONNECTED. The session expires if no server is reachable for
+    ``session_timeout_ms``, or if a server reports that. Then every call raises SessionExpired, watches receive EXPIRED,
+    and a new session needs a new object.
 
     Args:
-        servers: ``"host:port,host:port"``, and perhaps a path behind it under which all others are meant, such as
+        servers: ``"host:port,host:port"``, optionally followed by a root path for all paths, as in
             ``"zk1:2181,zk2:2181/kafka"``.
-        session_timeout_ms: how long the servers keep the session of a silent client; they may decide on another time.
-        request_timeout_ms: how long one call may take, reconnecting included.
+        session_timeout_ms: how long the servers keep the session of an unresponsive client; they may choose another
+            time.
+        request_timeout_ms: how long a call may take, including reconnecting.
 
     Raises:
         ConfigError: the servers or a time are invalid, or kazoo is not installed.
-        ConnectionLost: entering found no server within ``request_timeout_ms``.
+        ConnectionLost: on entering, no server was reachable within ``request_timeout_ms``.
 
     Every call raises:
         ZooKeeperError: a server returned an error: NoNode, NodeExists, BadVersion, NotEmpty, SessionExpired or another.
-        ConnectionLost: the connection broke; a change may have been made or not. Calls that only read are repeated.
+        ConnectionLost: the connection broke; a change may have been made or not. Calls that only read are
+            retried first.
         RequestTimeout: there was no answer in time. A change that still waits for a connection is made if the session
-            goes on.
+            continues.
         UsageError: a path is invalid.
     """
 
@@ -124,20 +127,20 @@ class ZooKeeper:
         self._limit = request_timeout_ms / 1000
         self._owner = Owner()
         self._failure: KafkaError | None = None
-        """Why the session is over; None while it is not."""
+        """The error that ended the session; None before."""
         self._calls: set[_Call] = set()
         self._connected: Event = anyio.Event()
         self._suspended: Event = anyio.Event()
         self._unset: dict[tuple[Watch, str], None] = {}
-        """Watches that kazoo dropped with the connection."""
+        """The watches that kazoo removed when the connection was lost."""
         self.session_id: int = 0
-        """The session's number, which its ephemeral nodes have in ``Stat.ephemeral_owner``."""
+        """The session's id, which is the ``Stat.ephemeral_owner`` of its ephemeral nodes."""
         self.session_timeout: float = session_timeout_ms / 1000
-        """After how many seconds of silence the servers end the session, as they have decided."""
+        """The session timeout that the servers have chosen, in seconds."""
 
     @property
     def expired(self) -> bool:
-        """Whether the session is over by itself."""
+        """Whether the session has ended with SessionExpired."""
         return isinstance(self._failure, SessionExpired)
 
     async def __aenter__(self) -> Self:
@@ -170,11 +173,11 @@ class ZooKeeper:
     # --- calls ------------------------------------------------------------------------------------------------------
 
     async def create(self, path: str, data: bytes | None = None, *, ephemeral: bool = False) -> None:
-        """Create a node whose parent exists; an ephemeral one goes with the session."""
+        """Create a node whose parent exists. An ephemeral node is deleted when the session ends."""
         await self._call("create", path, data, ephemeral=ephemeral)
 
     async def ensure(self, path: str) -> None:
-        """Create a persistent node and its parents, as far as they do not exist."""
+        """Create a persistent node and its parents, unless they exist."""
         with suppress(NodeExists):
             try:
                 await self.create(path)
@@ -194,22 +197,22 @@ class ZooKeeper:
         return _stat(await self._call("set", path, data, version))
 
     async def get(self, path: str, watch: Watch | None = None) -> tuple[bytes | None, Stat]:
-        """Return a node's data; ``watch`` receives an event when that changes, or the node goes."""
+        """Return a node's data; ``watch`` receives an event when the data changes, or the node is deleted."""
         data, found = await self._read("get", path, watch)
         return data, _stat(found)
 
     async def exists(self, path: str, watch: Watch | None = None) -> Stat | None:
-        """Return a node's metadata, or None; ``watch`` receives an event when it comes, changes or goes."""
+        """Return a node's metadata, or None; ``watch`` receives an event when it is created, changed or deleted."""
         found = await self._read("exists", path, watch)
         return None if found is None else _stat(found)
 
     async def children(self, path: str, watch: Watch | None = None) -> list[str]:
-        """Return the names of a node's children; ``watch`` receives an event when one comes or goes."""
+        """Return the names of a node's children; ``watch`` receives an event when a child is created or deleted."""
         found: list[str] = await self._read("get_children", path, watch)
         return found
 
     async def _read(self, method: str, path: str, watch: Watch | None) -> Any:
-        """Repeat a call until it is answered: it changes nothing."""
+        """Retry a call that only reads until it is answered, or the time is over."""
         deadline = anyio.current_time() + self._limit
         while True:
             try:
@@ -230,7 +233,7 @@ class ZooKeeper:
             assert self._thread is not None
             watched = None if watch is None else (path, watch)
             self._thread.call(method, path, *args, watch=watched, done=lambda result: _resolve(call, result), **how)
-            # If the session has just ended, the thread has posted that, and the call fails as the others do.
+            # If the session has just ended, the thread has posted the end, and this call fails like the others.
             with anyio.move_on_after(seconds if deadline is None else deadline - anyio.current_time()):
                 await call.event.wait()
         finally:
@@ -248,22 +251,25 @@ class ZooKeeper:
     # --- what kazoo's thread posts -----------------------------------------------------------------------------------
 
     def on_connected(self, session_id: int, timeout: float) -> None:
-        """Go on with calls and watches."""
+        """Note the session and its timeout, and notify watches of the new connection."""
         self.session_id, self.session_timeout = session_id, timeout
         self._connected.set()
         self._notify(EventType.RECONNECTED)
 
     def on_suspended(self) -> None:
-        """Start to count the time without a connection."""
+        """Note that the connection is lost, and start the session timeout."""
         self._connected = new_event()
         self._suspended.set()
 
     def on_lost(self, cause: str) -> None:
-        """End the session."""
+        """Let the session expire, with this cause."""
         self._fail(SessionExpired(f"the ZooKeeper session is over: {cause}"))
 
     def on_watch(self, watch: Watch, path: str, kind: str) -> None:
-        """Pass an event on; NONE says that kazoo has dropped the watch, as it does with a connection."""
+        """Call a watch with its event.
+
+        The type NONE means that kazoo has removed the watch, with the lost connection.
+        """
         if kind != "NONE":
             self._tell(watch, WatchEvent(EventType(kind), path))
             return
@@ -281,11 +287,11 @@ class ZooKeeper:
             return
         try:
             watch(event)
-        except Exception as fault:  # a watch of the user's may raise anything
+        except Exception as fault:  # a user's watch may raise any error
             self._fail(as_kafka_error(fault, "a watch of a ZooKeeper session"))
 
     def _fail(self, error: KafkaError) -> None:
-        """End the session on this side."""
+        """End the session with an error: fail all calls, and notify watches if the session has expired."""
         if self._failure is not None:
             return
         self._failure = error
@@ -299,7 +305,7 @@ class ZooKeeper:
             self._notify(EventType.EXPIRED)
 
     async def _expire_in_time(self) -> None:
-        """Let the session expire once the servers have received nothing for too long."""
+        """Let the session expire when there was no connection for the session timeout."""
         try:
             while True:
                 await self._suspended.wait()
@@ -313,7 +319,7 @@ class ZooKeeper:
                 if self._failure is not None:
                     return
         finally:
-            if self._thread is not None:  # the loop ends before close()
+            if self._thread is not None:  # the event loop ends before close()
                 self._thread.stop_soon()
 
 

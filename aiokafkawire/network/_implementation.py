@@ -1,4 +1,4 @@
-"""The choice between the compiled and the pure Frame: the same as for records."""
+"""Choose the compiled or the pure Frame, by the same rule as for records."""
 
 from typing import TYPE_CHECKING
 

@@ -11,9 +11,10 @@ _PIECE: Final = 64 * 1024
 
 @final
 class Frame:
-    """A frame of ``size`` bytes that begins with ``head``. It holds one piece more than was received, at most.
+    """An incomplete frame of ``size`` bytes, of which the bytes in ``head`` are received already.
 
-    A socket writes into the :meth:`buffer` and reports the number of bytes to :meth:`filled`.
+    The caller receives bytes into :meth:`buffer`, and reports their number to :meth:`filled`. Besides the received
+    bytes, the frame allocates one buffer of 64 KiB at most.
     """
 
     __slots__ = ("_left", "_piece", "_pieces", "_size")
@@ -24,12 +25,12 @@ class Frame:
         self._piece = bytearray()
 
     def buffer(self) -> memoryview:
-        """Return the buffer for the next bytes, of at least one byte, which ends with the frame at the latest."""
+        """Return a buffer for the next bytes: at least one byte long, and never longer than the rest of the frame."""
         self._piece = bytearray(min(self._left, _PIECE))
         return memoryview(self._piece)
 
     def filled(self, count: int) -> bytes | None:
-        """Take ``count`` bytes from the buffer; return the frame once it is complete."""
+        """Append the first ``count`` bytes of the buffer; return the frame if it is complete, else None."""
         self._pieces.append(memoryview(self._piece)[:count].tobytes())
         self._left -= count
         return None if self._left else b"".join(self._pieces)

@@ -23,7 +23,12 @@ W = TypeVar("W", bound="AsyncioTransport")
 
 
 async def open_transport(at: Address, make: Callable[[], W], *, keepalive: bool = False) -> W:
-    """Open a TCP connection to the first of the host's addresses that accepts it; ``make`` is called for each attempt.
+    """Open a TCP connection to the first of the host's addresses that accepts it.
+
+    Args:
+        at: the host and port.
+        make: makes a transport for each attempt.
+        keepalive: whether to enable TCP keepalive.
 
     Raises:
         OSError: the connection cannot be opened.
@@ -48,11 +53,11 @@ async def open_transport(at: Address, make: Callable[[], W], *, keepalive: bool 
 
 
 class AsyncioTransport(asyncio.BufferedProtocol):
-    """A transport on asyncio or uvloop. The socket writes into the frames; its callback resolves the responses.
+    """A transport on asyncio or uvloop. The event loop reads into the frames; its callbacks resolve response handlers.
 
     Args:
         limit: how long writing a frame may take, in seconds.
-        on_fault: called with an unexpected error of a response handler; the connection is closed then.
+        on_fault: called with an unexpected error of a response handler, after the connection was closed.
     """
 
     def __init__(
@@ -119,14 +124,14 @@ class AsyncioTransport(asyncio.BufferedProtocol):
     # --- called by asyncio's transport -----------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Keep the open transport."""
+        """Store asyncio's transport, which is open now."""
         # uvloop's transports inherit from no class of asyncio.
         self._transport = cast("asyncio.Transport", transport)
         # Writing is paused as long as there are bytes that the socket did not take.
         self._transport.set_write_buffer_limits(high=0)
 
     def get_buffer(self, sizehint: int) -> memoryview:
-        """Return the buffer for the next bytes."""
+        """Return the buffer for the next received bytes."""
         return self._pipeline.buffer()
 
     def buffer_updated(self, nbytes: int) -> None:
@@ -149,7 +154,7 @@ class AsyncioTransport(asyncio.BufferedProtocol):
         self._stall = self._loop.call_later(self._limit, self._time_out)
 
     def resume_writing(self) -> None:
-        """Continue to write, since the socket has taken all bytes."""
+        """Write the next frames, since the socket has taken all bytes."""
         if self._stall is not None:
             self._stall.cancel()
             self._stall = None
@@ -165,7 +170,7 @@ class AsyncioTransport(asyncio.BufferedProtocol):
         self._pipeline.connection_closed()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Fail the pipeline with the cause of the end."""
+        """Fail the pipeline with the error that ended the connection."""
         if exc is not None:
             self._pipeline.fail(broken(self._broker, exc))
         self._pipeline.connection_closed()

@@ -32,19 +32,19 @@ __all__ = ("SendSaslRequest", "SendToken", "Login")
 R = TypeVar("R", bound=Response)
 
 _MAX_STEPS: Final = 20
-"""No mechanism takes so many steps; Kerberos, whose library decides on them, takes three."""
+"""The limit of steps of an exchange. Kerberos, whose library decides on the number of steps, takes three."""
 _MAX_TOKEN: Final = 256 * 1024
-"""The largest token of a broker, in bytes: mechanisms parse it on the loop. Tickets have 64 KiB at most."""
+"""The largest token to accept from a broker, in bytes; the event loop parses it. Tickets have 64 KiB at most."""
 
 
 class SendSaslRequest(Protocol):
-    """A function that sends a request on the connection that authenticates, and returns the response."""
+    """A function that sends a request on the connection being authenticated, and returns the response."""
 
     async def __call__(self, request: Request[R], *, wanted: Versions) -> R: ...
 
 
 SendToken = Callable[[bytes], Awaitable[bytes]]
-"""Sends a token as a bare frame, as after SaslHandshake v0, and returns the token in the response."""
+"""Sends a SASL token as a frame without a header, as after SaslHandshake v0; returns the broker's token."""
 
 
 class Login:
@@ -78,13 +78,13 @@ class Login:
             ask: sends a request to the broker.
             versions: the versions that the broker supports.
             at: the broker.
-            send_token: for brokers before 1.0, which have no SaslAuthenticate.
+            send_token: sends a token to a broker before 1.0, which has no SaslAuthenticate.
 
         Returns:
-            The session's lifetime in ms; 0 if it does not end before the connection.
+            The session's lifetime in ms; 0 if the session lasts as long as the connection.
 
         Raises:
-            SaslAuthenticationFailed, UnsupportedSaslMechanism, IllegalSaslState: the broker refuses.
+            SaslAuthenticationFailed, UnsupportedSaslMechanism, IllegalSaslState: the broker refuses the authentication.
             AuthenticationFailed: the broker does not prove its identity, or its response is invalid.
             ConfigError: a setting, or the result of a user's function, is invalid.
             ConnectionLost, RequestTimeout: the broker closed the connection, or did not answer.
@@ -109,7 +109,7 @@ class Login:
             exchange.close()
 
     async def prepare(self) -> None:
-        """Fetch a token in advance if one is due; raises as :meth:`authenticate`."""
+        """Fetch the next OAUTHBEARER token in advance if it is due. Raises as :meth:`authenticate`."""
         await self._tokens.prepare()
 
     def _exchange(self, at: Address) -> Exchange:
@@ -182,12 +182,12 @@ class Login:
         except KafkaError:
             raise
         except Exception as error:
-            # The error's text may contain a secret: only the cause has it.
+            # The error's text may contain a secret, so only the ``__cause__`` has that text.
             raise AuthenticationFailed(f"the function in {setting} failed with {type(error).__name__}") from error
 
 
 class _Authenticate:
-    """The exchange of tokens by SaslAuthenticate."""
+    """The exchange of SASL tokens in SaslAuthenticate requests."""
 
     def __init__(self, ask: SendSaslRequest, mechanism: str, at: Address) -> None:
         self.lifetime_ms = 0
@@ -203,7 +203,7 @@ class _Authenticate:
 
 
 class _BareTokens:
-    """The exchange of tokens as bare frames. A broker closes the connection if it refuses a token."""
+    """The exchange of SASL tokens in frames without a header. A broker that refuses a token closes the connection."""
 
     lifetime_ms = 0
 
@@ -218,7 +218,7 @@ def _bounded(token: bytes, mechanism: str) -> bytes:
 
 
 def _with_broker(failure: AuthenticationFailed, at: Address) -> AuthenticationFailed:
-    """Prefix the broker's address to an error of a mechanism; errors from responses have it already."""
+    """Prefix the broker's address to an error of a mechanism, unless the message contains the address already."""
     if isinstance(failure, SaslAuthenticationFailed | IllegalSaslState | UnsupportedSaslMechanism):
         return failure
     text = str(failure)

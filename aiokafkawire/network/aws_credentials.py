@@ -12,7 +12,7 @@ def find_credentials() -> AwsCredentials:
     """Find AWS credentials; blocking.
 
     Raises:
-        ConfigError: there are none.
+        ConfigError: there are no credentials.
         AuthenticationFailed: botocore failed.
     """
     key_id, secret = os.environ.get("AWS_ACCESS_KEY_ID"), os.environ.get("AWS_SECRET_ACCESS_KEY")
@@ -28,7 +28,7 @@ def find_credentials() -> AwsCredentials:
     try:
         found = Session().get_credentials()
         frozen = None if found is None else found.get_frozen_credentials()
-    except Exception as error:  # botocore's errors are not known without it
+    except Exception as error:  # botocore's error classes cannot be imported without botocore
         raise AuthenticationFailed(f"botocore found no AWS credentials: {type(error).__name__}") from error
     if frozen is None:
         raise ConfigError("AWS_MSK_IAM needs credentials: botocore found none, see sasl_aws_credentials")

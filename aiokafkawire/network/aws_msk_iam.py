@@ -33,10 +33,15 @@ def region_of(host: str) -> str | None:
 
 
 def aws_msk_iam(host: str, region: str | None, wall_ms: Callable[[], int]) -> Exchange:
-    """Authenticate with AWS credentials.
+    """Authenticate at an MSK broker with AWS credentials.
+
+    Args:
+        host: the broker's name.
+        region: the broker's region; None to read the region from the name.
+        wall_ms: the clock, in ms since the epoch.
 
     Raises:
-        ConfigError: the region is not known.
+        ConfigError: no region is given, and the name contains none.
         AuthenticationFailed: the broker's response is invalid.
     """
     region = region or region_of(host)
@@ -53,7 +58,7 @@ def aws_msk_iam(host: str, region: str | None, wall_ms: Callable[[], int]) -> Ex
 
 
 def signed_payload(credentials: AwsCredentials, host: str, region: str, now_ms: int) -> bytes:
-    """Return the token: JSON with the signed fields and the signature.
+    """Return the SASL token: JSON with the signed fields and the signature.
 
     Args:
         credentials: the credentials to sign with.

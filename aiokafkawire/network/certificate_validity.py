@@ -1,4 +1,4 @@
-"""Reads certificates without a library: finds them in PEM, and decodes their validity."""
+"""Finds certificates in PEM, and decodes their validity, without a library."""
 
 import base64
 import re
@@ -45,7 +45,7 @@ def has_encrypted_key(pem: str) -> bool:
 
 
 def validity(der: bytes) -> Validity | None:
-    """Return when a certificate is valid; None if it cannot be read."""
+    """Return the validity of a certificate; None if the certificate cannot be decoded."""
     try:
         _, certificate, _ = _element(der, 0)
         _, signed, _ = _element(certificate, 0)
@@ -67,7 +67,7 @@ def validity(der: bytes) -> Validity | None:
 
 
 def _element(data: bytes, position: int) -> tuple[int, bytes, int]:
-    """Decode one DER element; return its tag, its content, and the position of the next."""
+    """Decode one DER element; return its tag, its content, and the position of the next element."""
     tag, size = data[position], data[position + 1]
     position += 2
     if size & 0x80:
@@ -82,6 +82,6 @@ def _element(data: bytes, position: int) -> tuple[int, bytes, int]:
 
 def _time(tag: int, content: bytes) -> datetime:
     text = content.decode("ascii")
-    if tag == _UTC_TIME:  # two digits of the year, of 1950 to 2049
+    if tag == _UTC_TIME:  # the year has two digits, and is from 1950 to 2049
         text = ("19" if int(text[:2]) >= 50 else "20") + text
     return datetime.strptime(text, "%Y%m%d%H%M%SZ").replace(tzinfo=UTC)

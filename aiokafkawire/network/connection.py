@@ -34,9 +34,9 @@ R = TypeVar("R", bound=Response)
 ANY_VERSION: Final = Versions.parse("0+")
 
 _MIN_PROBE_SECONDS: Final = 0.25
-"""A broker that has not answered for less than this may be far away; it need not be an old one."""
+"""The shortest wait, in seconds, before a broker that does not answer is taken for an old one: it may be far away."""
 _LARGE: Final = 256 * 1024
-"""Larger responses are decoded on a thread, except those of Fetch, whose records are not decoded here."""
+"""Responses of more bytes are decoded on a thread. Fetch responses are not: their records are decoded later."""
 
 
 @cache
@@ -51,7 +51,7 @@ def _software_version() -> str:
 
 
 class _Reply:
-    """A response handler that a task waits for."""
+    """A response handler whose response a task awaits."""
 
     __slots__ = ("_event", "error", "frame", "patience", "position", "times_out_at")
 
@@ -81,8 +81,9 @@ class _Reply:
 class Connection:
     """A connection to one broker, made by :meth:`open`.
 
-    If a caller is cancelled or times out, its request is still sent whole, and the response is discarded. If a broker
-    does not answer a request within ``request_timeout_ms``, the connection is closed, since all later requests wait
+    If a caller is cancelled or times out, its request is still sent completely, and the response is discarded. If a
+    broker does not answer a request within ``request_timeout_ms``, the connection is closed, since all later requests
+    wait
     for that response.
     """
 
@@ -101,17 +102,17 @@ class Connection:
         self.features: Mapping[str, int] = {}
         """The cluster's finalised feature levels by name (KIP-584); empty if the broker sends none."""
         self.known: BrokerVersion | None = None
-        """The broker's version, as detected or assumed."""
+        """The broker's version, detected or assumed."""
         self._transport, self._pipeline, self._runtime = transport, pipeline, runtime
         self._request_timeout = config.request_timeout_ms / 1000
         self._chosen: dict[tuple[type[Request[Any]], Versions], int] = {}
-        # The frames held back during a reauthentication; None at other times.
+        # The frames that wait for the end of a reauthentication; None if there is none.
         self._held_back: deque[bytes] | None = None
         self._released = anyio.Event()
         self._login = Reauthenticator(self, security, at, runtime.chance)
         self._uses_sasl = config.uses_sasl
         self.used_at: float = runtime.now()
-        """When the last request was sent, in seconds of the runtime's clock."""
+        """The time at which the last request was sent, in seconds of the runtime's clock."""
 
     @classmethod
     async def open(
@@ -130,9 +131,10 @@ class Connection:
     ) -> "Connection":
         """Connect, negotiate versions and authenticate.
 
-        The limit is ``within``, in seconds, and ``socket_connection_setup_timeout_ms``. With ``known``, the broker's
-        version as an earlier connection has it, no old version is probed. With ``dialled`` the connection is made to
-        that address; certificate and authentication still use the host.
+        The timeout is the shorter of ``within``, in seconds, and ``socket_connection_setup_timeout_ms``. ``known`` is
+        the broker's version if an earlier connection has detected it; old versions are not probed then. ``dialled`` is
+        the address to connect to, if it differs from ``host`` and ``port``; the certificate and SASL still use
+        ``host``.
 
         Raises:
             ConnectionLost: the broker cannot be reached, closes the connection, or does not answer.
@@ -192,12 +194,12 @@ class Connection:
 
     @property
     def failure(self) -> KafkaError | None:
-        """Why the connection is closed; None while it is open."""
+        """The error that closed the connection; None while it is open."""
         return self._pipeline.failure
 
     @property
     def in_flight(self) -> int:
-        """How many requests wait for their responses."""
+        """The number of requests that wait for their responses."""
         return self._pipeline.in_flight
 
     async def request(
@@ -210,12 +212,13 @@ class Connection:
     ) -> R:
         """Send a request in the newest version that both sides support, and return the response.
 
-        The versions in ``wanted`` can carry the request. The ``timeout``, in seconds, is ``request_timeout_ms`` at
-        most, unless the response is ``slow``: for JoinGroup the broker waits for other members.
+        ``wanted`` are the versions that have all fields of the request. The ``timeout``, in seconds, is
+        ``request_timeout_ms`` at most. ``slow`` allows a longer timeout, as for JoinGroup, whose response waits for
+        other members.
 
         Raises:
-            RequestTimeout: no response in time.
-            ConnectionLost: the connection broke before the response came; the broker may have acted.
+            RequestTimeout: the broker did not answer in time.
+            ConnectionLost: the connection broke before the response came; the broker may have executed the request.
             WireError: the response violates the protocol.
             UnsupportedVersion, InvalidMessage: nothing was sent.
         """
@@ -237,11 +240,11 @@ class Connection:
     ) -> int:
         """Enqueue a request without waiting, and return its version.
 
-        Requests are sent in the order of submission, by :meth:`transmit` or :meth:`transmit_soon`. The ``handler`` is
-        called with the response or the failure, in the task that reads; it is None if the broker does not answer, as
-        to Produce with ``acks=0``. The caller closes the connection if the broker does not answer in time.
+        Requests are sent in the order of submission, by :meth:`transmit` or :meth:`transmit_soon`. The task that reads
+        calls the ``handler`` with the response or the error. The handler is None if the broker sends no response, as
+        for Produce with ``acks=0``. The caller closes the connection if the broker does not answer in time.
 
-        A caller that knows the version (``spoken``) and the time (``now``) passes them to save time.
+        ``spoken`` is the version to send, and ``now`` the runtime's time, if the caller has computed them already.
 
         Raises:
             ConnectionLost, WireError: the connection is closed.
@@ -261,12 +264,12 @@ class Connection:
         handler: ResponseHandler | None,
         now: float,
     ) -> None:
-        """Submit a request that the caller has encoded: the parts of its ``body``. As :meth:`submit`."""
+        """Submit as :meth:`submit` a request whose ``body`` the caller has encoded, in version ``spoken``."""
         self.used_at = now
         self._enqueue(self._pipeline.send_encoded(request, spoken, body, handler))
 
     def choose(self, request: type[Request[Any]], wanted: Versions = ANY_VERSION) -> int:
-        """Return the version in which such a request is sent.
+        """Return the version in which to send requests of this type.
 
         Raises:
             UnsupportedVersion: the broker supports no version in ``wanted``.
@@ -287,11 +290,11 @@ class Connection:
         self._transport.transmit_soon()
 
     def transmit_at_once(self) -> bool:
-        """Write the enqueued requests if that never waits; return False if :meth:`transmit` is needed instead."""
+        """Write the enqueued requests, if the transport never waits. Return False if not: then use :meth:`transmit`."""
         return self._transport.transmit_at_once()
 
     async def written(self) -> None:
-        """Wait until all enqueued requests are written: backpressure for requests without responses.
+        """Wait until all enqueued requests are written. This is the backpressure for requests without responses.
 
         Raises:
             ConnectionLost, WireError: the connection broke.
@@ -304,7 +307,7 @@ class Connection:
         """Decode the response that a handler received.
 
         Raises:
-            WireError: it violates the protocol.
+            WireError: the response violates the protocol.
         """
         if LOG.isEnabledFor(logging.DEBUG):
             log_answer(self.broker, answer, spoken, frame)
@@ -322,7 +325,7 @@ class Connection:
             self._held_back.append(frame)
 
     async def request_ahead(self, request: Request[R], *, wanted: Versions) -> R:
-        """Send a request before those that are held back, as authentication does; raises as :meth:`request`."""
+        """Send a request of authentication before the requests that :meth:`hold` delays. Raises as :meth:`request`."""
         spoken = self.choose(type(request), wanted)
         frame, position = await self._exchange(request, spoken, None, ahead=True)
         answer: Any = type(request).response
@@ -331,7 +334,7 @@ class Connection:
     async def send_token(self, token: bytes) -> bytes:
         """Send a SASL token as a frame without a header, and return the token in the response."""
         reply = _Reply(self._runtime.now(), self._request_timeout)
-        self._transport.enqueue(self._pipeline.send_bare(token, reply))  # without a header that could be logged
+        self._transport.enqueue(self._pipeline.send_bare(token, reply))  # not logged, since a token has no header
         await self.transmit()
         try:
             return (await reply.wait())[0]
@@ -339,13 +342,13 @@ class Connection:
             raise ConnectionLost(f"{lost} (brokers before 1.0 do so if they refuse the login)") from lost
 
     async def hold(self) -> None:
-        """Hold back later requests, and wait until earlier ones are answered."""
+        """Delay new requests until :meth:`release`, and wait until the pending requests are answered."""
         idle, self._held_back = anyio.Event(), deque()
         self._pipeline.hold(idle.set)
         await idle.wait()
 
     def release(self) -> None:
-        """Send the requests that were held back."""
+        """Send the requests that were delayed since :meth:`hold`."""
         held, self._held_back = self._held_back or (), None
         self._pipeline.release()
         for frame in held:
@@ -379,7 +382,7 @@ class Connection:
         raise RequestTimeout(f"no answer from {self.broker} to {name} within {limit:g} s")
 
     async def _close_if_silent(self, now: float) -> None:
-        """Close the connection if its oldest request has timed out, even if the caller no longer waits."""
+        """Close the connection if its oldest pending request has timed out, even if its caller no longer waits."""
         waiting = self._pipeline.next_answered
         if waiting is None:
             return
@@ -392,7 +395,7 @@ class Connection:
             )
 
     async def agree_on_versions(self) -> None:
-        """Request the broker's versions. A broker answers an ApiVersions version that it lacks in v0 (KIP-511).
+        """Request the broker's versions. A broker that lacks this version of ApiVersions answers in v0 (KIP-511).
 
         Raises:
             ConnectionLost: the broker closes the connection, or does not answer within ``request_timeout_ms``.
@@ -417,7 +420,7 @@ class Connection:
         self.features = {feature.name: feature.max_version_level for feature in answer.finalized_features}
 
     async def _expect_versions(self) -> None:
-        """Request the versions of a broker that needs SASL: it is 0.10 or newer, so a timeout means no old broker.
+        """Request the versions of a broker with SASL. Such brokers are 0.10 or newer, so no old version is probed.
 
         Raises:
             ConnectionLost, WireError: as :meth:`agree_on_versions`.
@@ -449,6 +452,6 @@ class Connection:
                 tasks.cancel_scope.cancel()
 
     async def close(self, reason: KafkaError | None = None) -> None:
-        """Close the connection; pending requests fail with ``reason``. May be called again."""
+        """Close the connection; pending requests fail with ``reason``. Calling it again has no effect."""
         self._pipeline.fail(reason or ConnectionLost(f"the connection to {self.broker} was closed by this client"))
         await self._transport.close()

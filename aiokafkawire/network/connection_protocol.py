@@ -1,8 +1,8 @@
 """The protocol of one connection without I/O: encodes requests into frames, and matches responses to requests.
 
-A broker answers the requests of a connection in order, so the next response is that of the oldest request. Another
-correlation id means that client and broker disagree about the stream, which cannot be trusted any more: the first
-failure ends the pipeline, and all pending requests fail in order.
+A broker answers the requests of a connection in order, so the next response is that of the oldest request. If that
+response has another request's correlation id, the stream cannot be trusted any more. The first failure ends the
+pipeline, and all pending requests fail in order.
 """
 
 from collections import deque
@@ -24,25 +24,25 @@ _CORRELATION_IDS: Final = 2**31
 _CORRELATION_ID_SIZE: Final = 4
 _NO_TAGS: Final = b"\0"
 _BEFORE: Final = 4
-"""The offset of the correlation id in a request's header: behind the API key and the version."""
+"""The offset of the correlation id in a request's header: the size of the API key and the version before it."""
 _GUESS_SIZE: Final = 64
-"""How many bytes are enough to recognize another protocol."""
+"""The number of received bytes by which another protocol is recognized."""
 _FIRST: Final = 16 * 1024
-"""How much is read before the size of a frame is known; the rest of a longer frame is read into its own buffer."""
+"""The size of the buffer for the beginning of a frame, in bytes. The rest of a longer frame has its own buffer."""
 
 
 class ResponseHandler(Protocol):
-    """The handler of a response."""
+    """An object that receives the response to one request, or the error that prevents it."""
 
     def resolve(self, frame: bytes, position: int) -> None:
         """Receive the response: its body begins at ``position`` of ``frame``."""
 
     def fail(self, error: KafkaError) -> None:
-        """Receive the error that prevents a response."""
+        """Receive the error that ended the pipeline before the response came."""
 
 
 class _Form(NamedTuple):
-    """The header that all requests of one type and version have in common."""
+    """The header fields that all requests of one type and version have in common."""
 
     before: bytes
     """The part before the correlation id."""
@@ -54,7 +54,7 @@ class _Form(NamedTuple):
 
     @property
     def is_login(self) -> bool:
-        """Whether the requests are part of SASL authentication."""
+        """Whether requests with this header are part of SASL authentication."""
         return self.name.startswith("Sasl") or self is _BARE
 
 
@@ -76,43 +76,43 @@ class ConnectionProtocol:
         self._correlation_id = 0
         self._waiting: deque[tuple[int, _Form, ResponseHandler]] = deque()
         self._forms: dict[tuple[type[Request[Any]], int], _Form] = {}
-        # An incomplete frame, or the first bytes of its size.
+        # The incomplete frame, if there is one, and the received bytes of an incomplete size.
         self._frame: Frame | None = None
         self._size_begun = b""
         self._first: bytearray | None = None
-        # The requests that are held back while others are sent ahead.
+        # The requests that wait while those of authentication are sent ahead; None at other times.
         self._held_back: deque[tuple[int, _Form, ResponseHandler]] | None = None
         self._on_idle: Callable[[], None] | None = None
         self.failure: KafkaError | None = None
 
     @property
     def in_flight(self) -> int:
-        """How many requests wait for their responses."""
+        """The number of requests that wait for their responses."""
         return len(self._waiting) + len(self._held_back or ())
 
     @property
     def answered(self) -> int:
-        """How many requests were answered or need no response, since correlation ids last started at 0."""
+        """The number of requests that were answered or need no response, since correlation ids last started at 0."""
         return self._correlation_id - self.in_flight
 
     @property
     def next_answered(self) -> tuple[str, ResponseHandler] | None:
-        """The name of the oldest pending request, and its handler; None if there is none."""
+        """The name and the handler of the oldest pending request; None if no request is pending."""
         return (self._waiting[0][1].name, self._waiting[0][2]) if self._waiting else None
 
     def hold(self, on_idle: Callable[[], None]) -> None:
-        """Hold back later requests, unless they go ahead; call ``on_idle`` when no earlier request is pending."""
+        """Delay new requests until :meth:`release`, except those sent ahead. Call ``on_idle`` once none is pending."""
         self._held_back, self._on_idle = deque(), on_idle
         if not self._waiting:
             on_idle()
 
     def release(self) -> None:
-        """Count the frames that were held back as sent, in their order."""
+        """Count the requests that :meth:`hold` delayed as sent, in their order."""
         self._waiting.extend(self._held_back or ())
         self._held_back = self._on_idle = None
 
     def send_bare(self, token: bytes, handler: ResponseHandler) -> bytes:
-        """Return the frame of a SASL token without a header, as after SaslHandshake v0; so is the response."""
+        """Return the frame of a SASL token, as after SaslHandshake v0: neither it nor its response has a header."""
         if self.failure is not None:
             raise copy_for_reraise(self.failure)
         self._waiting.append((-1, _BARE, handler))
@@ -121,13 +121,13 @@ class ConnectionProtocol:
     def send(
         self, request: Request[Any], version: int, handler: ResponseHandler | None, *, ahead: bool = False
     ) -> bytes:
-        """Return the frame of a request whose response goes to ``handler``, which is None if there is no response.
+        """Return the frame of a request. ``handler`` receives its response; it is None if the broker sends none.
 
-        Frames must be sent in the order in which they were made, but those that go ``ahead`` before those that are
-        held back.
+        Frames must be sent in the order in which they were made, except that frames made with ``ahead`` are sent before
+        those that :meth:`hold` delays.
 
         Raises:
-            InvalidMessage, UnsupportedVersion: nothing was sent, and the pipeline is unchanged.
+            InvalidMessage, UnsupportedVersion: the request cannot be encoded; the pipeline is unchanged.
         """
         if self.failure is not None:
             raise copy_for_reraise(self.failure)
@@ -144,7 +144,7 @@ class ConnectionProtocol:
         *,
         ahead: bool = False,
     ) -> bytes:
-        """Return the frame of a request that is encoded already: the parts of its ``body``. As :meth:`send`."""
+        """Return as :meth:`send` the frame of a request whose ``body`` the caller has encoded."""
         if self.failure is not None:
             raise copy_for_reraise(self.failure)
         form = self._forms.get((request, version)) or self._form(request, version)
@@ -175,7 +175,7 @@ class ConnectionProtocol:
         return form
 
     def buffer(self) -> memoryview:
-        """Return the buffer for the next received bytes; call :meth:`filled` with their number, then ask again."""
+        """Return a buffer for the next received bytes, to use once; report their number to :meth:`filled`."""
         if self._frame is not None:
             return self._frame.buffer()
         if self._first is None:
@@ -183,7 +183,7 @@ class ConnectionProtocol:
         return memoryview(self._first)
 
     def filled(self, count: int) -> None:
-        """Process ``count`` bytes in the buffer, and resolve the handlers of all complete responses.
+        """Process the first ``count`` bytes in the buffer, and resolve the handlers of all complete responses.
 
         Raises:
             WireError: the bytes are not a broker's responses; the pipeline has failed.
@@ -219,7 +219,7 @@ class ConnectionProtocol:
             self._begin(view)
 
     def _begin(self, data: memoryview) -> None:
-        """Process bytes that begin with a frame; the last frame may be incomplete."""
+        """Process bytes that begin where a frame begins; the last frame in them may be incomplete."""
         position = 0
         if self._size_begun:
             data, self._size_begun = memoryview(self._size_begun + data), b""
@@ -246,7 +246,7 @@ class ConnectionProtocol:
         size: int = _INT32.unpack_from(data, position)[0]
         bare = bool(self._waiting) and self._waiting[0][1] is _BARE
         if (0 if bare else _CORRELATION_ID_SIZE) <= size <= self._max_frame:
-            if self._waiting:  # checked before the frame is received
+            if self._waiting:  # checked before the rest of the frame is received
                 return size
             error: KafkaError = WireError(f"{self._broker} sent a frame of {size} bytes that answers no request")
         else:
@@ -289,7 +289,7 @@ class ConnectionProtocol:
         self.fail(ConnectionLost(f"{self._broker} closed the connection{hint}"))
 
     def fail(self, error: KafkaError) -> None:
-        """Fail the pipeline: pending requests and later calls fail with ``error``. Only the first call counts."""
+        """Fail the pipeline, unless it has failed already: pending and later requests fail with ``error``."""
         if self.failure is not None:
             return
         self.failure = error
@@ -304,7 +304,7 @@ _TLS: Final = "a TLS record: this listener speaks TLS, and the client speaks pla
 
 
 def _guess_protocol(data: bytes) -> str | None:
-    """Guess the protocol of a server that is plainly not Kafka; return None for others."""
+    """Describe what a server of another protocol sent; return None if the bytes are of no known protocol."""
     if data.startswith(b"HTTP/"):
         line = data.split(b"\r\n", 1)[0][:60].decode("ascii", "replace")
         return f"an HTTP answer ({line!r}): this port is a web server's, not a Kafka listener"

@@ -24,7 +24,7 @@ _log = logging.getLogger("aiokafkawire.security")
 
 
 class Security:
-    """TLS and SASL according to the settings; plaintext connections load neither.
+    """The TLS and SASL of a client, according to its settings. Without TLS or SASL, their modules are not imported.
 
     Raises:
         ConfigError: an extension for OAUTHBEARER cannot be sent.
@@ -45,11 +45,11 @@ class Security:
             await self.tls.context()
 
     def around(self, connector: Connector) -> Connector:
-        """Return the connector, with TLS around its streams if the settings say so."""
+        """Return a connector with TLS around its streams; the same connector if the settings do not enable TLS."""
         return connector if self.tls is None else self.tls.around(connector)
 
     async def prepare(self) -> None:
-        """Fetch a token in advance if one is due, within ``socket_connection_setup_timeout_ms``.
+        """Fetch the next OAUTHBEARER token if it is due, within ``socket_connection_setup_timeout_ms``.
 
         Raises:
             AuthenticationFailed, ConfigError, ConnectionLost: as :meth:`log_in`.
@@ -65,10 +65,10 @@ class Security:
         at: Address,
         send_token: "SendToken | None" = None,
     ) -> int:
-        """Authenticate a connection if the settings say so; as :meth:`.authentication.Login.authenticate`.
+        """Authenticate a connection as :meth:`.authentication.Login.authenticate`, if the settings enable SASL.
 
         Raises:
-            RequestTimeout: the broker, or the source of tokens and tickets, took longer than
+            RequestTimeout: the broker, or the server of the token or ticket, took longer than
                 ``socket_connection_setup_timeout_ms``.
         """
         if self._login is None:

@@ -1,4 +1,4 @@
-"""Opens the byte stream under a connection: over TCP, or by a connector of a test or a simulation."""
+"""Opens the byte stream of a connection. The default is TCP; tests and simulations have their own connectors."""
 
 import contextlib
 import socket
@@ -21,12 +21,12 @@ class Connector(Protocol):
 
 
 async def connect_tcp(host: str, port: int) -> ByteStream:
-    """Open a TCP connection to the first of the name's addresses that accepts it (RFC 6555), without Nagle's delay."""
+    """Open a TCP connection to the first of the host's addresses that accepts it (RFC 6555), with TCP_NODELAY."""
     return await anyio.connect_tcp(host, port)
 
 
 def keep_alive(under: socket.socket | None) -> None:
-    """Enable TCP keepalive, if there is a socket."""
+    """Enable TCP keepalive on the socket ``under`` a connection; None, for a stream without a socket, does nothing."""
     if under is not None:
-        with contextlib.suppress(OSError):  # it is closed already, which the next read reports
+        with contextlib.suppress(OSError):  # the socket is closed already; the next read reports that
             under.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)

@@ -16,11 +16,11 @@ __all__ = ("addresses_of", "canonical", "dial")
 T = TypeVar("T")
 
 _STAGGER: Final = 0.25
-"""After so many seconds without an answer from one address the next is tried concurrently."""
+"""If an address does not answer for so many seconds, the next address is tried concurrently."""
 
 
 async def addresses_of(host: str, port: int) -> list[str]:
-    """Return the numeric addresses of a host, alternating families, beginning with the one that the system prefers.
+    """Return a host's numeric addresses: IPv4 and IPv6 alternate, and the address that the system prefers is first.
 
     Raises:
         OSError: the name cannot be resolved.
@@ -37,10 +37,10 @@ async def addresses_of(host: str, port: int) -> list[str]:
 
 
 async def canonical(at: Address) -> tuple[Address, ...]:
-    """Return the canonical names of all addresses of a name (KIP-235), by reverse lookup.
+    """Look up the addresses of a host, and return their canonical names, by reverse lookup (KIP-235).
 
-    An address without a name stays numeric. A name that cannot be resolved is returned unchanged: connecting reports
-    it.
+    An address without a name stays numeric. A host that cannot be resolved is returned unchanged, since connecting to
+    it reports the error.
     """
     found: list[Address] = []
     try:
@@ -57,10 +57,10 @@ async def canonical(at: Address) -> tuple[Address, ...]:
 
 
 async def dial(addresses: Sequence[str], connect: Callable[[str], Awaitable[T]], discard: Callable[[T], None]) -> T:
-    """Return the result of ``connect`` for the first address that accepts; the results of others are discarded.
+    """Return the result of ``connect`` for the first address that accepts. Call ``discard`` with any later result.
 
     Raises:
-        OSError: no address accepted; with several addresses its cause is a group of their errors.
+        OSError: no address accepted. If there are several addresses, the ``__cause__`` is a group of their errors.
     """
     if len(addresses) == 1:
         return await connect(addresses[0])

@@ -1,4 +1,4 @@
-"""GSSAPI on the client's side: Kerberos (RFC 4752), by the library ``gssapi`` on top of the system's library."""
+"""The client's side of GSSAPI with Kerberos (RFC 4752), by the package ``gssapi`` and the system's library."""
 
 from typing import Any, Final
 
@@ -8,18 +8,18 @@ from .sasl import Exchange, RunInThread
 __all__ = ("kerberos",)
 
 _NO_LAYER: Final = 1
-"""The security layer that Kafka supports: none, since it uses TLS."""
+"""The only choice of a SASL security layer that Kafka supports: no layer, since TLS encrypts the connection."""
 
 
 def kerberos(service: str, host: str) -> Exchange:
     """Authenticate as the principal of the system's ticket cache or client keytab.
 
     Args:
-        service: the first part of the broker's principal, ``kafka``.
-        host: the second part.
+        service: the first part of the broker's principal, such as ``kafka``.
+        host: the second part of the broker's principal.
 
     Raises:
-        ConfigError: the library is not installed.
+        ConfigError: the package ``gssapi`` is not installed.
         AuthenticationFailed: there is no ticket, or the broker's response is invalid.
     """
     context = yield RunInThread(lambda: _begin(service, host))
@@ -68,6 +68,6 @@ def _check_mutual(context: Any) -> None:
 def _guarded(function: Any, *arguments: Any) -> Any:
     try:
         return function(*arguments)
-    except Exception as error:  # the library's errors are not known without it
+    except Exception as error:  # the library's error classes cannot be imported without it
         message = str(error) or type(error).__name__
         raise AuthenticationFailed(f"GSSAPI: {message} (is there a ticket? see klist)") from error

@@ -1,4 +1,4 @@
-"""Negotiates versions with an unknown broker, which may be older than ApiVersions."""
+"""Negotiates versions with a broker that may be older than ApiVersions (Kafka 0.10)."""
 
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
@@ -15,15 +15,15 @@ if TYPE_CHECKING:
 __all__ = ("negotiate_versions",)
 
 OpenAs = Callable[[BrokerVersion], Awaitable["Connection"]]
-"""Opens another connection to the broker, assuming that it has this version."""
+"""Opens another connection to the broker, and assumes that the broker has this version."""
 
 
 async def negotiate_versions(asked: "Connection", open_as: OpenAs, patience: float) -> "Connection":
-    """Negotiate versions; return the connection to use: ``asked``, or another one to a broker found to be old.
+    """Negotiate versions on the open connection ``asked``; return it, or another connection if the broker is old.
 
-    If a broker closes the connection on ApiVersions, or does not answer it for ``patience`` seconds, send the requests
-    of old brokers on another connection. Meanwhile keep waiting for ApiVersions: a response there proves that the
-    broker is not old. This function has no deadline. If it returns another connection, it closes ``asked``.
+    If the broker closes ``asked`` on ApiVersions, or does not answer for ``patience`` seconds, send the requests of old
+    brokers on another connection. Meanwhile keep waiting on ``asked``: a response to ApiVersions proves that the broker
+    is not old. The caller limits the time. If another connection is returned, ``asked`` is closed.
 
     Raises:
         ConnectionLost: the broker closes every connection.
@@ -59,7 +59,7 @@ async def negotiate_versions(asked: "Connection", open_as: OpenAs, patience: flo
 
 
 class _Question:
-    """An ApiVersions request that runs while old versions are probed."""
+    """An ApiVersions request that waits for its response while old versions are probed."""
 
     def __init__(self, asked: "Connection") -> None:
         self._asked = asked
@@ -80,7 +80,7 @@ class _Question:
 
     @property
     def may_be_old(self) -> bool:
-        """Whether the broker did not answer yet, or closed the connection instead."""
+        """Whether the broker has not answered yet, or has closed the connection instead of answering."""
         return not self.over.is_set() or isinstance(self.failure, ConnectionLost)
 
 
@@ -90,11 +90,12 @@ async def _close(found: "Connection | KafkaError | None") -> None:
 
 
 async def _probe_twice(open_as: OpenAs, patience: float) -> "Connection | KafkaError | None":
-    """Return a connection to an old broker of the version that two probes found; or the error.
+    """Return a connection that assumes the version that two probes found; None if there was no answer; or the error.
 
-    An apparently old broker is asked for ApiVersions again, since newer brokers answer the probes too. It is old only
-    if it answers the probes but not ApiVersions, on two connections: a network that cuts connections makes a newer
-    broker look old. Treating it as old would lose features: it would not filter records of aborted transactions.
+    Newer brokers answer the probes too, so ApiVersions is sent again after the first probe. A broker is old only if it
+    answers the probes but not ApiVersions, on two connections, since a network that cuts connections makes a newer
+    broker look old. A newer broker that is treated as old loses features, such as the filtering of records of aborted
+    transactions.
     """
     try:
         found = await _probe(open_as)
@@ -107,7 +108,7 @@ async def _probe_twice(open_as: OpenAs, patience: float) -> "Connection | KafkaE
 
 
 async def _answers_api_versions(connection: "Connection", patience: float) -> bool:
-    """Return whether the broker answers ApiVersions after all, and so is not old."""
+    """Return whether the broker answers ApiVersions within ``patience`` seconds, and so is not old."""
     try:
         with anyio.move_on_after(patience):
             await connection.agree_on_versions()
@@ -122,13 +123,13 @@ async def _answers_api_versions(connection: "Connection", patience: float) -> bo
 
 
 async def _probe(open_as: OpenAs, before: BrokerVersion | None = None) -> "Connection | None":
-    """Probe for an old broker; return a connection that assumes its version, None if it answers no probe.
+    """Send the requests of old brokers; return a connection that assumes the version found, None without answers.
 
-    ``before`` is the result of the first probe. The newer of two results counts: a connection that the network cuts
-    makes a broker look older than it is.
+    The second probe gets the result of the first as ``before``, and uses the newer version of the two: a connection
+    that the network cuts makes a broker look older than it is.
 
     Raises:
-        WireError: the response is not from a broker since 0.8.
+        WireError: the server is older than Kafka 0.8, or not Kafka.
         SecurityMismatch: the listener uses TLS.
     """
     newest = list(SPOKEN_UNTOLD)[-1]

@@ -1,4 +1,4 @@
-"""The OAUTHBEARER token of a client: fetched, kept, and refreshed before it expires."""
+"""Fetches the OAUTHBEARER token of a client, caches it, and refreshes it before it expires."""
 
 import base64
 import binascii
@@ -20,13 +20,13 @@ _log = logging.getLogger("aiokafkawire.security")
 Fetch: TypeAlias = Callable[[], Awaitable[str | OAuthBearerToken]]
 
 _WINDOW: Final = 0.8
-"""The part of its lifetime after which a token is refreshed, as in the Java client."""
+"""The fraction of a token's lifetime after which the token is refreshed, as in the Java client."""
 
 
 def expiry_of(token: str) -> int | None:
-    """Return when a JWT expires, in ms since the epoch; None if it is no JWT, or has no expiry.
+    """Return the time at which a JWT expires, in ms since the epoch; None if the token is no JWT, or never expires.
 
-    Nothing is verified: the broker does that.
+    The signature is not verified; the broker verifies it.
     """
     parts = token.split(".")
     if len(parts) != 3:
@@ -42,12 +42,12 @@ def expiry_of(token: str) -> int | None:
 
 
 def refresh_at(got_at_ms: int, expires_at_ms: int) -> int:
-    """Return when to fetch the next token, in ms since the epoch."""
+    """Return the time at which to fetch the next token, in ms since the epoch."""
     return got_at_ms + int(max(0, expires_at_ms - got_at_ms) * _WINDOW)
 
 
 class Tokens:
-    """The token of one client, fetched when a connection needs it, and shared until it is refreshed.
+    """The token of one client, which all its connections share. It is fetched when a connection needs it.
 
     Args:
         fetch: fetches a new token.
@@ -81,9 +81,9 @@ class Tokens:
                 return self._token
 
     async def prepare(self) -> None:
-        """Fetch the next token if it is due, so that :meth:`get` has it; raises as that method.
+        """Fetch the next token if it is due, so that :meth:`get` returns at once. Raises as :meth:`get`.
 
-        A token without a known expiry is not kept, so it cannot be fetched in advance.
+        A token without a known expiry is not cached, so it cannot be fetched in advance.
         """
         if self._token is not None:
             await self.get()
@@ -105,5 +105,5 @@ class Tokens:
         return token
 
     def invalidate(self) -> None:
-        """Discard the token that a broker has refused: the next authentication fetches another."""
+        """Discard the token, which a broker has refused. The next authentication fetches another token."""
         self._token = None

@@ -1,4 +1,4 @@
-"""Fetches tokens from an OpenID Connect token endpoint for a client's id and secret (KIP-768); blocking."""
+"""Fetches tokens from an OpenID Connect token endpoint with a client's id and secret (KIP-768). Blocking."""
 
 import base64
 import io
@@ -21,20 +21,20 @@ from .sasl import printable
 __all__ = ("fetch_token",)
 
 _SECONDS: Final = 10.0
-"""How long the endpoint may take."""
+"""The timeout of a request to the token endpoint, in seconds."""
 _MAX_SIZE: Final = 1024 * 1024
 _TRANSIENT: Final = (408, 425, 429)
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):
-    """A handler that follows no redirect, since that would send the secret to another server."""
+    """A handler that follows no redirect, since a redirect would send the client's secret to another server."""
 
     def redirect_request(self, *_: Any) -> None:
         return None
 
 
 class _Timed(io.RawIOBase):
-    """A socket's input until a deadline. A socket's own timeout restarts with every byte."""
+    """The input of a socket, with a deadline for all reads. The socket's own timeout restarts with every read."""
 
     def __init__(self, sock: socket.socket, raw: io.RawIOBase, deadline: float) -> None:
         self._sock, self._raw, self._deadline = sock, raw, deadline
@@ -86,11 +86,11 @@ def _timed(connection_type: type[HTTPConnection], deadline: float, host: str, **
 
 
 def fetch_token(config: SecurityConfig) -> OAuthBearerToken:
-    """Request a token from the endpoint.
+    """Request a token from the endpoint in the settings.
 
     Raises:
-        AuthenticationFailed: it refuses, answers without a token, or its certificate is not trusted.
-        ConnectionLost: it cannot be reached, is too slow, or has an internal error.
+        AuthenticationFailed: the endpoint refuses, answers without a token, or has a certificate that is not trusted.
+        ConnectionLost: the endpoint cannot be reached, is too slow, or has an internal error.
     """
     url, client_id = config.sasl_oauthbearer_token_endpoint_url, config.sasl_oauthbearer_client_id
     secret = config.sasl_oauthbearer_client_secret
@@ -99,7 +99,7 @@ def fetch_token(config: SecurityConfig) -> OAuthBearerToken:
     form = {"grant_type": "client_credentials"}
     if config.sasl_oauthbearer_scope:
         form["scope"] = config.sasl_oauthbearer_scope
-    # As Java and librdkafka by default, id and secret are not URL-encoded.
+    # The id and the secret are not URL-encoded, as by default in the Java client and librdkafka.
     known = base64.b64encode(f"{client_id}:{secret}".encode()).decode()
     headers = {
         "Authorization": f"Basic {known}",

@@ -13,7 +13,7 @@ __all__ = ("proxied",)
 
 
 def proxied(proxy: Proxy, connector: Connector) -> Connector:
-    """Return a connector whose streams go through the proxy; the caller limits the time for opening.
+    """Return a connector whose streams pass through the proxy. Its callers limit the time to open a stream.
 
     The connector raises as :func:`.proxy_handshake.handshake`.
     """

@@ -1,7 +1,8 @@
-"""The handshake with a proxy: SOCKS5 (RFC 1928, RFC 1929) and HTTP CONNECT (RFC 9110). Pure: it is a generator.
+"""The handshake with a proxy: SOCKS5 (RFC 1928, RFC 1929) and HTTP CONNECT (RFC 9110). It does no I/O.
 
-It yields ``bytes`` to send, or the maximal number of bytes to receive, and is then sent at least one received byte.
-When it returns, the stream leads to the broker. It raises only the errors of :func:`handshake`.
+The handshake is a generator that yields ``bytes`` to send to the proxy, or the maximal number of bytes to receive; then
+it is sent the received bytes, at least one. When it returns, the stream leads to the broker. It raises only the errors
+of :func:`handshake`.
 """
 
 import base64
@@ -40,12 +41,12 @@ _REPLIES: Final = {
 
 
 def handshake(proxy: Proxy, to: Address) -> ProxyHandshake:
-    """Make the proxy connect to a broker.
+    """Yield the steps that make the proxy connect to the broker ``to``.
 
     Raises:
         ProxyFailed: the proxy cannot reach the broker, or has an internal error.
         ProxyRefused: the proxy requires authentication, refuses the password, or its rules forbid the connection.
-        WireError: the answering server is no such proxy.
+        WireError: the server does not answer as a SOCKS5 or HTTP proxy.
     """
     return _socks5(proxy, to) if proxy.kind == "socks5" else _connect(proxy, to)
 
@@ -74,7 +75,7 @@ def _socks5(proxy: Proxy, to: Address) -> ProxyHandshake:
     if reply:
         message = f"{proxy} did not connect to {to}: {_REPLIES.get(reply, f'reply {reply}')}"
         raise (ProxyRefused if reply == _NOT_ALLOWED else ProxyFailed)(message)
-    # The proxy's own address follows, which is not needed.
+    # The address from which the proxy connected follows; it is not needed.
     if address_type == 3:
         (size,) = yield from _exactly(1)
     elif address_type in (1, 4):

@@ -17,33 +17,33 @@ R = TypeVar("R", bound=Response)
 
 
 class LoginConnection(Protocol):
-    """The methods of a connection that authentication uses."""
+    """A connection, with the methods that authentication uses."""
 
     @property
     def versions(self) -> Mapping[int, Versions]:
         """The versions that the broker supports, by API key."""
 
     async def request_ahead(self, request: Request[R], *, wanted: Versions) -> R:
-        """Send a request before those that are held back; it does not count as a use of the connection."""
+        """Send a request before those that :meth:`hold` delays; it does not count as a use of the connection."""
 
     async def send_token(self, token: bytes) -> bytes:
-        """Send a token without a header, as after SaslHandshake v0, and return the token in the response."""
+        """Send a SASL token as a frame without a header, as after SaslHandshake v0; return the broker's token."""
 
     async def hold(self) -> None:
-        """Hold back later requests, and wait until earlier ones are answered."""
+        """Delay new requests until :meth:`release`, and wait until the pending requests are answered."""
 
     def release(self) -> None:
-        """Send the requests that were held back, in their order."""
+        """Send the requests that were delayed since :meth:`hold`, in their order."""
 
     async def close(self, reason: KafkaError | None = None) -> None:
-        """Close the connection; pending requests fail with the reason."""
+        """Close the connection; pending requests fail with ``reason``."""
 
 
 class Reauthenticator:
     """The authentication of a connection, and its renewals.
 
-    A broker refuses any other request during a reauthentication. So that begins when all pending requests are
-    answered, and later requests wait for its few round trips. The token is fetched before.
+    A broker refuses any other request during a reauthentication. Therefore a reauthentication begins when all pending
+    requests are answered, and later requests wait for its few round trips. The token is fetched in advance.
 
     Args:
         connection: the connection.
@@ -64,7 +64,7 @@ class Reauthenticator:
         self._done.set()
 
     async def keep(self) -> None:
-        """Reauthenticate whenever it is due; the connection cancels this task when it ends."""
+        """Reauthenticate before the session ends, again and again, until the connection ends and cancels this task."""
         await self._done.wait()
         while (due := renew_after(self._lifetime_ms, self._chance)) is not None:
             await anyio.sleep(due)

@@ -1,8 +1,8 @@
-"""SASL on the client's side. A mechanism is a generator that yields steps and is sent their results.
+"""The client's side of SASL. A mechanism is a generator that yields steps and is sent their results.
 
-It yields ``bytes`` for the broker, and is sent the broker's response; or a :class:`RunInThread`, and is sent the
-function's result; or a :class:`Need`, and is sent the needed object. When it returns, authentication succeeded. Any
-invalid response of the broker raises AuthenticationFailed.
+The result of ``bytes`` is the broker's response to them, that of a :class:`RunInThread` the function's result, and that
+of a :class:`Need` the needed object. When the generator returns, authentication has succeeded. After an invalid
+response of the broker it raises AuthenticationFailed.
 """
 
 import json
@@ -37,7 +37,7 @@ class RunInThread:
 
 
 class Need(Enum):
-    """An object that the user's functions return."""
+    """An object that a mechanism needs from the client, such as a token."""
 
     TOKEN = auto()
     """An :class:`~aiokafkawire.types.OAuthBearerToken`."""
@@ -54,7 +54,7 @@ _MAX_LIFETIME_MS: Final = 7 * 86_400_000
 
 
 def renew_after(lifetime_ms: int, chance: RandomSource) -> float | None:
-    """Return after how many seconds to reauthenticate in a session of ``lifetime_ms``; None for never (KIP-368).
+    """Return the seconds until the reauthentication of a session of ``lifetime_ms``; None if it has no limit (KIP-368).
 
     The result leaves time for the round trips, and is random, so that not all connections reauthenticate at once.
     """
@@ -65,7 +65,7 @@ def renew_after(lifetime_ms: int, chance: RandomSource) -> float | None:
 
 
 def printable(text: str) -> str:
-    """Return another side's text for an error or a log line: truncated, and without control characters."""
+    """Return a text from a server for an error or a log line: truncated, and without control characters."""
     return "".join(letter if letter.isprintable() else "?" for letter in text[:_MAX_PRINTED]).strip()
 
 
@@ -81,7 +81,7 @@ _SHOWN: Final = 200  # how many characters of a broker's message errors show
 
 
 def check_extensions(extensions: Mapping[str, str]) -> None:
-    """Check that the extensions can be sent (KIP-342).
+    """Check that the names and values of the SASL extensions can be sent (KIP-342).
 
     Raises:
         ConfigError: an extension cannot be sent.
@@ -94,7 +94,7 @@ def check_extensions(extensions: Mapping[str, str]) -> None:
 
 
 def check_token(token: OAuthBearerToken) -> None:
-    """Check that the token can be sent: another character could inject fields.
+    """Check that the token and its extensions can be sent: invalid characters could inject fields into the message.
 
     Raises:
         ConfigError: the token cannot be sent.
@@ -105,7 +105,7 @@ def check_token(token: OAuthBearerToken) -> None:
 
 
 def oauthbearer(extensions: Mapping[str, str]) -> Exchange:
-    """Authenticate with OAUTHBEARER (RFC 7628, KIP-255); ``extensions`` add to those of the token (KIP-342)."""
+    """Authenticate with OAUTHBEARER (RFC 7628, KIP-255), with these SASL ``extensions`` and the token's (KIP-342)."""
     token = yield Need.TOKEN
     sent = {**extensions, **token.extensions}
     pairs = [f"auth=Bearer {token.value}", *(f"{name}={value}" for name, value in sent.items())]
@@ -118,7 +118,7 @@ def oauthbearer(extensions: Mapping[str, str]) -> Exchange:
 
 
 def _refusal(answer: bytes) -> str:
-    """Return the status in RFC 7628's JSON, or the unchanged text; always short and printable."""
+    """Return the status in RFC 7628's JSON, or else the text of the answer; truncated and printable in both cases."""
     text = answer.decode(errors="replace")
     try:
         parsed = json.loads(text)

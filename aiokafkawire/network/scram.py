@@ -1,7 +1,7 @@
-"""SCRAM on the client's side (RFC 5802, RFC 7677, KIP-84): both sides prove that they know the password.
+"""The client's side of SCRAM (RFC 5802, RFC 7677, KIP-84): client and broker prove that they know the password.
 
-Names and passwords are used without SASLprep, as in Kafka's brokers and clients: a prepared password would differ from
-the one that Kafka stores.
+SASLprep is not applied to names and passwords, as in Kafka's brokers and clients: a prepared password would differ from
+the password that Kafka stores.
 """
 
 import base64
@@ -17,7 +17,7 @@ from .sasl import Exchange, RunInThread
 __all__ = ("MIN_ITERATIONS", "scram")
 
 MIN_ITERATIONS: Final = 4096
-"""The minimal rounds of hashing (RFC 7677); with fewer, an attacker with the broker's response finds passwords fast."""
+"""The minimal rounds of hashing (RFC 7677). With fewer, an attacker who has the messages finds the password fast."""
 
 _HASHES: Final = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
 _BASE64: Final = r"(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?"
@@ -37,11 +37,11 @@ def scram(mechanism: str, username: str, password: str, nonce: str, *, max_itera
     Args:
         mechanism: SCRAM-SHA-256 or SCRAM-SHA-512.
         username, password: the credentials.
-        nonce: printable, without a comma, new for each authentication and unguessable.
-        max_iterations: the maximal rounds of hashing, which limit the time that a hostile broker can cost.
+        nonce: an unguessable printable text without a comma, new for each authentication.
+        max_iterations: the maximal rounds of hashing, so that a hostile broker cannot keep the client busy.
 
     Raises:
-        AuthenticationFailed: the broker's response is no SCRAM, or the broker does not know the password itself.
+        AuthenticationFailed: the broker refuses, sends no valid SCRAM message, or does not know the password itself.
     """
     name = _HASHES[mechanism]
     bare = f"n={username.replace('=', '=3D').replace(',', '=2C')},r={nonce}"

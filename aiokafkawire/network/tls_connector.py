@@ -1,5 +1,5 @@
-"""TLS around a connector's streams: the handshake, reloading of changed certificates, and errors that name the side
-that refused, and the reason.
+"""TLS around a connector's streams: the handshake, the reloading of changed certificates, and errors that say which
+side refused and why.
 """
 
 import contextlib
@@ -31,7 +31,7 @@ _NOT_TLS: Final = ("WRONG_VERSION_NUMBER", "HTTP_REQUEST", "PACKET_LENGTH_TOO_LO
 _HOST_CODES: Final = (62, 64)
 _ALERT_SECONDS: Final = 1.0
 _PROBE_SECONDS: Final = 3.0
-"""How long another connection may take that finds the reason of a failure."""
+"""The time limit, in seconds, of another connection that is opened to find the reason of a failure."""
 # ApiVersions v0 without a client id, which every broker answers with the same correlation id.
 _API_VERSIONS: Final = b"\0\0\0\x0a\0\x12\0\0KAFK\xff\xff"
 _CORRELATION_ID: Final = b"KAFK"
@@ -42,7 +42,7 @@ class Tls:
 
     Args:
         config: the settings.
-        offload: runs functions that read files.
+        offload: runs functions that read files on a thread.
     """
 
     def __init__(self, config: SecurityConfig, offload: Offload) -> None:
@@ -51,9 +51,9 @@ class Tls:
         self._stamp: object = None
 
     async def context(self) -> ssl.SSLContext:
-        """Return the context for a new connection, made from the current files.
+        """Return the SSLContext for a new connection, made from the current files.
 
-        If changed files are invalid, perhaps since they are half written, the previous context remains.
+        If changed files are invalid, as when they are half written, the previous context remains in use.
 
         Raises:
             ConfigError: the files are invalid, and there is no previous context.
@@ -80,7 +80,8 @@ class Tls:
     def around(self, connector: Connector) -> Connector:
         """Return a connector that opens streams inside TLS.
 
-        It raises KafkaError if the cause is known, and the errors of ``connector``.
+        The new connector raises the errors of ``connector``, and a KafkaError if the cause of a failed handshake is
+        known.
         """
 
         async def connect(host: str, port: int) -> ByteStream:
@@ -109,10 +110,10 @@ class Tls:
         connector: Connector,
         dial: Callable[[type[TlsTransport]], Awaitable[TlsTransport]],
     ) -> TlsTransport:
-        """Return a transport inside TLS on the connection that ``dial`` opens; raises as connectors of :meth:`around`.
+        """Return a TLS transport on the connection that ``dial`` opens. Raises as the connectors of :meth:`around`.
 
         Args:
-            at: the broker; its certificate must be for that host.
+            at: the broker; its certificate must be for this host.
             connector: opens other connections to the broker.
             dial: opens the connection, with a transport of the given class.
         """
@@ -158,9 +159,9 @@ class Tls:
         return error
 
     async def _names(self, connector: Connector, at: Address) -> tuple[str, ...] | None:
-        """Return the names in the broker's certificate, since OpenSSL does not give the one it has just refused.
+        """Return the host names in the broker's certificate. OpenSSL does not return a certificate that it has refused.
 
-        Another connection, which verifies the signature but not the host name, gets the certificate and is closed.
+        The certificate comes from another connection, which verifies its signature but not the host name.
         """
         if self._config.ssl_context is not None:
             return None
@@ -203,7 +204,7 @@ def _stamp_of(path: str) -> object:
 
 
 class _ExposedContext:
-    """A context that exposes its outgoing bytes, which include the alert of a failed handshake."""
+    """An SSLContext that exposes the bytes to send, which include the alert of a failed handshake."""
 
     def __init__(self, context: ssl.SSLContext) -> None:
         self.outgoing: ssl.MemoryBIO | None = None
@@ -215,7 +216,7 @@ class _ExposedContext:
 
 
 async def _send_alert(stream: ByteStream, outgoing: ssl.MemoryBIO | None) -> None:
-    """Send the alert, so that the broker logs why the client closed the connection."""
+    """Send the TLS alert, so that the broker logs why the client closed the connection."""
     alert = outgoing.read() if outgoing is not None else b""
     if alert:
         with anyio.move_on_after(_ALERT_SECONDS), contextlib.suppress(Exception):
@@ -223,7 +224,7 @@ async def _send_alert(stream: ByteStream, outgoing: ssl.MemoryBIO | None) -> Non
 
 
 class _Transport(ByteStream):
-    """The stream under TLS. Reading may also send, so a lock serializes sends."""
+    """The stream below TLS. Reading from TLS may also send bytes, so a lock serializes sends."""
 
     def __init__(self, stream: ByteStream) -> None:
         self.received = b""

@@ -1,4 +1,4 @@
-"""Makes an SSLContext from the settings; errors name the file and what is wrong with it. Blocking."""
+"""Makes an SSLContext from the settings. Errors name the file and the problem. Blocking."""
 
 import contextlib
 import os
@@ -33,7 +33,7 @@ def make_context(config: SecurityConfig, *, looking: bool = False) -> ssl.SSLCon
     """Make a context for TLS 1.2 and later, with the trusted authorities and the client's certificate.
 
     Args:
-        config: the settings; with ``ssl_context`` this is not called.
+        config: the settings, without ``ssl_context``.
         looking: whether only the broker's certificate is needed: the host name is not verified, and the client's
             certificate is not sent.
 
@@ -127,7 +127,7 @@ def _check_times(source: str, certificate: bytes) -> None:
 
 
 def _unpacked(location: FilePath, password: str | None) -> tuple[str, str, str]:
-    """Return the certificates and the key of a PKCS12 file in PEM, and the new password that encrypts the key."""
+    """Return a PKCS12 file's certificates and key in PEM, and a random password with which the key is encrypted."""
     try:
         from cryptography.hazmat.primitives import serialization
         from cryptography.hazmat.primitives.serialization import pkcs12
@@ -155,7 +155,7 @@ def _unpacked(location: FilePath, password: str | None) -> tuple[str, str, str]:
 
 @contextlib.contextmanager
 def _as_file(text: str) -> Iterator[str]:
-    """Yield the path of a file with this text, since OpenSSL reads keys only from files; in memory if possible."""
+    """Yield the path of a file with this text, in memory if possible: OpenSSL reads keys only from files."""
     if hasattr(os, "memfd_create") and os.path.isdir("/proc/self/fd"):
         descriptor = os.memfd_create("aiokafkawire")
         path = f"/proc/self/fd/{descriptor}"

@@ -1,4 +1,4 @@
-"""The errors of failed TLS handshakes: which side refused, and what to do. Pure: it reads OpenSSL's error names."""
+"""The errors of failed TLS handshakes: which side refused, and what to do, by OpenSSL's error names."""
 
 from typing import Final
 
@@ -45,11 +45,11 @@ _OTHER_ALERTS: Final = {
 def refused_by_us(
     broker: str, host: str, code: int | None, message: str, *, names: tuple[str, ...] | None = None
 ) -> KafkaError:
-    """Return the error of a broker's certificate that this client refuses.
+    """Return the error of a handshake in which this client refused the broker's certificate.
 
     Args:
         broker: the broker.
-        host: the name that was dialled.
+        host: the host name that the client connected to.
         code: OpenSSL's X509_V_ERR code.
         message: OpenSSL's message.
         names: the names in the certificate, if they are known.
@@ -64,7 +64,7 @@ def refused_by_us(
 
 
 def refused_by_broker(broker: str, reason: object) -> KafkaError | None:
-    """Return the error for an alert that the broker sent; None if ``reason`` is not about an alert.
+    """Return the error for a TLS alert that the broker sent; None if ``reason`` names no alert.
 
     Args:
         broker: the broker.

@@ -1,4 +1,4 @@
-"""TLS over asyncio's transports: received bytes are decrypted directly into the frames."""
+"""The transport with TLS over asyncio's transports. Received bytes are decrypted directly into the frames."""
 
 import ssl
 from collections.abc import Awaitable, Callable
@@ -16,14 +16,14 @@ Begin = Callable[[ssl.MemoryBIO, ssl.MemoryBIO], Awaitable[ssl.SSLObject]]
 
 _FIRST: Final = 16 * 1024
 _MAX_READ: Final = 256 * 1024
-"""How much is read from the socket at once, on a busy connection."""
+"""The maximal number of bytes to read from the socket at once; the buffer grows on a busy connection."""
 _KEPT: Final = 64
 
 
 class TlsTransport(AsyncioTransport):
-    """A transport inside TLS, to be used after :meth:`shake_hands`; its arguments are those of the base class.
+    """A transport with TLS. Call :meth:`shake_hands` first. The arguments are those of the base class.
 
-    Neither side sends close_notify: Kafka's brokers do not, and frames have lengths, so truncation is always noticed.
+    Neither side sends close_notify: Kafka's brokers do not, and frames have lengths, so truncation is always detected.
     """
 
     def __init__(
@@ -45,15 +45,15 @@ class TlsTransport(AsyncioTransport):
         """Perform the handshake. The caller limits the time, and closes the transport after a failure.
 
         Args:
-            begin: makes the client's side of a session from the incoming and the outgoing BIO.
+            begin: makes the client's TLS session from the incoming and the outgoing BIO.
 
         Raises:
-            ssl.SSLError: one side refuses.
+            ssl.SSLError: the broker or this client refuses.
             EndOfStream, BrokenResourceError: the broker closed the connection.
         """
         self._session = await begin(self._incoming, self._outgoing_tls)
         ended, self._refused = self._refused, None
-        self._shake()  # even if the broker has closed the connection: its last bytes may have the reason
+        self._shake()  # even if the broker has closed the connection: its last bytes may contain the reason
         if ended is not None:
             self._refuse(ended)
         await self._shaken.wait()
@@ -61,7 +61,7 @@ class TlsTransport(AsyncioTransport):
             raise self._refused
 
     def _shake(self) -> None:
-        assert self._session is not None  # the caller has checked this
+        assert self._session is not None  # the callers have checked this
         try:
             self._session.do_handshake()
             self._is_open = True
@@ -116,7 +116,7 @@ class TlsTransport(AsyncioTransport):
 
     def _decrypt(self) -> None:
         assert self._session is not None
-        read: Any = self._session.read  # reads into any buffer, although typeshed declares fewer
+        read: Any = self._session.read  # reads into any buffer, although typeshed declares fewer types
         try:
             while self._pipeline.failure is None:
                 with self._pipeline.buffer() as buffer:
@@ -145,7 +145,7 @@ class TlsTransport(AsyncioTransport):
         super().eof_received()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Fail the handshake or the pipeline with the cause of the end."""
+        """Fail the handshake or the pipeline with the error that ended the connection."""
         lost = anyio.EndOfStream() if exc is None else anyio.BrokenResourceError()
         lost.__cause__ = exc
         self._refuse(lost)

@@ -1,4 +1,4 @@
-"""The transport of a connection's frames over a byte stream: whole, and in order."""
+"""Transports write a connection's frames to a byte stream, completely and in order."""
 
 from collections import deque
 from collections.abc import Callable
@@ -15,14 +15,14 @@ from .tls_errors import refused_by_broker
 __all__ = ("StreamTransport", "IdleWaiters", "Transport", "broken", "next_write", "stalled")
 
 _OWN_WRITE: Final = 64 * 1024
-"""Small frames of up to so many bytes together are written in one call."""
+"""Small frames are joined into one write of at most so many bytes."""
 _READ: Final = 256 * 1024
 _WRITE_STALL_SECONDS: Final = 5.0
-"""How long writing a frame may take in the caller's task, which cannot be cancelled meanwhile."""
+"""The time limit, in seconds, of a write in the caller's task, which cannot be cancelled meanwhile."""
 
 
 class Transport(Protocol):
-    """A transport; received bytes and the cause of its end go into the connection's pipeline."""
+    """A transport of frames. It passes received bytes, and the error that ends it, to the connection's pipeline."""
 
     def enqueue(self, frame: bytes) -> None:
         """Enqueue a frame, to be sent by :meth:`transmit` or :meth:`transmit_soon`."""
@@ -34,7 +34,7 @@ class Transport(Protocol):
         """Schedule the writing of the enqueued frames, without waiting."""
 
     def transmit_at_once(self) -> bool:
-        """Write the enqueued frames if that never waits, as with a loop's own transport; return whether it is so."""
+        """Write the enqueued frames if this transport never waits, as asyncio's; return whether it wrote them."""
 
     async def written(self) -> None:
         """Wait until all enqueued frames are written.
@@ -44,14 +44,14 @@ class Transport(Protocol):
         """
 
     async def run(self) -> None:
-        """Run until the connection ends; cancellation closes it."""
+        """Run until the connection ends. Cancelling this call closes the connection."""
 
     async def close(self) -> None:
-        """Close the stream. May be called again."""
+        """Close the stream. Calling it again has no effect."""
 
 
 def broken(broker: str, cause: BaseException) -> KafkaError:
-    """Return the error of pending requests when a stream has failed."""
+    """Return the error with which pending requests fail after a stream failed."""
     lost = refused_by_broker(broker, getattr(cause, "reason", None))
     lost = lost or ConnectionLost(f"the connection to {broker} broke: {cause.__cause__ or cause}")
     lost.__cause__ = cause
@@ -59,7 +59,7 @@ def broken(broker: str, cause: BaseException) -> KafkaError:
 
 
 class IdleWaiters:
-    """The tasks that wait until all frames are written. ``is_busy`` returns whether frames are left."""
+    """The tasks that wait until all frames are written. ``is_busy`` returns whether frames are unwritten."""
 
     def __init__(self, pipeline: ConnectionProtocol, is_busy: Callable[[], bool]) -> None:
         self._pipeline, self._is_busy = pipeline, is_busy
@@ -82,7 +82,7 @@ class IdleWaiters:
 
 
 class StreamTransport:
-    """A transport over any anyio stream: one task reads, another writes the frames that callers do not write.
+    """A transport over any anyio stream. One task reads; another writes the frames that callers do not write.
 
     Args:
         limit: how long writing a frame may take, in seconds.
@@ -150,14 +150,14 @@ class StreamTransport:
     async def _write(self, data: bytes, limit: float) -> None:
         self._writing = True
         try:
-            # Half a frame would corrupt the stream: a cancelled caller finishes its frame first.
+            # A partial frame would corrupt the stream, so a cancelled caller finishes its frame first.
             with anyio.CancelScope(deadline=anyio.current_time() + limit, shield=True) as in_time:
                 await self._stream.send(data)
             if in_time.cancelled_caught:
                 await self._fail(stalled(self._broker, len(data), limit))
         except (anyio.BrokenResourceError, anyio.ClosedResourceError, OSError) as cause:
             await self._fail(broken(self._broker, cause))
-        except Exception as cause:  # any other error of the stream may have left half a frame
+        except Exception as cause:  # after any other error of the stream, the frame may be written partially
             await self._fail(ConnectionLost(f"the connection to {self._broker} broke: {cause!r}"))
             raise
         finally:
@@ -188,5 +188,5 @@ def next_write(outgoing: deque[bytes]) -> bytes:
 
 
 def stalled(broker: str, size: int, limit: float) -> ConnectionLost:
-    """Return the error of pending requests when a stream takes no bytes."""
+    """Return the error with which pending requests fail when the socket accepts no bytes within ``limit`` seconds."""
     return ConnectionLost(f"{broker} did not take {size} bytes within {limit:g} s")

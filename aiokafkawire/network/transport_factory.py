@@ -1,4 +1,4 @@
-"""Opens the transport to a broker: asyncio's own for direct connections, else one over a stream."""
+"""Opens the transport to a broker: on asyncio's transports for direct connections, otherwise over a stream."""
 
 from collections.abc import Callable
 from functools import partial
@@ -23,7 +23,7 @@ W = TypeVar("W", bound=AsyncioTransport)
 
 @attrs.frozen
 class TransportFactory:
-    """The connector to the broker ``at``, reached at ``dialled``: the same, unless the user maps addresses."""
+    """The connector to the broker ``at`` by the address ``dialled``, which differs only if the user maps addresses."""
 
     connector: Connector
     security: Security
@@ -34,7 +34,7 @@ class TransportFactory:
     async def open(
         self, pipeline: ConnectionProtocol, limit: float, on_fault: Callable[[Exception], None]
     ) -> Transport:
-        """Open the transport; the caller limits the time for that.
+        """Open the transport. The caller limits the time to open it.
 
         Args:
             pipeline: the pipeline of the connection.
