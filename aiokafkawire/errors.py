@@ -535,7 +535,7 @@ class UnknownMemberId(BrokerError, code=ErrorCode.UNKNOWN_MEMBER_ID, abortable=T
 
 
 class InvalidSessionTimeout(BrokerError, code=ErrorCode.INVALID_SESSION_TIMEOUT):
-    """The session timeout is outside the broker's limits, group.min.session.timeout.ms and group.max.session.timeout.ms."""
+    """The session timeout is below the broker's group.min.session.timeout.ms or above group.max.session.timeout.ms."""
 
 
 class RebalanceInProgress(BrokerError, code=ErrorCode.REBALANCE_IN_PROGRESS):
