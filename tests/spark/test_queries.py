@@ -84,7 +84,7 @@ def test_a_topic_without_records_is_an_empty_table(spark: SparkSession, kafka: b
     [
         ({"subscribe": "nowhere"}, "topic 'nowhere', which must exist"),
         ({"startingOffsets": '{"flights":{"0":5,"1":0}}'}, "flights-0 has offsets 0 to 0, but 5 was requested"),
-        ({"startingOffsets": '{"flights":{"0":0}}'}, "must name exactly the partitions that are read"),
+        ({"startingOffsets": '{"flights":{"0":0}}'}, "it names flights-0, but the query reads flights-0"),
         ({"kafka.auto.offset.reset": "earliest"}, "kafka.auto.offset.reset is not supported"),
         ({"startingTimestamp": "9999999999999"}, "has no record at or after this time"),
     ],
