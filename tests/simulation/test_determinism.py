@@ -26,7 +26,11 @@ def digest_elsewhere(scenario: str, hash_seed: str) -> str:
     return done.stdout.strip()
 
 
-@pytest.mark.parametrize("played", [scenario, transactions, groups], ids=lambda one: one.__name__)
+@pytest.mark.parametrize(
+    "played",
+    [*(pytest.param(one, marks=pytest.mark.thorough) for one in (scenario, transactions)), groups],
+    ids=lambda one: one.__name__,
+)
 def test_a_seed_gives_the_same_run_in_every_process(played: ModuleType) -> None:
     here = played.run(SEED).trace
     elsewhere = {digest_elsewhere(played.__name__, hash_seed) for hash_seed in ("1", "2")}

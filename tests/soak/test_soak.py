@@ -31,6 +31,7 @@ def check(samples: list[Sample], seconds: float) -> None:
     assert grown(samples) == {}
 
 
+@pytest.mark.thorough
 @pytest.mark.timeout(300)
 def test_minutes_of_virtual_time() -> None:
     check(in_virtual_time(180.0), 180.0)

@@ -150,7 +150,7 @@ def test_columns_of_no_record_and_an_unknown_query_are_refused(
 @pytest.mark.parametrize(
     ("conf", "told"),
     [
-        ({"spark.master": "local[2]", "spark.speculation": "true"}, r"spark\.speculation off"),
+        ({"spark.master": "local[2]", "spark.speculation": "true"}, r"needs spark\.speculation=false"),
         ({"spark.master": "yarn"}, r"spark\.stage\.maxConsecutiveAttempts=1"),
         ({"spark.master": "local-cluster[2,1,1024]"}, r"spark\.stage\.maxConsecutiveAttempts=1"),
     ],
@@ -179,5 +179,5 @@ def test_a_second_attempt_of_a_task_writes_nothing(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr("pyspark.TaskContext.get", lambda: context)
     options = write_options({"kafka.bootstrap.servers": "here:1", "topic": "delays"})
     writing = exactly_once._Writing(options, ProducerIdentity("delays-sink", 1, 0))
-    with pytest.raises(UsageError, match="not tried twice"):
+    with pytest.raises(UsageError, match="cannot be retried"):
         list(writing([]))
