@@ -6,7 +6,6 @@
 3. ``fetch_max_bytes`` limits the buffered data, as for a consumer. Finished partitions have no buffered data.
 """
 
-import asyncio
 from abc import abstractmethod
 from bisect import bisect_left
 from collections import deque
@@ -21,7 +20,7 @@ from .config import ConsumerOptions
 from .consumer.consumer import Consumer, ConsumerBatch
 from .errors import ConfigError, OffsetOutOfRange, UsageError
 from .records.batch import ConsumerRecord
-from .runtime import Owner
+from .runtime import Owner, call_soon_threadsafe
 from .types import IsolationLevel, OffsetSpec, TopicPartition, check_partition, check_start, check_topic_name
 
 if TYPE_CHECKING:
@@ -149,7 +148,7 @@ class BoundedReader(AsyncIterator[T]):
             self._state = "closed"
             return
         await self._consumer.__aenter__()
-        self._state, self._call_soon = "open", _call_soon_threadsafe()
+        self._state, self._call_soon = "open", call_soon_threadsafe()
         self._consumer.assign(starts)
         for partition in starts:
             self._consumer._fetch_until(partition, ends[partition])
@@ -362,15 +361,6 @@ def _joined(batches: "list[pa.RecordBatch]") -> "pa.RecordBatch":
 
     # The table has one record batch, since rows and bytes are limited.
     return pa.Table.from_batches(batches).combine_chunks().to_batches()[0]
-
-
-def _call_soon_threadsafe() -> Callable[[Callable[[], object]], object]:
-    loop = asyncio._get_running_loop()
-    if loop is not None:
-        return loop.call_soon_threadsafe
-    import trio
-
-    return trio.lowlevel.current_trio_token().run_sync_soon
 
 
 def _close_in_background(owner: Owner, consumer: Consumer[Any, Any]) -> None:

@@ -34,6 +34,7 @@ __all__ = (
     "on_trio",
     "opened_at",
     "system_wall_ms",
+    "call_soon_threadsafe",
     "warn_unclosed",
 )
 
@@ -198,6 +199,16 @@ def new_event() -> Event:
     """Make an event. On asyncio it is cheaper than anyio's, since workers make and await events often."""
     loop = asyncio._get_running_loop()
     return anyio.Event() if loop is None else _Futures(loop)
+
+
+def call_soon_threadsafe() -> Callable[..., object]:
+    """Return the running event loop's function to schedule a call from another thread."""
+    loop = asyncio._get_running_loop()
+    if loop is not None:
+        return loop.call_soon_threadsafe
+    import trio
+
+    return trio.lowlevel.current_trio_token().run_sync_soon
 
 
 @attrs.frozen

@@ -19,8 +19,9 @@ __all__ = ("HeartbeatSender",)
 
 
 class HeartbeatSender:
-    """A task that sends heartbeats while the member's loop is blocked; :mod:`.heartbeat_schedule` has the rules.
+    """A task that sends heartbeats while the member's loop is blocked.
 
+    The rules are those of :mod:`.background_heartbeat_schedule`.
     All methods must be called on the event loop that runs the task.
 
     Args:

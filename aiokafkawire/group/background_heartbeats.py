@@ -22,7 +22,7 @@ _log = logging.getLogger("aiokafkawire.group")
 class BackgroundHeartbeats:
     """The thread that sends one member's heartbeats while the member's event loop is blocked.
 
-    The membership manager calls :meth:`step` at each of its steps. The thread starts when the member first needs
+    The membership driver calls :meth:`step` at each of its steps. The thread starts when the member first needs
     heartbeats. In a forked child, which has no such thread, no heartbeats are sent.
     """
 

@@ -86,7 +86,7 @@ class BlockedLoop:
                 _log.warning(message, blocked, _stack(loop_thread))
             return wait
 
-        watching = WatchdogThread("aiokafkawire-loop-lag", look, on_end=lambda: None, wait=self._wait)
+        watching = WatchdogThread("aiokafkawire-loop-lag", look, wait=self._wait)
         watching.start()
         try:
             while watching.is_here:

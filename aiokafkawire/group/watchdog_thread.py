@@ -29,14 +29,11 @@ class WatchdogThread:
     Args:
         name: the thread's name.
         step: does the due work, and returns the seconds until more is due; None if only :meth:`wake` makes it due.
-        on_end: runs in the thread when it ends, for any reason.
         wait: waits between steps.
     """
 
-    def __init__(
-        self, name: str, step: Callable[[], float | None], *, on_end: Callable[[], None], wait: Wait = wait_for
-    ) -> None:
-        self._name, self._step, self._on_end, self._wait = name, step, on_end, wait
+    def __init__(self, name: str, step: Callable[[], float | None], *, wait: Wait = wait_for) -> None:
+        self._name, self._step, self._wait = name, step, wait
         self._pid = os.getpid()
         self._lock = threading.Lock()
         self._woken = threading.Event()
@@ -75,15 +72,6 @@ class WatchdogThread:
         self.ending = True
         self.wake()
 
-    def join(self, within: float) -> bool:
-        """Wait up to ``within`` seconds for the thread's end; return whether it has ended."""
-        thread = self._thread if self.is_here else None
-        if thread is None:
-            return True
-        if thread is not threading.current_thread():
-            thread.join(within)
-        return not thread.is_alive()
-
     def _run(self) -> None:
         try:
             while True:
@@ -94,5 +82,3 @@ class WatchdogThread:
         except Exception:
             self.ending = True
             _log.exception("thread %r has failed and ends", self._name)
-        finally:
-            self._on_end()

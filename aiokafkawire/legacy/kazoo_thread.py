@@ -1,6 +1,5 @@
 """Runs kazoo's ZooKeeper client on one thread, which posts results and events to the event loop."""
 
-import asyncio
 import errno
 import logging
 import math
@@ -16,6 +15,8 @@ from kazoo.client import KazooClient
 from kazoo.handlers.threading import SequentialThreadingHandler
 from kazoo.protocol.states import KazooState
 from kazoo.retry import KazooRetry
+
+from ..runtime import call_soon_threadsafe
 
 if TYPE_CHECKING:
     from .zookeeper import ZooKeeper
@@ -44,7 +45,7 @@ class KazooThread:
 
     def __init__(self, hosts: str, timeout_ms: int, session: "ZooKeeper") -> None:
         self._session, self._timeout_ms = session, timeout_ms
-        self._call_soon = _call_soon_threadsafe()
+        self._call_soon = call_soon_threadsafe()
         self._is_over = False
         self._lock = threading.Lock()
         """Held by calls and by the end of the session, so that no call gets into kazoo's next session."""
@@ -255,13 +256,3 @@ class _KazooLog(logging.LoggerAdapter[logging.Logger]):
         super().log(min(level, logging.DEBUG), msg, *args, **kwargs)
 
     warn = logging.LoggerAdapter.warning  # kazoo uses the old name, too
-
-
-def _call_soon_threadsafe() -> Callable[..., object]:
-    """Return the running event loop's function to schedule a call from another thread."""
-    loop = asyncio._get_running_loop()
-    if loop is not None:
-        return loop.call_soon_threadsafe
-    import trio
-
-    return trio.lowlevel.current_trio_token().run_sync_soon
