@@ -40,6 +40,7 @@ if TYPE_CHECKING:  # consumers without a group do not need these
 
     from ..group.assignors import Assignor
     from ..group.group_offsets import GroupOffsets
+    from .auto_commit import AutoCommit
     from .coordinator import ConsumerCoordinator
     from .offset_commits import OffsetCommitter
     from .topic_subscription import Listener
@@ -90,7 +91,10 @@ class Consumer(RecordIteration[K, V]):
         super().__init__(cluster, config, positions, fetcher, key_deserializer, value_deserializer)
         self._topics, self._lane, self._assignors = topics, lane, assignors
         self._offsets, self._joins = offsets, joins
-        self._commits = _commits(cluster, config, positions, offsets) if offsets is not None else None
+        self._commits: OffsetCommitter | None = None
+        self._auto_commit: AutoCommit | None = None
+        if offsets is not None:
+            self._commits, self._auto_commit = _commits(cluster, config, positions, offsets)
         self._in_group: ConsumerCoordinator | None = None
         self._background = anyio.CancelScope()
         self._has_closed = anyio.Event()
@@ -102,8 +106,8 @@ class Consumer(RecordIteration[K, V]):
         self._cluster.owner.spawn(self._fetcher.run)
         self._state, self._opened_at = "open", opened_at()
         try:
-            if self._commits is not None and self._config.enable_auto_commit:
-                self._cluster.owner.spawn(self._keep_committing, self._commits)
+            if self._auto_commit is not None:
+                self._cluster.owner.spawn(self._run_auto_commit, self._auto_commit)
             if self._topics and self._commits is not None and self._joins:
                 self.subscribe(*self._topics)
             elif self._topics:
@@ -168,12 +172,12 @@ class Consumer(RecordIteration[K, V]):
     async def _finish(self, deadline: Deadline) -> None:
         if self._in_group is not None:
             await self._in_group.close(deadline)
-        elif self._commits is not None and self._config.enable_auto_commit:
-            await self._commits.commit_finished(within=deadline.left(self._cluster.runtime.now()))
+        elif self._auto_commit is not None:
+            await self._auto_commit.commit_finished(within=deadline.left(self._cluster.runtime.now()))
 
-    async def _keep_committing(self, commits: "OffsetCommitter") -> None:
+    async def _run_auto_commit(self, auto_commit: "AutoCommit") -> None:
         with self._background:
-            await commits.keep_committing()
+            await auto_commit.run()
 
     async def _follow(self, all_partitions: AllPartitions) -> None:
         with self._background:
@@ -262,7 +266,7 @@ class Consumer(RecordIteration[K, V]):
             await self._in_group.unsubscribe(self._deadline(timeout))
 
     def _make_coordinator(self, commits: "OffsetCommitter") -> "ConsumerCoordinator":
-        from ..group.classic_consumer import make_assignors
+        from ..group.client_side_assignment import make_assignors
         from .coordinator import ConsumerCoordinator
 
         assignors = self._assignors or make_assignors(self._config.partition_assignment_strategy)
@@ -272,14 +276,15 @@ class Consumer(RecordIteration[K, V]):
             self._positions,
             self._fetcher,
             commits,
+            self._auto_commit,
             assignors,
             self._lane,
             self._polls,
             self._report,
         )
         coordinator.open()
-        self._on_release = coordinator.membership.notify
-        self._on_poll = coordinator.membership.on_poll
+        self._on_release = coordinator.driver.notify
+        self._on_poll = coordinator.driver.on_poll
         return coordinator
 
     def _report(self, error: Exception) -> None:
@@ -410,7 +415,7 @@ class Consumer(RecordIteration[K, V]):
         Raises:
             UsageError: the consumer was made without a ``group_id``.
         """
-        return self._committing().group
+        return self._committing().group_in_hand
 
     def owns(self, record: ConsumerRecord[Any, Any] | ConsumerBatch[Any, Any]) -> bool:
         """Return whether this consumer still owns the partition of a record or batch that it handed out.
@@ -430,7 +435,7 @@ class Consumer(RecordIteration[K, V]):
         state = self._positions.get(TopicPartition(record.topic, record.partition))
         if state is None or not state.has_handed_out(offset):
             return False
-        return self._in_group is None or self._in_group.membership.machine.is_member
+        return self._in_group is None or self._in_group.machine.is_member
 
     def check_ownership(self, *, since: float | None = None) -> None:
         """Raise if the group revoked partitions while their records were being processed.
@@ -523,7 +528,10 @@ add_hints(Consumer, CONSUMER)
 
 def _commits(
     cluster: Cluster, config: ConsumerConfig, positions: SubscriptionState, offsets: "GroupOffsets"
-) -> "OffsetCommitter":
+) -> "tuple[OffsetCommitter, AutoCommit | None]":
+    from .auto_commit import AutoCommit
     from .offset_commits import OffsetCommitter
 
-    return OffsetCommitter(cluster, positions, offsets, config.auto_commit_interval_ms / 1000)
+    commits = OffsetCommitter(cluster, positions, offsets)
+    every = config.auto_commit_interval_ms / 1000
+    return commits, AutoCommit(cluster, positions, offsets, commits, every) if config.enable_auto_commit else None

@@ -8,14 +8,13 @@ import attrs
 from ..cluster.cluster import Cluster
 from ..cluster.missing_topic_warnings import say_missing
 from ..errors import KafkaError, LeaderNotAvailable
-from ..group.classic_transitions import GroupState
+from ..group.membership import GroupState
 from ..types import Address, CoordinatorType, GroupMetadata, TopicPartition
 from .fetcher import Fetcher
 from .preferred_replica import select_read_replica
 from .subscription_state import PartitionState, SubscriptionState
 
 if TYPE_CHECKING:  # consumers with assign() join no group
-    from ..group.membership_driver import MembershipDriver
     from .coordinator import ConsumerCoordinator
 
 __all__ = ("ConsumerHealth", "MemberHealth", "PartitionHealth", "health_snapshot", "why_idle")
@@ -169,7 +168,7 @@ def health_snapshot(
     """
     now = cluster.runtime.now()
     partitions = {state.partition: _partition(cluster, fetcher, state, now) for state in positions}
-    member = _member(cluster, coordinator.membership, now) if coordinator is not None else None
+    member = _member(cluster, coordinator, now) if coordinator is not None else None
     subscription = coordinator.subscription if coordinator is not None else None
     subscribed = subscription.topics if subscription is not None else ()
     missing = tuple(
@@ -207,8 +206,8 @@ def _partition(cluster: Cluster, fetcher: Fetcher, state: PartitionState, now: f
     )
 
 
-def _member(cluster: Cluster, membership: "MembershipDriver", now: float) -> MemberHealth:
-    machine = membership.machine
+def _member(cluster: Cluster, coordinator: "ConsumerCoordinator", now: float) -> MemberHealth:
+    machine, driver = coordinator.machine, coordinator.driver
     node = cluster.known_coordinator(CoordinatorType.GROUP, machine.settings.group_id)
     return MemberHealth(
         state=machine.state,
@@ -217,8 +216,8 @@ def _member(cluster: Cluster, membership: "MembershipDriver", now: float) -> Mem
         coordinator=node.address if node is not None else None,
         last_heartbeat=now - machine.confirmed_at if machine.confirmed_at is not None else None,
         rebalances=machine.rebalances,
-        trouble=_describe(machine.error or membership.trouble),
-        overdue=membership.overdue,
+        trouble=_describe(machine.error or driver.trouble),
+        overdue=driver.overdue,
     )
 
 

@@ -88,8 +88,6 @@ class InitialPositions:
                 state.looking_up = False
                 if state.partition in offsets:
                     state.position, state.spec = offsets[state.partition], None
-                    if not state.sought:
-                        state.begun = OffsetAndMetadata(offsets[state.partition])
         self._on_change(states)
 
     async def _run_committed(self, states: list[PartitionState]) -> None:
@@ -101,7 +99,7 @@ class InitialPositions:
             deadline = self._cluster.deadline(self._cluster.config.default_api_timeout_ms / 1000)
             found = await self._group.look_up(epochs, deadline)
         except Exception as error:
-            doing = f"looking up what group {self._group.group.group_id!r} has committed"
+            doing = f"looking up what group {self._group.group_id!r} has committed"
             await self._failed(states, epochs, as_kafka_error(error, doing))
         for state in states:
             if not self._positions.is_current(state, epochs[state.partition]):

@@ -42,11 +42,6 @@ class PartitionState:
     handed_out_to: int = 0
     """The highest position before a seek; offsets before it, or before the position, were handed out."""
     paused: bool = False
-    begun: OffsetAndMetadata | None = None
-    """The offset at which reading began: the committed one, or the default if there was none. None while unknown, and
-    after a seek before the lookup."""
-    sought: bool = False
-    """Whether there was a seek, so that the result of a lookup is not ``begun``."""
     withheld: bool = False
     """Whether a rebalance is about to move the partition from or to this consumer: no record is handed out."""
     looking_up: bool = False
@@ -69,7 +64,6 @@ class PartitionState:
 
     def begin(self, at: OffsetAndMetadata) -> None:
         """Continue from the group's committed offset."""
-        self.begun = at
         self.position, self.spec, self.ask_group = at.offset, None, False
         self.leader_epoch = at.leader_epoch
 
@@ -211,12 +205,13 @@ class SubscriptionState:
             state = self._states[partition] = self._new_state(partition, None)
             state.withheld = withheld
 
-    def resume(self, starts: Mapping[TopicPartition, OffsetAndMetadata | None]) -> None:
-        """Add partitions again as :meth:`add` does, withheld; those with a known offset begin there."""
-        self.add(starts, withheld=True)
-        for partition, at in starts.items():
-            if at is not None:
-                self._states[partition].begin(at)
+    def changes_to(
+        self, assigned: Collection[TopicPartition]
+    ) -> tuple[tuple[TopicPartition, ...], tuple[TopicPartition, ...]]:
+        """Return the partitions to revoke, and those to add, so that these are assigned."""
+        kept = frozenset(assigned)
+        revoked = tuple(partition for partition in self._states if partition not in kept)
+        return revoked, tuple(partition for partition in dict.fromkeys(assigned) if partition not in self._states)
 
     def revoke(
         self, partitions: Iterable[TopicPartition], group: GroupMetadata | None, reason: str, now: float
@@ -339,7 +334,6 @@ class SubscriptionState:
         state.handed_out_to = max(state.handed_out_to, state.position or 0)
         state.sought_in_hand = state.is_in_hand
         state.epoch, state.looking_up, state.lost, state.held = self._epoch, False, False, None
-        state.sought = True
         state.ask_group, state.leader_epoch = False, None
         state.validated, state.validating = None, False
         state.position, state.spec = (to, None) if isinstance(to, int) else (None, to)

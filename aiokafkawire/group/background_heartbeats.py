@@ -12,7 +12,7 @@ from ..types import CoordinatorType
 from .background_heartbeat_schedule import HeartbeatMember, HeartbeatReport
 from .background_heartbeat_sender import HeartbeatSender
 from .blocked_loop import BlockedLoop
-from .classic_membership import ClassicMembership
+from .membership import Membership
 
 __all__ = ("BackgroundHeartbeats",)
 
@@ -26,7 +26,7 @@ class BackgroundHeartbeats:
     heartbeats. In a forked child, which has no such thread, no heartbeats are sent.
     """
 
-    def __init__(self, cluster: Cluster, machine: ClassicMembership) -> None:
+    def __init__(self, cluster: Cluster, machine: Membership) -> None:
         self._cluster, self._machine = cluster, machine
         self._reports: SimpleQueue[HeartbeatReport] = SimpleQueue()
         self._sender: HeartbeatSender | None = None
@@ -66,8 +66,8 @@ class BackgroundHeartbeats:
         return HeartbeatMember(
             broker=node.address,
             group_id=settings.group_id,
-            generation_id=machine.generation,
-            member_id=machine.member_id,
+            generation_id=machine.group.generation_id,
+            member_id=machine.group.member_id,
             group_instance_id=settings.group_instance_id,
             interval=settings.heartbeat_interval,
             request_timeout=max(settings.heartbeat_interval, settings.session_timeout_ms / 1000 / 3),

@@ -11,10 +11,7 @@ The rules:
    with a new generation (LOSE_GENERATION).
 5. A static member (KIP-345) sends no LeaveGroup: it may rejoin before its session times out.
 6. If a rejoin is requested during a rebalance or a leave, the member rejoins afterwards.
-7. While no coordinator can answer its JoinGroup, a member may resume its previous generation (:class:`Resume`), since
-   rule 3 still applies. The next coordinator answers its heartbeats and so decides whether that generation still
-   counts. If the member itself has requested a rejoin, this is postponed until there is a coordinator.
-8. One rebalance often follows another: the second round of a cooperative one, or one for more members. So the first
+7. One rebalance often follows another: the second round of a cooperative one, or one for more members. So the first
    heartbeats after a rebalance have shorter intervals, which grow to the configured one.
 """
 
@@ -23,9 +20,20 @@ from typing import Any, Final
 
 from ..errors import BrokerError, ErrorCode, FencedInstanceId, KafkaError, RequestTimeout, WireError, broker_error
 from ..types import GroupMetadata
-from .classic_transitions import NEXT, THEN, ErrorAction, GroupState, RequestKind
-from .member_actions import ApplyAssignment, Assign, JoinedMember, LosePartitions, PrepareRejoin, Resume, Task
-from .membership_requests import CoordinatorRequest, MemberSettings, heartbeat, join, leave, sync
+from .classic_requests import explained, heartbeat, join, leave, sync
+from .classic_transitions import NEXT, THEN, ErrorAction
+from .membership import (
+    ApplyAssignment,
+    Assign,
+    CoordinatorRequest,
+    GroupState,
+    JoinedMember,
+    LosePartitions,
+    MemberSettings,
+    PrepareRejoin,
+    RequestKind,
+    Task,
+)
 
 __all__ = ("ClassicMembership",)
 
@@ -40,11 +48,10 @@ _HEARTBEAT_STATES: Final = (_PREPARING, _ASSIGNING, _SYNCING, _STABLE)
 
 
 class ClassicMembership:
-    """The membership of one member in a classic group, without I/O.
+    """The :class:`~.membership.Membership` of one member in a classic group.
 
-    :class:`~.membership_driver.MembershipDriver` sends the requests that are :meth:`due` and reports the results by
-    :meth:`answered` or :meth:`refused`. It executes :attr:`task` and reports the result by :meth:`prepared`,
-    :meth:`assigned`, :meth:`task_done` or :meth:`task_failed`. Times are in seconds.
+    The member's coordinator reports the result of a :attr:`task` by :meth:`prepared`, :meth:`assigned` or
+    :meth:`task_done`.
     """
 
     def __init__(self, settings: MemberSettings) -> None:
@@ -56,6 +63,8 @@ class ClassicMembership:
         """The task to execute now."""
         self.member_id: str = ""
         self.generation: int = -1
+        self.assigned_generation: int = -1
+        """The generation that assigned the member's partitions; -1 without one."""
         self.protocol: str = ""
         """The assignor that the coordinator has chosen; empty until it is known."""
         self.last_group: GroupMetadata | None = None
@@ -64,8 +73,6 @@ class ClassicMembership:
         """When the coordinator last confirmed the membership."""
         self.rebalances: int = 0
         """The number of generations that the member has joined."""
-        self.resumed: bool = False
-        """Whether the member has resumed its previous generation because there is no coordinator."""
         self.reason: str = ""
         """The reason why the member last joined or left."""
         self.leads: bool = False
@@ -75,10 +82,6 @@ class ClassicMembership:
         self._protocols: Sequence[tuple[str, bytes]] = ()
         self._assignments: Mapping[str, bytes] = {}
         self._rejoin_reason: str | None = None
-        # Whether this member requested the rebalance, and was not only notified of it.
-        self._is_own_rebalance = False
-        # The reason of a rejoin that is postponed until there is a coordinator.
-        self._postponed_reason: str | None = None
         self._request: CoordinatorRequest | None = None
         self._heartbeat: CoordinatorRequest | None = None
         self._heartbeat_at = 0.0
@@ -107,48 +110,19 @@ class ClassicMembership:
     def request_rejoin(self, reason: str) -> None:
         """Join or rejoin the group; the coordinator receives ``reason`` (KIP-800).
 
-        During a rebalance or a leave, the member rejoins afterwards. A member that has resumed its previous generation
-        rejoins once there is a coordinator.
+        During a rebalance or a leave, the member rejoins afterwards.
         """
-        if self.resumed:
-            self._postponed_reason = reason
-        elif self.state in (_OUTSIDE, _STABLE):
-            self._is_own_rebalance = True
+        if self.state in (_OUTSIDE, _STABLE):
             self._prepare(reason)
         elif self.state is _FAILED:
             if not isinstance(self.error, FencedInstanceId):
-                self.error, self._is_own_rebalance = None, True
+                self.error = None
                 self._prepare(reason)
         elif self.state is _PREPARING:
             # The subscription is built after PrepareRejoin, so it will include this change.
-            self._rejoin_reason, self._is_own_rebalance = None, True
+            self._rejoin_reason = None
         else:
             self._rejoin_reason = reason
-
-    @property
-    def may_resume(self) -> bool:
-        """Whether the member awaits the response to its JoinGroup, and its previous generation has not ended."""
-        return self.state is _JOINING and self.is_member
-
-    def resume(self, group: GroupMetadata, now: float) -> None:
-        """Resume the generation of ``group`` until there is a coordinator to answer the JoinGroup.
-
-        A new coordinator does not know the incomplete rebalance, but only the generation before it. So it answers the
-        heartbeat of this generation, which is due at once.
-        """
-        if not self.may_resume or group != self.group:
-            return
-        self._postponed_reason = self.reason if self._is_own_rebalance else self._rejoin_reason
-        self._rejoin_reason, self.resumed = None, True
-        self._enter(_STABLE)
-        self.task = Resume()
-        self._heartbeat_at = now
-
-    def coordinator_found(self) -> None:
-        """Perform the postponed rejoin, now that there is a coordinator."""
-        self.resumed, reason, self._postponed_reason = False, self._postponed_reason, None
-        if reason is not None:
-            self.request_rejoin(reason)
 
     def back_off(self, now: float) -> None:
         """Back off: send only heartbeats for ``retry_backoff``."""
@@ -156,8 +130,7 @@ class ClassicMembership:
 
     def leave(self, reason: str) -> None:
         """Leave the group. The state is OUTSIDE once the member has left, which a static one does at once (KIP-345)."""
-        self._rejoin_reason = self._postponed_reason = None
-        self._is_own_rebalance = self.resumed = False
+        self._rejoin_reason = None
         if self.state in (_OUTSIDE, _LEAVING):
             return
         self.reason, self.task = reason, None
@@ -190,7 +163,7 @@ class ClassicMembership:
             self._enter(_SYNCING)
 
     def task_done(self, task: Task, *, rejoin: str | None = None) -> None:
-        """End the task, an :class:`ApplyAssignment`, a :class:`Resume` or a :class:`LosePartitions`.
+        """End the task, an :class:`ApplyAssignment` or a :class:`LosePartitions`.
 
         ``rejoin`` is the reason to rejoin, if there is one.
         """
@@ -286,7 +259,7 @@ class ClassicMembership:
         elif isinstance(error, BrokerError):
             self._handle_error(request.kind, error, now)
         else:
-            self._fail(error)
+            self._fail(explained(request, self.settings, error))
 
     def commit_refused(self, group: GroupMetadata, error: BrokerError, now: float) -> None:
         """Handle the error of a commit by ``group``: it may be the first sign that this membership has ended."""
@@ -340,7 +313,7 @@ class ClassicMembership:
             return
         self.rebalances += 1
         self._failures = 0
-        self._is_own_rebalance = False
+        self.assigned_generation = self.generation
         self._heartbeat_interval = self.settings.heartbeat_interval * _FIRST_INTERVAL
         self._heartbeat_at = min(self._heartbeat_at, now + self._heartbeat_interval)
         self.task = ApplyAssignment(self.protocol, self.generation, bytes(response.assignment), self.leads)
@@ -367,9 +340,7 @@ class ClassicMembership:
 
     def _prepare(self, reason: str) -> None:
         self.reason = reason
-        self._is_own_rebalance |= self._rejoin_reason is not None or self._postponed_reason is not None
-        self._rejoin_reason = self._postponed_reason = None
-        self.resumed = False
+        self._rejoin_reason = None
         self._enter(_PREPARING)
         self.task = PrepareRejoin(lost=not self.is_member, reason=reason)
 
@@ -387,8 +358,8 @@ class ClassicMembership:
         self.task = LosePartitions(str(error))
 
     def _reset(self, *, lose_id: bool) -> None:
-        self.generation, self.leads = -1, False
-        self.resumed, self._postponed_reason = False, None
+        self.generation = self.assigned_generation = -1
+        self.leads = False
         if lose_id:
             self.member_id = ""
 

@@ -1,43 +1,13 @@
-"""The states of a classic group's member, their transitions, and the actions that errors lead to."""
+"""The transitions between the states of a classic group's member, and the actions that errors lead to."""
 
 from collections.abc import Mapping
 from enum import Enum
 from typing import Final
 
 from ..errors import ErrorCode
+from .membership import GroupState, RequestKind
 
-__all__ = ("NEXT", "THEN", "GroupState", "RequestKind", "ErrorAction")
-
-
-class RequestKind(Enum):
-    """The kinds of requests to a coordinator.
-
-    The offset committer sends OffsetCommit, whose errors can also end the membership.
-    """
-
-    JOIN = "JoinGroup"
-    SYNC = "SyncGroup"
-    HEARTBEAT = "Heartbeat"
-    LEAVE = "LeaveGroup"
-    COMMIT = "OffsetCommit"
-
-    @property
-    def is_slow(self) -> bool:
-        """Whether the coordinator responds only after requests of other members."""
-        return self in (RequestKind.JOIN, RequestKind.SYNC)
-
-
-class GroupState(Enum):
-    """The state of a membership; the value completes the sentence "the member is ..."."""
-
-    OUTSIDE = "not in the group"
-    PREPARING = "revoking partitions before it rejoins"
-    JOINING = "waiting for the other members to join"
-    ASSIGNING = "computing the assignment"
-    SYNCING = "waiting for its assignment"
-    STABLE = "a member"
-    LEAVING = "leaving"
-    FAILED = "refused"
+__all__ = ("NEXT", "THEN", "ErrorAction")
 
 
 _OUTSIDE, _PREPARING, _JOINING = GroupState.OUTSIDE, GroupState.PREPARING, GroupState.JOINING
@@ -47,7 +17,7 @@ _LEAVING, _FAILED = GroupState.LEAVING, GroupState.FAILED
 NEXT: Final[Mapping[GroupState, tuple[GroupState, ...]]] = {
     _OUTSIDE: (_PREPARING,),
     _PREPARING: (_JOINING, _PREPARING, _LEAVING, _OUTSIDE, _FAILED),
-    _JOINING: (_ASSIGNING, _SYNCING, _JOINING, _PREPARING, _STABLE, _LEAVING, _OUTSIDE, _FAILED),
+    _JOINING: (_ASSIGNING, _SYNCING, _JOINING, _PREPARING, _LEAVING, _OUTSIDE, _FAILED),
     _ASSIGNING: (_SYNCING, _PREPARING, _LEAVING, _OUTSIDE, _FAILED),
     _SYNCING: (_STABLE, _PREPARING, _LEAVING, _OUTSIDE, _FAILED),
     _STABLE: (_PREPARING, _LEAVING, _OUTSIDE, _FAILED),

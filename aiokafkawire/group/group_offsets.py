@@ -44,8 +44,7 @@ class GroupOffsets:
 
     def __init__(self, cluster: Cluster, group_id: str, lane: str = CONTROL) -> None:
         self._cluster, self._lane = cluster, lane
-        self.group: GroupMetadata = GroupMetadata(group_id)
-        """The membership that commits; at first one without a member id. Each commit uses the value at its start."""
+        self.group_id: str = group_id
         self.on_result: Callable[[KafkaError | None], None] = lambda _: None
         """Receives the error of each failed request to the coordinator, and None after a response."""
 
@@ -60,6 +59,7 @@ class GroupOffsets:
         offsets: Mapping[TopicPartition, int | OffsetAndMetadata],
         deadline: Deadline,
         *,
+        group: GroupMetadata | None = None,
         retention_ms: int | None = None,
         skip_deleted: bool = False,
         newer: Callable[[], Mapping[TopicPartition, OffsetAndMetadata]] | None = None,
@@ -70,6 +70,7 @@ class GroupOffsets:
         Args:
             offsets: the offsets of the next records to read.
             deadline: ends the retries.
+            group: the membership that commits; by default none, which only a group without members accepts.
             retention_ms: for how long the broker keeps the offsets, instead of ``offsets.retention.minutes``; brokers
                 support it from 0.9 on.
             skip_deleted: ignore partitions that have been deleted.
@@ -86,7 +87,7 @@ class GroupOffsets:
             UnsupportedVersion: the broker is too old for static members, or for ``retention_ms``.
             KafkaError: another error that is not retriable.
         """
-        given, group = normalize_offsets(offsets), self.group
+        given, group = normalize_offsets(offsets), group or GroupMetadata(self.group_id)
         ids = _topic_ids(self._cluster, given)
         check, latest = partial(self._check_committed, group.group_id, given, skip_deleted), newer or (lambda: given)
         try:
@@ -168,7 +169,7 @@ class GroupOffsets:
             return error
         return UnsupportedVersion(
             f"Kafka {_WITHOUT_OFFSETS} stores no committed offsets (they came with Kafka 0.8.1): open the consumer "
-            f"without group_id, and store the offsets of group {self.group.group_id!r} in your application: {error}"
+            f"without group_id, and store the offsets of group {self.group_id!r} in your application: {error}"
         )
 
     # --- looking up ------------------------------------------------------------------------------------
@@ -198,7 +199,7 @@ class GroupOffsets:
 
         For brokers before 0.10.2, fetch the offsets of all partitions of the cluster. Raises as :meth:`committed`.
         """
-        group_id = self.group.group_id
+        group_id = self.group_id
 
         def read(response: OffsetFetchResponse) -> Found:
             found = all_fetched(group_id, response)
@@ -220,7 +221,7 @@ class GroupOffsets:
     async def _fetch(
         self, partitions: Collection[TopicPartition], deadline: Deadline, *, partly: bool, stable: bool
     ) -> Found:
-        group_id, ids = self.group.group_id, _topic_ids(self._cluster, partitions)
+        group_id, ids = self.group_id, _topic_ids(self._cluster, partitions)
 
         def read(response: OffsetFetchResponse, ids: Mapping[str, UUID]) -> Found:
             found = fetched_offsets(group_id, partitions, response, ids)
@@ -240,11 +241,11 @@ class GroupOffsets:
         self, partitions: Collection[TopicPartition], deadline: Deadline, error: UnsupportedVersion, *, partly: bool
     ) -> Found:
         def read(response: OffsetFetchResponse) -> Found:
-            found = zookeeper_offsets(self.group.group_id, partitions, response)
+            found = zookeeper_offsets(self.group_id, partitions, response)
             check_fetched(found, partly=partly)
             return found
 
-        request, broker = zookeeper_question(self.group.group_id, partitions), self._cluster.least_loaded
+        request, broker = zookeeper_question(self.group_id, partitions), self._cluster.least_loaded
         try:
             return read(await self._cluster.ask(broker, request, deadline, wanted=IN_ZOOKEEPER, check=_checked(read)))
         except UnsupportedVersion:
@@ -260,7 +261,7 @@ class GroupOffsets:
         stable: bool,
     ) -> Found:
         """Send OffsetFetch in the newest version that the coordinator supports; retry retriable errors of ``read``."""
-        group_id = self.group.group_id
+        group_id = self.group_id
 
         async def ask(request: Request[OffsetFetchResponse], wanted: Versions) -> OffsetFetchResponse:
             return await self._cluster.ask_coordinator(

@@ -1,13 +1,9 @@
 """Logs how a member joins its group, leaves it, and loses its membership."""
 
 import logging
-from typing import TYPE_CHECKING
 
 from ..errors import FencedInstanceId
-from .classic_transitions import GroupState
-
-if TYPE_CHECKING:
-    from .classic_membership import ClassicMembership
+from .membership import GroupState, Membership
 
 __all__ = ("MemberLog",)
 
@@ -17,7 +13,7 @@ _log = logging.getLogger("aiokafkawire.group")
 class MemberLog:
     """The log of one member: one line for each change of its membership, not for each request or retry."""
 
-    def __init__(self, machine: "ClassicMembership") -> None:
+    def __init__(self, machine: Membership) -> None:
         self._machine = machine
         self._generation = -1
         self._last = ""
@@ -30,10 +26,11 @@ class MemberLog:
         if state is GroupState.PREPARING:
             self._joining(before)
         elif state is GroupState.STABLE and before is GroupState.SYNCING:
-            self._generation, self._last = machine.generation, ""
+            group = machine.group
+            self._generation, self._last = group.generation_id, ""
             leads = ", as its leader" if machine.leads else ""
             message = "joined %s%s: generation %d, protocol %r, member id %r"
-            _log.info(message, named, leads, machine.generation, machine.protocol, machine.member_id)
+            _log.info(message, named, leads, group.generation_id, machine.protocol, group.member_id)
         elif state is GroupState.OUTSIDE:
             self._left(before)
         elif state is GroupState.FAILED:
@@ -45,7 +42,7 @@ class MemberLog:
         machine = self._machine
         named, reason = machine.settings.named, machine.reason
         if machine.is_member:
-            line = f"rejoining {named}, generation {machine.generation}: {reason}"
+            line = f"rejoining {named}, generation {machine.group.generation_id}: {reason}"
         elif self._generation >= 0:
             line = f"lost the membership in {named}, generation {self._generation}: {reason}; rejoining"
             self._generation = -1

@@ -1,9 +1,9 @@
-"""Drives a member of a classic group: sends its requests to the coordinator and executes its tasks."""
+"""Drives a member of a group: sends its requests to the coordinator, and has its tasks executed."""
 
 import logging
 import math
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import anyio
 from anyio.abc import TaskGroup
@@ -16,25 +16,20 @@ from ..errors import (
     ErrorCode,
     KafkaError,
     RequestTimeout,
-    UnsupportedVersion,
     as_kafka_error,
     broker_error,
     copy_for_reraise,
 )
 from ..protocol.schema import Request, Versions
 from ..runtime import Worker, background_tasks
-from ..types import CoordinatorType, GroupMetadata
-from .classic_membership import ClassicMembership
-from .classic_transitions import GroupState, RequestKind
-from .coordinator_probe import CoordinatorStatus, probe_coordinator
-from .member_actions import ApplyAssignment, Assign, LosePartitions, PrepareRejoin, Resume, Task
+from ..types import CoordinatorType
 from .member_log import MemberLog
-from .membership_requests import CoordinatorRequest, MemberSettings, explained
+from .membership import CoordinatorRequest, GroupState, LosePartitions, Membership, RequestKind, Task
 
 if TYPE_CHECKING:  # few consumers have a heartbeat thread
     from .background_heartbeats import BackgroundHeartbeats
 
-__all__ = ("MembershipDriver", "Polls", "Role")
+__all__ = ("MembershipDriver", "Polls")
 
 _log = logging.getLogger("aiokafkawire.group")
 
@@ -44,42 +39,17 @@ _LEAVE_TIMEOUT: Final = 1.0
 """Seconds to wait for a response to LeaveGroup: a silent coordinator has probably read it, and waits for replicas."""
 
 
-class Role(Protocol):
-    """The executor of a membership's tasks, such as :class:`ConsumerCoordinator`.
-
-    A task may become obsolete during its execution: then :attr:`ClassicMembership.task` is a different one.
-    """
-
-    async def prepare(self, task: PrepareRejoin) -> Sequence[tuple[str, bytes]]:
-        """Revoke partitions before a rejoin; return the protocols to join with, the preferred one first."""
-
-    async def assign(self, task: Assign) -> Mapping[str, bytes]:
-        """Return the encoded assignment of each member, as the group's leader."""
-
-    async def apply_assignment(self, task: ApplyAssignment) -> str | None:
-        """Apply the assignment; return the reason to rejoin, if there is one."""
-
-    async def lose_partitions(self, task: LosePartitions) -> None:
-        """Drop all partitions: the membership has ended."""
-
-    def can_resume(self) -> bool:
-        """Return whether there are partitions that were revoked for a JoinGroup that is not answered yet."""
-
-    async def resume(self, task: Resume) -> None:
-        """Resume reading the partitions revoked for the JoinGroup, until a later rebalance revokes them again."""
-
-
-Polls = Callable[[], tuple[int, bool]]
+Polls: TypeAlias = Callable[[], tuple[int, bool]]
 """Returns how often the user has polled so far, and whether it is waiting for records now."""
 
 
 class MembershipDriver:
-    """A group member, from its first JoinGroup to its LeaveGroup.
+    """A group member, from its first request to its last.
 
     Args:
         cluster: finds the coordinator.
-        settings: the member's settings.
-        role: executes the member's tasks.
+        machine: decides what the member does.
+        execute: executes a task of the machine, and reports its result to the machine.
         lane: names the member's own connections, since a JoinGroup delays all later requests on its connection.
         polls: shows whether the user still polls.
         heartbeat_thread: whether a thread sends heartbeats while the event loop is blocked.
@@ -88,22 +58,22 @@ class MembershipDriver:
     def __init__(
         self,
         cluster: Cluster,
-        settings: MemberSettings,
-        role: Role,
+        machine: Membership,
+        execute: Callable[[Task], Awaitable[None]],
         lane: str,
         polls: Polls,
         *,
         heartbeat_thread: bool = False,
     ) -> None:
-        self.machine: ClassicMembership = ClassicMembership(settings)
-        self._log = MemberLog(self.machine)
+        self.machine: Membership = machine
+        self._log = MemberLog(machine)
         self.lane: str = f"group-{lane}"
         self.trouble: KafkaError | None = None
         """The error of the last request to the coordinator; None if the coordinator has responded."""
         self.overdue: bool = False
         """Whether the member has left the group because poll() was not called in time."""
         self._join_lane = f"join-{lane}"
-        self._cluster, self._settings, self._role, self._polls = cluster, settings, role, polls
+        self._cluster, self._settings, self._execute, self._polls = cluster, machine.settings, execute, polls
         self._clock = cluster.runtime.now
         self._changed = anyio.Event()
         self._requests: dict[CoordinatorRequest, anyio.CancelScope] = {}
@@ -112,8 +82,6 @@ class MembershipDriver:
         self._leave_by: Deadline | None = None
         self._next_check = 0.0
         self._coordinator: Node | None = None
-        # Whether an attempt has failed since the coordinator last responded or was last probed.
-        self._is_suspect = self._probing = False
         self._background = _make_background(cluster, self.machine) if heartbeat_thread else None
         self._worker = Worker(self._step, self.notify)
 
@@ -139,11 +107,11 @@ class MembershipDriver:
 
     @property
     def has_ended(self) -> bool:
-        """Whether the manager was stopped."""
+        """Whether the driver was stopped."""
         return self._worker.ended.is_set()
 
     def request_rejoin(self, reason: str) -> None:
-        """Join or rejoin the group; see :meth:`ClassicMembership.request_rejoin`."""
+        """Join or rejoin the group; see :meth:`Membership.request_rejoin`."""
         self.machine.request_rejoin(reason)
         self._worker.wake()
 
@@ -206,10 +174,6 @@ class MembershipDriver:
         if machine.task is not None and not self._working:
             self._working = True
             tasks.start_soon(self._work)
-        may_resume = self._is_suspect and machine.may_resume and self._role.can_resume()
-        if (may_resume or machine.resumed) and not self._probing:
-            self._is_suspect, self._probing = False, True
-            tasks.start_soon(self._probe_coordinator, machine.group)
         waits += [machine.wait(now), self._check_coordinator(tasks, now)]
         return min((wait for wait in waits if wait is not None), default=None)
 
@@ -241,8 +205,6 @@ class MembershipDriver:
             self._requests[request] = scope
             try:
                 answer = await self._ask_newest(request)
-            except UnsupportedVersion as error:
-                refused = explained(request, self._settings, error)
             except Exception as error:
                 refused = as_kafka_error(error, f"{request.kind.value} of {self._settings.named}")
         del self._requests[request]
@@ -291,7 +253,7 @@ class MembershipDriver:
         return self._join_lane if kind.is_slow else self.lane
 
     def _check(self, answer: Any) -> None:
-        """Raise retriable errors, which concern the coordinator; ClassicMembership handles the others."""
+        """Raise retriable errors, which concern the coordinator; the machine handles the others."""
         code = answer.error_code
         if code != ErrorCode.NONE:
             error = broker_error(code, self._settings.named)
@@ -300,11 +262,6 @@ class MembershipDriver:
 
     def on_coordinator_result(self, error: KafkaError | None) -> None:
         """Record the error of a request to the coordinator; None if the coordinator has responded."""
-        self._is_suspect = error is not None
-        self._set_trouble(error)
-        self._worker.wake()
-
-    def _set_trouble(self, error: KafkaError | None) -> None:
         self.trouble = error
         self.notify()
 
@@ -347,19 +304,6 @@ class MembershipDriver:
                 if request.kind.is_slow:
                     scope.cancel()
 
-    async def _probe_coordinator(self, group: GroupMetadata) -> None:
-        """Probe the coordinator; if there is none for the JoinGroup of this membership, resume until there is one."""
-        machine = self.machine
-        try:
-            found = await probe_coordinator(self._cluster, group.group_id, self.lane, self._set_trouble)
-            if found is CoordinatorStatus.AVAILABLE:
-                machine.coordinator_found()
-            elif found is CoordinatorStatus.UNAVAILABLE and machine.may_resume and self._role.can_resume():
-                machine.resume(group, self._clock())
-        finally:
-            self._probing = False
-            self._worker.wake()
-
     # --- what the member does ----------------------------------------------------------------------------
 
     async def _work(self) -> None:
@@ -367,10 +311,9 @@ class MembershipDriver:
         try:
             while (task := machine.task) is not None:
                 try:
-                    await self._do(task)
+                    await self._execute(task)
                 except Exception as error:
                     if isinstance(task, LosePartitions):
-                        machine.task_done(task)
                         raise
                     machine.task_failed(task, as_kafka_error(error, f"taking part in {self._settings.named}"))
                 self.notify()
@@ -378,23 +321,8 @@ class MembershipDriver:
         finally:
             self._working = False
 
-    async def _do(self, task: Task) -> None:
-        machine, role = self.machine, self._role
-        if isinstance(task, PrepareRejoin):
-            machine.prepared(task, await role.prepare(task))
-        elif isinstance(task, Assign):
-            machine.assigned(task, await role.assign(task))
-        elif isinstance(task, ApplyAssignment):
-            machine.task_done(task, rejoin=await role.apply_assignment(task))
-        elif isinstance(task, Resume):
-            await role.resume(task)
-            machine.task_done(task)
-        else:
-            await role.lose_partitions(task)
-            machine.task_done(task)
 
-
-def _make_background(cluster: Cluster, machine: ClassicMembership) -> "BackgroundHeartbeats":
+def _make_background(cluster: Cluster, machine: Membership) -> "BackgroundHeartbeats":
     from .background_heartbeats import BackgroundHeartbeats
 
     return BackgroundHeartbeats(cluster, machine)

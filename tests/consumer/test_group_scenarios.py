@@ -10,7 +10,7 @@ from support.group_lives import COUNT, GROUP, TOPIC, Life, in_a_group, membershi
 
 from aiokafkawire import TopicPartition
 from aiokafkawire.errors import ErrorCode
-from aiokafkawire.group.classic_transitions import GroupState
+from aiokafkawire.group.membership import GroupState
 from aiokafkawire.protocol.api import ApiKey
 from aiokafkawire.testing.faults.request_log import RequestOutcome
 

@@ -14,7 +14,7 @@ from support.clusters import QUICK
 from aiokafkawire import Client, ConsumerStalled, TopicPartition
 from aiokafkawire.consumer.health import MemberHealth, PartitionHealth, why_idle
 from aiokafkawire.errors import ErrorCode
-from aiokafkawire.group.classic_transitions import GroupState
+from aiokafkawire.group.membership import GroupState
 from aiokafkawire.protocol.api import ApiKey
 from aiokafkawire.testing.broker import Broker
 from aiokafkawire.testing.simulation import Simulation, simulate

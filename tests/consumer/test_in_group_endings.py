@@ -12,7 +12,7 @@ from support.readers import Reader
 
 from aiokafkawire import TopicPartition
 from aiokafkawire.errors import ErrorCode
-from aiokafkawire.group.classic_transitions import GroupState
+from aiokafkawire.group.membership import GroupState
 from aiokafkawire.protocol.api import ApiKey
 
 
@@ -257,9 +257,9 @@ def test_a_rebalance_that_comes_before_the_last_one_was_taken_leaves_what_it_has
         assert {record.partition for record in one.records} == set(range(6))
         two = await life.join("two", **options)
         await until(lambda: membership_of(two).machine.state is GroupState.STABLE)
-        generation = membership_of(one).machine.generation
+        generation = membership_of(one).machine.group.generation_id
         three = await life.join("three", **options)
-        await until(lambda: membership_of(one).machine.generation > generation)
+        await until(lambda: membership_of(one).machine.group.generation_id > generation)
         # It has not given up anything, and says so as a member of the generation before.
         assert set(one.consumer.assignment) == partitions()
         life.readers.read(one)
@@ -289,9 +289,9 @@ def test_what_had_to_go_and_stays_after_all_is_read_on() -> None:
         two = await life.join("two", **options)
         await until(lambda: membership_of(two).machine.state is GroupState.STABLE)
         await until(lambda: membership_of(one).machine.task is not None)
-        generation = membership_of(one).machine.generation
+        generation = membership_of(one).machine.group.generation_id
         await two.close()  # before it got what is in hand yet
-        await until(lambda: membership_of(one).machine.generation > generation)
+        await until(lambda: membership_of(one).machine.group.generation_id > generation)
         life.readers.read(one)
         await life.settled(one)
         assert one.words() == ["assigned"]

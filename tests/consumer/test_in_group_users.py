@@ -14,8 +14,8 @@ from support.readers import Reader
 from aiokafkawire import Consumer, ConsumerRecord, TopicPartition
 from aiokafkawire.errors import CommitFailed, ErrorCode, KafkaError
 from aiokafkawire.group.assignors import RebalanceProtocol
-from aiokafkawire.group.classic_transitions import GroupState
 from aiokafkawire.group.consumer_protocol import Assignment, Partitions, Subscription
+from aiokafkawire.group.membership import GroupState
 from aiokafkawire.group.membership_driver import MembershipDriver
 from aiokafkawire.protocol.api import ApiKey
 
@@ -70,7 +70,7 @@ async def owns(consumer: Consumer[bytes, bytes], count: int) -> None:
     part = consumer._in_group
     assert part is not None
     with anyio.fail_after(60):
-        await part.membership.until(lambda: len(consumer.assignment) == count)
+        await part.driver.until(lambda: len(consumer.assignment) == count)
 
 
 def test_an_assignor_of_the_users_own_decides() -> None:
@@ -99,8 +99,8 @@ def test_an_assignor_that_raises_is_the_leaders_to_hear_of_and_the_group_recover
                 await anext(one)
             part = one._in_group
             assert part is not None
-            assert part.membership.machine.state is GroupState.FAILED
-            member_id = part.membership.machine.member_id
+            assert part.driver.machine.state is GroupState.FAILED
+            member_id = part.driver.machine.group.member_id
             with pytest.raises(KafkaError, match="a mistake in here"):
                 await anext(one)
             mine.fails = False
@@ -351,7 +351,7 @@ def test_a_commit_between_joining_and_the_assignment_waits_for_it() -> None:
         one = await life.join("one", reads=False, **options)
         await hold_one(one, 0)
         machine = membership_of(one).machine
-        generation, committing = machine.generation, anyio.Event()
+        generation, committing = machine.group.generation_id, anyio.Event()
 
         async def commit() -> None:
             await one.consumer.commit()
@@ -361,7 +361,7 @@ def test_a_commit_between_joining_and_the_assignment_waits_for_it() -> None:
             machine.request_rejoin("again")
             membership_of(one).wake()
             await held.arrived()
-            assert machine.generation > generation
+            assert machine.group.generation_id > generation
             tasks.start_soon(commit)
             await anyio.sleep(1)
             assert not committing.is_set()

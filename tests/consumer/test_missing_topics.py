@@ -9,7 +9,7 @@ import anyio
 import pytest
 
 from aiokafkawire import Client, Consumer, ConsumerStalled, TopicNotReady, TopicPartition
-from aiokafkawire.group.classic_transitions import GroupState
+from aiokafkawire.group.membership import GroupState
 from aiokafkawire.testing.simulation import Simulation, simulate
 
 MISSING = "topic 'oders' does not exist in the cluster"

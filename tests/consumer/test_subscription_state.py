@@ -93,3 +93,13 @@ def test_what_is_not_assigned_is_named_with_what_is() -> None:
     positions.assign({TopicPartition("a", number): 0 for number in range(8)})
     with pytest.raises(UsageError, match=r"b-0 is not assigned.*a-0, a-1, a-2, a-3, a-4 and 3 more"):
         positions.seek(TopicPartition("b", 0), 0)
+
+
+def test_what_an_assignment_changes_is_what_goes_and_what_comes() -> None:
+    positions = SubscriptionState(None)
+    other = TopicPartition("b", 0)
+    positions.add([ONE, TWO])
+    assert positions.changes_to((TWO, ONE)) == ((), ())
+    assert positions.changes_to((other, TWO, other)) == ((ONE,), (other,))
+    assert positions.changes_to(()) == ((ONE, TWO), ())
+    assert positions.assigned == (ONE, TWO)

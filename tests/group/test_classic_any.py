@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import attrs
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -14,9 +13,17 @@ from support.membership_answers import ME, PROTOCOLS, answer, heard, joined, lef
 
 from aiokafkawire.errors import ErrorCode, FencedInstanceId, KafkaError, RequestTimeout, UsageError, broker_error
 from aiokafkawire.group.classic_membership import ClassicMembership
-from aiokafkawire.group.classic_transitions import GroupState, RequestKind
-from aiokafkawire.group.member_actions import ApplyAssignment, Assign, LosePartitions, PrepareRejoin, Resume, Task
-from aiokafkawire.group.membership_requests import CoordinatorRequest, MemberSettings
+from aiokafkawire.group.membership import (
+    ApplyAssignment,
+    Assign,
+    CoordinatorRequest,
+    GroupState,
+    LosePartitions,
+    MemberSettings,
+    PrepareRejoin,
+    RequestKind,
+    Task,
+)
 
 OUTSIDE, LEAVING, FAILED, STABLE = GroupState.OUTSIDE, GroupState.LEAVING, GroupState.FAILED, GroupState.STABLE
 
@@ -125,9 +132,6 @@ class AnySequence(RuleBasedStateMachine):
         elif isinstance(task, ApplyAssignment):
             self.owns = self.owns or is_wanted
             machine.task_done(task, rejoin=rejoin)
-        elif isinstance(task, Resume):
-            self.owns = self.owns or is_wanted
-            machine.task_done(task)
         else:
             self.owns = False
             machine.task_done(task)
@@ -171,19 +175,6 @@ class AnySequence(RuleBasedStateMachine):
     def lose(self, which: int, error: KafkaError) -> None:
         self.machine.refused(self.under_way.pop(which % len(self.under_way)), error, self.now)
 
-    @rule(is_current=st.booleans())
-    def resume(self, is_current: bool) -> None:
-        machine = self.machine
-        before, waits = machine.group, machine.may_resume
-        machine.resume(before if is_current else attrs.evolve(before, generation_id=99), self.now)
-        assert machine.group == before
-        assert isinstance(machine.task, Resume) or not (waits and is_current)
-
-    @rule()
-    def find(self) -> None:
-        self.machine.coordinator_found()
-        assert not self.machine.resumed
-
     @precondition(lambda self: self.late)
     @rule(code=codes, join=joins)
     def answer_late(self, code: int, join: Any) -> None:
@@ -214,10 +205,6 @@ class AnySequence(RuleBasedStateMachine):
             assert machine.sends_heartbeats
         elif machine.state is FAILED:
             assert machine.error is not None
-
-    @invariant()
-    def only_a_member_has_resumed(self) -> None:
-        assert not self.machine.resumed or (self.machine.state is STABLE and self.machine.is_member)
 
     @invariant()
     def who_is_no_member_gives_up_all(self) -> None:

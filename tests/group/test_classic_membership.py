@@ -30,14 +30,15 @@ from aiokafkawire.errors import (
     broker_error,
 )
 from aiokafkawire.group.classic_membership import ClassicMembership
-from aiokafkawire.group.classic_transitions import NEXT, THEN, ErrorAction, GroupState, RequestKind
-from aiokafkawire.group.member_actions import (
+from aiokafkawire.group.classic_transitions import NEXT, THEN, ErrorAction
+from aiokafkawire.group.membership import (
     ApplyAssignment,
     Assign,
+    GroupState,
     JoinedMember,
     LosePartitions,
     PrepareRejoin,
-    Resume,
+    RequestKind,
 )
 from aiokafkawire.types import GroupMetadata
 
@@ -110,128 +111,6 @@ def test_a_leader_that_was_away_looks_and_decides_nothing() -> None:
     machine.answered(flow(machine), synced(), 0)
     assert isinstance(machine.task, ApplyAssignment)
     assert machine.task.leader
-
-
-# --- nobody coordinates --------------------------------------------------------------------------------------------
-
-
-def joining(own: str | None = None) -> tuple[ClassicMembership, Any]:
-    """A member of generation 5 that waits to join again, and its question."""
-    machine = machine_in(STABLE)
-    machine.task_done(doing(machine, ApplyAssignment))
-    if own is not None:
-        machine.request_rejoin(own)
-    else:
-        machine.answered(beating(machine, 10), heard(ErrorCode.REBALANCE_IN_PROGRESS), 10)
-    machine.prepared(doing(machine, PrepareRejoin), PROTOCOLS)
-    return machine, flow(machine, 10)
-
-
-def test_without_a_coordinator_who_waits_to_join_is_the_member_it_was_and_says_so_at_once() -> None:
-    machine, ask = joining()
-    machine.resume(machine.group, 20)
-    assert (machine.state, machine.generation, machine.is_current(ask)) == (STABLE, 5, False)
-    machine.answered(ask, joined(generation=6), 20)
-    beat = beating(machine, 20)
-    assert (machine.state, said(beat).generation_id) == (STABLE, 5)
-    machine.task_done(doing(machine, Resume))
-    machine.answered(beat, heard(), 21)
-    machine.coordinator_found()
-    # The rebalance that it had heard of, the next coordinator will tell of again, if there is any.
-    assert (machine.state, machine.task) == (STABLE, None)
-    machine.request_rejoin("more")
-    assert machine.state is PREPARING
-
-
-@pytest.mark.parametrize("when", ["before", "preparing", "joining", "syncing", "resumed"])
-def test_a_wish_of_its_own_waits_for_a_coordinator(when: str) -> None:
-    machine, ask = joining("mine" if when == "before" else None)
-    if when == "syncing":
-        machine.answered(ask, joined(generation=6, leader="other-2"), 20)
-        machine.request_rejoin("mine")
-        machine.answered(flow(machine, 20), synced(ErrorCode.REBALANCE_IN_PROGRESS), 20)
-        machine.prepared(doing(machine, PrepareRejoin), PROTOCOLS)
-    if when == "joining":
-        machine.request_rejoin("mine")
-    machine.resume(machine.group, 20)
-    if when == "preparing":
-        machine.answered(beating(machine, 20), heard(ErrorCode.REBALANCE_IN_PROGRESS), 20)
-        machine.request_rejoin("mine")
-        machine.prepared(doing(machine, PrepareRejoin), PROTOCOLS)
-        machine.resume(machine.group, 20)
-    if when == "resumed":
-        machine.request_rejoin("mine")
-    machine.task_done(doing(machine, Resume))
-    machine.answered(beating(machine, 20), heard(), 20)  # Kafka says that before it knows the group
-    assert (machine.state, machine.task, machine.resumed) == (STABLE, None, True)
-    machine.coordinator_found()
-    assert not machine.resumed
-    assert isinstance(machine.task, PrepareRejoin)
-    assert not machine.task.lost
-    machine.prepared(machine.task, PROTOCOLS)
-    assert said(flow(machine, 30)).reason == (
-        "the group is rebalancing" if when in ("preparing", "syncing") else "mine"
-    )
-
-
-def test_a_wish_is_not_lost_by_a_rebalance_that_comes_before_it_and_is_none_any_more_after_one() -> None:
-    machine, _ = joining("mine")
-    machine.resume(machine.group, 20)
-    machine.answered(beating(machine, 20), heard(ErrorCode.REBALANCE_IN_PROGRESS), 20)
-    machine.prepared(doing(machine, PrepareRejoin), PROTOCOLS)
-    machine.resume(machine.group, 20)
-    machine.task_done(doing(machine, Resume))
-    machine.coordinator_found()
-    machine.prepared(doing(machine, PrepareRejoin), PROTOCOLS)
-    machine.answered(flow(machine, 20), joined(generation=6, leader="other-2"), 20)
-    machine.answered(flow(machine, 20), synced(), 20)
-    machine.task_done(doing(machine, ApplyAssignment))
-    machine.answered(beating(machine, 40), heard(ErrorCode.REBALANCE_IN_PROGRESS), 40)
-    machine.prepared(doing(machine, PrepareRejoin), PROTOCOLS)
-    machine.resume(machine.group, 40)
-    machine.task_done(doing(machine, Resume))
-    machine.coordinator_found()
-    assert (machine.state, machine.task) == (STABLE, None)
-
-
-@pytest.mark.parametrize(
-    ("code", "lost"),
-    [
-        (ErrorCode.REBALANCE_IN_PROGRESS, False),
-        (ErrorCode.ILLEGAL_GENERATION, True),
-        (ErrorCode.UNKNOWN_MEMBER_ID, True),
-    ],
-)
-def test_who_resumed_gives_up_again_when_a_coordinator_says_that_the_generation_is_over(code: int, lost: bool) -> None:
-    machine, _ = joining()
-    machine.resume(machine.group, 20)
-    machine.answered(beating(machine, 20), heard(code), 20)
-    assert isinstance(machine.task, PrepareRejoin)
-    assert machine.task.lost == lost
-
-
-def test_nobody_resumes_who_is_no_member_or_has_been_answered_or_was_another_member() -> None:
-    machine = machine_in(JOINING)
-    machine.resume(machine.group, 1)
-    assert machine.state is JOINING
-    machine, ask = joining()
-    machine.resume(GroupMetadata("g", 4, ME, None), 20)
-    assert machine.state is JOINING
-    before = machine.group
-    machine.answered(ask, joined(generation=6), 20)
-    machine.resume(machine.group, 20)
-    machine.resume(before, 20)
-    assert machine.state is ASSIGNING
-
-
-def test_who_leaves_after_resuming_wishes_for_nothing() -> None:
-    machine, _ = joining("mine")
-    machine.resume(machine.group, 20)
-    machine.leave("closed")
-    machine.answered(flow(machine, 20), left(), 20)
-    assert (machine.state, machine.task) == (OUTSIDE, None)
-    machine.request_rejoin("again")
-    assert machine.state is PREPARING
 
 
 # --- every answer --------------------------------------------------------------------------------------------------
@@ -439,3 +318,18 @@ def test_a_task_that_is_done_too_late_changes_nothing(state: GroupState) -> None
     machine.task_done(task, rejoin="for more")
     machine.task_failed(task, UsageError("no"))
     assert (machine.state, machine.task) == (reached, None)
+
+
+def test_the_generation_that_assigned_the_partitions_lasts_until_the_next_or_the_end() -> None:
+    machine = machine_in(SYNCING)
+    assert (machine.generation, machine.assigned_generation) == (5, -1)
+    machine.answered(flow(machine), synced(), 0)
+    assert machine.assigned_generation == 5
+    machine.task_done(doing(machine, ApplyAssignment))
+    machine.request_rejoin("more")
+    machine.prepared(doing(machine, PrepareRejoin), PROTOCOLS)
+    machine.answered(flow(machine), joined(generation=6, leader="other-2"), 0)
+    machine.answered(flow(machine), synced(ErrorCode.REBALANCE_IN_PROGRESS), 0)
+    assert (machine.generation, machine.assigned_generation) == (6, 5)
+    machine.answered(beating(machine, 10), heard(ErrorCode.UNKNOWN_MEMBER_ID), 10)
+    assert (machine.generation, machine.assigned_generation) == (-1, -1)

@@ -24,8 +24,8 @@ from aiokafkawire.errors import (
     ErrorCode,
     WireError,
 )
-from aiokafkawire.group.classic_transitions import NEXT, THEN, GroupState, RequestKind
-from aiokafkawire.group.member_actions import Assign, PrepareRejoin
+from aiokafkawire.group.classic_transitions import NEXT, THEN
+from aiokafkawire.group.membership import Assign, GroupState, PrepareRejoin, RequestKind
 
 OUTSIDE, PREPARING, JOINING = GroupState.OUTSIDE, GroupState.PREPARING, GroupState.JOINING
 ASSIGNING, SYNCING, STABLE = GroupState.ASSIGNING, GroupState.SYNCING, GroupState.STABLE

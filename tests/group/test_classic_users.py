@@ -25,8 +25,7 @@ from aiokafkawire.errors import (
     UnknownMemberId,
     UsageError,
 )
-from aiokafkawire.group.classic_transitions import GroupState, RequestKind
-from aiokafkawire.group.member_actions import ApplyAssignment, LosePartitions, PrepareRejoin
+from aiokafkawire.group.membership import ApplyAssignment, GroupState, LosePartitions, PrepareRejoin, RequestKind
 
 OUTSIDE, PREPARING, JOINING = GroupState.OUTSIDE, GroupState.PREPARING, GroupState.JOINING
 ASSIGNING, SYNCING, STABLE = GroupState.ASSIGNING, GroupState.SYNCING, GroupState.STABLE

@@ -6,7 +6,6 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
-import anyio
 import pytest
 from support.clusters import opened
 from support.group_members import GroupMember
@@ -126,9 +125,9 @@ async def test_zookeeper_takes_no_members_no_retention_and_no_partitions_that_ar
         broker.on(ApiKey.OFFSET_FETCH, answer=ErrorCode.TOPIC_AUTHORIZATION_FAILED)
         with pytest.raises(TopicAuthorizationFailed, match="OffsetFetch of a-0"):
             await offsets.committed([A0], soon(cluster))
-        offsets.group = GroupMetadata("g", 1, "m")
+        group = GroupMetadata("g", 1, "m")
         with pytest.raises(UnsupportedVersion, match="speaks OffsetCommit 0, and this request needs one of 1-9"):
-            await offsets.commit({A0: 3}, soon(cluster))
+            await offsets.commit({A0: 3}, soon(cluster), group=group)
         assert len(broker.requests.of(ApiKey.OFFSET_COMMIT)) == 1
 
 
@@ -165,9 +164,9 @@ async def test_a_retention_that_nobody_understands_is_refused() -> None:
             UnsupportedVersion, match=r"needs OffsetCommit v2-4, which brokers have since 0.9.*speaks OffsetCommit 5"
         ):
             await offsets.commit({A0: 3}, soon(cluster), retention_ms=60_000)
-        offsets.group = GroupMetadata("g", 1, "m", "i")
+        group = GroupMetadata("g", 1, "m", "i")
         with pytest.raises(UsageError, match="a static member cannot set retention_ms"):
-            await offsets.commit({A0: 3}, soon(cluster), retention_ms=60_000)
+            await offsets.commit({A0: 3}, soon(cluster), group=group, retention_ms=60_000)
         assert not broker.requests.of(ApiKey.OFFSET_COMMIT)
 
 
@@ -221,26 +220,26 @@ async def test_a_member_commits_as_such(instance: str | None) -> None:
     async with running() as (broker, cluster, offsets), joined(broker, instance) as member:
         with pytest.raises(UnknownMemberId):
             await offsets.commit({A0: 3}, soon(cluster))
-        offsets.group = GroupMetadata("g", member.generation, member.member_id, instance)
-        await offsets.commit({A0: 4}, soon(cluster))
+        group = GroupMetadata("g", member.generation, member.member_id, instance)
+        await offsets.commit({A0: 4}, soon(cluster), group=group)
         assert await offsets.committed([A0], soon(cluster)) == {A0: OffsetAndMetadata(4)}
-        offsets.group = GroupMetadata("g", member.generation + 1, member.member_id, instance)
+        group = GroupMetadata("g", member.generation + 1, member.member_id, instance)
         with pytest.raises(IllegalGeneration):
-            await offsets.commit({A0: 5}, soon(cluster))
-        offsets.group = GroupMetadata("g", member.generation, "other", instance)
+            await offsets.commit({A0: 5}, soon(cluster), group=group)
+        group = GroupMetadata("g", member.generation, "other", instance)
         with pytest.raises(FencedInstanceId if instance else UnknownMemberId):
-            await offsets.commit({A0: 5}, soon(cluster))
+            await offsets.commit({A0: 5}, soon(cluster), group=group)
 
 
 @pytest.mark.parametrize("release", ["1.0", "2.2"])
 async def test_static_members_commit_where_brokers_know_them(release: str) -> None:
     async with running(release) as (broker, cluster, offsets):
-        offsets.group = GroupMetadata("g", 1, "m", "i")
+        group = GroupMetadata("g", 1, "m", "i")
         with pytest.raises(
             UnsupportedVersion,
             match=r"static members \(group_instance_id\) need OffsetCommit v7\+, which brokers have since 2.3",
         ):
-            await offsets.commit({A0: 3}, soon(cluster))
+            await offsets.commit({A0: 3}, soon(cluster), group=group)
         assert not broker.requests.of(ApiKey.OFFSET_COMMIT)
 
 
@@ -261,17 +260,9 @@ async def test_who_is_not_entitled_hears_it_at_once(error: ErrorCode, raised: ty
         assert len(broker.requests.of(ApiKey.OFFSET_COMMIT)) == 1
 
 
-async def test_a_commit_is_of_who_was_set_when_it_began() -> None:
-    async with running() as (broker, cluster, offsets), anyio.create_task_group() as tasks:
-        offsets.group = GroupMetadata("g", 3, "m")
+async def test_each_attempt_of_a_commit_is_of_the_same_membership() -> None:
+    async with running() as (broker, cluster, offsets):
         broker.on(ApiKey.OFFSET_COMMIT, answer=ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
-        async with broker.hold(ApiKey.OFFSET_COMMIT) as held:
-            tasks.start_soon(commits_in_vain, offsets, soon(cluster))
-            await held.arrived()
-            offsets.group = GroupMetadata("g", 4, "m")
+        with pytest.raises(GroupIdNotFound):
+            await offsets.commit({A0: 3}, soon(cluster), group=GroupMetadata("g", 3, "m"))
     assert [one.request.generation_id_or_member_epoch for one in broker.requests.of(ApiKey.OFFSET_COMMIT)] == [3, 3]
-
-
-async def commits_in_vain(offsets: GroupOffsets, deadline: Deadline) -> None:
-    with pytest.raises(GroupIdNotFound):
-        await offsets.commit({A0: 3}, deadline)

@@ -5,22 +5,29 @@ from __future__ import annotations
 import os
 import signal
 import threading
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any
 
 import anyio
 import attrs
 import pytest
 from support.group_lives import GROUP
-from support.membership_answers import PROTOCOLS, doing, machine_in
+from support.membership_answers import doing, machine_in
 
 from aiokafkawire.cluster.cluster import Cluster
 from aiokafkawire.errors import ErrorCode, FencedInstanceId, GroupAuthorizationFailed, KafkaError
 from aiokafkawire.group.background_heartbeats import BackgroundHeartbeats
-from aiokafkawire.group.classic_transitions import GroupState
-from aiokafkawire.group.member_actions import ApplyAssignment, Assign, LosePartitions, PrepareRejoin, Resume, Task
+from aiokafkawire.group.classic_membership import ClassicMembership
+from aiokafkawire.group.membership import (
+    ApplyAssignment,
+    Assign,
+    GroupState,
+    MemberSettings,
+    PrepareRejoin,
+    Task,
+)
 from aiokafkawire.group.membership_driver import MembershipDriver
-from aiokafkawire.group.membership_requests import MemberSettings
 from aiokafkawire.protocol.api import ApiKey
 from aiokafkawire.testing.simulation import Simulation, simulate
 from aiokafkawire.types import CoordinatorType
@@ -33,34 +40,23 @@ class Played:
     asked: list[Task] = attrs.field(factory=list)
     before: Callable[[Task], Awaitable[None]] | None = None
     rejoins: str | None = None
-    resumes: bool = False
 
     async def _note(self, task: Task) -> None:
         self.asked.append(task)
         if self.before is not None:
             await self.before(task)
 
-    async def prepare(self, task: PrepareRejoin) -> Sequence[tuple[str, bytes]]:
+    async def execute(self, machine: ClassicMembership, task: Task) -> None:
         await self._note(task)
-        return [("range", b"me")]
-
-    async def assign(self, task: Assign) -> Mapping[str, bytes]:
-        await self._note(task)
-        return {one.member_id: b"of " + one.metadata for one in task.members}
-
-    async def apply_assignment(self, task: ApplyAssignment) -> str | None:
-        await self._note(task)
-        rejoins, self.rejoins = self.rejoins, None
-        return rejoins
-
-    async def lose_partitions(self, task: LosePartitions) -> None:
-        await self._note(task)
-
-    def can_resume(self) -> bool:
-        return self.resumes
-
-    async def resume(self, task: Resume) -> None:
-        await self._note(task)
+        if isinstance(task, PrepareRejoin):
+            machine.prepared(task, [("range", b"me")])
+        elif isinstance(task, Assign):
+            machine.assigned(task, {one.member_id: b"of " + one.metadata for one in task.members})
+        elif isinstance(task, ApplyAssignment):
+            rejoins, self.rejoins = self.rejoins, None
+            machine.task_done(task, rejoin=rejoins)
+        else:
+            machine.task_done(task)
 
     @property
     def kinds(self) -> list[str]:
@@ -76,7 +72,9 @@ class Life:
 
     def member(self, role: Played, **settings: Any) -> MembershipDriver:
         made = MemberSettings(GROUP, **{"session_timeout_ms": 6_000, "heartbeat_interval": 1.0, **settings})
-        member = MembershipDriver(self.cluster, made, role, "1", lambda: (self.polls, self.waits))
+        machine = ClassicMembership(made)
+        execute, polls = partial(role.execute, machine), lambda: (self.polls, self.waits)
+        member = MembershipDriver(self.cluster, machine, execute, "1", polls)
         self.cluster.owner.spawn(member.run)
         return member
 
@@ -230,50 +228,6 @@ def test_a_task_that_is_not_wanted_any_more_is_followed_by_the_one_that_is() -> 
         await member.stop()
 
 
-def test_a_member_resumes_without_a_coordinator_and_joins_once_there_is_one() -> None:
-    @alone
-    async def _(life: Life) -> None:
-        role, network, coordinator = Played(resumes=True), life.sim.network, life.sim.broker.coordinator(GROUP)
-        member = life.member(role)
-        member.request_rejoin("to begin")
-        await until(lambda: member.machine.state is GroupState.STABLE and member.machine.task is None)
-        group = member.machine.group
-        network.refuse(coordinator)
-        network.cut(coordinator)
-        began, joins = life.sim.now(), len(life.sim.broker.requests.of(ApiKey.JOIN_GROUP))
-        member.request_rejoin("more")
-        await until(lambda: role.kinds[3:] == ["PrepareRejoin", "Resume"])
-        assert 1 <= life.sim.now() - began < 2
-        member.request_rejoin("yet more")
-        await anyio.sleep(3)
-        assert (role.kinds[3:], member.machine.state, member.machine.group) == (
-            ["PrepareRejoin", "Resume"],
-            GroupState.STABLE,
-            group,
-        )
-        network.accept(coordinator)
-        await until(lambda: role.kinds[5:] == ["PrepareRejoin", "Assign", "ApplyAssignment"])
-        assert [one.request.reason for one in life.sim.broker.requests.of(ApiKey.JOIN_GROUP)][joins:] == ["yet more"]
-        await member.stop()
-
-
-def test_the_heartbeat_thread_keeps_who_has_resumed() -> None:
-    @alone
-    async def _(life: Life) -> None:
-        await life.cluster.coordinator(CoordinatorType.GROUP, GROUP, life.cluster.deadline(5))
-        machine = machine_in(GroupState.STABLE)
-        machine.task_done(doing(machine, ApplyAssignment))
-        beside = BackgroundHeartbeats(life.cluster, machine)
-        kept = beside.member()
-        assert kept is not None
-        machine.request_rejoin("more")
-        machine.prepared(doing(machine, PrepareRejoin), PROTOCOLS)
-        assert beside.member() is None
-        machine.resume(machine.group, 10)
-        assert beside.member() == kept
-        beside.close()
-
-
 def test_without_a_thread_the_membership_goes_on(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -318,25 +272,7 @@ def test_a_forked_child_leaves_the_parents_thread_alone() -> None:
         assert "aiokafkawire-heartbeat" not in [thread.name for thread in threading.enumerate()]
 
 
-def test_a_member_that_can_resume_no_more_when_it_has_looked_waits_for_a_coordinator() -> None:
-    @alone
-    async def _(life: Life) -> None:
-        role, network, coordinator = Played(resumes=True), life.sim.network, life.sim.broker.coordinator(GROUP)
-        member = life.member(role)
-        member.request_rejoin("to begin")
-        await until(lambda: member.machine.state is GroupState.STABLE and member.machine.task is None)
-        network.refuse(coordinator)
-        network.cut(coordinator)
-        member.request_rejoin("more")
-        await anyio.sleep(0.5)
-        role.resumes = False
-        await anyio.sleep(3)
-        assert member.machine.state is GroupState.JOINING
-        assert role.kinds[3:] == ["PrepareRejoin"]
-        await member.stop()
-
-
-def test_a_member_that_has_given_up_nothing_waits_for_a_coordinator_to_join() -> None:
+def test_without_a_coordinator_a_member_waits_to_join() -> None:
     @alone
     async def _(life: Life) -> None:
         role = Played()
@@ -347,7 +283,6 @@ def test_a_member_that_has_given_up_nothing_waits_for_a_coordinator_to_join() ->
         member.request_rejoin("more")
         await anyio.sleep(4)
         assert member.machine.state is GroupState.JOINING
-        assert not life.sim.broker.requests.of(ApiKey.DESCRIBE_GROUPS)
         dropped.remove()
         await until(lambda: role.kinds[3:] == ["PrepareRejoin", "Assign", "ApplyAssignment"])
         await member.stop()

@@ -265,7 +265,7 @@ class Member:
         self.watch.hand_out(self.name, where, record.offset, record.value)
         part = consumer._in_group
         assert part is not None
-        generation = part.member._generation
+        generation = part.machine.assigned_generation
         self.watch.claim(generation, where, self.owner, "hands out a record of")
 
     async def _dawdle(self) -> None:

@@ -11,7 +11,7 @@ import attrs
 from support.readers import Reader, Readers, reading
 
 from aiokafkawire import Client, TopicPartition
-from aiokafkawire.group.classic_transitions import GroupState
+from aiokafkawire.group.membership import GroupState
 from aiokafkawire.group.membership_driver import MembershipDriver
 from aiokafkawire.testing.broker import Broker
 from aiokafkawire.testing.simulation import Simulation, simulate
@@ -30,7 +30,7 @@ def partitions(count: int = COUNT, topic: str = TOPIC) -> set[TopicPartition]:
 def membership_of(reader: Reader) -> MembershipDriver:
     part = reader.consumer._in_group
     assert part is not None
-    return part.membership
+    return part.driver
 
 
 @attrs.define(eq=False)
@@ -77,7 +77,7 @@ class Life:
             owned = [where for reader in readers for where in reader.owned]
             return (
                 all(one.state is GroupState.STABLE and one.task is None for one in machines)
-                and len({one.generation for one in machines}) == 1
+                and len({one.group.generation_id for one in machines}) == 1
                 and len(owned) == len(set(owned)) == count
                 and all(set(reader.consumer.assignment) == reader.owned for reader in readers)
             )

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from typing import Any, TypeVar
 
 from aiokafkawire.group.classic_membership import ClassicMembership
-from aiokafkawire.group.classic_transitions import GroupState, RequestKind
-from aiokafkawire.group.membership_requests import CoordinatorRequest, MemberSettings
+from aiokafkawire.group.membership import CoordinatorRequest, GroupState, MemberSettings, RequestKind
 from aiokafkawire.protocol.messages.group import (
     HeartbeatResponse,
     JoinGroupResponse,

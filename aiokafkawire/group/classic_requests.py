@@ -1,12 +1,10 @@
 """The requests of a classic group's member to its coordinator."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
-
-import attrs
+from typing import Final
 
 from ..cluster.request_variants import RequestVariant
-from ..errors import UnsupportedVersion
+from ..errors import KafkaError, UnsupportedVersion
 from ..protocol.messages.group import (
     HeartbeatRequest,
     JoinGroupRequest,
@@ -18,9 +16,9 @@ from ..protocol.messages.group import (
 )
 from ..protocol.schema import Versions
 from ..types import GroupMetadata
-from .classic_transitions import RequestKind
+from .membership import CoordinatorRequest, MemberSettings, RequestKind
 
-__all__ = ("CoordinatorRequest", "MemberSettings", "explained", "heartbeat", "join", "leave", "sync")
+__all__ = ("explained", "heartbeat", "join", "leave", "sync")
 
 _ANY: Final = Versions.parse("0+")
 # KIP-345: older versions have no group_instance_id.
@@ -31,35 +29,6 @@ _MAX_SESSION_TIMEOUT_V0: Final = 30_000
 _STATIC: Final = Versions.parse("3+")
 _MANY_LEAVE: Final = Versions.parse("3+")
 _ONE_LEAVES: Final = Versions.parse("0-2")
-
-
-@attrs.frozen
-class MemberSettings:
-    """The settings of a member, which are the same in all generations.
-
-    ``protocol_type`` is "consumer" for consumers. Times are in seconds, those in attributes named ``_ms`` in ms.
-    """
-
-    group_id: str
-    protocol_type: str = "consumer"
-    group_instance_id: str | None = None
-    session_timeout_ms: int = 45_000
-    rebalance_timeout_ms: int = 300_000
-    heartbeat_interval: float = 3.0
-    retry_backoff: float = 0.1
-
-    @property
-    def named(self) -> str:
-        """The group's name in errors and log lines."""
-        return f"group {self.group_id!r}"
-
-
-@attrs.frozen(eq=False)
-class CoordinatorRequest:
-    """A request, with variants for newer and older brokers."""
-
-    kind: RequestKind
-    forms: tuple[RequestVariant[Any], ...]
 
 
 def join(
@@ -137,8 +106,10 @@ def leave(settings: MemberSettings, member_id: str, reason: str) -> CoordinatorR
     )
 
 
-def explained(request: CoordinatorRequest, settings: MemberSettings, error: UnsupportedVersion) -> UnsupportedVersion:
-    """Return the error with advice for brokers that are too old for the request."""
+def explained(request: CoordinatorRequest, settings: MemberSettings, error: KafkaError) -> KafkaError:
+    """Return the error, with advice if the broker is too old for the request."""
+    if not isinstance(error, UnsupportedVersion):
+        return error
     if settings.group_instance_id is not None:
         message = f"static members (group_instance_id) came with Kafka 2.3 (KIP-345): {error}"
     elif request.kind is RequestKind.JOIN:

@@ -1,16 +1,13 @@
-"""A consumer's partitions in its group, its subscription, and its assignments as the leader."""
+"""The client side of assignments in classic groups: the subscription to join with, and the leader's part."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, TypeAlias
-
-import attrs
 
 from ..cluster.metadata import Snapshot
 from ..errors import UsageError, WireError
 from ..types import TopicPartition
 from .assignors import Assignor, RangeAssignor, RebalanceProtocol, RoundRobinAssignor
 from .consumer_protocol import (
-    NO_GENERATION,
     Assignment,
     PartitionInfo,
     Partitions,
@@ -20,10 +17,10 @@ from .consumer_protocol import (
     encode_assignment,
     encode_subscription,
 )
-from .member_actions import ApplyAssignment, JoinedMember
+from .membership import ApplyAssignment, JoinedMember
 from .sticky import CooperativeStickyAssignor, StickyAssignor
 
-__all__ = ("AssignmentDelta", "ClassicConsumer", "make_assignors", "partitions_of")
+__all__ = ("ClientSideAssignment", "make_assignors", "partitions_of")
 
 _ASSIGNORS: Final[Mapping[str, type[Assignor]]] = {
     "range": RangeAssignor,
@@ -56,19 +53,8 @@ def partitions_of(snapshot: Snapshot, topics: Iterable[str]) -> dict[str, list[P
     return found
 
 
-@attrs.frozen
-class AssignmentDelta:
-    """The changes that a new assignment makes: revoked and added partitions, and all assigned ones."""
-
-    revoked: tuple[TopicPartition, ...]
-    added: tuple[TopicPartition, ...]
-    assigned: tuple[TopicPartition, ...]
-    assignment: Assignment = attrs.field(default=Assignment(()), eq=False)
-    """The assignment as the leader sent it, which the assignor receives."""
-
-
-class ClassicConsumer:
-    """The partitions and subscription of one consumer in its group, and the topics that it watches as the leader.
+class ClientSideAssignment:
+    """The assignors of one consumer, and the topics that it watches as the group's leader.
 
     Args:
         assignors: the assignors that it supports, the preferred one first. If all support it, the consumer rebalances
@@ -89,43 +75,26 @@ class ClassicConsumer:
         self._rack = rack
         self.is_cooperative: bool = RebalanceProtocol.COOPERATIVE in shared
         """Whether the consumer keeps its partitions during a rebalance."""
-        self.topics: tuple[str, ...] = ()
-        """The subscribed topics."""
-        self.owned: tuple[TopicPartition, ...] = ()
-        """The owned partitions."""
-        self._generation = NO_GENERATION
         self._watched: tuple[str, ...] = ()
         self._counted: _Counts = {}
 
-    # --- giving up and joining ---------------------------------------------------------------------------
+    def protocols(
+        self, topics: Sequence[str], owned: Sequence[TopicPartition], generation: int
+    ) -> list[tuple[str, bytes]]:
+        """Return the protocols to join with: for each assignor its name and the encoded subscription.
 
-    def partitions_to_revoke(self, *, lost: bool) -> tuple[TopicPartition, ...]:
-        """Return the partitions to revoke before a rejoin: all of them if the membership is ``lost``."""
-        if lost or not self.is_cooperative:
-            return self.owned
-        topics = frozenset(self.topics)
-        return tuple(partition for partition in self.owned if partition.topic not in topics)
-
-    def on_revoked(self, partitions: Iterable[TopicPartition], *, lost: bool = False) -> None:
-        """Remove these partitions from the owned ones; if they are ``lost``, also forget the generation."""
-        gone = frozenset(partitions)
-        self.owned = tuple(partition for partition in self.owned if partition not in gone)
-        if lost:
-            self._generation = NO_GENERATION
-
-    def on_resumed(self, partitions: Iterable[TopicPartition]) -> None:
-        """Restore these partitions, which were revoked for a rejoin."""
-        self.owned = tuple(partitions)
-
-    def protocols(self) -> list[tuple[str, bytes]]:
-        """Return the protocols to join with: for each assignor its name and the encoded subscription."""
+        Args:
+            topics: the subscribed topics.
+            owned: the member's partitions.
+            generation: the generation that assigned them; -1 without one.
+        """
         protocols = []
         for name, assignor in self._assignors.items():
             subscription = Subscription(
-                topics=self.topics,
-                user_data=assignor.subscription(self.topics, self.owned, self._generation),
-                owned_partitions=self.owned,
-                generation_id=self._generation,
+                topics=tuple(topics),
+                user_data=assignor.subscription(topics, owned, generation),
+                owned_partitions=tuple(owned),
+                generation_id=generation,
                 rack_id=self._rack,
             )
             protocols.append((name, encode_subscription(subscription)))
@@ -186,10 +155,10 @@ class ClassicConsumer:
         """The topics whose changes require another rebalance, if this member was the last leader."""
         return self._watched
 
-    # --- taking ------------------------------------------------------------------------------------------
+    # --- its own assignment ------------------------------------------------------------------------------
 
-    def assignment_delta(self, task: ApplyAssignment) -> AssignmentDelta:
-        """Return the changes by an assignment.
+    def decode(self, task: ApplyAssignment) -> Assignment:
+        """Return the assignment of this member; stop watching topics unless it leads the group.
 
         Raises:
             WireError: the assignment cannot be decoded.
@@ -197,25 +166,11 @@ class ClassicConsumer:
         if not task.leader:
             self._watched = ()
         # The coordinator sends no bytes to a member that the leader has left out.
-        assignment = decode_assignment(task.assignment) if task.assignment else Assignment(())
-        wanted = frozenset(self.topics)
-        assigned = tuple(dict.fromkeys(partition for partition in assignment.partitions if partition.topic in wanted))
-        before, after = frozenset(self.owned), frozenset(assigned)
-        return AssignmentDelta(
-            revoked=tuple(partition for partition in self.owned if partition not in after),
-            added=tuple(partition for partition in assigned if partition not in before),
-            assigned=assigned,
-            assignment=assignment,
-        )
+        return decode_assignment(task.assignment) if task.assignment else Assignment(())
 
-    def on_unchanged(self, task: ApplyAssignment) -> None:
-        """Keep the owned partitions in the new generation, as another rebalance began before it was applied."""
-        self._generation = task.generation
-
-    def on_assigned(self, task: ApplyAssignment, change: AssignmentDelta) -> None:
-        """Replace the owned partitions by the assigned ones."""
-        self.owned, self._generation = change.assigned, task.generation
-        self._assignors[task.protocol].on_assignment(change.assignment, task.generation)
+    def on_assignment(self, task: ApplyAssignment, assignment: Assignment) -> None:
+        """Pass the assignment to the assignor that the group uses."""
+        self._assignors[task.protocol].on_assignment(assignment, task.generation)
 
 
 def _counts(partitions: Partitions) -> _Counts:

@@ -1,4 +1,4 @@
-"""What a consumer has in its group, what it tells the leader, and what it decides as one."""
+"""The subscription that a consumer joins with, the assignment that it gets, and those that it decides as the leader."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from support.clusters import metadata, partition, topic
 from aiokafkawire.cluster.metadata import EMPTY, merge
 from aiokafkawire.errors import UsageError, WireError
 from aiokafkawire.group.assignors import RangeAssignor, RebalanceProtocol
-from aiokafkawire.group.classic_consumer import AssignmentDelta, ClassicConsumer, make_assignors, partitions_of
+from aiokafkawire.group.client_side_assignment import ClientSideAssignment, make_assignors, partitions_of
 from aiokafkawire.group.consumer_protocol import (
     Assignment,
     PartitionInfo,
@@ -21,7 +21,7 @@ from aiokafkawire.group.consumer_protocol import (
     encode_assignment,
     encode_subscription,
 )
-from aiokafkawire.group.member_actions import ApplyAssignment, JoinedMember
+from aiokafkawire.group.membership import ApplyAssignment, JoinedMember
 from aiokafkawire.types import TopicPartition
 
 A0, A1, B0, B1 = (TopicPartition(topic, index) for topic in "ab" for index in range(2))
@@ -57,18 +57,9 @@ def take(
     return ApplyAssignment(name, generation, encode_assignment(Assignment(partitions)), leader)
 
 
-def member_with(*owned: TopicPartition, protocols: tuple[RebalanceProtocol, ...] = (COOPERATIVE,)) -> ClassicConsumer:
-    """One that wants both topics, and has these partitions since generation 5."""
-    member = ClassicConsumer([Decided(*protocols)])
-    member.topics = ("a", "b")
-    first = take(*owned)
-    member.on_assigned(first, member.assignment_delta(first))
-    return member
-
-
-def told(member: ClassicConsumer) -> Subscription:
+def told(member: ClientSideAssignment, topics: tuple[str, ...], *owned: TopicPartition, since: int = 5) -> Subscription:
     """What it joins with."""
-    ((_, data), *_) = member.protocols()
+    ((_, data), *_) = member.protocols(topics, owned, since)
     return decode_subscription(data)
 
 
@@ -85,9 +76,9 @@ def told(member: ClassicConsumer) -> Subscription:
     ],
 )
 def test_a_member_is_cooperative_if_all_its_assignors_are(names: list[str], is_cooperative: bool) -> None:
-    member = ClassicConsumer(make_assignors(names))
+    member = ClientSideAssignment(make_assignors(names))
     assert member.is_cooperative is is_cooperative
-    assert [name for name, _ in member.protocols()] == names
+    assert [name for name, _ in member.protocols(["a"], (), -1)] == names
 
 
 @pytest.mark.parametrize(
@@ -96,98 +87,35 @@ def test_a_member_is_cooperative_if_all_its_assignors_are(names: list[str], is_c
 )
 def test_assignors_that_do_not_go_together_are_refused(assignors: list[Decided]) -> None:
     with pytest.raises(UsageError):
-        ClassicConsumer(assignors)
+        ClientSideAssignment(assignors)
 
 
-# --- giving up and joining -----------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("protocols", "lost", "topics", "given_up"),
-    [
-        ((EAGER,), False, ("a", "b"), (A0, B0)),
-        ((EAGER,), True, ("a", "b"), (A0, B0)),
-        ((COOPERATIVE,), False, ("a", "b"), ()),
-        ((COOPERATIVE,), False, ("a",), (B0,)),
-        ((COOPERATIVE,), True, ("a", "b"), (A0, B0)),
-        ((EAGER, COOPERATIVE), False, ("a", "b"), ()),
-    ],
-)
-def test_what_is_given_up_before_it_joins(
-    protocols: tuple[RebalanceProtocol, ...], lost: bool, topics: tuple[str, ...], given_up: tuple[TopicPartition, ...]
-) -> None:
-    member = member_with(A0, B0, protocols=protocols)
-    member.topics = topics
-    assert member.partitions_to_revoke(lost=lost) == given_up
+# --- its own part --------------------------------------------------------------------------------------------------
 
 
 def test_it_tells_the_leader_what_it_wants_and_has() -> None:
-    member = ClassicConsumer([Decided(COOPERATIVE), Decided(COOPERATIVE, name="other")], rack="r1")
-    member.topics = ("b", "a")
-    assert told(member) == Subscription(("a", "b"), b"b,a 0 -1", (), -1, "r1")
-    first = take(A0, B1)
-    member.on_assigned(first, member.assignment_delta(first))
-    assert told(member) == Subscription(("a", "b"), b"b,a 2 5", (A0, B1), 5, "r1")
-    member.on_revoked([A0])
-    assert told(member) == Subscription(("a", "b"), b"b,a 1 5", (B1,), 5, "r1")
-    assert [name for name, _ in member.protocols()] == ["decided", "other"]
-
-
-def test_who_has_lost_its_membership_has_no_generation() -> None:
-    member = member_with(A0)
-    member.on_revoked([A0], lost=True)
-    assert told(member) == Subscription(("a", "b"), b"a,b 0 -1")
-
-
-def test_who_could_not_take_what_it_was_given_has_what_it_had_in_the_new_generation() -> None:
-    member = member_with(A0, B0)
-    later = take(A0, A1, generation=6)
-    assert member.assignment_delta(later).revoked == (B0,)
-    member.on_unchanged(later)
-    assert (told(member).owned_partitions, told(member).generation_id) == ((A0, B0), 6)
-
-
-# --- taking --------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("assigned", "change"),
-    [
-        ((A0, B0), AssignmentDelta((), (), (A0, B0))),
-        ((A0, A1), AssignmentDelta((B0,), (A1,), (A0, A1))),
-        ((), AssignmentDelta((A0, B0), (), ())),
-        ((B1, A1), AssignmentDelta((A0, B0), (B1, A1), (B1, A1))),
-        ((A0, A0, B0), AssignmentDelta((), (), (A0, B0))),
-        ((A0, B0, TopicPartition("other", 0)), AssignmentDelta((), (), (A0, B0))),
-    ],
-)
-def test_what_an_assignment_changes(assigned: tuple[TopicPartition, ...], change: AssignmentDelta) -> None:
-    member = member_with(A0, B0)
-    task = take(*assigned, generation=6)
-    assert member.assignment_delta(task) == change
-    assert member.owned == (A0, B0)
-    member.on_assigned(task, change)
-    assert (member.owned, told(member).generation_id) == (change.assigned, 6)
+    member = ClientSideAssignment([Decided(COOPERATIVE), Decided(COOPERATIVE, name="other")], rack="r1")
+    assert told(member, ("b", "a"), since=-1) == Subscription(("a", "b"), b"b,a 0 -1", (), -1, "r1")
+    assert told(member, ("b", "a"), A0, B1) == Subscription(("a", "b"), b"b,a 2 5", (A0, B1), 5, "r1")
+    assert [name for name, _ in member.protocols(["a"], (), -1)] == ["decided", "other"]
 
 
 def test_a_member_that_its_leader_forgot_has_nothing() -> None:
-    member = member_with(A0)
-    task = ApplyAssignment("decided", 6, b"", leader=False)
-    assert member.assignment_delta(task) == AssignmentDelta((A0,), (), ())
+    member = ClientSideAssignment([Decided()])
+    assert member.decode(ApplyAssignment("decided", 6, b"", leader=False)) == Assignment(())
 
 
 def test_the_assignor_that_was_chosen_hears_of_the_assignment() -> None:
     one, other = Decided(), Decided(name="other")
-    member = ClassicConsumer([one, other])
-    member.topics = ("a",)
+    member = ClientSideAssignment([one, other])
     task = take(A0, B0, name="other")
-    member.on_assigned(task, member.assignment_delta(task))
+    member.on_assignment(task, member.decode(task))
     assert (one.told, other.told) == ([], [(Assignment((A0, B0)), 5)])
 
 
 def test_an_assignment_that_cannot_be_read_is_an_error() -> None:
     with pytest.raises(WireError):
-        member_with().assignment_delta(ApplyAssignment("decided", 6, b"\0\0\0\0", leader=False))
+        ClientSideAssignment([Decided()]).decode(ApplyAssignment("decided", 6, b"\0\0\0\0", leader=False))
 
 
 # --- as the leader -------------------------------------------------------------------------------------------------
@@ -199,7 +127,7 @@ def members(*ids: str, topics: tuple[str, ...] = ("a",)) -> list[JoinedMember]:
 
 def test_a_leader_decides_for_all_and_who_gets_nothing_is_told_so() -> None:
     assignor = Decided()
-    member = ClassicConsumer([assignor])
+    member = ClientSideAssignment([assignor])
     subscriptions = member.read([*members("m1", "m2"), JoinedMember("m3", "i", members("m3")[0].metadata)])
     assert subscriptions["m3"].group_instance_id == "i"
     infos = {"a": [PartitionInfo(0), PartitionInfo(1)]}
@@ -215,7 +143,7 @@ def test_a_leader_decides_for_all_and_who_gets_nothing_is_told_so() -> None:
 
 def test_a_member_that_joined_with_nonsense_is_named() -> None:
     with pytest.raises(WireError, match="'m2' sent an invalid subscription"):
-        member_with().read([*members("m1"), JoinedMember("m2", None, b"\0")])
+        ClientSideAssignment([Decided()]).read([*members("m1"), JoinedMember("m2", None, b"\0")])
 
 
 @pytest.mark.parametrize(
@@ -228,7 +156,7 @@ def test_a_member_that_joined_with_nonsense_is_named() -> None:
 def test_an_assignor_that_makes_mistakes_is_named(gives: dict[str, tuple[TopicPartition, ...]], told: str) -> None:
     assignor = Decided()
     assignor.gives = gives
-    member = ClassicConsumer([assignor])
+    member = ClientSideAssignment([assignor])
     with pytest.raises(UsageError, match=told):
         member.assign("decided", member.read(members("m1", "m2")), {})
 
@@ -252,7 +180,7 @@ INFOS = {"a": [PartitionInfo(0, ("r1", "r2")), PartitionInfo(1, ("r2",))]}
 def test_a_leader_looks_out_for_what_would_change_what_it_decided(
     now: dict[str, list[PartitionInfo]], is_outdated: bool, decides: bool
 ) -> None:
-    member = ClassicConsumer([Decided()])
+    member = ClientSideAssignment([Decided()])
     assert not member.is_outdated(now)
     subscriptions = member.read([*members("m1"), *members("m2", topics=("b", "a"))])
     if decides:
@@ -260,10 +188,10 @@ def test_a_leader_looks_out_for_what_would_change_what_it_decided(
     else:
         member.watch(subscriptions, INFOS)
     assert member.watched == ("a", "b")
-    member.assignment_delta(take(leader=True))
+    member.decode(take(leader=True))
     assert member.is_outdated(now) is is_outdated
     # A follower leaves that to the leader.
-    member.assignment_delta(take(leader=False))
+    member.decode(take(leader=False))
     assert len(member.watched) == 0
     assert not member.is_outdated(now)
 

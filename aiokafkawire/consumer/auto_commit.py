@@ -1,0 +1,132 @@
+"""Commits the offsets of finished records automatically: at intervals, and before their partitions are revoked."""
+
+import logging
+from collections.abc import Mapping
+from typing import Final
+
+import anyio
+
+from ..cluster.cluster import Cluster
+from ..errors import BrokerError, KafkaError, RequestTimeout
+from ..group.group_offsets import GroupOffsets
+from ..types import OffsetAndMetadata, TopicPartition
+from .offset_commits import NOT_ENTITLED, OffsetCommitter
+from .subscription_state import SubscriptionState
+
+__all__ = ("AutoCommit",)
+
+_log = logging.getLogger("aiokafkawire.consumer")
+
+_MIN_PATIENCE: Final = 1.0
+"""The least seconds that an auto-commit waits for its response, before newer finished offsets are sent."""
+_SOON: Final = 1 / 8
+"""The fraction of the interval after which newly assigned partitions are first committed; it doubles from then on."""
+_SILENT: Final = 0.2
+"""Seconds after which the connection of an abandoned commit is not used again: its coordinator waits for replicas."""
+
+
+class AutoCommit:
+    """The automatic commits of one consumer (``enable_auto_commit``).
+
+    Args:
+        cluster: has the clock and the settings.
+        positions: the consumer's positions.
+        offsets: sends the commits.
+        commits: the consumer's commits on request, none of which is in progress during an auto-commit.
+        every: the seconds between auto-commits.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        positions: SubscriptionState,
+        offsets: GroupOffsets,
+        commits: OffsetCommitter,
+        every: float,
+    ) -> None:
+        self._cluster, self._positions, self._offsets = cluster, positions, offsets
+        self._commits, self._every = commits, every
+        # When the unanswered commit was sent: the one in flight, or an abandoned one.
+        self._unanswered_since: float | None = None
+        self._assigned = anyio.Event()
+
+    def on_assigned(self) -> None:
+        """Commit sooner at first, since partitions are newly assigned."""
+        self._assigned.set()
+
+    async def run(self) -> None:
+        """Run auto-commits at their interval, and at once after an auto-commit that has taken longer.
+
+        After an assignment the intervals are shorter at first: a new owner often has much to read at once, and the next
+        rebalance may soon move its partitions to other members.
+        """
+        now, interval = self._cluster.runtime.now, self._every
+        due = now() + interval
+        while True:
+            with anyio.move_on_after(max(0.0, due - now())):
+                await self._assigned.wait()
+            if self._assigned.is_set():
+                self._assigned, interval = anyio.Event(), self._every * _SOON
+                due = min(due, now() + interval)
+                continue
+            interval = min(2 * interval, self._every)
+            due = now() + interval
+            await self.commit_finished(within=self._cluster.config.default_api_timeout_ms / 1000)
+
+    async def commit_finished(self, *, within: float) -> None:
+        """Commit the offsets finished since the last call, within ``within`` seconds.
+
+        A retry sends the offsets finished by then. A coordinator that waits for its replicas responds late, but it has
+        accepted the commits that it received: so newer offsets are sent before it responds, in case this process is
+        killed. A failure is logged as a warning; the next auto-commit includes the offsets.
+        """
+        deadline, commits = self._cluster.deadline(within), self._commits
+        try:
+            await commits.acquire(deadline)
+        except RequestTimeout:
+            return  # the commit in progress reports its own result
+        group = commits.group
+        try:
+            if group.generation_id < 0 and commits.driver is not None:
+                return
+            finished = {
+                partition: (self._positions.require(partition), at)
+                for partition, at in self._positions.finished().items()
+            }
+            changed = {
+                partition: at
+                for partition, (state, at) in finished.items()
+                if commits.committed.get(partition) != (state, at)
+            }
+            began, patience = self._cluster.runtime.now(), max(self._every, _MIN_PATIENCE)
+
+            def newer() -> Mapping[TopicPartition, OffsetAndMetadata]:
+                for partition, at in self._positions.finished().items():
+                    if partition in changed and self._positions.get(partition) is finished[partition][0]:
+                        changed[partition], finished[partition] = at, (finished[partition][0], at)
+                return changed
+
+            if changed:
+                await self._reconnect_if_silent()
+                await self._offsets.commit(
+                    changed, deadline, group=group, skip_deleted=True, newer=newer, patience=patience
+                )
+                self._unanswered_since = None
+            # An unanswered attempt might still take effect after the last one: then commit once more.
+            commits.committed = finished if self._cluster.runtime.now() - began < patience else {}
+        except KafkaError as error:
+            if not isinstance(error, RequestTimeout):
+                self._unanswered_since = None
+            if commits.driver is not None and isinstance(error, BrokerError) and error.code in NOT_ENTITLED:
+                commits.notify_member(group, error)
+            else:
+                _log.warning("auto-commit of group %r failed: %s", group.group_id, error)
+        finally:
+            commits.release()
+
+    async def _reconnect_if_silent(self) -> None:
+        """Reconnect if an abandoned commit is unanswered: the coordinator reads no later request on its connection."""
+        now = self._cluster.runtime.now()
+        if self._unanswered_since is not None and now - self._unanswered_since >= _SILENT:
+            await self._offsets.close()
+        self._unanswered_since = now

@@ -1,0 +1,221 @@
+"""The state machines of group members: the interface that they share, with their states, requests and tasks."""
+
+from collections.abc import Callable, Sequence
+from enum import Enum
+from typing import Any, Protocol, TypeAlias
+
+import attrs
+
+from ..cluster.request_variants import RequestVariant
+from ..errors import BrokerError, KafkaError
+from ..types import GroupMetadata
+
+__all__ = (
+    "ApplyAssignment",
+    "Assign",
+    "CoordinatorRequest",
+    "GroupState",
+    "JoinedMember",
+    "LosePartitions",
+    "MemberSettings",
+    "Membership",
+    "PrepareRejoin",
+    "RequestKind",
+    "Task",
+)
+
+
+class GroupState(Enum):
+    """The state of a membership; the value completes the sentence "the member is ..."."""
+
+    OUTSIDE = "not in the group"
+    PREPARING = "revoking partitions before it rejoins"
+    JOINING = "waiting for the other members to join"
+    ASSIGNING = "computing the assignment"
+    SYNCING = "waiting for its assignment"
+    STABLE = "a member"
+    LEAVING = "leaving"
+    FAILED = "refused"
+
+
+class RequestKind(Enum):
+    """The kinds of requests to a coordinator.
+
+    The offset committer sends OffsetCommit, whose errors can also end the membership.
+    """
+
+    JOIN = "JoinGroup"
+    SYNC = "SyncGroup"
+    HEARTBEAT = "Heartbeat"
+    LEAVE = "LeaveGroup"
+    COMMIT = "OffsetCommit"
+
+    @property
+    def is_slow(self) -> bool:
+        """Whether the coordinator responds only after requests of other members."""
+        return self in (RequestKind.JOIN, RequestKind.SYNC)
+
+
+@attrs.frozen
+class MemberSettings:
+    """The settings of a member, which are the same in all generations.
+
+    ``protocol_type`` is "consumer" for consumers. Times are in seconds, those in attributes named ``_ms`` in ms.
+    """
+
+    group_id: str
+    protocol_type: str = "consumer"
+    group_instance_id: str | None = None
+    session_timeout_ms: int = 45_000
+    rebalance_timeout_ms: int = 300_000
+    heartbeat_interval: float = 3.0
+    retry_backoff: float = 0.1
+
+    @property
+    def named(self) -> str:
+        """The group's name in errors and log lines."""
+        return f"group {self.group_id!r}"
+
+
+@attrs.frozen(eq=False)
+class CoordinatorRequest:
+    """A request, with variants for newer and older brokers."""
+
+    kind: RequestKind
+    forms: tuple[RequestVariant[Any], ...]
+
+
+@attrs.frozen
+class JoinedMember:
+    """A member as the leader sees it, with its metadata for the chosen protocol."""
+
+    member_id: str
+    group_instance_id: str | None
+    metadata: bytes
+
+
+@attrs.frozen(eq=False)
+class PrepareRejoin:
+    """The task to revoke partitions before a rejoin, and to build the subscription.
+
+    If ``lost``, the membership has ended for ``reason``, and other members may have the partitions already.
+    """
+
+    lost: bool
+    reason: str = ""
+
+
+@attrs.frozen(eq=False)
+class Assign:
+    """The leader's task to compute the assignment of all members.
+
+    If the assignment is ``decided`` already (KIP-814), the leader only has to watch the members' topics for changes.
+    """
+
+    protocol: str
+    members: Sequence[JoinedMember]
+    decided: bool
+
+
+@attrs.frozen(eq=False)
+class ApplyAssignment:
+    """The task to apply an assignment. A ``leader`` also watches for topic changes that require a rebalance."""
+
+    protocol: str
+    generation: int
+    assignment: bytes
+    leader: bool
+
+
+@attrs.frozen(eq=False)
+class LosePartitions:
+    """The task to drop all partitions, since the membership has ended for ``reason``."""
+
+    reason: str
+
+
+Task: TypeAlias = PrepareRejoin | Assign | ApplyAssignment | LosePartitions
+"""What the member's coordinator does between requests, one task at a time. A task may become obsolete meanwhile: then
+:attr:`Membership.task` is another one."""
+
+
+class Membership(Protocol):
+    """The membership of one member under one group protocol, without I/O.
+
+    It alone knows the member id and the generation. :class:`~.membership_driver.MembershipDriver` sends the requests
+    that are :meth:`due`, reports their results, and has the member's coordinator execute :attr:`task`. Times are in
+    seconds.
+    """
+
+    settings: MemberSettings
+    state: GroupState
+    error: KafkaError | None
+    """The error that led to the state FAILED."""
+    task: Task | None
+    """The task to execute now."""
+    last_group: GroupMetadata | None
+    """The current or last membership. Once others may have its partitions, the coordinator rejects its commits."""
+    confirmed_at: float | None
+    """When the coordinator last confirmed the membership."""
+    rebalances: int
+    """The number of assignments that the member has received."""
+    reason: str
+    """The reason why the member last joined or left."""
+    protocol: str
+    """The name of the group's assignor; empty until it is known."""
+    leads: bool
+    """Whether the member leads its generation."""
+    on_enter: Callable[[GroupState], None]
+    """Called after every change of the state, with the previous state."""
+
+    @property
+    def group(self) -> GroupMetadata:
+        """The membership that commits offsets now."""
+
+    @property
+    def is_member(self) -> bool:
+        """Whether the member has a generation that has not ended, as far as this client knows."""
+
+    @property
+    def is_rebalancing(self) -> bool:
+        """Whether a rebalance is in progress."""
+
+    @property
+    def sends_heartbeats(self) -> bool:
+        """Whether heartbeats are due at intervals."""
+
+    def request_rejoin(self, reason: str) -> None:
+        """Join or rejoin the group, now or after the rebalance or the leave in progress."""
+
+    def leave(self, reason: str) -> None:
+        """Leave the group; the state is OUTSIDE once the member has left."""
+
+    def poll_timeout(self, reason: str) -> None:
+        """Leave the group because poll() was not called in time, and lose all partitions."""
+
+    def back_off(self, now: float) -> None:
+        """Send only heartbeats for ``retry_backoff``."""
+
+    def task_failed(self, task: Task, error: KafkaError) -> None:
+        """End the membership with this error, since the task has failed with it."""
+
+    def due(self, now: float) -> list[CoordinatorRequest]:
+        """Return the requests to send now; each is returned again only after its result was reported."""
+
+    def wait(self, now: float) -> float | None:
+        """Return the seconds until the next request is due; None if only a call of another method makes one due."""
+
+    def is_current(self, request: CoordinatorRequest) -> bool:
+        """Return whether the response to this request still counts."""
+
+    def answered(self, request: CoordinatorRequest, response: Any, now: float) -> None:
+        """Handle the coordinator's response, with or without an error."""
+
+    def refused(self, request: CoordinatorRequest, error: KafkaError, now: float) -> None:
+        """Handle a request that failed, after all its retries."""
+
+    def commit_refused(self, group: GroupMetadata, error: BrokerError, now: float) -> None:
+        """Handle the error of a commit by ``group``: it may be the first sign that this membership has ended."""
+
+    def on_thread_heartbeat(self, group: GroupMetadata, code: int, now: float) -> None:
+        """Handle the result of a heartbeat that the heartbeat thread has sent for this member."""
