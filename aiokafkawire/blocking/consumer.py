@@ -1,6 +1,6 @@
 """The blocking client's consumer.
 
-The loop's thread reads records ahead (``consumer/lent_records.py``), and the calling thread takes them without a thread
+The loop's thread reads records ahead (``consumer/read_ahead.py``), and the calling thread takes them without a thread
 switch. CPython raises KeyboardInterrupt only after function calls, at the start of functions and of loop iterations.
 Therefore no function is called between marking a record as taken and returning the record. If Ctrl-C comes before, the
 record is not marked, and the next call returns it.
@@ -20,7 +20,7 @@ import anyio
 from ..consumer.consumer import Consumer as AsyncConsumer
 from ..consumer.consumer import ConsumerBatch
 from ..consumer.health import ConsumerHealth
-from ..consumer.lent_records import Lent, ReadAhead
+from ..consumer.read_ahead import Lent, ReadAhead
 from ..consumer.record_iteration import check_poll
 from ..errors import UsageError
 from ..loop_thread import LoopThread

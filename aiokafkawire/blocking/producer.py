@@ -23,26 +23,17 @@ V = TypeVar("V")
 P = ParamSpec("P")
 
 
-class Producer(Generic[K, V]):
-    """A producer, made by :meth:`Client.producer`. Errors are those of :class:`aiokafkawire.Producer`."""
+class _Sending(Generic[K, V]):
+    """The methods that send records, by a producer or in its transaction."""
 
-    def __init__(self, loop: LoopThread, producer: AsyncProducer[K, V]) -> None:
-        self._loop, self._producer = loop, producer
-
-    def __enter__(self) -> Self:
-        self._loop.call(self._producer.__aenter__)
-        return self
+    def __init__(self, loop: LoopThread, sending: "AsyncProducer[K, V] | AsyncTransaction[K, V]") -> None:
+        self._loop, self._sending = loop, sending
 
     def __exit__(
         self, exc_type: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if not self._loop.in_forked_process:
-            self._loop.call(self._producer.__aexit__, exc_type, error, trace)
-
-    def close(self) -> None:
-        """Send the waiting records, and stop. Raises DeliveryFailed for failed records that no caller awaited."""
-        if not self._loop.in_forked_process:
-            self._loop.call(self._producer.close)
+            self._loop.call(self._sending.__aexit__, exc_type, error, trace)
 
     def send(
         self,
@@ -56,7 +47,7 @@ class Producer(Generic[K, V]):
     ) -> RecordMetadata:
         """Send one record, and wait until it is acknowledged."""
         return self._loop.call(
-            self._producer.send,
+            self._sending.send,
             topic,
             value,
             key=key,
@@ -77,7 +68,7 @@ class Producer(Generic[K, V]):
     ) -> list[RecordMetadata]:
         """Send many records, wait until all are acknowledged, and return their metadata."""
         return self._loop.call(
-            self._producer.send_many,
+            self._sending.send_many,
             topic,
             values,
             keys=keys,
@@ -99,7 +90,7 @@ class Producer(Generic[K, V]):
         """Enqueue one record. Wait for the topic's metadata and for buffer space, but not for the acknowledgement."""
         return _enqueued(
             self._loop,
-            self._producer.enqueue,
+            self._sending.enqueue,
             topic,
             value,
             key=key,
@@ -107,6 +98,23 @@ class Producer(Generic[K, V]):
             timestamp_ms=timestamp_ms,
             headers=headers,
         )
+
+
+class Producer(_Sending[K, V]):
+    """A producer, made by :meth:`Client.producer`. Errors are those of :class:`aiokafkawire.Producer`."""
+
+    def __init__(self, loop: LoopThread, producer: AsyncProducer[K, V]) -> None:
+        super().__init__(loop, producer)
+        self._producer = producer
+
+    def __enter__(self) -> Self:
+        self._loop.call(self._producer.__aenter__)
+        return self
+
+    def close(self) -> None:
+        """Send the waiting records, and stop. Raises DeliveryFailed for failed records that no caller awaited."""
+        if not self._loop.in_forked_process:
+            self._loop.call(self._producer.close)
 
     def enqueue_many(
         self,
@@ -154,7 +162,7 @@ class Producer(Generic[K, V]):
 add_hints(Producer, BLOCKING_PRODUCER)
 
 
-class Transaction(Generic[K, V]):
+class Transaction(_Sending[K, V]):
     """A transaction, made by :meth:`Producer.transaction`. Readers of committed records get all its records, or none.
 
     The end of the ``with`` block commits the transaction; an exception aborts it. Errors are those of the asynchronous
@@ -162,7 +170,8 @@ class Transaction(Generic[K, V]):
     """
 
     def __init__(self, loop: LoopThread, transaction: "AsyncTransaction[K, V]") -> None:
-        self._loop, self._transaction = loop, transaction
+        super().__init__(loop, transaction)
+        self._transaction = transaction
 
     def __enter__(self) -> Self:
         try:
@@ -176,79 +185,6 @@ class Transaction(Generic[K, V]):
     async def _abort_begun(self, error: BaseException) -> None:
         if self._transaction._state == "open":
             await self._transaction.__aexit__(type(error), error, None)
-
-    def __exit__(
-        self, exc_type: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if not self._loop.in_forked_process:
-            self._loop.call(self._transaction.__aexit__, exc_type, error, trace)
-
-    def send(
-        self,
-        topic: str,
-        value: V | None = None,
-        *,
-        key: K | None = None,
-        partition: int | None = None,
-        timestamp_ms: int | None = None,
-        headers: Headers = (),
-    ) -> RecordMetadata:
-        """Send a record as :meth:`Producer.send`. Readers of committed records get the record after the commit."""
-        return self._loop.call(
-            self._transaction.send,
-            topic,
-            value,
-            key=key,
-            partition=partition,
-            timestamp_ms=timestamp_ms,
-            headers=headers,
-        )
-
-    def send_many(
-        self,
-        topic: str,
-        values: Iterable[V | None],
-        *,
-        keys: Iterable[K | None] | None = None,
-        partition: int | None = None,
-        timestamp_ms: int | None = None,
-        headers: Headers = (),
-    ) -> list[RecordMetadata]:
-        """Send many records as :meth:`Producer.send_many`."""
-        return self._loop.call(
-            self._transaction.send_many,
-            topic,
-            values,
-            keys=keys,
-            partition=partition,
-            timestamp_ms=timestamp_ms,
-            headers=headers,
-        )
-
-    def enqueue(
-        self,
-        topic: str,
-        value: V | None = None,
-        *,
-        key: K | None = None,
-        partition: int | None = None,
-        timestamp_ms: int | None = None,
-        headers: Headers = (),
-    ) -> "Delivery":
-        """Enqueue a record as :meth:`Producer.enqueue`.
-
-        The commit waits for the record's delivery, and fails if the delivery fails.
-        """
-        return _enqueued(
-            self._loop,
-            self._transaction.enqueue,
-            topic,
-            value,
-            key=key,
-            partition=partition,
-            timestamp_ms=timestamp_ms,
-            headers=headers,
-        )
 
     def commit_offsets(
         self,

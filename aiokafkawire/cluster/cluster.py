@@ -27,9 +27,9 @@ from .coordinators import Coordinators, coordinator_in, lookup_variants, named
 from .metadata import Node, Snapshot, Topic
 from .metadata_requests import keep_only, metadata_variants
 from .metadata_updater import MetadataUpdater
+from .request_attempts import Attempts
 from .request_variants import in_newest_form
 from .retry import Backoff, Deadline
-from .retry_loop import Attempts
 
 if TYPE_CHECKING:
     from ..protocol.messages.group import FindCoordinatorResponse

@@ -8,8 +8,8 @@ import anyio
 from ..config import ClientConfig
 from ..config.network import parse_proxy
 from ..errors import ConfigError, KafkaError, UsageError, copy_for_reraise
+from ..network.client_security import Security
 from ..network.connection import Connection
-from ..network.connection_security import Security
 from ..network.connector import Connector
 from ..protocol.pre_api_versions import BrokerVersion
 from ..runtime import Owner, Runtime

@@ -10,9 +10,9 @@ from ..errors import ErrorCode, KafkaError, WireError, broker_error, copy_for_re
 from ..protocol.schema import Versions
 from ..types import Address, CoordinatorType
 from .metadata import Node
+from .request_attempts import Attempts
 from .request_variants import RequestVariant
 from .retry import Deadline, retry_action
-from .retry_loop import Attempts
 
 if TYPE_CHECKING:  # many clients need no coordinator
     from ..protocol.messages.group import FindCoordinatorResponse

@@ -23,16 +23,12 @@ class MetadataCache:
     def __init__(self, runtime: Runtime) -> None:
         self.runtime: Runtime = runtime
         self.owner: Owner = Owner()
-        self._snapshot = EMPTY
+        self.snapshot: Snapshot = EMPTY
+        """The newest metadata of the cluster."""
         # The leaders that brokers named while a thread merges a response, to apply to the merged snapshot.
         self._named: list[_Named] | None = None
         self._changed = anyio.Event()
         self._listeners: list[Callable[[], None]] = []
-
-    @property
-    def snapshot(self) -> Snapshot:
-        """The newest metadata of the cluster."""
-        return self._snapshot
 
     async def wait_for_update(self, seen: Snapshot) -> Snapshot:
         """Wait for a snapshot newer than ``seen``, without requesting a refresh.
@@ -40,10 +36,10 @@ class MetadataCache:
         Raises:
             UsageError: the client is not open.
         """
-        while self._snapshot.generation <= seen.generation:
+        while self.snapshot.generation <= seen.generation:
             self.owner.require_open()
             await self._changed.wait()
-        return self._snapshot
+        return self.snapshot
 
     @contextmanager
     def on_update(self, listener: Callable[[], None]) -> Iterator[None]:
@@ -63,8 +59,8 @@ class MetadataCache:
             nodes: the addresses of these leaders. Known brokers keep their addresses.
         """
         named = dict(leaders), tuple(nodes)
-        snapshot = with_leaders(self._snapshot, *named)
-        if snapshot is not self._snapshot:
+        snapshot = with_leaders(self.snapshot, *named)
+        if snapshot is not self.snapshot:
             self._replace(snapshot)
         if self._named is not None:
             self._named.append(named)
@@ -82,10 +78,10 @@ class MetadataCache:
             self._named = None
         for leaders, nodes in named:
             merged = with_leaders(merged, leaders, nodes)
-        return attrs.evolve(merged, generation=max(merged.generation, self._snapshot.generation + 1))
+        return attrs.evolve(merged, generation=max(merged.generation, self.snapshot.generation + 1))
 
     def _replace(self, snapshot: Snapshot) -> None:
-        self._snapshot = snapshot
+        self.snapshot = snapshot
         for listener in self._listeners:
             listener()
         self._wake()

@@ -36,7 +36,7 @@ from .connection_pool import ConnectionPool
 from .metadata import EMPTY, Snapshot, Topic, forget, is_large, is_other_cluster, merge
 from .metadata_cache import MetadataCache
 from .metadata_requests import add_starting_broker, keep_only, metadata_variants
-from .missing_topic_warnings import advice, does_not_exist, say_missing
+from .missing_topics import advice, does_not_exist, say_missing
 from .rebootstrap import RebootstrapPolicy
 from .request_variants import in_newest_form
 from .retry import Backoff, Deadline
@@ -139,7 +139,7 @@ class MetadataUpdater(MetadataCache):
 
     def mark_stale(self, seen: Snapshot) -> None:
         """Start a refresh in the background, unless there is already a snapshot newer than ``seen``."""
-        if self._snapshot.generation <= seen.generation:
+        if self.snapshot.generation <= seen.generation:
             self._stale.set()
 
     async def refresh(self, seen: Snapshot, deadline: Deadline) -> Snapshot:
@@ -151,16 +151,16 @@ class MetadataUpdater(MetadataCache):
             UsageError: the client is not open.
         """
         with anyio.move_on_after(deadline.left(self.runtime.now())):
-            while self._snapshot.generation <= seen.generation:
+            while self.snapshot.generation <= seen.generation:
                 self.owner.require_open()
                 self._stale.set()
                 await self._changed.wait()
                 if isinstance(self._refresh_error, AuthenticationFailed | ConfigError):
                     raise copy_for_reraise(self._refresh_error)
-        if self._snapshot.generation <= seen.generation:
+        if self.snapshot.generation <= seen.generation:
             last = f": {self._refresh_error}" if self._refresh_error else ""
             raise RequestTimeout(f"no metadata within {deadline.allowed:g} s{last}") from self._refresh_error
-        return self._snapshot
+        return self.snapshot
 
     def track_topics(self, topics: Iterable[str], now: float | None = None) -> None:
         """Request these topics with the metadata, until they are unused for ``metadata_max_idle_ms``."""
@@ -214,7 +214,7 @@ class MetadataUpdater(MetadataCache):
         limit, answers = config.topic_metadata_propagation_max_ms / 1000, missing.answers
         missing_since: float | None = None
         while True:
-            snapshot, known = self._snapshot, self._known_topic(name)
+            snapshot, known = self.snapshot, self._known_topic(name)
             if isinstance(known, Topic):
                 return known
             if name not in missing:
@@ -236,7 +236,7 @@ class MetadataUpdater(MetadataCache):
     def _known_topic(self, name: str) -> Topic | BrokerError | None:
         """Return the topic if its partitions are known, else its error, if any. Raise errors that are not retriable."""
         self.track_topics((name,))
-        known = self._snapshot.topics.get(name)
+        known = self.snapshot.topics.get(name)
         if known is None:
             return None
         if known.error == ErrorCode.NONE and known.partitions:
@@ -263,7 +263,7 @@ class MetadataUpdater(MetadataCache):
                 if lasting_error(errors):
                     # Waiting tasks raise this error at once, since retries do not help.
                     self._wake()
-            elif self._snapshot.healthy:
+            elif self.snapshot.healthy:
                 pace.reset()
             # Back off, to spare an overloaded cluster; but a topic that is new to this client is requested at once.
             with anyio.move_on_after(pace.next()):
@@ -275,7 +275,7 @@ class MetadataUpdater(MetadataCache):
 
         Return whether a broker answered; add the error of each address to ``errors``.
         """
-        nodes = [node.address for node in self._snapshot.nodes.values()]
+        nodes = [node.address for node in self.snapshot.nodes.values()]
         ordered = self.brokers.least_loaded_first(nodes)
         known, until, bootstrap = self._recovery.candidates(ordered, self._addresses, self.runtime.now())
         if known and await self._learn_from(known, errors, until, obeys=until is not None):
@@ -355,7 +355,7 @@ class MetadataUpdater(MetadataCache):
         try:
             response = await in_newest_form(forms, ask)
         except ConnectionLost as lost:
-            if self.config.uses_sasl or self._snapshot.nodes:
+            if self.config.uses_sasl or self.snapshot.nodes:
                 raise
             from .sasl_required_probe import probe_sasl  # rarely needed
 
@@ -370,12 +370,12 @@ class MetadataUpdater(MetadataCache):
         return response, connection.features, asked
 
     async def _learned(self, response: MetadataResponse, features: Mapping[str, int], asked: Sequence[str]) -> None:
-        before = [self._snapshot]
+        before = [self.snapshot]
         if is_other_cluster(before[0], response):
             message = "the brokers belong to another cluster now: %s instead of %s; dropping the old metadata"
             _log.warning(message, response.cluster_id, before[0].cluster_id)
             await self._abandon()
-            before = [attrs.evolve(EMPTY, generation=self._snapshot.generation)]
+            before = [attrs.evolve(EMPTY, generation=self.snapshot.generation)]
         large = is_large(response)
         if large:
             merged = await self._merge_on_a_thread(before, response)

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 from ..config import ClientConfig
 from .metadata import Snapshot
-from .missing_topic_warnings import MissingTopics, advice, say_missing
+from .missing_topics import MissingTopics, advice, say_missing
 
 __all__ = ("Names", "TopicsInUse")
 

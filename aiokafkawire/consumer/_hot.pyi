@@ -1,17 +1,3 @@
-from collections.abc import Callable, Coroutine
-from typing import Any
-
-from ._pure import IteratorState
+from ._pure import IteratorState, RecordIterator
 
 __all__ = ("IteratorState", "RecordIterator")
-
-class RecordIterator:
-    def __new__(
-        cls,
-        iterator_state: IteratorState,
-        slow: Callable[[RecordIterator], Coroutine[Any, Any, Any]],
-        reads_clock: bool,
-    ) -> RecordIterator: ...
-    def __aiter__(self) -> RecordIterator: ...
-    def __anext__(self) -> Any: ...
-    def adopt(self, reader: object, state: object) -> None: ...

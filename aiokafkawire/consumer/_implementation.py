@@ -1,17 +1,15 @@
-"""Selects the compiled record iterator where the records' compiled implementation is in use."""
+"""Selects the record iterator, compiled or pure, that goes with the records' implementation in use."""
 
 from typing import TYPE_CHECKING
 
 from ..records.batch import load_beside
 
 if TYPE_CHECKING:
-    from ._hot import RecordIterator
-    from ._pure import IteratorState
+    from ._pure import IteratorState, RecordIterator
 
 __all__ = ("IteratorState", "RecordIterator")
 
 if not TYPE_CHECKING:
     _twin = load_beside(__package__)
     IteratorState = _twin.IteratorState
-    # In plain Python a separate iterator would not be faster: the consumer is its own iterator.
-    RecordIterator = getattr(_twin, "RecordIterator", None)
+    RecordIterator = _twin.RecordIterator

@@ -1,8 +1,12 @@
-"""The record iterator's state, in plain Python; _hot.pyx has the compiled one."""
+"""The record iterator in plain Python; _hot.pyx has the compiled one."""
 
-from typing import final
+from collections.abc import Callable, Coroutine
+from typing import Any, Final, Self, final
 
-__all__ = ("IteratorState",)
+__all__ = ("IteratorState", "RecordIterator")
+
+_CLOCK_EVERY: Final = 16
+"""The number of records after which the consumer reads the clock, and lets other tasks run if it is time."""
 
 
 @final
@@ -16,3 +20,56 @@ class IteratorState:
         """The number of events that may change the next record: seeks, pauses, and changes of the assignment."""
         self.polls: int = 0
         """The number of the user's polls."""
+
+
+@final
+class RecordIterator:
+    """The iterator of ``async for``: it takes the records of the current batch, and after it calls the consumer.
+
+    Args:
+        iterator_state: the consumer's counters.
+        slow: a coroutine function that returns the next record, and has its batch adopted.
+        reads_clock: used by the compiled iterator alone; this one leaves the clock to ``slow``.
+    """
+
+    __slots__ = ("_iterator_state", "_left", "_reader", "_seen", "_slow", "_state")
+
+    def __init__(
+        self,
+        iterator_state: IteratorState,
+        slow: Callable[["RecordIterator"], Coroutine[Any, Any, Any]],
+        reads_clock: bool,
+    ) -> None:
+        self._iterator_state, self._slow = iterator_state, slow
+        self._reader: Any = None
+        self._state: Any = None
+        self._seen = self._left = 0
+
+    def adopt(self, reader: object, state: object) -> None:
+        """Continue in this batch, as long as nothing changes."""
+        self._reader, self._state = reader, state
+        self._seen, self._left = self._iterator_state.changes, _CLOCK_EVERY
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Any:
+        record = self._take()
+        return record if record is not None else await self._slow(self)
+
+    def _take(self) -> Any:
+        """Return the next record of the batch; None if there is none, or if other tasks have to run first."""
+        if self._reader is None or self._seen != self._iterator_state.changes or self._left == 0:
+            self._reader = None
+            return None
+        self._left -= 1
+        self._state.held = self._state.position
+        try:
+            record = next(self._reader, None)
+        finally:
+            self._state.position = self._reader.next_offset
+        if record is None:
+            self._reader = None  # the end: the slow path handles it
+        else:
+            self._iterator_state.polls += 1
+        return record

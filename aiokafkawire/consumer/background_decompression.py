@@ -10,7 +10,7 @@ from ..cluster.cluster import Cluster
 from ..records.batch import AnyBatch
 from ..runtime import new_event
 from ..types import Event
-from .fetch_planner import CompletedFetch
+from .completed_fetch import CompletedFetch
 
 __all__ = ("LARGE", "BackgroundDecompression")
 

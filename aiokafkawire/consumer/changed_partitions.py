@@ -9,7 +9,7 @@ from itertools import islice
 
 from ..cluster.metadata import Snapshot
 from ..types import TopicPartition
-from .preferred_replica import select_read_replica
+from .read_replica import select_read_replica
 from .subscription_state import PartitionState, SubscriptionState
 
 __all__ = ("ChangedPartitions",)

@@ -228,7 +228,7 @@ class ConsumerCoordinator:
 
     async def _assigned_of(self, partitions: Partitions) -> Partitions:
         """Return the partitions that are already assigned; the previous leader may have used older metadata."""
-        from ..group.previous_assignment import assigned_in  # rarely needed
+        from ..group.described_assignment import assigned_in  # rarely needed
 
         group_id, deadline = self.machine.settings.group_id, self._cluster.deadline(_TOPICS_KNOWN_WITHIN)
         try:

@@ -6,9 +6,10 @@ from ..cluster.metadata import Snapshot
 from ..cluster.retry import retry_action
 from ..errors import KafkaError, OffsetOutOfRange, RecordTooLarge, Refresh, UnknownLeaderEpoch
 from ..types import TopicPartition
-from .fetch_planner import AT_LEAST_ONE_SINCE, CompletedFetch, PartitionFetch
+from .completed_fetch import CompletedFetch, PartitionFetch
+from .fetch_planner import AT_LEAST_ONE_SINCE
 from .pending_errors import PendingErrors
-from .preferred_replica import select_read_replica
+from .read_replica import select_read_replica
 from .subscription_state import SubscriptionState
 
 __all__ = ("FetchBuffer", "FetchContext", "FetchOutcome")

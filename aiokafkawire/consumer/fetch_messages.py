@@ -14,7 +14,7 @@ from ..protocol.messages.fetch import (
     PartitionData,
 )
 from ..types import TopicPartition
-from .fetch_planner import CompletedFetch, PartitionFetch
+from .completed_fetch import CompletedFetch, PartitionFetch
 from .fetch_session import FetchSessionRequest
 
 __all__ = ("answers", "leaders_named", "request")

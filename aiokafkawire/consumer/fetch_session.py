@@ -8,7 +8,7 @@ import attrs
 
 from ..errors import ErrorCode
 from ..types import TopicPartition
-from .fetch_planner import PartitionFetch
+from .completed_fetch import PartitionFetch
 
 __all__ = ("FetchSession", "FetchSessionRequest")
 

@@ -22,9 +22,10 @@ from ..protocol.schema import Versions
 from ..runtime import Worker
 from ..types import Address, IsolationLevel, TopicPartition
 from .changed_partitions import ChangedPartitions
+from .completed_fetch import CompletedFetch, PartitionFetch
 from .fetch_buffer import FetchBuffer, FetchContext
 from .fetch_messages import answers, leaders_named, request
-from .fetch_planner import CompletedFetch, PartitionFetch, fetch_budgets, limit_bytes, plan
+from .fetch_planner import fetch_budgets, limit_bytes, plan
 from .fetch_session import FetchSession, FetchSessionRequest
 from .initial_positions import InitialPositions
 from .pending_errors import PendingErrors

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Final
 import attrs
 
 from ..cluster.cluster import Cluster
-from ..cluster.missing_topic_warnings import say_missing
+from ..cluster.missing_topics import say_missing
 from ..errors import KafkaError, LeaderNotAvailable
 from ..group.membership import GroupState
 from ..types import Address, CoordinatorType, GroupMetadata, TopicPartition
 from .fetcher import Fetcher
-from .preferred_replica import select_read_replica
+from .read_replica import select_read_replica
 from .subscription_state import PartitionState, SubscriptionState
 
 if TYPE_CHECKING:  # consumers with assign() join no group

@@ -11,9 +11,9 @@ from ..cluster.metadata import Snapshot
 from ..errors import BrokerError, KafkaError, UnsupportedVersion, WireError, as_kafka_error
 from ..protocol.schema import Versions
 from ..types import TopicPartition
-from .offsets_for_leader_epoch import EpochCheck, answered, due, request, settle
 from .pending_errors import PendingErrors
 from .subscription_state import PartitionState, SubscriptionState, format_partitions
+from .truncation_detection import EpochCheck, answered, due, request, settle
 
 __all__ = ("PositionValidator",)
 

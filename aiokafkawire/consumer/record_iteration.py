@@ -2,7 +2,7 @@
 
 from abc import abstractmethod
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator
+from collections.abc import AsyncIterator, Callable, Collection, Iterator
 from contextlib import suppress
 from typing import TYPE_CHECKING, Generic, TypeVar
 
@@ -19,7 +19,7 @@ from ..runtime import loop_time
 from ..types import TimestampType, TopicPartition
 from ._implementation import RecordIterator
 from .background_decompression import LARGE, BackgroundDecompression
-from .fetch_planner import CompletedFetch
+from .completed_fetch import CompletedFetch
 from .fetcher import Fetcher
 from .health import ConsumerHealth
 from .single_task_guard import SingleUser
@@ -136,8 +136,6 @@ class RecordIteration(Generic[K, V]):
         """
         if self._has_been_closed():
             return self  # its __anext__ raises UsageError
-        if RecordIterator is None:
-            return _Records(self)
         return RecordIterator(self._iterator_state, self._next_for, self._cluster.runtime.now is loop_time)
 
     async def __anext__(self) -> ConsumerRecord[K, V]:
@@ -156,16 +154,8 @@ class RecordIteration(Generic[K, V]):
         self._check_state()
         return await self._next_record()
 
-    async def _next_in_loop(self, records: "_Records[K, V]") -> ConsumerRecord[K, V]:
-        """Return the next record to an ``async for`` in plain Python, which ends on close."""
-        await self._let_others_run()
-        self._check_state(ends=True)
-        record = await self._next_record(checks_user=records.seen != self._iterator_state.changes)
-        records.seen = self._iterator_state.changes
-        return record
-
     async def _next_for(self, iterator: RecordIterator) -> ConsumerRecord[K, V]:
-        """Return the next record, and give its batch to the compiled iterator, which ends on close."""
+        """Return the next record, and give its batch to the iterator, which ends on close."""
         await self._let_others_run(check_clock=True)
         self._check_state(ends=True)
         record = await self._next_record()
@@ -173,7 +163,8 @@ class RecordIteration(Generic[K, V]):
         iterator.adopt(self._reading.reader, self._reading.ask.state)
         return record
 
-    async def _next_record(self, *, checks_user: bool = True) -> ConsumerRecord[K, V]:
+    async def _next_record(self) -> ConsumerRecord[K, V]:
+        checks_user = True
         while True:
             reading = self._reading
             if reading is None or reading.reader is None or not self._is_readable(reading):
@@ -468,18 +459,6 @@ class RecordIteration(Generic[K, V]):
             await anyio.lowlevel.checkpoint()
             self._yielded_at = self._cluster.runtime.now()
         self._was_cancelled = False
-
-
-class _Records(AsyncIterator[ConsumerRecord[K, V]]):
-    """An iterator of records in plain Python."""
-
-    def __init__(self, consumer: RecordIteration[K, V]) -> None:
-        self._consumer = consumer
-        self.seen = -1
-        """The consumer's ``IteratorState.changes`` at the last record: if it is the same, the task is not checked."""
-
-    def __anext__(self) -> Awaitable[ConsumerRecord[K, V]]:
-        return self._consumer._next_in_loop(self)
 
 
 def check_poll(max_records: object, timeout: object) -> None:

@@ -1,6 +1,7 @@
 """Logs which code blocks the event loop: a thread samples the stack of the loop's thread during the block."""
 
 import logging
+import os
 import sys
 import threading
 import time
@@ -9,8 +10,6 @@ from collections.abc import Awaitable, Callable
 from typing import Final
 
 import anyio
-
-from .watchdog_thread import Wait, WatchdogThread, wait_for
 
 __all__ = ("BlockedLoop", "Ticks")
 
@@ -59,7 +58,7 @@ class BlockedLoop:
     Args:
         threshold: the shortest block to log, in seconds.
         now: a monotonic clock in seconds, which may be read in any thread.
-        wait: waits in the thread.
+        wait: waits in the thread, for the seconds or until the event is set.
         sleep: waits in the event loop.
     """
 
@@ -68,35 +67,39 @@ class BlockedLoop:
         threshold: float,
         *,
         now: Callable[[], float] = time.monotonic,
-        wait: Wait = wait_for,
+        wait: Callable[[threading.Event, float], object] = threading.Event.wait,
         sleep: Callable[[float], Awaitable[None]] = anyio.sleep,
     ) -> None:
         self._threshold, self._now, self._wait, self._sleep = threshold, now, wait, sleep
 
     async def run(self) -> None:
-        """Watch the current event loop, until cancelled."""
-        lock, loop_thread = threading.Lock(), threading.get_ident()
+        """Watch the current event loop, until cancelled. In a forked child, which has no such thread, do nothing."""
+        lock, ended, loop_thread, pid = threading.Lock(), threading.Event(), threading.get_ident(), os.getpid()
         ticks = Ticks(self._threshold, self._now())
 
-        def look() -> float:
-            with lock:
-                blocked, wait = ticks.look(self._now())
-            if blocked is not None:
-                message = "the event loop has been blocked for %.1f s; it is at:\n%s"
-                _log.warning(message, blocked, _stack(loop_thread))
-            return wait
+        def watch() -> None:
+            while not ended.is_set():
+                with lock:
+                    blocked, wait = ticks.look(self._now())
+                if blocked is not None:
+                    message = "the event loop has been blocked for %.1f s; it is at:\n%s"
+                    _log.warning(message, blocked, _stack(loop_thread))
+                self._wait(ended, wait)
 
-        watching = WatchdogThread("aiokafkawire-loop-lag", look, wait=self._wait)
-        watching.start()
+        thread = threading.Thread(target=watch, name="aiokafkawire-loop-lag", daemon=True)
         try:
-            while watching.is_here:
+            thread.start()
+        except RuntimeError as cause:  # too many threads, or the interpreter is shutting down
+            _log.warning("cannot start thread %r, continuing without it: %s", thread.name, cause)
+        try:
+            while os.getpid() == pid:
                 await self._sleep(ticks.period)
                 with lock:
                     blocked = ticks.tick(self._now())
                 if blocked is not None:
                     _log.warning("the event loop was blocked for %.1f s", blocked)
         finally:
-            watching.end()
+            ended.set()
 
 
 def _stack(thread: int) -> str:

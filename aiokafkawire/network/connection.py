@@ -18,8 +18,8 @@ from ..protocol.primitives import Buffer
 from ..protocol.schema import Request, Response, Versions
 from ..runtime import Owner, Runtime, background_tasks
 from ..types import Address
+from .client_security import Security
 from .connection_protocol import ConnectionProtocol, ResponseHandler
-from .connection_security import Security
 from .connector import Connector
 from .legacy_version_probe import negotiate_versions
 from .reauthentication import Reauthenticator

@@ -8,7 +8,7 @@ import anyio
 from ..errors import ConnectionLost, KafkaError, RequestTimeout
 from ..protocol.schema import Request, Response, Versions
 from ..types import Address, RandomSource
-from .connection_security import Security
+from .client_security import Security
 from .sasl import renew_after
 
 __all__ = ("Reauthenticator", "LoginConnection")

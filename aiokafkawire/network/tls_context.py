@@ -11,7 +11,7 @@ from typing import Final
 
 from ..config.security import FilePath, SecurityConfig
 from ..errors import ConfigError
-from .certificate_validity import certificates_in, has_encrypted_key, has_key, validity
+from .certificate_parsing import certificates_in, has_encrypted_key, has_key, validity
 
 __all__ = ("files_of", "make_context")
 

@@ -11,10 +11,11 @@ from ..errors import ConnectionLost, KafkaError
 from ..runtime import on_trio
 from ..types import Address
 from .asyncio_transport import AsyncioTransport, open_transport
+from .client_security import Security
 from .connection_protocol import ConnectionProtocol
-from .connection_security import Security
 from .connector import Connector, connect_tcp, keep_alive
-from .transport import StreamTransport, Transport
+from .stream_transport import StreamTransport
+from .transport import Transport
 
 __all__ = ("TransportFactory",)
 

@@ -14,8 +14,8 @@ from support.raw_client import RawClient, batch_of
 from aiokafkawire import Client, Consumer, TopicPartition
 from aiokafkawire.cluster.metadata import Node, Snapshot, Topic
 from aiokafkawire.consumer.fetch_planner import plan
-from aiokafkawire.consumer.offsets_for_leader_epoch import EpochCheck, due, request, settle
 from aiokafkawire.consumer.subscription_state import PartitionState, SubscriptionState
+from aiokafkawire.consumer.truncation_detection import EpochCheck, due, request, settle
 from aiokafkawire.errors import ErrorCode, FencedLeaderEpoch, LogTruncated, TopicAuthorizationFailed
 from aiokafkawire.protocol.api import ApiKey
 from aiokafkawire.protocol.messages.offsets import EpochEndOffset

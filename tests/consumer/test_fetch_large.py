@@ -14,7 +14,8 @@ from support.raw_client import RawClient
 from support.scripted_broker import SPOKEN, Asked, api_versions
 
 from aiokafkawire import Client
-from aiokafkawire.consumer.fetch_planner import PartitionFetch, limit_bytes
+from aiokafkawire.consumer.completed_fetch import PartitionFetch
+from aiokafkawire.consumer.fetch_planner import limit_bytes
 from aiokafkawire.consumer.subscription_state import PartitionState
 from aiokafkawire.errors import RecordTooLarge
 from aiokafkawire.protocol.api import ApiKey

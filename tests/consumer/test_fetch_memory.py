@@ -8,8 +8,9 @@ from support.clusters import partition
 from support.examples import examples
 
 from aiokafkawire.cluster.metadata import Node, Snapshot, Topic
-from aiokafkawire.consumer.fetch_planner import CompletedFetch, PartitionFetch, fetch_budgets, limit_bytes, plan
-from aiokafkawire.consumer.preferred_replica import select_read_replica
+from aiokafkawire.consumer.completed_fetch import CompletedFetch, PartitionFetch
+from aiokafkawire.consumer.fetch_planner import fetch_budgets, limit_bytes, plan
+from aiokafkawire.consumer.read_replica import select_read_replica
 from aiokafkawire.consumer.subscription_state import SubscriptionState
 from aiokafkawire.protocol.messages.fetch import PartitionData
 from aiokafkawire.types import Address, TopicPartition

@@ -13,9 +13,10 @@ from support.fetching import values
 from aiokafkawire import Client, Consumer, TopicPartition
 from aiokafkawire.cluster.metadata import Node, Snapshot, Topic
 from aiokafkawire.consumer.fetch_buffer import FetchBuffer, FetchContext
-from aiokafkawire.consumer.fetch_planner import CompletedFetch, PartitionFetch, plan
+from aiokafkawire.consumer.completed_fetch import CompletedFetch, PartitionFetch
+from aiokafkawire.consumer.fetch_planner import plan
 from aiokafkawire.consumer.pending_errors import PendingErrors
-from aiokafkawire.consumer.preferred_replica import select_read_replica
+from aiokafkawire.consumer.read_replica import select_read_replica
 from aiokafkawire.consumer.subscription_state import PartitionState, SubscriptionState
 from aiokafkawire.errors import ErrorCode, broker_error
 from aiokafkawire.protocol.api import ApiKey

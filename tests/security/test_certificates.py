@@ -22,7 +22,7 @@ from support.securing import KEY, Papers, make_papers
 
 from aiokafkawire.config import ClientConfig, make_config
 from aiokafkawire.errors import ConfigError
-from aiokafkawire.network.certificate_validity import certificates_in, has_encrypted_key, has_key, validity
+from aiokafkawire.network.certificate_parsing import certificates_in, has_encrypted_key, has_key, validity
 from aiokafkawire.network.tls_context import make_context
 
 PASSWORD = "s3cret"

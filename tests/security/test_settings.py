@@ -13,7 +13,7 @@ from aiokafkawire import Client
 from aiokafkawire.config import ClientConfig, make_config
 from aiokafkawire.config.security import SecurityConfig
 from aiokafkawire.errors import ConfigError
-from aiokafkawire.network.connection_security import Security
+from aiokafkawire.network.client_security import Security
 from aiokafkawire.runtime import Runtime
 from aiokafkawire.types import AwsCredentials, OAuthBearerToken
 

@@ -11,7 +11,7 @@ from support.clusters import metadata, opened, partition, topic
 from support.scripted_broker import ScriptedBroker
 from support.virtual_time import virtual_time
 
-from aiokafkawire.cluster.missing_topic_warnings import MissingTopics, News, say_missing
+from aiokafkawire.cluster.missing_topics import MissingTopics, News, say_missing
 from aiokafkawire.errors import ErrorCode, TopicNotReady, UnknownTopicOrPartition
 from aiokafkawire.protocol.api import ApiKey
 from aiokafkawire.protocol.messages.metadata import MetadataRequest, MetadataResponse

@@ -22,7 +22,7 @@ import attrs
 
 from ..errors import ConsumerStalled, CorruptBatch, UsageError
 from ..records.batch import ConsumerRecord
-from .fetch_planner import CompletedFetch
+from .completed_fetch import CompletedFetch
 from .record_iteration import ConsumerBatch, RecordIteration
 
 __all__ = ("Lent", "ReadAhead")
