@@ -155,7 +155,7 @@ class BoundedReader(AsyncIterator[T]):
         self._ends = {partition.partition: ends[partition] for partition in starts}
         # The consumer must not refer to the reader, which closes itself once nothing refers to it.
         unfinished = _Unfinished(self._consumer, {partition: ends[partition] for partition in starts})
-        self._consumer._before_waiting = unfinished.check
+        self._consumer._iteration.before_waiting = unfinished.check
 
     async def _resolve(self) -> tuple[_Offsets, _Offsets]:
         """Return the start and end offsets. There are starts only for partitions whose start is before their end."""
@@ -264,7 +264,7 @@ class BoundedBatches(BoundedReader["pa.RecordBatch"]):
             error, self._error = self._error, None
             if error is not None:
                 raise error
-            gathered = self._gather(await self._consumer._next_batch())
+            gathered = self._gather(await self._consumer._iteration.next_batch())
             if gathered:
                 return _joined(gathered)
 
@@ -282,7 +282,7 @@ class BoundedBatches(BoundedReader["pa.RecordBatch"]):
             if converted.num_rows:
                 gathered.append(converted)
                 rows, size = rows + converted.num_rows, size + converted.nbytes
-            batch = self._consumer._ready_batch() if rows < _ROWS and size < _BYTES else None
+            batch = self._consumer._iteration.ready_batch() if rows < _ROWS and size < _BYTES else None
         return gathered
 
     def _to_arrow(self, batch: ConsumerBatch[Any, Any]) -> "pa.RecordBatch":

@@ -58,7 +58,7 @@ class Consumer(Generic[K, V]):
     def __init__(self, loop: LoopThread, consumer: AsyncConsumer[K, V]) -> None:
         self._loop, self._consumer = loop, consumer
         self._iterator_state = consumer._positions.iterator_state
-        self._ahead: ReadAhead[K, V] = ReadAhead(consumer)
+        self._ahead: ReadAhead[K, V] = ReadAhead(consumer._iteration, consumer._positions)
         self._nothing: Lent[K, V] = Lent()
         # The records that an iteration returns without calling the loop's thread.
         self._lent = self._nothing

@@ -1,8 +1,8 @@
 """The consumer's public API."""
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Never, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Never, Self, TypeVar
 
 import anyio
 
@@ -51,7 +51,7 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 
-class Consumer(RecordIteration[K, V]):
+class Consumer(Generic[K, V]):
     """Reads records; made by :meth:`Client.consumer`, and used as ``async with``.
 
     Iterate it for records, or :meth:`batches` for whole batches. After an error, enter the loop again to continue. Only
@@ -88,7 +88,10 @@ class Consumer(RecordIteration[K, V]):
             offsets = GroupOffsets(cluster, config.group_id, f"commit-{lane}")
         positions = SubscriptionState(parse_reset_policy(config.auto_offset_reset), in_group=offsets is not None)
         fetcher = Fetcher(cluster, config, positions, f"fetch-{lane}", offsets)
-        super().__init__(cluster, config, positions, fetcher, key_deserializer, value_deserializer)
+        self._cluster, self._config, self._positions, self._fetcher = cluster, config, positions, fetcher
+        self._iteration: RecordIteration[K, V] = RecordIteration(
+            cluster, config, positions, fetcher, key_deserializer, value_deserializer, self.health
+        )
         self._topics, self._lane, self._assignors = topics, lane, assignors
         self._offsets, self._joins = offsets, joins
         self._commits: OffsetCommitter | None = None
@@ -101,10 +104,10 @@ class Consumer(RecordIteration[K, V]):
         self._opened_at = ""
 
     async def __aenter__(self) -> Self:
-        if self._state != "new":
-            raise UsageError(f"this consumer is {self._state}: make another with client.consumer()")
+        if self._iteration.state != "new":
+            raise UsageError(f"this consumer is {self._iteration.state}: make another with client.consumer()")
         self._cluster.owner.spawn(self._fetcher.run)
-        self._state, self._opened_at = "open", opened_at()
+        self._iteration.state, self._opened_at = "open", opened_at()
         try:
             if self._auto_commit is not None:
                 self._cluster.owner.spawn(self._run_auto_commit, self._auto_commit)
@@ -139,16 +142,16 @@ class Consumer(RecordIteration[K, V]):
         check_seconds("timeout", timeout, optional=False)
         if self._commits is not None and self._commits.is_listening:
             raise UsageError("a listener cannot close the consumer: the rebalance waits for the listener")
-        if self._state == "open":
+        if self._iteration.state == "open":
             if self._cluster.owner.has_lost_loop:
-                self._state = "closed"
+                self._iteration.state = "closed"
             self._cluster.owner.require_own_loop()
             # Listeners that are called meanwhile may still commit.
-            self._state = "closing"
-            self._iterator_state.changes += 1
+            self._iteration.state = "closing"
+            self._positions.iterator_state.changes += 1
             self._fetcher.notify()
             await finish(self._close, timeout)
-        elif self._state == "closing":
+        elif self._iteration.state == "closing":
             await finish(self._has_closed.wait)
 
     async def _close(self, timeout: float) -> None:
@@ -156,9 +159,9 @@ class Consumer(RecordIteration[K, V]):
         try:
             await self._finish(self._cluster.deadline(timeout))
         finally:
-            self._state = "closed"
+            self._iteration.state = "closed"
             try:
-                self._decompression.close()
+                self._iteration.decompression.close()
                 await self._fetcher.close()
                 if self._offsets is not None:
                     await self._offsets.close()
@@ -166,7 +169,7 @@ class Consumer(RecordIteration[K, V]):
                 self._has_closed.set()
 
     def __del__(self) -> None:
-        if getattr(self, "_state", "new") == "open" and not self._cluster.owner.has_closed:
+        if getattr(getattr(self, "_iteration", None), "state", "new") == "open" and not self._cluster.owner.has_closed:
             warn_unclosed(self, "consumer", self._opened_at)
 
     async def _finish(self, deadline: Deadline) -> None:
@@ -183,6 +186,48 @@ class Consumer(RecordIteration[K, V]):
         with self._background:
             await all_partitions.follow()
 
+    # --- records -----------------------------------------------------------------------------------------
+
+    def __aiter__(self) -> AsyncIterator[ConsumerRecord[K, V]]:
+        """Iterate the records. Raises as :meth:`__anext__` does; the iteration may be entered again.
+
+        The iteration ends when any task closes the consumer.
+        """
+        return aiter(self._iteration)
+
+    async def __anext__(self) -> ConsumerRecord[K, V]:
+        """Return the next record; wait for it if needed.
+
+        Raises:
+            DeserializationError: the record cannot be deserialized; the position is past it, and the loop may be
+                entered again.
+            CorruptBatch: a batch is damaged; to continue, seek past it.
+            KafkaError: fetching failed, either with an error that is not retriable, or for ``default_api_timeout_ms``.
+            StopAsyncIteration: another task has closed the consumer meanwhile.
+            UsageError: the consumer is not open, another task uses it, or the running event loop is not the client's.
+        """
+        return await anext(self._iteration)
+
+    async def poll(self, max_records: int = 500, timeout: float | None = None) -> list[ConsumerRecord[K, V]]:
+        """Return up to ``max_records`` records, as soon as there are any.
+
+        Args:
+            max_records: the maximum number of records, which may be of several partitions.
+            timeout: how long to wait for the first record, in seconds; None waits without limit. If no record arrives
+                in time, or another task closes the consumer meanwhile, the list is empty.
+
+        Raises as the iteration does; if there are records already, they are returned and the next call raises.
+        """
+        return await self._iteration.poll(max_records, timeout)
+
+    def batches(self) -> AsyncIterator[ConsumerBatch[K, V]]:
+        """Iterate whole batches instead of records, the fastest way. The position moves a batch at a time.
+
+        A batch of which some records were handed out is returned without them. Raises and ends as the iteration of
+        records does.
+        """
+        return self._iteration.batches()
+
     # --- the assignment ----------------------------------------------------------------------------------
 
     def assign(self, partitions: Iterable[TopicPartition] | Mapping[TopicPartition, int | OffsetSpec]) -> None:
@@ -194,7 +239,7 @@ class Consumer(RecordIteration[K, V]):
         Raises:
             UsageError: the consumer has topics or a group, or a partition is invalid.
         """
-        self._require_open()
+        self._iteration.require_open()
         if self._in_group is not None:
             raise UsageError("the group decides what this consumer reads: make another to assign partitions by hand")
         if self._topics:
@@ -236,7 +281,7 @@ class Consumer(RecordIteration[K, V]):
         Raises:
             UsageError: there is no ``group_id``, partitions were assigned by hand, or a topic is invalid.
         """
-        self._require_open()
+        self._iteration.require_open()
         if self._commits is None:
             raise UsageError("subscribe() needs a group: make the consumer with a group_id")
         if self._in_group is None and len(self._positions.assigned):
@@ -259,7 +304,7 @@ class Consumer(RecordIteration[K, V]):
             UsageError: a listener of the consumer called it.
         """
         check_seconds("timeout", timeout, optional=False)
-        self._require_open()
+        self._iteration.require_open()
         if self._commits is not None and self._commits.is_listening:
             raise UsageError("a listener cannot unsubscribe the consumer: the rebalance waits for the listener")
         if self._in_group is not None:
@@ -283,17 +328,17 @@ class Consumer(RecordIteration[K, V]):
             self._report,
         )
         coordinator.open()
-        self._on_release = coordinator.driver.notify
-        self._on_poll = coordinator.driver.on_poll
+        self._iteration.on_release = coordinator.driver.notify
+        self._iteration.on_poll = coordinator.driver.on_poll
         return coordinator
 
     def _report(self, error: Exception) -> None:
-        self._pending_errors.append(error)
+        self._iteration.pending_errors.append(error)
         self._fetcher.notify()
 
     def _polls(self) -> tuple[int, bool]:
         self._positions.settle()
-        return self._iterator_state.polls, self._waiting > 0
+        return self._positions.iterator_state.polls, self._iteration.waiting > 0
 
     @property
     def assignment(self) -> tuple[TopicPartition, ...]:
@@ -306,7 +351,7 @@ class Consumer(RecordIteration[K, V]):
         Raises:
             UsageError: the partition is not assigned, or the offset is negative.
         """
-        self._require_open()
+        self._iteration.require_open()
         partition = check_partition(partition)
         check_start(partition, to)
         self._positions.seek(partition, to)
@@ -322,7 +367,7 @@ class Consumer(RecordIteration[K, V]):
             UsageError: the partition is not assigned.
         """
         state = self._positions.require(check_partition(partition))
-        self._pass_hidden_batches(self._fetcher.unread.get(state.partition))
+        self._iteration.pass_hidden_batches(self._fetcher.unread.get(state.partition))
         return state.position
 
     def _fetch_until(self, partition: TopicPartition, offset: int) -> None:
@@ -388,12 +433,14 @@ class Consumer(RecordIteration[K, V]):
         """Return the consumer's health: its partitions and lag, its membership, and the reason if it is idle."""
         self._pass_all_hidden_batches()
         topics = self._topics if self._in_group is None else ()
-        return health_snapshot(self._cluster, self._positions, self._fetcher, self._in_group, self._got_at, topics)
+        return health_snapshot(
+            self._cluster, self._positions, self._fetcher, self._in_group, self._iteration.got_at, topics
+        )
 
     def _pass_all_hidden_batches(self) -> None:
         self._positions.settle()
         for fetched in list(self._fetcher.unread.values()):
-            self._pass_hidden_batches(fetched)
+            self._iteration.pass_hidden_batches(fetched)
 
     # --- the group's offsets ---------------------------------------------------------------------------
 
@@ -488,14 +535,14 @@ class Consumer(RecordIteration[K, V]):
         if offsets is None:
             self.check_ownership()
             if not commits.is_listening:
-                self._user.require_commit()
+                self._iteration.user.require_commit()
         given = self.positions() if offsets is None else normalize_offsets(offsets)
         if given:
             await commits.commit(
                 given, self._deadline(timeout), retention_ms=retention_ms, skip_deleted=offsets is None
             )
         if offsets is None:
-            self._finish_in_hand()
+            self._iteration.finish_in_hand()
 
     async def committed(
         self, partitions: Iterable[TopicPartition], *, timeout: float | None = None
@@ -518,8 +565,8 @@ class Consumer(RecordIteration[K, V]):
     def _committing(self) -> "OffsetCommitter":
         if self._commits is None:
             raise UsageError("offsets are committed for a group: make the consumer with a group_id")
-        if self._state != "closing":
-            self._require_open()
+        if self._iteration.state != "closing":
+            self._iteration.require_open()
         return self._commits
 
 

@@ -24,6 +24,7 @@ from ..errors import ConsumerStalled, CorruptBatch, UsageError
 from ..records.batch import ConsumerRecord
 from .completed_fetch import CompletedFetch
 from .record_iteration import ConsumerBatch, RecordIteration
+from .subscription_state import SubscriptionState
 
 __all__ = ("Lent", "ReadAhead")
 
@@ -103,8 +104,8 @@ class ReadAhead(Generic[K, V]):
     Every method runs on the loop's thread.
     """
 
-    def __init__(self, reads: RecordIteration[K, V]) -> None:
-        self._reads, self._positions = reads, reads._positions
+    def __init__(self, reads: RecordIteration[K, V], positions: SubscriptionState) -> None:
+        self._reads, self._positions = reads, positions
         self._lent: Lent[K, V] | None = None
         self._positions.lent = self
 
@@ -140,11 +141,11 @@ class ReadAhead(Generic[K, V]):
         self._positions.iterator_state.changes += 1  # makes the calling thread call the loop's from now on
         self.settle()
         self.finish()
-        await reads._let_others_run()
-        reads._require_open()
+        await reads.let_others_run()
+        reads.require_open()
         lent = self._lent
         if lent is not None and lent.has_more and (lent.batch is not None) == (unit == "batch") and self._lasts(lent):
-            reads._finish_in_hand()
+            reads.finish_in_hand()
         else:
             self._put_back()
             lent = await self._read(unit, max_records, timeout)
@@ -162,7 +163,7 @@ class ReadAhead(Generic[K, V]):
 
     def _lasts(self, lent: Lent[K, V]) -> bool:
         """Return whether all records that were not taken can still be handed out."""
-        return all(self._reads._is_readable(part.fetched) for part in lent.parts if part.last > lent.taken)
+        return all(self._reads.is_readable(part.fetched) for part in lent.parts if part.last > lent.taken)
 
     def _put_back(self) -> None:
         """Rewind the data of partitions with records that were not taken; continue after the records of the others."""
@@ -182,7 +183,7 @@ class ReadAhead(Generic[K, V]):
         try:
             with anyio.move_on_after(timeout):
                 while not lent.has_more:
-                    reading = await self._reads._next_reading()
+                    reading = await self._reads.next_reading()
                     # Nothing below waits, so no cancellation comes between reading and lending.
                     if unit == "batch":
                         _add_batch(lent, reading)
@@ -228,15 +229,15 @@ class ReadAhead(Generic[K, V]):
         """
         try:
             fetched.begun = fetched.begun or next(fetched, None)
-            return fetched.begun is not None and self._reads._begin_batch(fetched)
+            return fetched.begun is not None and self._reads.begin_batch(fetched)
         except CorruptBatch:
             return False
 
     def _add_others(self, lent: Lent[K, V], max_records: int) -> None:
         """Add fetched records of other partitions."""
-        while lent.error is None and lent.count < max_records and not self._reads._pending_errors:
+        while lent.error is None and lent.count < max_records and not self._reads.pending_errors:
             try:
-                fetched = self._reads._ready(without=[part.fetched for part in lent.parts])
+                fetched = self._reads.ready(without=[part.fetched for part in lent.parts])
             except CorruptBatch:  # raised again when these are taken
                 return
             if fetched is None:

@@ -1,10 +1,9 @@
 """Hands out fetched records, one by one or as whole batches."""
 
-from abc import abstractmethod
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Collection, Iterator
 from contextlib import suppress
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, Literal, TypeVar
 
 import anyio
 import anyio.lowlevel
@@ -96,7 +95,16 @@ class ConsumerBatch(Generic[K, V]):
 
 
 class RecordIteration(Generic[K, V]):
-    """The base of :class:`~.consumer.Consumer` that hands out records and batches."""
+    """The part of a consumer that hands out records and batches, to one task at a time.
+
+    Args:
+        cluster: has the clock, and the owner of the event loop.
+        config: the consumer's settings.
+        positions: the consumer's partitions.
+        fetcher: has the fetched data.
+        key_deserializer, value_deserializer: convert keys and values of records; None for bytes.
+        health: returns the consumer's health, to see whether it is stalled.
+    """
 
     def __init__(
         self,
@@ -106,57 +114,52 @@ class RecordIteration(Generic[K, V]):
         fetcher: Fetcher,
         key_deserializer: Callable[[bytes], K] | None,
         value_deserializer: Callable[[bytes], V] | None,
+        health: Callable[[], ConsumerHealth],
     ) -> None:
         self._cluster, self._config, self._positions, self._fetcher = cluster, config, positions, fetcher
+        self._health = health
         self._key_deserializer, self._value_deserializer = key_deserializer, value_deserializer
-        self._decompression = BackgroundDecompression(cluster, check_crcs=config.check_crcs, on_done=fetcher.notify)
+        self.decompression: BackgroundDecompression = BackgroundDecompression(
+            cluster, check_crcs=config.check_crcs, on_done=fetcher.notify
+        )
         self._reading: CompletedFetch | None = None
         # The partitions of which the user has unfinished records.
         self._in_hand: list[PartitionState] = []
         self._iterator_state = positions.iterator_state
-        self._user = SingleUser(self._iterator_state, self._has_in_hand, cluster.owner.require_own_loop)
-        self._waiting = 0
-        self._got_at: float | None = None
-        # Called when the user has finished all records handed out.
-        self._on_release: Callable[[], None] = lambda: None
-        # Called when the user polls and has to wait for records.
-        self._on_poll: Callable[[], None] = lambda: None
-        # Called before the iteration waits for data, with the positions past all fetched records; may raise.
-        self._before_waiting: Callable[[], None] = lambda: None
-        # Errors that the next call raises.
-        self._pending_errors: deque[Exception] = deque()
+        self.user: SingleUser = SingleUser(self._iterator_state, self._has_in_hand, cluster.owner.require_own_loop)
+        self.waiting: int = 0
+        """The number of calls that wait for records."""
+        self.got_at: float | None = None
+        """When the user last received a record or a batch, in seconds of the runtime's clock."""
+        self.on_release: Callable[[], None] = lambda: None
+        """Called when the user has finished all records handed out."""
+        self.on_poll: Callable[[], None] = lambda: None
+        """Called when the user polls and has to wait for records."""
+        self.before_waiting: Callable[[], None] = lambda: None
+        """Called before the iteration waits for data, with the positions past all fetched records; may raise."""
+        self.pending_errors: deque[Exception] = deque()
+        """Errors that the next call raises."""
+        self.state: Literal["new", "open", "closing", "closed"] = "new"
+        """The consumer's state, which :class:`Consumer` sets."""
         self._yielded_at = 0.0
         self._was_cancelled = False
-        self._state = "new"
 
     def __aiter__(self) -> AsyncIterator[ConsumerRecord[K, V]]:
-        """Iterate the records. Raises as :meth:`__anext__` does; the iteration may be entered again.
-
-        The iteration ends when any task closes the consumer.
-        """
-        if self._has_been_closed():
+        """Iterate as :meth:`Consumer.__aiter__`."""
+        if self.has_been_closed():
             return self  # its __anext__ raises UsageError
         return RecordIterator(self._iterator_state, self._next_for, self._cluster.runtime.now is loop_time)
 
     async def __anext__(self) -> ConsumerRecord[K, V]:
-        """Return the next record; wait for it if needed.
-
-        Raises:
-            DeserializationError: the record cannot be deserialized; the position is past it, and the loop may be
-                entered again.
-            CorruptBatch: a batch is damaged; to continue, seek past it.
-            KafkaError: fetching failed, either with an error that is not retriable, or for ``default_api_timeout_ms``.
-            StopAsyncIteration: another task has closed the consumer meanwhile.
-            UsageError: the consumer is not open, another task uses it, or the running event loop is not the client's.
-        """
+        """Return the next record as :meth:`Consumer.__anext__`."""
         # Yield before taking a record, as a cancellation here must not lose one.
-        await self._let_others_run()
+        await self.let_others_run()
         self._check_state()
         return await self._next_record()
 
     async def _next_for(self, iterator: RecordIterator) -> ConsumerRecord[K, V]:
         """Return the next record, and give its batch to the iterator, which ends on close."""
-        await self._let_others_run(check_clock=True)
+        await self.let_others_run(check_clock=True)
         self._check_state(ends=True)
         record = await self._next_record()
         assert self._reading is not None  # the record came from it
@@ -167,10 +170,10 @@ class RecordIteration(Generic[K, V]):
         checks_user = True
         while True:
             reading = self._reading
-            if reading is None or reading.reader is None or not self._is_readable(reading):
-                reading = self._reading = await self._next_reading()
+            if reading is None or reading.reader is None or not self.is_readable(reading):
+                reading = self._reading = await self.next_reading()
             elif checks_user:
-                self._user.check()
+                self.user.check()
             checks_user = False
             reader: AnyReader[K, V] | None = reading.reader
             if reader is None:
@@ -186,26 +189,18 @@ class RecordIteration(Generic[K, V]):
             state.position, reading.reader = reading.batch_end, None
 
     async def poll(self, max_records: int = 500, timeout: float | None = None) -> list[ConsumerRecord[K, V]]:
-        """Return up to ``max_records`` records, as soon as there are any.
-
-        Args:
-            max_records: the maximum number of records, which may be of several partitions.
-            timeout: how long to wait for the first record, in seconds; None waits without limit. If no record arrives
-                in time, or another task closes the consumer meanwhile, the list is empty.
-
-        Raises as the iteration does; if there are records already, they are returned and the next call raises.
-        """
+        """Return records as :meth:`Consumer.poll`."""
         check_poll(max_records, timeout)
-        await self._let_others_run()
+        await self.let_others_run()
         self._check_state()
         records: list[ConsumerRecord[K, V]] = []
         with anyio.move_on_after(timeout), suppress(StopAsyncIteration):
             while not records:
-                self._take_from(await self._next_reading(), max_records, records)
-        while len(records) < max_records and not self._pending_errors and not self._has_been_closed():
+                self._take_from(await self.next_reading(), max_records, records)
+        while len(records) < max_records and not self.pending_errors and not self.has_been_closed():
             # Without waiting: a cancellation would lose the records taken so far.
             try:
-                reading = self._ready()
+                reading = self.ready()
             except Exception:
                 if records:  # return these first; the next call raises the error
                     break
@@ -231,24 +226,21 @@ class RecordIteration(Generic[K, V]):
             if not records:
                 raise
             # Return these first; the next call raises the error.
-            self._pending_errors.append(error)
+            self.pending_errors.append(error)
         finally:
             if reading.reader is not None:
                 state.position = reader.next_offset
 
     def batches(self) -> AsyncIterator[ConsumerBatch[K, V]]:
-        """Iterate whole batches instead of records, the fastest way. The position moves a batch at a time.
-
-        A batch of which some records were handed out is returned without them. Raises and ends as the iteration of
-        records does.
-        """
+        """Iterate batches as :meth:`Consumer.batches`."""
         return _Batches(self)
 
-    async def _next_batch(self) -> ConsumerBatch[K, V]:
-        await self._let_others_run()
+    async def next_batch(self) -> ConsumerBatch[K, V]:
+        """Return the next batch; raise and end as the iteration of batches does."""
+        await self.let_others_run()
         self._check_state(ends=True)
         while True:
-            batch = self._take_batch(await self._next_reading())
+            batch = self._take_batch(await self.next_reading())
             if batch is not None:
                 return batch
 
@@ -259,50 +251,50 @@ class RecordIteration(Generic[K, V]):
         reading.reader, reading.ask.state.position = None, reading.batch_end
         return ConsumerBatch(reading.ask.state.partition, reader, reading.batch_end, reading.timestamp_type)
 
-    def _ready_batch(self) -> ConsumerBatch[K, V] | None:
+    def ready_batch(self) -> ConsumerBatch[K, V] | None:
         """Return another fetched batch without finishing the batches before; None if there is none.
 
         Errors are left to the next call that waits.
         """
         try:
-            reading = self._ready()
+            reading = self.ready()
         except Exception:
             return None
         return None if reading is None else self._take_batch(reading)
 
-    async def _next_reading(self) -> CompletedFetch:
+    async def next_reading(self) -> CompletedFetch:
         """Finish the records handed out, wait for data of any partition, and return it with a batch to read."""
-        self._user.begin()
+        self.user.begin()
         try:
             return await self._wait_for_reading()
         finally:
-            self._user.end()
+            self.user.end()
 
     async def _wait_for_reading(self) -> CompletedFetch:
         self._iterator_state.changes += 1
-        self._finish_in_hand()
+        self.finish_in_hand()
         self._in_hand.clear()
-        self._on_poll()
+        self.on_poll()
         since = self._cluster.runtime.now()
         while True:
             arrived = self._fetcher.arrived
-            if self._has_been_closed():
+            if self.has_been_closed():
                 raise StopAsyncIteration
-            self._require_open()
-            if self._pending_errors:
-                raise self._pending_errors.popleft()
+            self.require_open()
+            if self.pending_errors:
+                raise self.pending_errors.popleft()
             fault = self._fetcher.next_fault()
             if fault is not None:
                 raise fault
-            ready = self._ready()
+            ready = self.ready()
             if ready is not None:
                 return ready
-            self._before_waiting()
-            self._waiting += 1
+            self.before_waiting()
+            self.waiting += 1
             try:
                 since = await self._wait_for(arrived, since)
             finally:
-                self._waiting -= 1
+                self.waiting -= 1
 
     async def _wait_for(self, arrived: anyio.Event, since: float) -> float:
         """Wait for data or an error; return the time from which on ``stall_timeout_ms`` counts.
@@ -319,21 +311,17 @@ class RecordIteration(Generic[K, V]):
         now = self._cluster.runtime.now()
         if now < since + limit / 1000:
             return since
-        health = self.health()
+        health = self._health()
         if health.stalled:
             raise ConsumerStalled(f"no records for {limit / 1000:g} s (stall_timeout_ms): {health.why_idle}")
         return now
 
-    @abstractmethod
-    def health(self) -> ConsumerHealth:
-        """Return the consumer's health."""
-
-    def _ready(self, *, without: Collection[CompletedFetch] = ()) -> CompletedFetch | None:
+    def ready(self, *, without: Collection[CompletedFetch] = ()) -> CompletedFetch | None:
         """Return data with a batch to read, without waiting, and count it as handed out; None if there is none."""
         for fetched in self._in_turn():
-            if fetched not in without and self._is_readable(fetched) and self._begin_batch(fetched):
+            if fetched not in without and self.is_readable(fetched) and self.begin_batch(fetched):
                 state = fetched.ask.state
-                state.leader_epoch, self._got_at = fetched.leader_epoch, self._cluster.runtime.now()
+                state.leader_epoch, self.got_at = fetched.leader_epoch, self._cluster.runtime.now()
                 if state.held is None:
                     state.hold()
                     self._in_hand.append(state)
@@ -347,7 +335,7 @@ class RecordIteration(Generic[K, V]):
             yield next(iter(unread.values()))
         yield from list(unread.values())
 
-    def _finish_in_hand(self) -> None:
+    def finish_in_hand(self) -> None:
         """Mark the records handed out as finished: the user has polled or committed."""
         if self._positions.lent is not None:
             self._positions.lent.finish()
@@ -357,9 +345,9 @@ class RecordIteration(Generic[K, V]):
         for state in self._in_hand:
             state.finish(now)
         self._positions.lost_in_hand.clear()
-        self._on_release()
+        self.on_release()
 
-    def _begin_batch(self, fetched: CompletedFetch) -> bool:
+    def begin_batch(self, fetched: CompletedFetch) -> bool:
         """Start the next batch unless one is started, and return whether one is. Data without another batch is dropped.
 
         A large compressed batch is started by a later call, after a thread has decompressed it.
@@ -373,7 +361,7 @@ class RecordIteration(Generic[K, V]):
                 self._use_up(fetched)
                 return False
             is_large = batch.header.codec and batch.header.size > LARGE
-            if is_large and not self._decompression.is_done(fetched, batch):
+            if is_large and not self.decompression.is_done(fetched, batch):
                 return False
             fetched.reader = batch.records(
                 *state.partition,
@@ -398,7 +386,7 @@ class RecordIteration(Generic[K, V]):
             raise CorruptBatch(f"{state.partition} at offset {state.position}: {problem}; to continue, seek past it")
         self._fetcher.discard(fetched)
 
-    def _pass_hidden_batches(self, fetched: CompletedFetch | None) -> None:
+    def pass_hidden_batches(self, fetched: CompletedFetch | None) -> None:
         """Move the position past control batches and aborted batches that follow the records handed out.
 
         Do nothing while records of the last batch remain, or before the first record is handed out.
@@ -418,7 +406,8 @@ class RecordIteration(Generic[K, V]):
             if fetched.reader is None:
                 self._fetcher.discard(fetched)
 
-    def _is_readable(self, fetched: CompletedFetch) -> bool:
+    def is_readable(self, fetched: CompletedFetch) -> bool:
+        """Return whether records of this data may be handed out now."""
         state = fetched.ask.state
         if state.paused or state.withheld or state.has_reached_end:
             return False
@@ -426,13 +415,14 @@ class RecordIteration(Generic[K, V]):
 
     def _check_state(self, *, ends: bool = False) -> None:
         """Raise UsageError if the consumer is not open; with ``ends``, StopAsyncIteration if it was closed."""
-        if self._state != "open":
-            if ends and self._has_been_closed():
+        if self.state != "open":
+            if ends and self.has_been_closed():
                 raise StopAsyncIteration
-            self._require_open()
+            self.require_open()
 
-    def _has_been_closed(self) -> bool:
-        return self._state in ("closing", "closed")
+    def has_been_closed(self) -> bool:
+        """Return whether the consumer is closed, or is being closed."""
+        return self.state in ("closing", "closed")
 
     def _has_in_hand(self) -> bool:
         """Return whether the user has records that it has not finished."""
@@ -440,13 +430,14 @@ class RecordIteration(Generic[K, V]):
             return True
         return any(state.is_in_hand for state in self._in_hand)
 
-    def _require_open(self) -> None:
+    def require_open(self) -> None:
+        """Raise UsageError unless the consumer is open, and the running event loop is its own."""
         self._cluster.owner.require_own_loop()
-        if self._state != "open" or self._fetcher.has_ended:
-            state = "closed" if self._fetcher.has_ended else self._state
+        if self.state != "open" or self._fetcher.has_ended:
+            state = "closed" if self._fetcher.has_ended else self.state
             raise UsageError(f"the consumer is {state}: use it inside its 'async with'")
 
-    async def _let_others_run(self, *, check_clock: bool = False) -> None:
+    async def let_others_run(self, *, check_clock: bool = False) -> None:
         """Let other tasks run if this one has not waited for long; read the clock only every few records."""
         self._iterator_state.polls += 1
         check_clock = check_clock or self._iterator_state.polls % _CLOCK_EVERY == 0
@@ -476,9 +467,9 @@ class _Batches(AsyncIterator[ConsumerBatch[K, V]]):
 
     def __init__(self, consumer: RecordIteration[K, V]) -> None:
         self._consumer = consumer
-        self._began_closed = consumer._has_been_closed()
+        self._began_closed = consumer.has_been_closed()
 
     async def __anext__(self) -> ConsumerBatch[K, V]:
         if self._began_closed:
-            self._consumer._require_open()
-        return await self._consumer._next_batch()
+            self._consumer.require_open()
+        return await self._consumer.next_batch()

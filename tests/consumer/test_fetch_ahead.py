@@ -14,8 +14,8 @@ from support.connecting import eventually
 
 from aiokafkawire import Client, Consumer, TopicPartition
 from aiokafkawire.cluster.metadata import Node, Snapshot, Topic
-from aiokafkawire.consumer.fetch_buffer import FetchBuffer, FetchContext
 from aiokafkawire.consumer.completed_fetch import CompletedFetch, PartitionFetch
+from aiokafkawire.consumer.fetch_buffer import FetchBuffer, FetchContext
 from aiokafkawire.consumer.fetch_planner import plan
 from aiokafkawire.consumer.pending_errors import PendingErrors
 from aiokafkawire.consumer.subscription_state import PartitionState, SubscriptionState

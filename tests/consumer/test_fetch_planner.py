@@ -9,8 +9,8 @@ from support.message_sets import message, wrapper
 
 from aiokafkawire.cluster.metadata import Node, Snapshot, Topic
 from aiokafkawire.config import ConsumerConfig
-from aiokafkawire.consumer.fetch_messages import answers, request
 from aiokafkawire.consumer.completed_fetch import CompletedFetch, PartitionFetch
+from aiokafkawire.consumer.fetch_messages import answers, request
 from aiokafkawire.consumer.fetch_planner import plan
 from aiokafkawire.consumer.fetch_session import FetchSession
 from aiokafkawire.consumer.subscription_state import SubscriptionState

@@ -12,8 +12,8 @@ from support.fetching import values
 
 from aiokafkawire import Client, Consumer, TopicPartition
 from aiokafkawire.cluster.metadata import Node, Snapshot, Topic
-from aiokafkawire.consumer.fetch_buffer import FetchBuffer, FetchContext
 from aiokafkawire.consumer.completed_fetch import CompletedFetch, PartitionFetch
+from aiokafkawire.consumer.fetch_buffer import FetchBuffer, FetchContext
 from aiokafkawire.consumer.fetch_planner import plan
 from aiokafkawire.consumer.pending_errors import PendingErrors
 from aiokafkawire.consumer.read_replica import select_read_replica

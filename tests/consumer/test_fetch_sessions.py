@@ -13,8 +13,8 @@ from support.virtual_time import virtual_time
 
 from aiokafkawire import Client, Consumer, RequestTimeout
 from aiokafkawire.config import ConsumerConfig
-from aiokafkawire.consumer.fetch_messages import request
 from aiokafkawire.consumer.completed_fetch import PartitionFetch
+from aiokafkawire.consumer.fetch_messages import request
 from aiokafkawire.consumer.fetch_session import FetchSession, FetchSessionRequest
 from aiokafkawire.consumer.subscription_state import SubscriptionState
 from aiokafkawire.errors import ErrorCode

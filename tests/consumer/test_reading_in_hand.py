@@ -171,7 +171,7 @@ async def test_what_is_withheld_is_not_handed_out_and_what_is_in_hand_may_be_fin
         place = consumer._positions.require(where)
         place.withheld = True
         released: list[int | None] = []
-        consumer._on_release = lambda: released.append(place.held)
+        consumer._iteration.on_release = lambda: released.append(place.held)
         assert (await anext(consumer)).partition == 1 - record.partition
         assert released == [None]
         assert finished(consumer)[where] == 1

@@ -190,7 +190,7 @@ async def test_a_loop_that_never_waits_lets_others_run(kafka: Client) -> None:
             await anyio.lowlevel.checkpoint()
             before, read = ran, 0
             while ran == before:
-                consumer._yielded_at = float("-inf")
+                consumer._iteration._yielded_at = float("-inf")
                 busy(0.001)
                 await anext(iterator)
                 read += 1

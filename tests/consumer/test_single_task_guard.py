@@ -105,7 +105,7 @@ async def test_a_second_task_is_refused_while_the_first_has_records_in_hand(
 async def test_a_second_task_is_refused_while_the_first_waits(kafka: Client, take: Take) -> None:
     async with kafka.consumer("empty", group_id="g") as consumer, anyio.create_task_group() as tasks:
         tasks.start_soon(take, consumer)
-        while not (consumer._waiting and consumer.assignment):
+        while not (consumer._iteration.waiting and consumer.assignment):
             await anyio.lowlevel.checkpoint()
         for other in FACES:
             with pytest.raises(UsageError, match="another task is waiting for records of this consumer"):
@@ -162,7 +162,7 @@ async def test_a_task_that_has_committed_hands_over_and_may_not_simply_go_on(
     async def go_on() -> None:
         await one.take()
         await take(consumer)  # this task takes over
-        assert consumer._has_in_hand()
+        assert consumer._iteration._has_in_hand()
 
     refused = anyio.Event()
 
@@ -292,7 +292,7 @@ async def test_two_tasks_may_close(kafka: Client) -> None:
 
     async def close() -> None:
         await consumer.close()
-        ended.append(consumer._state)
+        ended.append(consumer._iteration.state)
 
     async with anyio.create_task_group() as tasks:
         for _ in range(3):

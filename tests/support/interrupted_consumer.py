@@ -20,7 +20,7 @@ async def main(*given: str) -> None:
     ):
 
         async def tell() -> None:
-            while not consumer._waiting or consumer.positions()[consumer.assignment[0]].offset < 10:  # noqa: ASYNC110
+            while not consumer._iteration.waiting or consumer.positions()[consumer.assignment[0]].offset < 10:  # noqa: ASYNC110
                 await anyio.sleep(0.01)
             print("waits", flush=True)
 
