@@ -1,4 +1,4 @@
-"""Transports write a connection's frames to a byte stream, completely and in order."""
+"""Transports, which write a connection's frames to a byte stream, completely and in order."""
 
 from collections import deque
 from collections.abc import Callable
@@ -15,26 +15,26 @@ from .tls_errors import refused_by_broker
 __all__ = ("StreamTransport", "IdleWaiters", "Transport", "broken", "next_write", "stalled")
 
 _OWN_WRITE: Final = 64 * 1024
-"""Small frames are joined into one write of at most so many bytes."""
+"""The maximum size, in bytes, of several frames in one write, and of a frame that the caller's task writes."""
 _READ: Final = 256 * 1024
 _WRITE_STALL_SECONDS: Final = 5.0
 """The time limit, in seconds, of a write in the caller's task, which cannot be cancelled meanwhile."""
 
 
 class Transport(Protocol):
-    """A transport of frames. It passes received bytes, and the error that ends it, to the connection's pipeline."""
+    """A transport of frames, which passes received bytes, and the stream's error, to the connection's pipeline."""
 
     def enqueue(self, frame: bytes) -> None:
         """Enqueue a frame, to be sent by :meth:`transmit` or :meth:`transmit_soon`."""
 
     async def transmit(self) -> None:
-        """Write the enqueued frames, in this task if nothing is being written."""
+        """Write the enqueued frames, in the calling task or as :meth:`transmit_soon`."""
 
     def transmit_soon(self) -> None:
-        """Schedule the writing of the enqueued frames, without waiting."""
+        """Start to write the enqueued frames, and return without waiting until they are written."""
 
     def transmit_at_once(self) -> bool:
-        """Write the enqueued frames if this transport never waits, as asyncio's; return whether it wrote them."""
+        """Transmit as :meth:`transmit_soon` and return True if writes never wait, as on asyncio; else return False."""
 
     async def written(self) -> None:
         """Wait until all enqueued frames are written.
@@ -47,7 +47,7 @@ class Transport(Protocol):
         """Run until the connection ends. Cancelling this call closes the connection."""
 
     async def close(self) -> None:
-        """Close the stream. Calling it again has no effect."""
+        """Close the stream. Repeated calls have no effect."""
 
 
 def broken(broker: str, cause: BaseException) -> KafkaError:
@@ -59,7 +59,7 @@ def broken(broker: str, cause: BaseException) -> KafkaError:
 
 
 class IdleWaiters:
-    """The tasks that wait until all frames are written. ``is_busy`` returns whether frames are unwritten."""
+    """The tasks that wait until all frames are written. ``is_busy`` returns whether there are unwritten frames."""
 
     def __init__(self, pipeline: ConnectionProtocol, is_busy: Callable[[], bool]) -> None:
         self._pipeline, self._is_busy = pipeline, is_busy
@@ -82,7 +82,7 @@ class IdleWaiters:
 
 
 class StreamTransport:
-    """A transport over any anyio stream. One task reads; another writes the frames that callers do not write.
+    """A transport over any anyio stream. One task reads; another writes the frames that :meth:`transmit` does not.
 
     Args:
         limit: how long writing a frame may take, in seconds.
@@ -112,7 +112,7 @@ class StreamTransport:
             self._to_write.set()
 
     def transmit_at_once(self) -> bool:
-        """Transmit as :meth:`Transport.transmit_at_once`."""
+        """Return False, since a write to a stream may wait."""
         return False
 
     async def written(self) -> None:
@@ -175,12 +175,12 @@ class StreamTransport:
             await self._to_write.wait()
             self._to_write = anyio.Event()
             while self._outgoing and not self._writing:
-                # No caller waits for this write, and a large frame may take long on a slow network.
+                # The limit is long: no caller waits for this write, and a large frame may take long on a slow network.
                 await self._write(next_write(self._outgoing), self._limit)
 
 
 def next_write(outgoing: deque[bytes]) -> bytes:
-    """Return the next frame together with the small frames behind it, and remove them from the queue."""
+    """Return the next frame together with the small frames after it, and remove all of these from the queue."""
     data = outgoing.popleft()
     while outgoing and len(data) + len(outgoing[0]) <= _OWN_WRITE:
         data += outgoing.popleft()
