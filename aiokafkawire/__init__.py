@@ -104,17 +104,17 @@ __all__ = (
     "WireError",
 )
 
-# The program configures logging: docs/logging.md.
+# The user's program configures logging; see docs/logging.md.
 logging.getLogger(__name__).addHandler(logging.NullHandler())
 
-# Only those who make transactions load these modules.
+# Loaded on first use, since only programs with transactions need these modules.
 _load_later: Callable[[str], object] = lazy_exports(
     __name__, {"OutgoingRecord": ".transform", "Transaction": ".producer.transaction"}
 )
 
 
 def __getattr__(name: str) -> object:
-    """Import a name on first use; suggest ours for a name of another client."""
+    """Import a name on first use; the error for a name of another client suggests this client's name."""
     from .other_clients_names import MODULE
 
     if name in MODULE:

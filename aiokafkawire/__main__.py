@@ -1,4 +1,4 @@
-"""``python -m aiokafkawire``: runs the ``aiokafkawire`` command."""
+"""Runs the ``aiokafkawire`` command for ``python -m aiokafkawire``."""
 
 import sys
 

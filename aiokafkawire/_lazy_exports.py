@@ -7,7 +7,7 @@ __all__ = ("lazy_exports",)
 
 
 def lazy_exports(package: str, modules: Mapping[str, str]) -> Callable[[str], object]:
-    """Return a ``__getattr__`` (PEP 562) for a package; ``modules`` maps names to modules, such as ``.broker``."""
+    """Return a ``__getattr__`` (PEP 562) for a package; ``modules`` maps a name to its module, such as ``.broker``."""
 
     def get_attribute(name: str) -> object:
         if name not in modules:

@@ -1,8 +1,4 @@
-"""Checks of users' arguments.
-
-A wrong argument raises UsageError before anything is sent. The message has the argument's name, the valid values, and
-the given value.
-"""
+"""Checks of users' arguments: a UsageError has the argument's name, the valid values, and the given value."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
@@ -33,7 +29,7 @@ INT64: Final = 2**63 - 1
 
 
 def shown(given: object) -> str:
-    """Return a value's repr, truncated, and its type, unless the repr shows the type."""
+    """Return a value's truncated repr for an error, followed by its type unless the repr shows the type."""
     text = f"{given!r:.200}"
     is_plain = given is None or type(given) in (str, bytes, int, float, bool, list, tuple, dict, set)
     return text if is_plain or type(given).__name__ in text else f"{text} ({type(given).__name__})"
@@ -51,7 +47,7 @@ def check_integer(name: str, given: object, minimum: int = 0, maximum: int = INT
 
 
 def check_seconds(name: str, given: object, *, optional: bool = True) -> None:
-    """Raise UsageError unless the value is a number of seconds; None is valid if ``optional``."""
+    """Raise UsageError unless the value is a number of seconds, 0 or more; None is valid if ``optional``."""
     if given is None and optional:
         return
     is_number = isinstance(given, int | float) and not isinstance(given, bool)
@@ -82,7 +78,7 @@ def is_text(given: str) -> bool:
 
 
 def check_text(name: str, given: object, *, empty: bool = False) -> None:
-    """Raise UsageError unless the value is a string that a request can encode."""
+    """Raise UsageError unless a request can encode the value as a string; an empty string is valid if ``empty``."""
     if not isinstance(given, str) or not (given or empty):
         expected = "a string" if empty else "a string that is not empty"
         raise UsageError(f"{name} must be {expected}, got {shown(given)}")
@@ -93,21 +89,21 @@ def check_text(name: str, given: object, *, empty: bool = False) -> None:
 
 
 def check_mapping(name: str, given: object, of: str) -> None:
-    """Raise UsageError unless the value is a mapping; ``of`` is an example for the message."""
+    """Raise UsageError unless the value is a mapping; ``of`` is an example of a valid value, for the message."""
     if not isinstance(given, Mapping):
         raise UsageError(f"{name} must be a mapping such as {of}, got {shown(given)}")
 
 
 def refuse_list(name: str, given: object, of: str) -> UsageError:
-    """Return the error for a value that is not a collection; ``of`` is an example for the message."""
+    """Return the error for a value that is not a collection; ``of`` is an example of a valid value."""
     return UsageError(f"{name} must be a collection such as {of}, got {shown(given)}")
 
 
 def items_of(name: str, given: object, of: str) -> list[Any]:
-    """Return the items of an iterable; strings, bytes and named tuples are single items, not iterables.
+    """Return the items of an iterable; those of a mapping are its keys.
 
     Raises:
-        UsageError: the value is a single item, or not iterable.
+        UsageError: the value is not iterable, or is a string, bytes or a named tuple, which are single items.
     """
     if not isinstance(given, Mapping) and not _is_collection(given):
         raise refuse_list(name, given, of)
@@ -116,9 +112,9 @@ def items_of(name: str, given: object, of: str) -> list[Any]:
 
 
 def flattened(given: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Return positional arguments as a tuple; a single collection is replaced by its items.
+    """Return positional arguments; if the only one is a collection, return its items instead.
 
-    A pair of a string and an integer is one partition, not a collection.
+    A tuple of a topic and a partition's index is one item, not a collection.
     """
     if len(given) != 1 or not _is_collection(given[0]):
         return given

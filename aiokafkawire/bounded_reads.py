@@ -1,8 +1,8 @@
 """Readers of a topic from a start to an end, for ``Client.read_records`` and ``Client.read_batches``.
 
 1. Starts and ends are looked up once, when the iteration begins. Records that are appended later are not read.
-2. A partition is finished when the consumer's position reaches its end. The last offsets before an end may have no
-   record: control records of transactions, aborted records, and records that compaction has removed.
+2. A partition is finished when the consumer's position reaches the partition's end. The last offsets before an end may
+   have no record: control records of transactions, aborted records, and records that compaction has removed.
 3. ``fetch_max_bytes`` limits the buffered data, as for a consumer. Finished partitions have no buffered data.
 """
 
@@ -33,15 +33,14 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 Bounds: TypeAlias = OffsetSpec | Mapping[TopicPartition, int | OffsetSpec]
-"""The starts or the ends of a read: an OffsetSpec for all partitions, or an offset or OffsetSpec for each partition to
-read."""
+"""The starts or the ends of a read: one OffsetSpec for all partitions, or an offset or OffsetSpec by partition."""
 
 _Offsets: TypeAlias = dict[TopicPartition, int]
 
 _RECORDS: Final = 500
-"""The maximum number of records of one poll."""
+"""The maximum number of records that one poll of the consumer returns."""
 _ROWS: Final = 16_384
-"""Buffered Kafka batches are joined into Arrow record batches of up to so many rows, since each has overhead."""
+"""The number of rows at which an Arrow record batch, made of one or more Kafka batches, is complete."""
 
 _BYTES: Final = 8 * 1024 * 1024
 """The size in bytes at which an Arrow record batch is complete even with fewer rows."""
@@ -76,11 +75,11 @@ class _Unfinished:
 
 
 class BoundedReader(AsyncIterator[T]):
-    """An asynchronous iterator over the records of a topic between a start and an end, made by the client.
+    """An asynchronous iterator over the records of a topic from a start to an end; the client makes it.
 
-    Reading starts with the iteration. The reader closes itself at the end, or when it is garbage-collected. If a loop
-    may be left early, use the reader as ``async with`` to close it at once. After an error the next iteration
-    continues.
+    Reading starts with the iteration. The reader closes itself at the end, on OffsetOutOfRange, and when it is
+    garbage-collected. If a loop may be left early, use the reader as ``async with`` to close it at once. After any
+    other error, a further iteration continues.
     """
 
     def __init__(self, consumer: Consumer[Any, Any], topic: str, start: Bounds, end: Bounds | None) -> None:
@@ -101,7 +100,7 @@ class BoundedReader(AsyncIterator[T]):
         await self.aclose()
 
     async def aclose(self) -> None:
-        """Stop reading. Calling it again has no effect."""
+        """Stop reading, and close the consumer. Repeated calls have no effect."""
         if self._state == "open":
             self._state = "closed"
             await self._consumer.close()
@@ -138,7 +137,7 @@ class BoundedReader(AsyncIterator[T]):
 
     @abstractmethod
     async def _next(self) -> T:
-        """Return the next item; raise _EndReached at the end. A cancellation loses no records."""
+        """Return the next item; raise _EndReached at the end. A cancelled call loses no records."""
 
     async def _open(self) -> None:
         starts, ends = await self._resolve()
@@ -153,12 +152,12 @@ class BoundedReader(AsyncIterator[T]):
         for partition in starts:
             self._consumer._fetch_until(partition, ends[partition])
         self._ends = {partition.partition: ends[partition] for partition in starts}
-        # The consumer must not refer to the reader, which closes itself once nothing refers to it.
+        # A reference from the consumer to the reader would delay the garbage collection, which closes the reader.
         unfinished = _Unfinished(self._consumer, {partition: ends[partition] for partition in starts})
         self._consumer._iteration.before_waiting = unfinished.check
 
     async def _resolve(self) -> tuple[_Offsets, _Offsets]:
-        """Return the start and end offsets. There are starts only for partitions whose start is before their end."""
+        """Return the start and end offsets by partition, without the starts that are not before the partition's end."""
         deadline = self._cluster.deadline(self._cluster.config.default_api_timeout_ms / 1000)
         partitions = await self._partitions(deadline)
         ends = await self._resolve_ends(
@@ -186,7 +185,7 @@ class BoundedReader(AsyncIterator[T]):
         late = [partition for partition in specs if partition not in ends]
         ends |= await self._look_up(dict.fromkeys(late, OffsetSpec.LATEST), deadline)
         given = {partition: bound for partition, bound in bounds.items() if isinstance(bound, int)}
-        # A range of offsets always has the same records: the reader waits for open transactions before a given end.
+        # Compare a given end with the log's end, not with an open transaction: the reader waits until that has ended.
         logs = await self._look_up(
             dict.fromkeys(given, OffsetSpec.LATEST), deadline, isolation=IsolationLevel.READ_UNCOMMITTED
         )
@@ -210,10 +209,7 @@ class BoundedReader(AsyncIterator[T]):
 
 
 class BoundedRecords(BoundedReader[ConsumerRecord[K, V]]):
-    """A reader whose items are records.
-
-    After a DeserializationError the next iteration continues after the invalid record.
-    """
+    """A reader whose items are records. After a DeserializationError a further iteration skips the invalid record."""
 
     def __init__(self, consumer: Consumer[K, V], topic: str, start: Bounds, end: Bounds | None) -> None:
         super().__init__(consumer, topic, start, end)
@@ -243,8 +239,8 @@ class BoundedRecords(BoundedReader[ConsumerRecord[K, V]]):
 class BoundedBatches(BoundedReader["pa.RecordBatch"]):
     """A reader whose items are Arrow record batches, with some or all of the columns of ``ConsumerBatch.to_arrow``.
 
-    A record batch has records of one or more partitions. A damaged batch raises CorruptBatch; the next iteration
-    continues after the damaged batch.
+    A record batch has records of one or more partitions. After a CorruptBatch a further iteration skips the damaged
+    Kafka batch.
     """
 
     def __init__(
@@ -269,7 +265,7 @@ class BoundedBatches(BoundedReader["pa.RecordBatch"]):
                 return _joined(gathered)
 
     def _gather(self, batch: ConsumerBatch[Any, Any] | None) -> "list[pa.RecordBatch]":
-        """Return ``batch`` and the buffered batches after it as Arrow record batches, without empty ones."""
+        """Return ``batch`` and the buffered batches after ``batch`` as Arrow record batches that are not empty."""
         gathered: list[pa.RecordBatch] = []
         rows = size = 0
         while batch is not None:
@@ -300,7 +296,7 @@ def reader_options(options: ConsumerOptions) -> ConsumerOptions:
     """Return a consumer's options with the defaults of a bounded read.
 
     Raises:
-        ConfigError: the options have a group.
+        ConfigError: the options name a group.
     """
     for name in ("group_id", "group_instance_id"):
         if options.get(name) is not None:
@@ -359,7 +355,7 @@ def _joined(batches: "list[pa.RecordBatch]") -> "pa.RecordBatch":
         return batches[0]
     import pyarrow as pa
 
-    # The table has one record batch, since rows and bytes are limited.
+    # The combined table has one record batch, since its rows and bytes are limited.
     return pa.Table.from_batches(batches).combine_chunks().to_batches()[0]
 
 

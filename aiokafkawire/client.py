@@ -55,11 +55,11 @@ class Client:
         options: see :class:`~aiokafkawire.config.ClientConfig`.
 
     Raises:
-        ConfigError: an address or a setting is wrong.
+        ConfigError: an address or a setting is wrong; on entering, also a file that a setting names.
         AuthenticationFailed: on entering, a broker was reached, but authentication failed, as with a wrong password or
-            certificate, or with TLS or SASL if the broker has none.
+            certificate, or with SASL if the listener does not use SASL.
         NoBrokerReachable: on entering, no broker was reached within ``bootstrap_timeout_ms``.
-        WireError: the server at the address does not speak Kafka's protocol.
+        WireError: on entering, the server does not speak Kafka's protocol, or only one side uses TLS.
     """
 
     def __init__(
@@ -102,7 +102,7 @@ class Client:
         self._state = "open"
 
     async def close(self) -> None:
-        """Close all connections, as ``async with`` does on leaving. Any task may call it, repeatedly.
+        """Close all connections, as ``async with`` does on leaving. Any task may call this method, repeatedly.
 
         A cancellation of the caller is raised after the connections are closed.
 
@@ -174,7 +174,7 @@ class Client:
 
         Raises:
             ConfigError: a setting is wrong.
-            UsageError: no event loop is running, or a different one from the client's.
+            UsageError: no event loop is running, or the running loop is not the client's.
         """
         _check_functions(key_serializer=key_serializer, value_serializer=value_serializer)
         if identity is not None and not isinstance(identity, ProducerIdentity):
@@ -228,8 +228,7 @@ class Client:
 
         Args:
             topics: names, or one list of names. With a ``group_id`` the group's members share the partitions; without a
-                ``group_id`` the consumer reads all partitions. If there are no topics, call ``subscribe`` or
-                ``assign``.
+                ``group_id`` the consumer reads all partitions. Without topics, call ``subscribe`` or ``assign`` later.
             key_deserializer: converts keys from bytes; without it keys are bytes.
             value_deserializer: converts values from bytes; without it values are bytes.
             assignors: your own assignors for this consumer, instead of ``partition_assignment_strategy``.
@@ -237,8 +236,7 @@ class Client:
 
         Raises:
             ConfigError: a setting is wrong.
-            UsageError: a topic's name is not allowed, or no event loop is running, or a different one from the
-                client's.
+            UsageError: a topic's name is invalid, no event loop is running, or the running loop is not the client's.
         """
         names = flattened(topics)
         return self._consumer(names, options, key_deserializer, value_deserializer, assignors)
@@ -324,16 +322,16 @@ class Client:
         and if the topic is empty.
 
         Args:
-            topic: the topic. If ``start`` or ``end`` is a mapping, its partitions are read; otherwise all.
-            start: the first offset or an OffsetSpec, for all partitions or a mapping by partition. A partition without
-                a record at or after a start time is not read.
-            end: the offset after the last record to read, or an OffsetSpec, in the form of ``start``. None means the
-                ends of the partitions when the iteration begins. An offset must not exceed the end of the log. If a
-                transaction is open before this offset, the reader waits for its end.
+            topic: the topic. If ``start`` or ``end`` is a mapping, only the partitions in a mapping are read.
+            start: an OffsetSpec for all partitions, or a mapping from partitions to the first offset or an OffsetSpec.
+                A partition without a record at or after a start time is not read.
+            end: as ``start``, with the offset after the last record to read, which must not exceed the end of the log.
+                The reader waits until the transactions that are open before this offset have ended. None means the
+                ends of the partitions when the iteration begins.
             key_deserializer, value_deserializer: as for :meth:`consumer`.
             options: see :class:`~aiokafkawire.config.ConsumerConfig`. The defaults differ: ``isolation_level`` is
-                ``"read_committed"``: the reader returns committed records, up to the first open transaction.
-                ``auto_offset_reset`` is ``"none"``: deleted records raise OffsetOutOfRange.
+                ``"read_committed"``, with which the default end is the first open transaction. ``auto_offset_reset``
+                is ``"none"``, with which deleted records raise OffsetOutOfRange.
 
         Raises:
             ConfigError: a setting is wrong, or ``group_id`` is set.
@@ -384,33 +382,33 @@ class Client:
     ) -> int:
         """Consume, process and produce each record exactly once, in transactions (KIP-98, KIP-447).
 
-        The call runs until it is stopped, is cancelled, or fails. The next call continues after the last committed
-        transaction. All partitions of the topics are read. Readers of committed records get the results of each record
-        once. Other side effects of ``process`` may be repeated for records whose transaction was not committed.
+        The call runs until ``stop`` or ``until_end`` ends it, is cancelled, or fails. The next call continues after the
+        last committed transaction. All partitions of the topics are read. Readers of committed records get the results
+        of each record once. Other effects of ``process`` may be repeated for records that were not committed.
 
         Args:
             source: a topic, or several; records of open and aborted transactions are not read.
-            process: takes records, and returns a list of :class:`~.transform.OutgoingRecord` to send.
-            group_id: the group that offsets are committed for.
+            process: a function that takes records, and returns a list of :class:`~.transform.OutgoingRecord` to send.
+            group_id: the group for which offsets are committed.
             transactional_id: must be the same for all processes that call this method for the group. A new process then
                 fences the previous process, whose next transaction fails, so the results of a record are committed
                 once.
             max_records: the maximum number of records in one transaction.
             commit_interval_ms: how long records are gathered for one transaction, which delays the results.
             auto_offset_reset: where to begin if the group has no committed offset.
-            stop: an event; once it is set, the call ends after the current transaction.
-            until_end: whether the call ends at the ends that the partitions had when it began.
+            stop: an event that ends the call after the current transaction.
+            until_end: whether to end after the records that the partitions have when the call begins.
             consumer_options, producer_options: as for :meth:`consumer` and :meth:`producer`.
 
         Returns:
             The number of records that were read and committed.
 
         Raises:
-            Exception: the error of ``process``, whose records are not committed.
+            Exception: ``process`` raised this error; the records that it received are not committed.
             ProducerFenced, InvalidTxnState: another producer uses the transactional id, or a transaction was open for
                 too long.
             KafkaError: reading or writing fails permanently, or fails after ``default_api_timeout_ms`` of retries.
-            ConfigError: a setting is wrong, or is given twice.
+            ConfigError: a setting is wrong, or an option repeats an argument.
         """
         from .transform import TransformLoop, joined
 

@@ -1,6 +1,6 @@
 """All errors that aiokafkawire raises: the client's own, and one class for each error code of the brokers.
 
-:class:`KafkaError` is the base class. Brokers answer with a :class:`BrokerError`; the client itself raises the others.
+:class:`KafkaError` is the base class of all, and :class:`BrokerError` of those for error codes.
 """
 
 from collections.abc import Sequence
@@ -194,7 +194,7 @@ class ConfigError(KafkaError, ValueError):
 
 
 class UsageError(KafkaError):
-    """The call is not valid, as on a closed client, or with an invalid topic name or an unassigned partition."""
+    """A call is not valid, as on a closed client, or with an invalid topic name or an unassigned partition."""
 
 
 class InvalidMessage(UsageError):
@@ -212,7 +212,7 @@ class BufferFull(KafkaError):
 
 
 class TopicNotReady(KafkaError):
-    """The topic's partitions are not known: it does not exist, or its metadata was not received yet."""
+    """The topic's partitions are not known: the topic does not exist, or its metadata was not received yet."""
 
 
 class WireError(KafkaError):
@@ -229,7 +229,7 @@ class CorruptBatch(WireError):
 
 
 class UnsupportedVersion(KafkaError):
-    """The broker supports no version of this request that has all fields the call needs."""
+    """The broker supports no version of a request that has all fields the call needs."""
 
 
 class ConnectionLost(KafkaError):
@@ -245,7 +245,7 @@ class AuthenticationFailed(KafkaError):
 
 
 class TlsFailed(AuthenticationFailed):
-    """The TLS handshake failed. Its subclasses are for common reasons."""
+    """The TLS handshake failed; common reasons have subclasses."""
 
 
 class BrokerNotTrusted(TlsFailed):
@@ -257,7 +257,7 @@ class ClientCertificateRefused(TlsFailed):
 
 
 class ProxyRefused(AuthenticationFailed):
-    """The proxy requires a login, rejects the given one, or its rules forbid the connection to the broker."""
+    """The proxy requires a login, rejects the given login, or its rules forbid the connection to the broker."""
 
 
 class ProxyFailed(ConnectionLost):
@@ -269,13 +269,13 @@ class NoBrokerReachable(ConnectionLost):
 
 
 class RequestTimeout(KafkaError, TimeoutError):
-    """A deadline passed; the message says what the client waited for, at which broker, and the last cause."""
+    """A deadline passed; the message has the request or state that was waited for, the broker, and the last error."""
 
 
 class DeserializationError(KafkaError):
     """A user's deserializer failed on one record; the consumer's position is past that record.
 
-    The error has the raw record, so that the caller can log it or send it to a dead-letter topic, and continue.
+    The error has the raw record, so that the caller can log the record or send it to a dead-letter topic, and continue.
 
     Attributes:
         failed: the part that could not be deserialized: "key" or "value". ``__cause__`` is the deserializer's
@@ -341,7 +341,7 @@ class LogTruncated(KafkaError):
 
 
 class DeliveryFailed(KafkaError):
-    """``count`` records that were sent without awaiting were not delivered; ``errors`` has a cause for each batch."""
+    """``count`` records whose delivery was not awaited were not delivered; ``errors`` has a cause for each batch."""
 
     def __init__(self, errors: Sequence[Exception], count: int) -> None:
         super().__init__(errors, count)
@@ -362,7 +362,7 @@ class CommitFailed(KafkaError):
 
 
 class ConsumerStalled(KafkaError):
-    """A consumer received no records for ``stall_timeout_ms``, though there may be some; the message says why."""
+    """A consumer received no records for ``stall_timeout_ms``, though the log may have more; the message says why."""
 
 
 class TransactionAborted(KafkaError):
@@ -987,7 +987,7 @@ class ControllerIdNotRegistered(BrokerError, code=ErrorCode.CONTROLLER_ID_NOT_RE
 
 
 def copy_for_reraise(error: KafkaError) -> KafkaError:
-    """Copy an error, to raise the copy in another task: an error raised in many tasks collects all tracebacks."""
+    """Copy an error, to raise the copy in another task: an error raised in many tasks would collect all tracebacks."""
     copy = type(error)(*error.args)
     copy.__cause__ = error.__cause__
     return copy
@@ -996,7 +996,7 @@ def copy_for_reraise(error: KafkaError) -> KafkaError:
 def as_kafka_error(error: Exception, doing: str) -> KafkaError:
     """Return a KafkaError unchanged; wrap any other exception in one. ``doing`` says what this client was doing.
 
-    A stream, a thread or a bug of the client may raise any exception, and the caller must receive it.
+    A stream, a thread or a bug of the client may raise any exception, and the caller must receive that exception.
     """
     if isinstance(error, KafkaError):
         return error

@@ -33,7 +33,7 @@ class LoopThread:
         self._calls: set[ThreadCall[Any]] = set()
 
     def start(self) -> None:
-        """Start the thread. It can be started only once, even after it was stopped."""
+        """Start the thread, which is possible only once, even after :meth:`stop`."""
         if self._thread is not None:
             raise UsageError("this event loop was started before: make another")
         started: ThreadCall[Running] = ThreadCall()
@@ -44,10 +44,7 @@ class LoopThread:
         self._running = started.wait()
 
     def stop(self, within: float | None = None) -> None:
-        """Cancel the running calls, and wait up to ``within`` seconds for the thread's end.
-
-        Calling it again has no effect.
-        """
+        """Cancel the running calls, and wait up to ``within`` seconds for the thread's end. May be repeated."""
         running, self._running = self._running, None
         if running is None or self.in_forked_process:
             return
@@ -162,7 +159,7 @@ class ThreadCall(Generic[T]):
         self._error: BaseException | None = None
 
     async def run(self) -> None:
-        """Run the call, and store its outcome. Called on the loop."""
+        """Run the call on the loop's thread, and store the outcome."""
         assert self._function is not None
         error: BaseException | None = CancelledError()
         try:
@@ -179,13 +176,13 @@ class ThreadCall(Generic[T]):
             self.end(error)
 
     def give_up(self) -> None:
-        """Cancel the call, since the waiting thread was interrupted. Called on the loop."""
+        """Cancel the call, on the loop's thread, since the waiting thread was interrupted."""
         self._is_given_up = True
         if self._scope is not None:
             self._scope.cancel()
 
     def end(self, error: BaseException | None, result: T | None = None) -> None:
-        """Store the outcome, and wake the waiting thread."""
+        """Store the outcome, and wake the waiting thread; do nothing if the call has ended already."""
         if not self.is_done:
             self._error, self._result = error, result if result is not None else self._result
             self.is_done = True
@@ -221,5 +218,5 @@ def _serve(started: ThreadCall[Running], calls: set[ThreadCall[Any]]) -> None:
             raise
         started.end(error)
     finally:
-        for call in list(calls):  # posted after the loop ended
+        for call in list(calls):  # calls that the ended loop will not run
             call.end(CancelledError())

@@ -1,7 +1,7 @@
 """Names that other Kafka clients use, and the corresponding names of this client.
 
 The names are from aiokafka, kafka-python, confluent-kafka (librdkafka) and the Java client. Errors for a missing
-attribute or an unknown setting use them to suggest this client's name.
+attribute or an unknown setting suggest the corresponding name.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -130,7 +130,7 @@ BLOCKING_PRODUCER: Final[Mapping[str, str]] = _blocking(PRODUCER) | {
 }
 BLOCKING_CONSUMER: Final[Mapping[str, str]] = _blocking(CONSUMER)
 
-# Other clients' settings, by the config class that receives them. Settings of another config class need no entry.
+# Hints for other clients' settings given to each config class. A setting of another config class needs no hint here.
 _LISTENER: Final = "consumer.subscribe(*topics, on_assigned=..., on_revoked=..., on_lost=...)"
 _COMMON: Final[Mapping[str, str]] = {
     "bootstrap_servers": "it is the first argument of Client: Client('host:port', ...)",
@@ -210,7 +210,7 @@ def setting_hint(config: str, name: str, known: Sequence[str], others: Mapping[s
 
     Args:
         config: the name of the config class, which does not have the setting.
-        name: the given name.
+        name: the unknown setting.
         known: the settings of the config class.
         others: the settings of all config classes, by class name.
     """
@@ -254,7 +254,7 @@ def add_hints(cls: type, names: Mapping[str, str]) -> None:
 
 
 def refuse_keywords(method: str, given: Iterable[str]) -> TypeError:
-    """Return the error for unknown keyword arguments of a method of the consumer."""
+    """Return the error for unknown keyword arguments ``given`` to a method of the consumer."""
     name = next(iter(given))
     hint = f"; here: {_OF_CONSUMERS[name]}" if name in _OF_CONSUMERS else ""
     return TypeError(f"{method}() got an unexpected keyword argument {name!r}{hint}")

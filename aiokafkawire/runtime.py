@@ -1,4 +1,4 @@
-"""A client's clock, random numbers and threads, which can be replaced, and the owner of its background tasks."""
+"""A client's clock, random numbers and threads, which simulations replace, and the owner of its background tasks."""
 
 import asyncio
 import logging
@@ -41,7 +41,7 @@ __all__ = (
 _log = logging.getLogger("aiokafkawire.runtime")
 _CANCELLED_OPENING_SECONDS = 1.0
 CLOSE_SECONDS: Final = 5.0
-"""How long closing may take once its caller is cancelled, in seconds."""
+"""The time limit of closing after its caller was cancelled, in seconds."""
 
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
@@ -62,10 +62,7 @@ async def _on_an_abandonable_thread(function: Callable[[Unpack[Ts]], T], *args: 
 
 
 def system_wall_ms() -> int:
-    """Return the system's time in ms since the epoch.
-
-    The compiled producer reads the clock itself instead of calling this.
-    """
+    """Return the system's time in ms since the epoch. The compiled producer reads the clock without this function."""
     return time.time_ns() // 1_000_000
 
 
@@ -105,7 +102,7 @@ async def finish(function: Callable[[Unpack[Ts]], Awaitable[Any]], *args: *Ts, w
     """Await ``function(*args)`` even if the caller is cancelled meanwhile; raise the cancellation afterwards.
 
     ``function`` is cancelled after ``within`` seconds, or :data:`CLOSE_SECONDS` after the caller's first cancellation.
-    A step of the function that must be completed even then needs its own shield.
+    A part of ``function`` that must be completed even then needs its own shield.
     """
     until = math.inf if within is None else anyio.current_time() + within
     limit = anyio.CancelScope(deadline=until, shield=True)
@@ -143,7 +140,7 @@ async def finish(function: Callable[[Unpack[Ts]], Awaitable[Any]], *args: *Ts, w
 def opened_at() -> str:
     """Return the file and line of the user's program that is calling this package, for :func:`warn_unclosed`.
 
-    The result is empty unless tracemalloc is enabled, as it is to debug a ResourceWarning.
+    The result is empty unless tracemalloc is enabled, as for debugging a ResourceWarning.
     """
     tracemalloc = sys.modules.get("tracemalloc")
     if tracemalloc is None or not tracemalloc.is_tracing():
@@ -155,17 +152,14 @@ def opened_at() -> str:
 
 
 def warn_unclosed(unclosed: object, name: str, opened: str) -> None:
-    """Warn that an ``unclosed`` object was garbage-collected.
-
-    ``opened`` is the line that opened it; empty if not known.
-    """
+    """Warn that the ``unclosed`` object was garbage-collected; ``opened`` is the result of :func:`opened_at`."""
     line = f", opened at {opened}" if opened else ""
     message = f"unclosed {name}{line}: use it as 'async with', or await its close() in the event loop that opened it"
     warnings.warn(message, ResourceWarning, stacklevel=2, source=unclosed)
 
 
 def loop_time() -> float:
-    """Return the event loop's time in seconds. It is optimized, since each request calls it several times."""
+    """Return the event loop's time in seconds. The function is optimized, since each request calls it several times."""
     loop = asyncio._get_running_loop()  # None in trio's tasks
     return loop.time() if loop is not None else anyio.current_time()
 
@@ -196,13 +190,13 @@ class _Futures:
 
 
 def new_event() -> Event:
-    """Make an event. On asyncio it is cheaper than anyio's, since workers make and await events often."""
+    """Make an event; on asyncio one that is cheaper than anyio's, since workers make and await events often."""
     loop = asyncio._get_running_loop()
     return anyio.Event() if loop is None else _Futures(loop)
 
 
 def call_soon_threadsafe() -> Callable[..., object]:
-    """Return the running event loop's function to schedule a call from another thread."""
+    """Return the function by which other threads schedule calls on the running event loop."""
     loop = asyncio._get_running_loop()
     if loop is not None:
         return loop.call_soon_threadsafe
@@ -213,7 +207,7 @@ def call_soon_threadsafe() -> Callable[..., object]:
 
 @attrs.frozen
 class Runtime:
-    """The clocks, random numbers and threads of a client, which a simulation can replace.
+    """The clocks, random numbers and threads of a client, which simulations replace.
 
     ``now`` returns monotonic seconds; ``wall_ms`` returns ms since the epoch, for timestamps of records.
     """
@@ -225,7 +219,7 @@ class Runtime:
 
     @property
     def offload_waiting(self) -> Offload:
-        """As ``offload``, for functions that wait on I/O: a cancelled caller does not wait for the thread."""
+        """The ``offload`` for functions that wait on I/O: a cancelled caller does not wait for the thread."""
         return _on_an_abandonable_thread if self.offload is _on_a_thread else self.offload
 
 
@@ -258,8 +252,8 @@ class _ProtectedTasks:
 def background_tasks() -> anyio.abc.TaskGroup:
     """Return a task group for background tasks. On trio, Ctrl-C raises KeyboardInterrupt in none of its tasks.
 
-    By default trio raises KeyboardInterrupt in the current task. In a background task users could not catch it, and it
-    would end the whole run.
+    By default trio raises KeyboardInterrupt in the current task. In a background task users could not catch this
+    exception, which would end the whole run.
     """
     if asyncio._get_running_loop() is not None:
         return anyio.create_task_group()
@@ -271,7 +265,7 @@ class Owner:
 
     A client may be opened in one task and closed in another (fixtures, start and stop hooks), which a task group does
     not allow. So the task group is in a detached task, which ends when any task calls :meth:`close`. A background task
-    that fails does not cancel the others: ``on_fault`` is called with its error.
+    that fails does not cancel other tasks: ``on_fault`` is called with its error.
     """
 
     def __init__(self, on_fault: Callable[[Exception], None] | None = None) -> None:
@@ -294,11 +288,11 @@ class Owner:
 
             trio.lowlevel.spawn_system_task(self._hold, started, context=copy_context())
         else:
-            # The loop keeps only weak references to tasks.
+            # A reference to the task is kept, since the loop has only weak references to tasks.
             self._detached = asyncio.create_task(self._hold(started))
         try:
             await started.wait()
-        except BaseException:  # an owner that was not opened is never closed
+        except BaseException:  # close() is never called for an owner that was not opened
             self._closing.set()
             # With a limit: a loop that ends may have cancelled the detached task before it began.
             with anyio.move_on_after(_CANCELLED_OPENING_SECONDS, shield=True):
@@ -317,22 +311,14 @@ class Owner:
             self._ended.set()
 
     def require_open(self) -> None:
-        """Check that the client is open.
-
-        Raises:
-            UsageError: the client is not open, or was opened on another event loop.
-        """
+        """Raise UsageError unless the client is open, and was opened on the current event loop."""
         if not self._closing.is_set():
             self.require_own_loop()
         if self._group is None or self._closing.is_set():
             raise UsageError("the client is not open: use it inside its 'async with'")
 
     def require_own_loop(self) -> None:
-        """Check that the client is used on the event loop on which it was opened.
-
-        Raises:
-            UsageError: the current event loop is not the client's.
-        """
+        """Raise UsageError if the client was opened on another event loop than the current one."""
         running = asyncio._get_running_loop()
         if running is self.loop and (running is not None or self._trio is None or _trio_token() is self._trio):
             return
@@ -340,10 +326,9 @@ class Owner:
             raise UsageError(_other_loop(self.has_lost_loop))
 
     def require_loop(self, made: str) -> None:
-        """Check that the client's event loop is running; ``made`` names the object to make, for the error.
+        """Raise UsageError if no event loop is running, or as :meth:`require_own_loop`.
 
-        Raises:
-            UsageError: no event loop is running, or it is not the client's.
+        ``made`` is the object to make, for the message: "producer" or "consumer".
         """
         if asyncio._get_running_loop() is None and _trio_token() is None:
             raise UsageError(f"a {made} is made in the event loop that uses it: call client.{made}() in a coroutine")
@@ -361,11 +346,7 @@ class Owner:
         return has_ended or (self.loop is not None and self.loop.is_closed())
 
     def spawn(self, function: Callable[[Unpack[Ts]], Awaitable[Any]], *args: *Ts) -> None:
-        """Run ``function(*args)`` in the background.
-
-        Raises:
-            UsageError: the client is not open.
-        """
+        """Run ``function(*args)`` in the background. Raises as :meth:`require_open`."""
         self.require_open()
         assert self._group is not None
         self._group.start_soon(self._guarded, function, args)
@@ -376,8 +357,8 @@ class Owner:
         except Exception as fault:
             self.faulted(fault)
         except BaseExceptionGroup as group:
-            # A task group that fails while it is cancelled raises both together: report the errors, and raise only
-            # the cancellation. On trio anything else would end the whole run.
+            # A task group that fails while it is cancelled raises the errors and the cancellation together: report the
+            # errors, and raise only the cancellation, since on trio any other exception would end the whole run.
             faults, rest = group.split(Exception)
             if faults is not None:
                 self.faulted(faults)
@@ -392,10 +373,9 @@ class Owner:
             self._on_fault(fault)
 
     async def close(self) -> None:
-        """Cancel all background tasks, and wait until they have ended. May be called again, and by cancelled tasks.
+        """Cancel all background tasks, and wait until they have ended, even if the caller is cancelled.
 
-        Raises:
-            UsageError: the client was opened on another event loop; its tasks are not awaited.
+        Repeated calls are allowed. Raises as :meth:`require_own_loop`; then no task is cancelled.
         """
         self.require_own_loop()
         self._closing.set()
@@ -418,7 +398,7 @@ def _other_loop(is_lost: bool) -> str:
 
 
 class _Alarm:
-    """A timer that sets an event at a time, never too early, even on event loops that round times to ms."""
+    """A timer that sets an event at the time ``at``, never earlier, even on event loops that round times to ms."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, at: float, event: Event) -> None:
         self._loop, self._at, self._event = loop, at, event
@@ -438,8 +418,8 @@ class Worker:
     """A background task that calls a function when it is woken, or when the delay returned by the last call is over.
 
     Args:
-        step: the function. It receives a task group for longer work, and returns the seconds until the next call; None
-            to be called only when woken.
+        step: the function to call with a task group for longer work. The result is the seconds until the next call, or
+            None to wait until the worker is woken.
         on_end: called when the task ends, for any reason.
     """
 
@@ -451,7 +431,7 @@ class Worker:
         self.ended: anyio.Event = anyio.Event()
         """Set when the task has ended."""
         self.has_ended: bool = False
-        """Whether the task has ended. It is an attribute, since producers check it for every batch."""
+        """Whether the task has ended; an attribute instead of a property, since producers check it for every batch."""
 
     def wake(self) -> None:
         """Wake the worker, since there may be work to do."""

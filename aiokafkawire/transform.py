@@ -71,7 +71,7 @@ class TransformLoop:
     """The loop that reads, processes and writes records for ``Client.transform``.
 
     Raises:
-        ConfigError: a limit is not an integer, or too small.
+        ConfigError: ``max_records`` or ``commit_interval_ms`` is not a positive integer.
     """
 
     def __init__(
@@ -142,7 +142,7 @@ class TransformLoop:
     # --- the parts of one transaction ------------------------------------------------------------------
 
     async def _gather(self) -> _Records:
-        """Return the next records: those that arrive within the commit interval after the first."""
+        """Return the next records: the first, and those that arrive within the commit interval after it."""
         records: _Records = []
         with anyio.CancelScope() as self._gathering:
             # The last offset of a log may have no record, so with until_end gathering ends regularly to check the
@@ -215,10 +215,10 @@ class TransformLoop:
 
 
 def joined(given: Options | None, fixed: Options) -> Options:
-    """Join a user's options with the options that :meth:`Client.transform` sets.
+    """Join the options ``given`` by the user with the options ``fixed`` by :meth:`Client.transform`.
 
     Raises:
-        ConfigError: the user has given an option that :meth:`Client.transform` sets.
+        ConfigError: an option is in both.
     """
     for name in fixed:
         if given is not None and name in given:

@@ -40,7 +40,7 @@ __all__ = (
 )
 
 BytesLike: TypeAlias = bytes | bytearray | memoryview
-"""The types of keys and values that producers accept. A producer copies the bytes at once."""
+"""The types of keys and values that producers accept. A producer copies the bytes when it accepts a record."""
 
 Header: TypeAlias = tuple[str, bytes | None]
 """A record header: a name, and a value of bytes or null (KIP-82)."""
@@ -76,7 +76,7 @@ class Event(Protocol):
 
 
 class TopicPartition(NamedTuple):
-    """A partition of a topic. It is sorted and hashed as a tuple."""
+    """A partition of a topic, which compares and hashes as a tuple."""
 
     topic: str
     partition: int
@@ -105,7 +105,7 @@ class IsolationLevel(IntEnum):
 
 @attrs.frozen
 class OffsetAndMetadata:
-    """An offset to commit: that of the next record to read, with a text, and the leader epoch of the last record."""
+    """The offset of the next record to read, to commit with a text and the leader epoch of the last record read."""
 
     offset: int
     metadata: str = ""
@@ -114,7 +114,7 @@ class OffsetAndMetadata:
 
 @attrs.frozen
 class OffsetAndTimestamp:
-    """The result of an offset lookup. ``timestamp`` is in ms since the epoch, -1 if the lookup was not by time."""
+    """The result of an offset lookup. ``timestamp`` is in ms since the epoch, or -1 if the broker sent none."""
 
     offset: int
     timestamp: int = -1
@@ -179,8 +179,8 @@ class ProducerIdentity:
 class RecordMetadata(NamedTuple):
     """The topic, partition, offset and timestamp of an acknowledged record.
 
-    ``offset`` is -1 with ``acks=0``, because brokers do not answer. ``timestamp`` is in ms since the epoch: the time
-    that the producer sent, or the broker's time if the topic uses LogAppendTime.
+    ``offset`` is -1 with ``acks=0``, because brokers do not answer. ``timestamp`` is in ms since the epoch: as the
+    producer set it, or the broker's time if the topic uses LogAppendTime.
     """
 
     topic: str
@@ -204,7 +204,7 @@ class OffsetSpec:
 
     @classmethod
     def at(cls, timestamp_ms: int) -> "OffsetSpec":
-        """Select the first record whose timestamp is at least ``timestamp_ms`` (ms since the epoch).
+        """Return the spec for the first record whose timestamp is at least ``timestamp_ms``, in ms since the epoch.
 
         Raises:
             TypeError: the timestamp is not an integer.
@@ -284,7 +284,7 @@ def _checked_offset(partition: tuple[str, int], offset: object) -> OffsetAndMeta
 
 
 def normalize_specs(specs: object) -> dict[TopicPartition, "OffsetSpec"]:
-    """Return a user's offset lookups by TopicPartition.
+    """Return a user's OffsetSpecs by TopicPartition.
 
     Raises:
         UsageError: a key is not a partition, or a value is not an OffsetSpec.
@@ -300,22 +300,14 @@ def normalize_specs(specs: object) -> dict[TopicPartition, "OffsetSpec"]:
 
 
 def check_spec(partition: TopicPartition, spec: object) -> None:
-    """Check that ``spec`` is an OffsetSpec.
-
-    Raises:
-        UsageError: ``spec`` is no OffsetSpec; the message lists the valid ones.
-    """
+    """Raise UsageError unless ``spec`` is a valid OffsetSpec; the message names the partition."""
     if not isinstance(spec, OffsetSpec) or not is_integer(spec.timestamp, -INT64 - 1, INT64):
         known = "OffsetSpec.EARLIEST, OffsetSpec.LATEST, OffsetSpec.MAX_TIMESTAMP or OffsetSpec.at(timestamp_ms)"
         raise UsageError(f"the offset to look up for {partition} must be {known}, got {shown(spec)}")
 
 
 def check_start(partition: TopicPartition, start: object) -> None:
-    """Check that a partition can be read from ``start``.
-
-    Raises:
-        UsageError: ``start`` is neither an offset nor an OffsetSpec.
-    """
+    """Raise UsageError unless ``start`` is a valid offset or OffsetSpec; the message names the partition."""
     if isinstance(start, OffsetSpec):
         check_spec(partition, start)
         return
@@ -328,11 +320,7 @@ def check_start(partition: TopicPartition, start: object) -> None:
 
 
 def check_group_id(given: object) -> None:
-    """Check a group's id.
-
-    Raises:
-        UsageError: the id is not a string, or is empty.
-    """
+    """Raise UsageError unless the value is a valid group id: a string, not empty, that a request can encode."""
     check_text("group_id", given)
 
 
@@ -340,11 +328,7 @@ _TOPIC_NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 
 
 def check_topic_name(name: object) -> None:
-    """Check a topic's name by the brokers' rules.
-
-    Raises:
-        UsageError: the name breaks a rule; the message lists the rules.
-    """
+    """Raise UsageError unless the brokers' rules allow the topic's name; the message lists the rules."""
     if not isinstance(name, str):
         raise UsageError(f"a topic's name must be a string, got {name!r:.200}")
     if name in (".", "..") or not _TOPIC_NAME.fullmatch(name):

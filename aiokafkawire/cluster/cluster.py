@@ -39,7 +39,7 @@ __all__ = ("Cluster", "Route", "any_broker", "controller")
 R = TypeVar("R", bound=Response)
 
 Route = Callable[[Snapshot], Node | None]
-"""Returns the broker to send a request to; None if the snapshot does not contain that broker."""
+"""A function that returns the broker to send a request to; None if the snapshot does not contain that broker."""
 
 
 def any_broker(snapshot: Snapshot) -> Node | None:
@@ -50,7 +50,7 @@ def any_broker(snapshot: Snapshot) -> Node | None:
 def controller(snapshot: Snapshot) -> Node | None:
     """Return the controller, which changes topics and configs.
 
-    Brokers before 0.10 name no controller. Return any of them: each answers that it does not support such changes.
+    Brokers before 0.10 name no controller: then return any broker, which answers that it supports no changes.
     """
     if snapshot.controller_id < 0 and snapshot.cluster_id is None:
         return any_broker(snapshot)
@@ -199,7 +199,7 @@ class Cluster(MetadataUpdater):
         Raises:
             RequestTimeout: no coordinator was found by the deadline; the message has the last cause.
             GroupAuthorizationFailed, TransactionalIdAuthorizationFailed: access is denied.
-            UnsupportedVersion: the brokers are older than 0.11, which has transactions.
+            UnsupportedVersion: the brokers have no transactions, since they are older than 0.11.
             KafkaError: another error that is not retriable.
         """
         return await self._coordinators.find(key_type, key, deadline)
@@ -243,15 +243,14 @@ class Cluster(MetadataUpdater):
 
         Args:
             key_type, key: the group or the transactional id.
-            request: the request.
             deadline: the time after which no attempt is made.
             lane: the connection to use.
             check: raises the BrokerError in a response; retriable errors are retried.
             backoff: the waits between attempts; by default ``retry_backoff_ms`` and ``retry_backoff_max_ms``.
             slow: whether a response may take until the deadline, longer than ``request_timeout_ms``.
             failed: called with the error of each failed attempt.
-            newer: returns the request to send instead, for each attempt, since attempts may be minutes apart.
-            patience: after so many seconds without a response the lane is closed; the next attempt has twice the time.
+            newer: makes the request of each attempt, instead of ``request``, since attempts may be minutes apart.
+            patience: the seconds without a response after which the lane is closed; doubled for the next attempt.
 
         Raises:
             RequestTimeout: the deadline passed; the message has the coordinator and the last cause.

@@ -1,4 +1,4 @@
-"""The connections to all brokers. Requests that must not wait for one another use several connections (lanes)."""
+"""The connections to all brokers. Requests that must not wait for one another use separate connections (lanes)."""
 
 import logging
 from collections.abc import Collection, Sequence
@@ -37,7 +37,7 @@ class _Lane:
 
 
 class ConnectionPool:
-    """The connections of a client, by address and lane. A broker at a bootstrap address shares its connection."""
+    """The connections of a client to brokers, by address and lane."""
 
     def __init__(
         self,
@@ -61,15 +61,11 @@ class ConnectionPool:
         self._closed = False
 
     async def check(self) -> None:
-        """Check the files that TLS needs.
-
-        Raises:
-            ConfigError: a file is missing, or its content is invalid.
-        """
+        """Check the files that TLS needs. Raises as :meth:`.connection_security.Security.check`."""
         await self._security.check()
 
     async def connection(self, address: Address, lane: str = CONTROL, within: float | None = None) -> Connection:
-        """Return the open connection of a lane, or open it, ``within`` so many seconds. Concurrent callers share it.
+        """Return the open connection of a lane, or open it in ``within`` seconds at most. Concurrent callers share it.
 
         Raises:
             ConnectionLost, WireError: the connection cannot be opened, or the wait after a failed attempt is not over.
@@ -161,7 +157,7 @@ class ConnectionPool:
     def _forget_version_after_break(self, address: Address, broken: Connection | None) -> None:
         """Forget the version of an old broker when a connection breaks, since the broker may have been upgraded.
 
-        If several connections break at once, the first one to reopen detects the version for the others.
+        If several connections break at once, the first to be reopened detects the version for all.
         """
         if broken is not None and broken.known is not None and broken.known.is_untold:
             self._forget(address, broken.known)
@@ -187,7 +183,7 @@ class ConnectionPool:
         return Backoff(config.reconnect_backoff_ms / 1000, config.reconnect_backoff_max_ms / 1000, self._runtime.chance)
 
     def least_loaded_first(self, addresses: Sequence[Address]) -> list[Address]:
-        """Return the addresses in the order to try: those with an open control lane first, by its requests in flight.
+        """Return the addresses in the order to try: those with an open control lane first, by requests in flight.
 
         Addresses with any failed lane come last: a broker that does not answer Produce may not answer other requests
         either.

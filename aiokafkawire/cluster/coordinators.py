@@ -61,7 +61,7 @@ def coordinator_in(answer: "FindCoordinatorResponse", key_type: CoordinatorType,
 
 
 class _Lookup:
-    """A lookup of a coordinator: one caller sends the request, the others wait for its result."""
+    """A lookup of a coordinator: one caller sends the request, and other callers wait for the result."""
 
     def __init__(self) -> None:
         self.lock = anyio.Lock()
@@ -119,10 +119,10 @@ def _broker(node: Node) -> str:
 
 
 class Coordinators:
-    """The cache of coordinators.
+    """The cache of the coordinators of groups and transactional ids, which looks up the coordinators that it lacks.
 
     Args:
-        look_up: finds a coordinator by requests, with the given attempts.
+        look_up: requests a coordinator from brokers, until the Attempts end.
         attempts: makes the Attempts of a lookup from the lookup's name and deadline.
     """
 
@@ -137,7 +137,7 @@ class Coordinators:
         self.log: CoordinatorLog = CoordinatorLog()
 
     async def find(self, key_type: CoordinatorType, key: str, deadline: Deadline) -> Node:
-        """Return the coordinator. If it is not cached, one caller looks it up, and the others wait for the result.
+        """Return the cached coordinator, or look it up: one caller sends the request, other callers await the response.
 
         Raises:
             RequestTimeout: the coordinator was not found by the deadline.

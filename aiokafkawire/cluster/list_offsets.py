@@ -32,7 +32,7 @@ from .retry import Deadline, is_better_cause, retry_action
 __all__ = ("look_up_offsets",)
 
 _CONSUMER = -1
-# v7 is the first version with the highest timestamp (KIP-734).
+# v7 is the first version that looks up the highest timestamp (KIP-734).
 _MAX_TIMESTAMP = Versions.parse("7+")
 _OF_SEGMENTS = 0
 _ISOLATION_SINCE = 2  # earlier versions have no transactions (KIP-98)
@@ -49,8 +49,8 @@ async def look_up_offsets(
 
     Brokers before 0.10.1 (ListOffsets v0) only know when each segment's file was last written. For a time they return
     the start of the newest segment written before that time. The first record at or after the time is at this offset or
-    later; up to one segment (``log.segment.bytes``) of older records may precede the record. Such a result has no
-    timestamp (-1), and is never None: if all records are older, it is the end.
+    later; up to one segment (``log.segment.bytes``) of older records may precede the record. The result then has
+    no timestamp (-1), and is never None.
 
     Raises:
         RequestTimeout, TopicNotReady: an offset was not found by the deadline; the message has the last error.
@@ -85,14 +85,14 @@ async def _ask_all(
     isolation: IsolationLevel,
     found: dict[TopicPartition, OffsetAndTimestamp | None],
 ) -> dict[TopicPartition, KafkaError]:
-    """Send requests as :func:`_ask` to all leaders concurrently, so that a slow leader does not delay the others."""
+    """Send requests as :func:`_ask` to all leaders concurrently, so that a slow leader does not delay other leaders."""
     errors: dict[TopicPartition, KafkaError] = {}
     failures: list[Exception] = []
 
     async def ask(node: Node, asked: Mapping[TopicPartition, OffsetSpec]) -> None:
         try:
             errors.update(await _ask(cluster, node, asked, deadline, isolation, found))
-        except Exception as failure:  # raised without an exception group
+        except Exception as failure:  # raised below, without an exception group
             failures.append(failure)
             tasks.cancel_scope.cancel()
 
@@ -142,7 +142,7 @@ async def _ask(
                 raise
             errors[partition] = error
     if version == _OF_SEGMENTS:
-        # All segments were written after that time, so the record may be the first of the partition.
+        # All segments were written after the requested time, so the first record may be the one to find.
         empty = [partition for partition in asked if partition in found and found[partition] is None]
         newer = {partition: OffsetSpec.EARLIEST for partition in empty if asked[partition] != OffsetSpec.EARLIEST}
         if newer:
@@ -180,7 +180,7 @@ def _offset(partition: TopicPartition, answer: ListOffsetsPartitionResponse) -> 
     if answer.error_code != ErrorCode.NONE:
         raise broker_error(answer.error_code, f"ListOffsets of {partition}")
     if answer.offset < 0:
-        # v0 returns the start offsets of segments, from the newest, preceded by the end if that is before the time.
+        # v0 returns the start offsets of segments, newest first, after the log's end for LATEST or a future time.
         return OffsetAndTimestamp(answer.old_style_offsets[0], -1) if answer.old_style_offsets else None
     epoch = answer.leader_epoch if answer.leader_epoch >= 0 else None
     return OffsetAndTimestamp(answer.offset, answer.timestamp, epoch)

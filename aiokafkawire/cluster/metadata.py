@@ -52,7 +52,7 @@ class Partition:
 
 @attrs.frozen(repr=False, eq=False)
 class Topic:
-    """A topic of a Metadata response. If ``error`` is not 0, its partitions may be unknown for that reason."""
+    """A topic of a Metadata response. If ``error`` is not 0, the partitions may be unknown."""
 
     name: str
     topic_id: UUID
@@ -103,7 +103,7 @@ class _Topics(Mapping[str, Topic]):
         return made
 
     def get(self, name: str, default: Any = None) -> Any:
-        """Return the topic or the default. It is optimized, since each batch calls it several times."""
+        """Return the topic or the default. The method is optimized, since each batch calls it several times."""
         made = self._made.get(name)
         if made is not None:
             return made
@@ -154,7 +154,7 @@ class Snapshot:
         return partitions[partition.partition] if 0 <= partition.partition < len(partitions) else None
 
     def leader(self, partition: TopicPartition) -> Node | None:
-        """Return the broker that leads the partition, if both are known."""
+        """Return the partition's leader; None if the partition, its leader or the leader's address is unknown."""
         known = self.partition(partition)
         return self.nodes.get(known.leader) if known is not None and known.leader is not None else None
 
@@ -176,7 +176,7 @@ EMPTY = Snapshot(0, None, -1, {}, {}, {})
 
 
 def is_large(response: MetadataResponse) -> bool:
-    """Return whether the response is so large that a thread must merge and free it, lest it block the event loop."""
+    """Return whether the response is so large that merging and freeing it would block the event loop for long."""
     return sum(len(topic.partitions) for topic in response.topics) > _LARGE
 
 
@@ -189,7 +189,7 @@ def merge(before: Snapshot, response: MetadataResponse) -> Snapshot:
     """Return the next snapshot, made from the response. Leaders with a newer epoch in ``before`` are kept (KIP-320).
 
     A broker that lags behind may return a previous leader, with an older epoch. The snapshot refers to the response, so
-    the caller must not change it afterwards.
+    the caller must not change the response afterwards.
     """
     nodes = {node.node_id: Node(node.node_id, Address(node.host, node.port), node.rack) for node in response.brokers}
     topics = {topic.name: topic for topic in response.topics if topic.name is not None}
@@ -251,7 +251,7 @@ def with_leaders(
 
 
 def forget(snapshots: list[Snapshot]) -> None:
-    """Free the last snapshot of the list, topic by topic: freeing it at once would block all other threads."""
+    """Pop a snapshot from the list, and free it topic by topic: freeing it at once would block all other threads."""
     topics = snapshots.pop().topics
     answers = topics.answers() if isinstance(topics, _Topics) else []
     del topics
@@ -260,7 +260,7 @@ def forget(snapshots: list[Snapshot]) -> None:
 
 
 def _keep_newer(answered: MetadataResponseTopic, known: Topic | None) -> set[int]:
-    """Sort the partitions, and replace those whose known epoch is newer; return the leaders of the replacements."""
+    """Sort the partitions, and replace those of which ``known`` has a newer epoch; return the leaders in ``known``."""
     # Usually the response is sorted and its broker does not lag behind; then its list is used unchanged.
     newest = answered.partitions
     indexes = [partition.partition_index for partition in newest]

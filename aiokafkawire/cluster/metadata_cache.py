@@ -25,7 +25,7 @@ class MetadataCache:
         self.owner: Owner = Owner()
         self.snapshot: Snapshot = EMPTY
         """The newest metadata of the cluster."""
-        # The leaders that brokers named while a thread merges a response, to apply to the merged snapshot.
+        # While a thread merges a response: the leaders that brokers name meanwhile, to apply to the merged snapshot.
         self._named: list[_Named] | None = None
         self._changed = anyio.Event()
         self._listeners: list[Callable[[], None]] = []
@@ -43,7 +43,7 @@ class MetadataCache:
 
     @contextmanager
     def on_update(self, listener: Callable[[], None]) -> Iterator[None]:
-        """Call the listener after every update, before waiting tasks run, until the context is closed."""
+        """Call the listener after every update, before waiting tasks run, while the context is open."""
         self._listeners.append(listener)
         try:
             yield

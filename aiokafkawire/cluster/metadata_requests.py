@@ -52,10 +52,10 @@ def metadata_variants(
 
 
 def keep_only(response: MetadataResponse, topics: Sequence[str] | None, asked: Versions) -> None:
-    """Remove the topics that were requested only because an old broker would otherwise create or return others.
+    """Reduce the response to ``topics``, since all topics may have been requested from an old broker.
 
     Args:
-        response: the response to change; missing topics get the error that newer brokers return.
+        response: the response to change; topics that it lacks get the error that newer brokers return.
         topics: the argument of :func:`metadata_variants`.
         asked: the versions of the request variant that was sent.
     """

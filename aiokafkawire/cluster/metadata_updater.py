@@ -47,11 +47,11 @@ __all__ = ("MetadataUpdater",)
 _log = logging.getLogger("aiokafkawire.cluster")
 
 _MIN_SHARE: Final = 0.1
-"""The smallest fraction of the timeout for one address."""
+"""The smallest fraction of the timeout that one address gets."""
 
 
 class MetadataUpdater(MetadataCache):
-    """The metadata of a cluster and the tasks that refresh it. :class:`~.cluster.Cluster` adds other requests."""
+    """The metadata of a cluster, with the tasks that refresh it; the base class of :class:`~.cluster.Cluster`."""
 
     def __init__(
         self, addresses: tuple[Address, ...], config: ClientConfig, connector: Connector, runtime: Runtime
@@ -84,7 +84,7 @@ class MetadataUpdater(MetadataCache):
         Raises:
             NoBrokerReachable: no broker is reachable at any address; the message has each address's error.
             WireError: the answering server is not Kafka.
-            AuthenticationFailed: authentication failed; there are no retries.
+            AuthenticationFailed: authentication failed, which is not retried.
             ConfigError: certificates or credentials are invalid.
         """
         try:
@@ -111,7 +111,7 @@ class MetadataUpdater(MetadataCache):
         raise bootstrap_error(untried | errors, deadline.allowed)
 
     async def close(self) -> None:
-        """Close all connections and end all background tasks. Calling it again has no effect.
+        """Close all connections and end all background tasks. Repeated calls have no effect.
 
         Raises:
             UsageError: the cluster was opened on another event loop. If that loop has ended, the connections are
@@ -146,8 +146,8 @@ class MetadataUpdater(MetadataCache):
         """Refresh the metadata, and wait for a snapshot newer than ``seen``. All waiting tasks share one request.
 
         Raises:
-            RequestTimeout: no metadata came by the deadline; the message has the last error.
-            AuthenticationFailed, ConfigError: no broker answered, and at least one refused the login or the settings.
+            RequestTimeout: no metadata was received by the deadline; the message has the last error.
+            AuthenticationFailed, ConfigError: no broker answered, and a login failed or a setting is wrong.
             UsageError: the client is not open.
         """
         with anyio.move_on_after(deadline.left(self.runtime.now())):
@@ -163,14 +163,14 @@ class MetadataUpdater(MetadataCache):
         return self.snapshot
 
     def track_topics(self, topics: Iterable[str], now: float | None = None) -> None:
-        """Request these topics with the metadata, until they are unused for ``metadata_max_idle_ms``."""
+        """Add the topics to Metadata requests until they are unused for ``metadata_max_idle_ms``."""
         if now is None:
             now = self.runtime.now()
         if self._topics.track(topics, now):
             self._new_topic.set()
 
     def following(self, names: Names, also: Names = tuple) -> AbstractContextManager[None]:
-        """Request these topics with the metadata while the context is open, and log which of ``names`` do not exist."""
+        """Add ``names`` and ``also`` to Metadata requests while the context is open; log missing ``names``."""
         return self._topics.following(names, also)
 
     def missing_of(self, topics: Iterable[str]) -> list[str]:
@@ -179,7 +179,7 @@ class MetadataUpdater(MetadataCache):
 
     @contextmanager
     def all_topics(self) -> Iterator[None]:
-        """Request all topics with the metadata while the context is open, for a subscription by pattern."""
+        """Add all topics to Metadata requests while the context is open, for a subscription by pattern."""
         self._all += 1
         self._new_topic.set()
         self._stale.set()
@@ -203,7 +203,7 @@ class MetadataUpdater(MetadataCache):
             return await self._wait_for_topic(name, deadline)
 
     def not_ready(self, name: str) -> TopicNotReady:
-        """Return the error to raise for a topic without known partitions in a call that does not wait."""
+        """Return the error for a topic whose partitions are not known, in a call that does not wait for metadata."""
         if name not in self._topics.missing:
             return TopicNotReady(f"the partitions of topic {name!r} are not known yet")
         what_to_do = advice(allow_creation=self.config.allow_auto_create_topics)
@@ -234,7 +234,7 @@ class MetadataUpdater(MetadataCache):
                 raise TopicNotReady(message) from cause
 
     def _known_topic(self, name: str) -> Topic | BrokerError | None:
-        """Return the topic if its partitions are known, else its error, if any. Raise errors that are not retriable."""
+        """Return the topic if its partitions are known, else its retriable error, or None. Raise any other error."""
         self.track_topics((name,))
         known = self.snapshot.topics.get(name)
         if known is None:
@@ -249,7 +249,7 @@ class MetadataUpdater(MetadataCache):
         return error
 
     async def _keep_fresh(self) -> None:
-        """Refresh the metadata when it is stale or too old."""
+        """Refresh the metadata regularly, and when it is marked as stale."""
         pace = self.backoff()
         while True:
             with anyio.move_on_after(self._topics.ask_again_within()):
@@ -315,8 +315,8 @@ class MetadataUpdater(MetadataCache):
     ) -> bool:
         """Ask the addresses one by one until one answers; return whether one did.
 
-        With a ``deadline``, each address gets a share of the time, at least 10 % of the timeout, so that an
-        unresponsive address does not block the next. With ``obeys``, stop on REBOOTSTRAP_REQUIRED. Add the
+        With a ``deadline``, each address gets a share of the remaining time, at least 10 % of the timeout, so that an
+        unresponsive address does not block the next one. With ``obeys``, stop on REBOOTSTRAP_REQUIRED. Add the
         error of each address to ``errors``.
         """
         untried = list(addresses)
@@ -400,6 +400,6 @@ def _demanding(errors: Mapping[Address, KafkaError]) -> bool:
 
 
 def _share(deadline: Deadline, now: float, count: int) -> Deadline:
-    """Return the deadline for the first of ``count`` addresses."""
+    """Return the deadline for the first of ``count`` addresses that share the time until ``deadline``."""
     left = deadline.left(now)
     return Deadline.after(min(left, max(left / count, deadline.allowed * _MIN_SHARE)), now)

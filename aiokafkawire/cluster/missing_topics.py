@@ -34,7 +34,7 @@ class MissingTopics:
 
     def __init__(self) -> None:
         self.answers: int = 0
-        """How many Metadata responses were applied."""
+        """The number of Metadata responses that were applied."""
         self._since: dict[str, float] = {}
         self._warned_at: dict[str, float] = {}
 

@@ -16,7 +16,7 @@ class MetadataCandidates(NamedTuple):
     known: tuple[Address, ...]
     """The addresses of known brokers, to ask first, in this order."""
     until: Deadline | None
-    """The deadline for the known brokers, if there is one."""
+    """The deadline for asking the known brokers; None if there is none."""
     bootstrap: tuple[Address, ...]
     """The bootstrap addresses to ask afterwards."""
 
@@ -31,7 +31,7 @@ class RebootstrapPolicy:
         self._demanded = False
 
     def candidates(self, known: Sequence[Address], bootstrap: Sequence[Address], now: float) -> MetadataCandidates:
-        """Return the addresses to ask next. If no broker is ``known``, they are the bootstrap addresses."""
+        """Return the addresses to ask next; if no broker is ``known``, only the bootstrap addresses."""
         if not known:
             return MetadataCandidates((), None, tuple(bootstrap))
         if not self._rebootstraps:
@@ -44,7 +44,7 @@ class RebootstrapPolicy:
         return MetadataCandidates(tuple(known), until, tuple(address for address in bootstrap if address not in known))
 
     def demanded(self) -> bool:
-        """Note that a broker answered REBOOTSTRAP_REQUIRED; return whether ``metadata_recovery_strategy`` allows it."""
+        """Note that a broker answered REBOOTSTRAP_REQUIRED; return whether the settings allow rebootstrapping."""
         self._demanded = self._rebootstraps
         return self._demanded
 

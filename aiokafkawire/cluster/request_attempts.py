@@ -17,7 +17,7 @@ class Attempts:
     """The attempts to send one request: their deadline, the waits between them, and the last failure's cause.
 
     Args:
-        what: the request, as the error names it.
+        what: the name of the request in errors.
         deadline: the time after which no attempt is made.
         backoff: the waits between attempts.
         now: the runtime's clock, in seconds.
@@ -26,7 +26,7 @@ class Attempts:
     def __init__(self, what: str, deadline: Deadline, backoff: Backoff, now: Callable[[], float]) -> None:
         self.deadline: Deadline = deadline
         self.broker: str = ""
-        """The broker of the last attempt, for errors and log lines; empty if they need not name it."""
+        """The broker of the last attempt, for errors and log lines; empty to name no broker there."""
         self._what, self._backoff, self._now = what, backoff, now
         self._last = "no response"
         self._cause: KafkaError | None = None
@@ -47,7 +47,7 @@ class Attempts:
             self._last = "no broker is known"
 
     def failed(self, error: KafkaError) -> Refresh:
-        """Note the error of an attempt; return what to refresh before the next one. Raise it if it is not retriable."""
+        """Note a retriable error, and return what to refresh before the next attempt; raise any other error."""
         retry, refresh = retry_action(error)
         if not retry:
             raise error
@@ -68,7 +68,7 @@ class Attempts:
         await anyio.sleep(delay)
 
     def timeout(self, deadline: Deadline | None = None) -> RequestTimeout:
-        """Return the error after the attempts' deadline, or after the ``deadline`` of a caller that waited for them."""
+        """Return the error after the attempts' deadline, or the ``deadline`` of a caller that awaited the attempts."""
         allowed = (deadline or self.deadline).allowed
         broker = f" at {self.broker}" if self.broker else ""
         timeout = RequestTimeout(f"{self._what} did not succeed within {allowed:g} s{broker}; at last {self._last}")

@@ -1,4 +1,4 @@
-"""Deadlines, backoff, and the action before a retry for each error."""
+"""Deadlines, backoff, and the decisions which errors to retry, and what to refresh before a retry."""
 
 from typing import NamedTuple
 
@@ -11,7 +11,7 @@ __all__ = ("Backoff", "Deadline", "RetryAction", "retry_action", "is_better_caus
 
 
 class RetryAction(NamedTuple):
-    """Whether to retry a request, and what to refresh before the next attempt."""
+    """The decision whether to retry a request, and what to refresh before the next attempt."""
 
     retry: bool
     refresh: Refresh
@@ -22,7 +22,7 @@ _ELSEWHERE = RetryAction(retry=True, refresh=Refresh.METADATA)
 
 
 def retry_action(error: Exception) -> RetryAction:
-    """Return the action after an error. After a lost connection or a timeout metadata is refreshed too."""
+    """Return the action after an error; a lost connection or a timeout is retried after a refresh of the metadata."""
     if isinstance(error, BrokerError):
         return RetryAction(error.retriable, error.refresh)
     if isinstance(error, ConnectionLost | RequestTimeout):
@@ -31,7 +31,7 @@ def retry_action(error: Exception) -> RetryAction:
 
 
 def is_better_cause(new: Exception, known: Exception | None) -> bool:
-    """Return whether to report ``new`` instead of ``known``: a timeout, such as of a short last attempt, says less."""
+    """Return whether to report ``new`` instead of ``known``: a timeout, as of a short last attempt, explains less."""
     return known is None or not isinstance(new, RequestTimeout)
 
 

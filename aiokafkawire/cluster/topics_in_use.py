@@ -13,7 +13,7 @@ __all__ = ("Names", "TopicsInUse")
 _log = logging.getLogger("aiokafkawire.cluster")
 
 Names = Callable[[], Iterable[str]]
-"""Returns the current names of topics."""
+"""A function that returns the current names of topics."""
 
 
 class TopicsInUse:
@@ -28,7 +28,7 @@ class TopicsInUse:
         self._followed: list[Names] = []
 
     def track(self, topics: Iterable[str], now: float) -> bool:
-        """Request these topics until they are unused for ``metadata_max_idle_ms``; return whether any is new."""
+        """Add the topics to :meth:`to_ask` for ``metadata_max_idle_ms``; return whether any topic is new."""
         is_new = False
         for topic in topics:
             is_new = is_new or topic not in self._used
@@ -37,7 +37,7 @@ class TopicsInUse:
 
     @contextmanager
     def following(self, names: Names, also: Names = tuple) -> Iterator[None]:
-        """Request these topics while the context is open, and log which of ``names`` do not exist."""
+        """Add ``names`` and ``also`` to :meth:`to_ask` while the context is open; log missing ``names``."""
         self._followed.append(names)
         self._kept += (names, also)
         try:
@@ -48,7 +48,7 @@ class TopicsInUse:
             self._kept.remove(also)
 
     def to_ask(self, now: float) -> list[str]:
-        """Return the topics to request now; forget those unused for ``metadata_max_idle_ms``."""
+        """Return the topics to request now; forget the topics that were unused for ``metadata_max_idle_ms``."""
         for names in self._kept:
             self.track(names(), now)
         oldest = now - self._config.metadata_max_idle_ms / 1000
@@ -56,7 +56,7 @@ class TopicsInUse:
         return list(self._used)
 
     def learned(self, asked: Iterable[str], snapshot: Snapshot, now: float) -> None:
-        """Log which of these topics do not exist according to a Metadata response."""
+        """Log which of the ``asked`` topics do not exist, or exist by now, according to a Metadata response."""
         news = self.missing.update(asked, snapshot.topic_error, self._followed_names(), now)
         if news.new:
             _log.info("%s in the cluster; requesting metadata again", say_missing(news.new))

@@ -20,17 +20,17 @@ cdef enum:
     FIRST = 4096
     # The size of large frames, in bytes; the sizes of kept objects are multiples of it.
     LARGE = 256 * 1024
-    # How many objects are kept. A connection uses up to three: one is decoded, one is next, one is received.
+    # The number of kept objects. A connection uses up to three frames: one is decoded, one waits, one is received.
     KEPT = 6
     # The total size of all kept objects.
     KEPT_BYTES = 32 * 1024 * 1024
 
 
 cdef class Frame:
-    """A frame, as the pure class. No other code has the bytes object before it is complete, so it may change and grow.
+    """A frame, as the pure class. Other code gets the bytes object only when it is complete, so it may change and grow.
 
-    It allocates at most twice the received bytes, or four times its head, or a kept object: the announced size may be
-    wrong.
+    Unless the bytes object is a kept one, its size is at most twice the received bytes, or four times the frame's head,
+    or FIRST: the announced size may be wrong.
     """
 
     cdef PyObject *_data

@@ -1,4 +1,4 @@
-"""Choose the compiled or the pure Frame, by the same rule as for records."""
+"""Chooses the compiled or the pure Frame, as :mod:`.records.batch` chooses its twin."""
 
 from typing import TYPE_CHECKING
 

@@ -37,7 +37,7 @@ async def open_transport(at: Address, make: Callable[[], W], *, keepalive: bool 
 
     async def connect(address: str) -> W:
         protocol = make()
-        # The transport runs its callbacks in the context in which it is made, outside of any task.
+        # The transport's callbacks run in a copy of this context, outside of any task, so sniffio needs the variable.
         sniffio = sys.modules.get("sniffio")
         token = sniffio.current_async_library_cvar.set("asyncio") if sniffio is not None else None
         try:
@@ -67,7 +67,7 @@ class AsyncioTransport(asyncio.BufferedProtocol):
         self._loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport | None = None
         self._outgoing: deque[bytes] = deque()
-        # Set while the transport holds bytes that the socket did not take.
+        # The time limit that runs while asyncio's transport holds bytes that the socket did not take; else None.
         self._stall: asyncio.TimerHandle | None = None
         self._stalled_size = 0
         self._waiters = IdleWaiters(pipeline, lambda: self._stall is not None or bool(self._outgoing))
@@ -127,7 +127,7 @@ class AsyncioTransport(asyncio.BufferedProtocol):
         """Store asyncio's transport, which is open now."""
         # uvloop's transports inherit from no class of asyncio.
         self._transport = cast("asyncio.Transport", transport)
-        # Writing is paused as long as there are bytes that the socket did not take.
+        # With this limit, asyncio pauses writing as long as there are bytes that the socket did not take.
         self._transport.set_write_buffer_limits(high=0)
 
     def get_buffer(self, sizehint: int) -> memoryview:

@@ -32,7 +32,7 @@ __all__ = ("SendSaslRequest", "SendToken", "Login")
 R = TypeVar("R", bound=Response)
 
 _MAX_STEPS: Final = 20
-"""The limit of steps of an exchange. Kerberos, whose library decides on the number of steps, takes three."""
+"""The maximum number of steps of an exchange: with Kerberos, the library and the broker determine the number."""
 _MAX_TOKEN: Final = 256 * 1024
 """The largest token to accept from a broker, in bytes; the event loop parses it. Tickets have 64 KiB at most."""
 
@@ -44,7 +44,7 @@ class SendSaslRequest(Protocol):
 
 
 SendToken = Callable[[bytes], Awaitable[bytes]]
-"""Sends a SASL token as a frame without a header, as after SaslHandshake v0; returns the broker's token."""
+"""A function that sends a SASL token without a header, as after SaslHandshake v0; it returns the broker's token."""
 
 
 class Login:
@@ -76,7 +76,7 @@ class Login:
 
         Args:
             ask: sends a request to the broker.
-            versions: the versions that the broker supports.
+            versions: the versions that the broker supports, by API key.
             at: the broker.
             send_token: sends a token to a broker before 1.0, which has no SaslAuthenticate.
 

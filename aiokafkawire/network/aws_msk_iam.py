@@ -1,4 +1,4 @@
-"""AWS_MSK_IAM: the token is a request to AWS, signed with Signature Version 4 and valid for 15 minutes."""
+"""The SASL mechanism AWS_MSK_IAM, whose token is a request to AWS, signed with Signature V4, valid for 15 minutes."""
 
 import hashlib
 import hmac
@@ -24,7 +24,7 @@ _SHOWN: Final = 200
 
 
 def region_of(host: str) -> str | None:
-    """Return the region in an MSK broker's name, such as ``b-1.demo.abc123.c2.kafka.eu-west-1.amazonaws.com``."""
+    """Return the region in an MSK broker's name, such as ``b-1.x.kafka.eu-west-1.amazonaws.com``; or None."""
     labels = host.lower().rstrip(".").split(".")
     for before, label in pairwise(labels):
         if before in ("kafka", "kafka-serverless") and "amazonaws" in labels:

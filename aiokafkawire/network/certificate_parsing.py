@@ -17,7 +17,7 @@ _SEQUENCE, _VERSION, _UTC_TIME = 0x30, 0xA0, 0x17
 
 
 class Validity(NamedTuple):
-    """The time in which a certificate is valid, in UTC."""
+    """The period in which a certificate is valid, in UTC."""
 
     begins: datetime
     ends: datetime

@@ -36,7 +36,7 @@ ANY_VERSION: Final = Versions.parse("0+")
 _MIN_PROBE_SECONDS: Final = 0.25
 """The shortest wait, in seconds, before a broker that does not answer is taken for an old one: it may be far away."""
 _LARGE: Final = 256 * 1024
-"""Responses of more bytes are decoded on a thread. Fetch responses are not: their records are decoded later."""
+"""The size in bytes above which responses are decoded on a thread, except Fetch, whose records are decoded later."""
 
 
 @cache
@@ -83,8 +83,7 @@ class Connection:
 
     If a caller is cancelled or times out, its request is still sent completely, and the response is discarded. If a
     broker does not answer a request within ``request_timeout_ms``, the connection is closed, since all later requests
-    wait
-    for that response.
+    wait for that response.
     """
 
     def __init__(
@@ -102,11 +101,11 @@ class Connection:
         self.features: Mapping[str, int] = {}
         """The cluster's finalised feature levels by name (KIP-584); empty if the broker sends none."""
         self.known: BrokerVersion | None = None
-        """The broker's version, detected or assumed."""
+        """The broker's version, detected or assumed; None if it is not known yet."""
         self._transport, self._pipeline, self._runtime = transport, pipeline, runtime
         self._request_timeout = config.request_timeout_ms / 1000
         self._chosen: dict[tuple[type[Request[Any]], Versions], int] = {}
-        # The frames that wait for the end of a reauthentication; None if there is none.
+        # The frames that wait for the end of a reauthentication; None at other times.
         self._held_back: deque[bytes] | None = None
         self._released = anyio.Event()
         self._login = Reauthenticator(self, security, at, runtime.chance)
@@ -220,7 +219,7 @@ class Connection:
             RequestTimeout: the broker did not answer in time.
             ConnectionLost: the connection broke before the response came; the broker may have executed the request.
             WireError: the response violates the protocol.
-            UnsupportedVersion, InvalidMessage: nothing was sent.
+            UnsupportedVersion, InvalidMessage: the request cannot be encoded; nothing was sent.
         """
         spoken = self.choose(type(request), wanted)
         frame, position = await self._exchange(request, spoken, timeout, slow=slow)
@@ -240,15 +239,15 @@ class Connection:
     ) -> int:
         """Enqueue a request without waiting, and return its version.
 
-        Requests are sent in the order of submission, by :meth:`transmit` or :meth:`transmit_soon`. The task that reads
-        calls the ``handler`` with the response or the error. The handler is None if the broker sends no response, as
-        for Produce with ``acks=0``. The caller closes the connection if the broker does not answer in time.
+        Requests are sent in the order of submission, by :meth:`transmit` or :meth:`transmit_soon`. The ``handler``
+        receives the response or the error; it is None if the broker sends no response, as for Produce with ``acks=0``.
+        The caller closes the connection if the broker does not answer in time.
 
         ``spoken`` is the version to send, and ``now`` the runtime's time, if the caller has computed them already.
 
         Raises:
             ConnectionLost, WireError: the connection is closed.
-            UnsupportedVersion, InvalidMessage: nothing was sent.
+            UnsupportedVersion, InvalidMessage: the request cannot be encoded; nothing was sent.
         """
         if spoken is None:
             spoken = self.choose(type(request), wanted)
@@ -282,15 +281,15 @@ class Connection:
         return chosen
 
     async def transmit(self) -> None:
-        """Write the enqueued requests, in this task if the transport is idle."""
+        """Write the enqueued requests, in the calling task or as :meth:`transmit_soon`."""
         await self._transport.transmit()
 
     def transmit_soon(self) -> None:
-        """Schedule the writing of the enqueued requests, without waiting."""
+        """Start to write the enqueued requests, and return without waiting until they are written."""
         self._transport.transmit_soon()
 
     def transmit_at_once(self) -> bool:
-        """Write the enqueued requests, if the transport never waits. Return False if not: then use :meth:`transmit`."""
+        """Transmit as :meth:`transmit_soon` and return True if writes never wait; else return False, and do nothing."""
         return self._transport.transmit_at_once()
 
     async def written(self) -> None:
@@ -382,7 +381,7 @@ class Connection:
         raise RequestTimeout(f"no answer from {self.broker} to {name} within {limit:g} s")
 
     async def _close_if_silent(self, now: float) -> None:
-        """Close the connection if its oldest pending request has timed out, even if its caller no longer waits."""
+        """Close the connection if its oldest pending request has timed out, even if no caller waits for it."""
         waiting = self._pipeline.next_answered
         if waiting is None:
             return
@@ -395,7 +394,7 @@ class Connection:
             )
 
     async def agree_on_versions(self) -> None:
-        """Request the broker's versions. A broker that lacks this version of ApiVersions answers in v0 (KIP-511).
+        """Request the broker's versions. A broker that lacks this ApiVersions version answers in v0 (KIP-511).
 
         Raises:
             ConnectionLost: the broker closes the connection, or does not answer within ``request_timeout_ms``.
@@ -434,7 +433,7 @@ class Connection:
         self.known = ANSWERS_API_VERSIONS
 
     async def _run(self) -> None:
-        """Run until the transport ends."""
+        """Run until the transport ends, and log the end."""
         try:
             await self._run_transport()
         finally:
@@ -452,6 +451,6 @@ class Connection:
                 tasks.cancel_scope.cancel()
 
     async def close(self, reason: KafkaError | None = None) -> None:
-        """Close the connection; pending requests fail with ``reason``. Calling it again has no effect."""
+        """Close the connection; pending requests fail with ``reason``. Repeated calls have no effect."""
         self._pipeline.fail(reason or ConnectionLost(f"the connection to {self.broker} was closed by this client"))
         await self._transport.close()

@@ -1,8 +1,8 @@
 """The protocol of one connection without I/O: encodes requests into frames, and matches responses to requests.
 
 A broker answers the requests of a connection in order, so the next response is that of the oldest request. If that
-response has another request's correlation id, the stream cannot be trusted any more. The first failure ends the
-pipeline, and all pending requests fail in order.
+response has another request's correlation id, the stream cannot be trusted any more. After the first failure, all
+pending requests fail in order, and no request can be sent.
 """
 
 from collections import deque
@@ -45,9 +45,9 @@ class _Form(NamedTuple):
     """The header fields that all requests of one type and version have in common."""
 
     before: bytes
-    """The part before the correlation id."""
+    """The encoded fields before the correlation id."""
     behind: bytes
-    """The part behind the correlation id."""
+    """The encoded fields after the correlation id."""
     response_header: int
     """The version of the responses' header."""
     name: str
@@ -59,11 +59,11 @@ class _Form(NamedTuple):
 
 
 _BARE: Final = _Form(before=b"", behind=b"", response_header=-1, name="a SASL token")
-"""The form of frames that have no header, and whose responses have none."""
+"""The form of frames without a header, whose responses have no header either."""
 
 
 class ConnectionProtocol:
-    """The requests of a connection that wait for their responses.
+    """The pipeline of a connection: the requests that wait for their responses, in order.
 
     Args:
         client_id: the client id in every request's header.
@@ -80,7 +80,7 @@ class ConnectionProtocol:
         self._frame: Frame | None = None
         self._size_begun = b""
         self._first: bytearray | None = None
-        # The requests that wait while those of authentication are sent ahead; None at other times.
+        # The requests that hold() delays, while those of authentication are sent ahead; None at other times.
         self._held_back: deque[tuple[int, _Form, ResponseHandler]] | None = None
         self._on_idle: Callable[[], None] | None = None
         self.failure: KafkaError | None = None
@@ -101,7 +101,7 @@ class ConnectionProtocol:
         return (self._waiting[0][1].name, self._waiting[0][2]) if self._waiting else None
 
     def hold(self, on_idle: Callable[[], None]) -> None:
-        """Delay new requests until :meth:`release`, except those sent ahead. Call ``on_idle`` once none is pending."""
+        """Delay new requests until :meth:`release`, unless sent ``ahead``. Call ``on_idle`` when none is pending."""
         self._held_back, self._on_idle = deque(), on_idle
         if not self._waiting:
             on_idle()
@@ -121,7 +121,7 @@ class ConnectionProtocol:
     def send(
         self, request: Request[Any], version: int, handler: ResponseHandler | None, *, ahead: bool = False
     ) -> bytes:
-        """Return the frame of a request. ``handler`` receives its response; it is None if the broker sends none.
+        """Return the frame of a request. ``handler`` receives the response; None if the broker sends no response.
 
         Frames must be sent in the order in which they were made, except that frames made with ``ahead`` are sent before
         those that :meth:`hold` delays.
@@ -200,11 +200,7 @@ class ConnectionProtocol:
             self._read(frame)
 
     def receive(self, data: Buffer) -> None:
-        """Process received bytes, as :meth:`buffer` and :meth:`filled` do.
-
-        Raises:
-            WireError: the bytes are not a broker's responses; the pipeline has failed.
-        """
+        """Process received bytes that are not in :meth:`buffer`. Raises as :meth:`filled`."""
         if self.failure is not None:
             raise copy_for_reraise(self.failure)
         view = memoryview(data)
@@ -283,7 +279,7 @@ class ConnectionProtocol:
 
     def connection_closed(self) -> None:
         """Fail the pipeline, since the broker has closed the connection."""
-        # A listener with SASL answers ApiVersions, which may take two requests, and nothing else.
+        # Before the login a listener with SASL answers only ApiVersions, which may take two requests.
         early = 1 <= self.answered <= 2 and self.in_flight == 1 and not self._waiting[0][1].is_login
         hint = " (does this listener require SASL? see security_protocol)" if early else ""
         self.fail(ConnectionLost(f"{self._broker} closed the connection{hint}"))

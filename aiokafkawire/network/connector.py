@@ -26,7 +26,7 @@ async def connect_tcp(host: str, port: int) -> ByteStream:
 
 
 def keep_alive(under: socket.socket | None) -> None:
-    """Enable TCP keepalive on the socket ``under`` a connection; None, for a stream without a socket, does nothing."""
+    """Enable TCP keepalive on the socket ``under`` a stream; do nothing if the stream has no socket (None)."""
     if under is not None:
         with contextlib.suppress(OSError):  # the socket is closed already; the next read reports that
             under.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)

@@ -16,7 +16,7 @@ __all__ = ("addresses_of", "canonical", "dial")
 T = TypeVar("T")
 
 _STAGGER: Final = 0.25
-"""If an address does not answer for so many seconds, the next address is tried concurrently."""
+"""The seconds without an answer from an address after which the next address is tried concurrently."""
 
 
 async def addresses_of(host: str, port: int) -> list[str]:

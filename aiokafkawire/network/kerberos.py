@@ -54,7 +54,7 @@ def _begin(service: str, host: str) -> Any:
 def _new_context(gssapi: Any, service: str, host: str) -> Any:
     name = gssapi.Name(f"{service}@{host}", gssapi.NameType.hostbased_service)
     mutual = gssapi.RequirementFlag.mutual_authentication | gssapi.RequirementFlag.integrity
-    # Kerberos only: RFC 4752 allows no other mechanism, although the system's library may have some.
+    # Kerberos only: RFC 4752 allows no other mechanism, although the system's library may have others.
     return gssapi.SecurityContext(name=name, usage="initiate", flags=mutual, mech=gssapi.MechType.kerberos)
 
 

@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 __all__ = ("negotiate_versions",)
 
 OpenAs = Callable[[BrokerVersion], Awaitable["Connection"]]
-"""Opens another connection to the broker, and assumes that the broker has this version."""
+"""A function that opens another connection to the broker, and assumes that the broker has the given version."""
 
 
 async def negotiate_versions(asked: "Connection", open_as: OpenAs, patience: float) -> "Connection":
-    """Negotiate versions on the open connection ``asked``; return it, or another connection if the broker is old.
+    """Negotiate versions on the open connection ``asked``; return ``asked``, or another connection to an old broker.
 
     If the broker closes ``asked`` on ApiVersions, or does not answer for ``patience`` seconds, send the requests of old
     brokers on another connection. Meanwhile keep waiting on ``asked``: a response to ApiVersions proves that the broker
@@ -123,7 +123,7 @@ async def _answers_api_versions(connection: "Connection", patience: float) -> bo
 
 
 async def _probe(open_as: OpenAs, before: BrokerVersion | None = None) -> "Connection | None":
-    """Send the requests of old brokers; return a connection that assumes the version found, None without answers.
+    """Send the requests of old brokers; return a connection that assumes the detected version; None without answers.
 
     The second probe gets the result of the first as ``before``, and uses the newer version of the two: a connection
     that the network cuts makes a broker look older than it is.

@@ -1,4 +1,4 @@
-"""Fetches tokens from an OpenID Connect token endpoint with a client's id and secret (KIP-768). Blocking."""
+"""Fetches tokens from an OpenID Connect token endpoint with a client's id and secret (KIP-768), in a blocking call."""
 
 import base64
 import io
@@ -34,7 +34,7 @@ class _NoRedirect(urllib.request.HTTPRedirectHandler):
 
 
 class _Timed(io.RawIOBase):
-    """The input of a socket, with a deadline for all reads. The socket's own timeout restarts with every read."""
+    """The input of a socket, with a deadline for all reads, since the socket's own timeout restarts with every read."""
 
     def __init__(self, sock: socket.socket, raw: io.RawIOBase, deadline: float) -> None:
         self._sock, self._raw, self._deadline = sock, raw, deadline

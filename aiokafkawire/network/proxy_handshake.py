@@ -1,8 +1,7 @@
 """The handshake with a proxy: SOCKS5 (RFC 1928, RFC 1929) and HTTP CONNECT (RFC 9110). It does no I/O.
 
-The handshake is a generator that yields ``bytes`` to send to the proxy, or the maximal number of bytes to receive; then
-it is sent the received bytes, at least one. When it returns, the stream leads to the broker. It raises only the errors
-of :func:`handshake`.
+The handshake is a generator. It yields ``bytes`` to send to the proxy, or the maximal number of bytes to receive; the
+result of such a number is the received bytes, at least one. When the generator returns, the stream leads to the broker.
 """
 
 import base64

@@ -24,7 +24,7 @@ class LoginConnection(Protocol):
         """The versions that the broker supports, by API key."""
 
     async def request_ahead(self, request: Request[R], *, wanted: Versions) -> R:
-        """Send a request before those that :meth:`hold` delays; it does not count as a use of the connection."""
+        """Send a request before those that :meth:`hold` delays, without counting it as a use of the connection."""
 
     async def send_token(self, token: bytes) -> bytes:
         """Send a SASL token as a frame without a header, as after SaslHandshake v0; return the broker's token."""
@@ -43,7 +43,7 @@ class Reauthenticator:
     """The authentication of a connection, and its renewals.
 
     A broker refuses any other request during a reauthentication. Therefore a reauthentication begins when all pending
-    requests are answered, and later requests wait for its few round trips. The token is fetched in advance.
+    requests are answered, and later requests wait for the end of the reauthentication. The token is fetched in advance.
 
     Args:
         connection: the connection.
@@ -58,7 +58,7 @@ class Reauthenticator:
         self._lifetime_ms = 0
 
     async def log_in(self) -> None:
-        """Authenticate. Raises as :meth:`.security.Security.log_in`."""
+        """Authenticate. Raises as :meth:`.connection_security.Security.log_in`."""
         made = self._connection
         self._lifetime_ms = await self._security.log_in(made.request_ahead, made.versions, self._at, made.send_token)
         self._done.set()

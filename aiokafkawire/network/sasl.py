@@ -1,8 +1,8 @@
 """The client's side of SASL. A mechanism is a generator that yields steps and is sent their results.
 
-The result of ``bytes`` is the broker's response to them, that of a :class:`RunInThread` the function's result, and that
-of a :class:`Need` the needed object. When the generator returns, authentication has succeeded. After an invalid
-response of the broker it raises AuthenticationFailed.
+The result of ``bytes`` is the broker's response, that of a :class:`RunInThread` the function's result, and that of a
+:class:`Need` the needed object. When the generator returns, authentication has succeeded. After an invalid response of
+the broker the generator raises AuthenticationFailed.
 """
 
 import json
@@ -54,7 +54,7 @@ _MAX_LIFETIME_MS: Final = 7 * 86_400_000
 
 
 def renew_after(lifetime_ms: int, chance: RandomSource) -> float | None:
-    """Return the seconds until the reauthentication of a session of ``lifetime_ms``; None if it has no limit (KIP-368).
+    """Return the seconds until the reauthentication of a session of ``lifetime_ms``; None if that is 0 (KIP-368).
 
     The result leaves time for the round trips, and is random, so that not all connections reauthenticate at once.
     """
@@ -77,15 +77,11 @@ def plain(username: str, password: str) -> Exchange:
 _TOKEN: Final = re.compile(r"[A-Za-z0-9._~+/-]+=*")
 _EXTENSION_NAME: Final = re.compile(r"[A-Za-z]+")
 _EXTENSION_VALUE: Final = re.compile(r"[\x21-\x7e \t\r\n]+")
-_SHOWN: Final = 200  # how many characters of a broker's message errors show
+_SHOWN: Final = 200  # the number of characters of a broker's message that errors show
 
 
 def check_extensions(extensions: Mapping[str, str]) -> None:
-    """Check that the names and values of the SASL extensions can be sent (KIP-342).
-
-    Raises:
-        ConfigError: an extension cannot be sent.
-    """
+    """Raise ConfigError unless the names and values of the SASL extensions can be sent (KIP-342)."""
     for name, value in extensions.items():
         if not _EXTENSION_NAME.fullmatch(name) or name == "auth":
             raise ConfigError(f"the SASL extension {name!r} must have a name of letters, other than 'auth'")
@@ -94,18 +90,14 @@ def check_extensions(extensions: Mapping[str, str]) -> None:
 
 
 def check_token(token: OAuthBearerToken) -> None:
-    """Check that the token and its extensions can be sent: invalid characters could inject fields into the message.
-
-    Raises:
-        ConfigError: the token cannot be sent.
-    """
+    """Raise ConfigError if the token or an extension is empty, or could inject fields into the message."""
     if not _TOKEN.fullmatch(token.value):
         raise ConfigError("the token for OAUTHBEARER is empty, or has invalid characters (RFC 6750)")
     check_extensions(token.extensions)
 
 
 def oauthbearer(extensions: Mapping[str, str]) -> Exchange:
-    """Authenticate with OAUTHBEARER (RFC 7628, KIP-255), with these SASL ``extensions`` and the token's (KIP-342)."""
+    """Authenticate with OAUTHBEARER (RFC 7628, KIP-255). ``extensions`` are sent with those of the token (KIP-342)."""
     token = yield Need.TOKEN
     sent = {**extensions, **token.extensions}
     pairs = [f"auth=Bearer {token.value}", *(f"{name}={value}" for name, value in sent.items())]

@@ -17,7 +17,7 @@ from .sasl import Exchange, RunInThread
 __all__ = ("MIN_ITERATIONS", "scram")
 
 MIN_ITERATIONS: Final = 4096
-"""The minimal rounds of hashing (RFC 7677). With fewer, an attacker who has the messages finds the password fast."""
+"""The minimal number of hashing rounds (RFC 7677): with fewer, the messages let an attacker find the password fast."""
 
 _HASHES: Final = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
 _BASE64: Final = r"(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?"
@@ -27,7 +27,7 @@ _FIRST: Final = re.compile(
     rf"r=(?P<nonce>{_PRINTABLE}+),s=(?P<salt>{_BASE64}),i=(?P<iterations>[0-9]{{1,10}}){_EXTENSIONS}"
 )
 _FINAL: Final = re.compile(rf"(?:v=(?P<signature>{_BASE64})|e=(?P<error>[^\x00,]+)){_EXTENSIONS}")
-_MAX_SIZE: Final = 4096  # bytes of a response
+_MAX_SIZE: Final = 4096  # the maximal size of a response, in bytes
 _SHOWN: Final = 200
 
 
@@ -38,7 +38,7 @@ def scram(mechanism: str, username: str, password: str, nonce: str, *, max_itera
         mechanism: SCRAM-SHA-256 or SCRAM-SHA-512.
         username, password: the credentials.
         nonce: an unguessable printable text without a comma, new for each authentication.
-        max_iterations: the maximal rounds of hashing, so that a hostile broker cannot keep the client busy.
+        max_iterations: the maximal number of hashing rounds, so that a hostile broker cannot keep the client busy.
 
     Raises:
         AuthenticationFailed: the broker refuses, sends no valid SCRAM message, or does not know the password itself.

@@ -19,7 +19,7 @@ _WRITE_STALL_SECONDS: Final = 5.0
 
 
 class StreamTransport:
-    """A transport over any anyio stream. One task reads; another writes the frames that callers do not write.
+    """A transport over any anyio stream. One task reads; another writes the frames that :meth:`transmit` does not.
 
     Args:
         limit: how long writing a frame may take, in seconds.
@@ -49,7 +49,7 @@ class StreamTransport:
             self._to_write.set()
 
     def transmit_at_once(self) -> bool:
-        """Transmit as :meth:`Transport.transmit_at_once`."""
+        """Return False, since a write to a stream may wait."""
         return False
 
     async def written(self) -> None:
@@ -112,5 +112,5 @@ class StreamTransport:
             await self._to_write.wait()
             self._to_write = anyio.Event()
             while self._outgoing and not self._writing:
-                # No caller waits for this write, and a large frame may take long on a slow network.
+                # The limit is long: no caller waits for this write, and a large frame may take long on a slow network.
                 await self._write(next_write(self._outgoing), self._limit)

@@ -1,6 +1,4 @@
-"""TLS around a connector's streams: the handshake, the reloading of changed certificates, and errors that say which
-side refused and why.
-"""
+"""TLS on connections: the handshake, the reloading of changed certificates, and errors that name the refusing side."""
 
 import contextlib
 import logging
@@ -38,11 +36,11 @@ _CORRELATION_ID: Final = b"KAFK"
 
 
 class Tls:
-    """The TLS of one client.
+    """The TLS of one client's connections.
 
     Args:
         config: the settings.
-        offload: runs functions that read files on a thread.
+        offload: runs on a thread the functions that read files.
     """
 
     def __init__(self, config: SecurityConfig, offload: Offload) -> None:
@@ -114,7 +112,7 @@ class Tls:
 
         Args:
             at: the broker; its certificate must be for this host.
-            connector: opens other connections to the broker.
+            connector: opens further connections, to find the reason of a failure.
             dial: opens the connection, with a transport of the given class.
         """
         begin = partial(self._begin, await self.context(), at.host)
@@ -123,7 +121,7 @@ class Tls:
             await transport.shake_hands(begin)
         except BaseException as error:
             with anyio.CancelScope(shield=True):
-                await transport.close()  # after the alert was sent
+                await transport.close()  # sends the alert first
             if not isinstance(error, Exception):
                 raise
             explained = await self._explain(error, connector, at, transport.received)
@@ -135,7 +133,7 @@ class Tls:
     ) -> ssl.SSLObject:
         if type(context) is ssl.SSLContext:
             return context.wrap_bio(incoming, outgoing, server_hostname=host)
-        # Other context classes may read files.
+        # The methods of other context classes may read files.
         return await self._offload(partial(context.wrap_bio, incoming, outgoing, server_hostname=host))
 
     async def _explain(self, error: Exception, connector: Connector, at: Address, received: bytes) -> Exception:
@@ -159,9 +157,9 @@ class Tls:
         return error
 
     async def _names(self, connector: Connector, at: Address) -> tuple[str, ...] | None:
-        """Return the host names in the broker's certificate. OpenSSL does not return a certificate that it has refused.
+        """Return the host names in the broker's certificate; None if they cannot be read.
 
-        The certificate comes from another connection, which verifies its signature but not the host name.
+        OpenSSL returns no certificate that it has refused, so another connection is opened, which verifies no names.
         """
         if self._config.ssl_context is not None:
             return None
@@ -173,7 +171,7 @@ class Tls:
                         stream, hostname=at.host, ssl_context=context, standard_compatible=False, server_side=False
                     )
                     certificate: Any = seen.extra(TLSAttribute.peer_certificate, {})  # noqa: S610
-            except Exception:  # the error then lacks the names
+            except Exception:  # the error for the user then lacks the names
                 return None
             names = certificate.get("subjectAltName", ())
             return tuple(value for name_type, value in names if name_type in ("DNS", "IP Address"))
@@ -204,7 +202,7 @@ def _stamp_of(path: str) -> object:
 
 
 class _ExposedContext:
-    """An SSLContext that exposes the bytes to send, which include the alert of a failed handshake."""
+    """A wrapper of an SSLContext that exposes the bytes to send, which include the alert of a failed handshake."""
 
     def __init__(self, context: ssl.SSLContext) -> None:
         self.outgoing: ssl.MemoryBIO | None = None
@@ -228,7 +226,7 @@ class _Transport(ByteStream):
 
     def __init__(self, stream: ByteStream) -> None:
         self.received = b""
-        """The first received bytes."""
+        """The first received bytes, from which errors guess the server's protocol."""
         self._stream = stream
         self._sending = anyio.Lock()
 

@@ -1,4 +1,4 @@
-"""Makes an SSLContext from the settings. Errors name the file and the problem. Blocking."""
+"""Makes an SSLContext from the settings, which reads files and blocks. Errors name the file and the problem."""
 
 import contextlib
 import os
@@ -101,7 +101,7 @@ def _show(context: ssl.SSLContext, source: str, certificate: str, key: str, pass
     _check_times(source, found[0])
     try:
         with _as_file(certificate) as certificate_file, _as_file(key) as key_file:
-            # Without this function, OpenSSL would prompt for a password on the terminal.
+            # Without the function for the password, OpenSSL would prompt for it on the terminal.
             context.load_cert_chain(certificate_file, key_file, lambda: password or "")
     except ssl.SSLError as error:
         if error.reason == "KEY_VALUES_MISMATCH":

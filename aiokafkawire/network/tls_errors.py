@@ -48,7 +48,6 @@ def refused_by_us(
     """Return the error of a handshake in which this client refused the broker's certificate.
 
     Args:
-        broker: the broker.
         host: the host name that the client connected to.
         code: OpenSSL's X509_V_ERR code.
         message: OpenSSL's message.
@@ -67,7 +66,6 @@ def refused_by_broker(broker: str, reason: object) -> KafkaError | None:
     """Return the error for a TLS alert that the broker sent; None if ``reason`` names no alert.
 
     Args:
-        broker: the broker.
         reason: OpenSSL's name of the error, such as TLSV13_ALERT_CERTIFICATE_REQUIRED.
     """
     _, alert, name = (reason if isinstance(reason, str) else "").partition("_ALERT_")
@@ -80,7 +78,7 @@ def refused_by_broker(broker: str, reason: object) -> KafkaError | None:
 
 
 def not_tls(broker: str, received: bytes) -> KafkaError:
-    """Return the error of a listener that does not speak TLS."""
+    """Return the error of a listener that does not speak TLS; ``received`` has the first bytes that it sent."""
     shown = f"; it sent {received[:40]!r}" if received else ""
     hint = "set security_protocol to PLAINTEXT or SASL_PLAINTEXT, or use the port of its TLS listener"
     return SecurityMismatch(f"{broker} does not speak TLS, and this client does: {hint}{shown}")

@@ -31,7 +31,7 @@ class TlsTransport(AsyncioTransport):
     ) -> None:
         super().__init__(pipeline, broker, limit, on_fault)
         self.received: bytes = b""
-        """The first received bytes."""
+        """The first received bytes, from which errors guess the server's protocol."""
         self._incoming, self._outgoing_tls = ssl.MemoryBIO(), ssl.MemoryBIO()
         self._session: ssl.SSLObject | None = None
         self._is_open = False
@@ -70,7 +70,7 @@ class TlsTransport(AsyncioTransport):
             pass
         except Exception as error:  # an ssl.SSLError, unless the user's context raises others
             self._refuse(error)
-        self._flush()  # after a failure this sends the alert
+        self._flush()  # after a failed handshake, this sends the alert
 
     def _refuse(self, error: Exception) -> None:
         if not self._is_open and self._refused is None:

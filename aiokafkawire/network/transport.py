@@ -13,23 +13,23 @@ from .tls_errors import refused_by_broker
 __all__ = ("IdleWaiters", "OWN_WRITE", "Transport", "broken", "next_write", "stalled")
 
 OWN_WRITE: Final = 64 * 1024
-"""Small frames are joined into one write of at most so many bytes."""
+"""The maximum size, in bytes, of several frames in one write, and of a frame that the caller's task writes."""
 
 
 class Transport(Protocol):
-    """A transport of frames. It passes received bytes, and the error that ends it, to the connection's pipeline."""
+    """A transport of frames, which passes received bytes, and the stream's error, to the connection's pipeline."""
 
     def enqueue(self, frame: bytes) -> None:
         """Enqueue a frame, to be sent by :meth:`transmit` or :meth:`transmit_soon`."""
 
     async def transmit(self) -> None:
-        """Write the enqueued frames, in this task if nothing is being written."""
+        """Write the enqueued frames, in the calling task or as :meth:`transmit_soon`."""
 
     def transmit_soon(self) -> None:
-        """Schedule the writing of the enqueued frames, without waiting."""
+        """Start to write the enqueued frames, and return without waiting until they are written."""
 
     def transmit_at_once(self) -> bool:
-        """Write the enqueued frames if this transport never waits, as asyncio's; return whether it wrote them."""
+        """Transmit as :meth:`transmit_soon` and return True if writes never wait, as on asyncio; else return False."""
 
     async def written(self) -> None:
         """Wait until all enqueued frames are written.
@@ -42,7 +42,7 @@ class Transport(Protocol):
         """Run until the connection ends. Cancelling this call closes the connection."""
 
     async def close(self) -> None:
-        """Close the stream. Calling it again has no effect."""
+        """Close the stream. Repeated calls have no effect."""
 
 
 def broken(broker: str, cause: BaseException) -> KafkaError:
@@ -54,7 +54,7 @@ def broken(broker: str, cause: BaseException) -> KafkaError:
 
 
 class IdleWaiters:
-    """The tasks that wait until all frames are written. ``is_busy`` returns whether frames are unwritten."""
+    """The tasks that wait until all frames are written. ``is_busy`` returns whether there are unwritten frames."""
 
     def __init__(self, pipeline: ConnectionProtocol, is_busy: Callable[[], bool]) -> None:
         self._pipeline, self._is_busy = pipeline, is_busy
@@ -77,7 +77,7 @@ class IdleWaiters:
 
 
 def next_write(outgoing: deque[bytes]) -> bytes:
-    """Return the next frame together with the small frames behind it, and remove them from the queue."""
+    """Return the next frame together with the small frames after it, and remove all of these from the queue."""
     data = outgoing.popleft()
     while outgoing and len(data) + len(outgoing[0]) <= OWN_WRITE:
         data += outgoing.popleft()

@@ -24,7 +24,7 @@ W = TypeVar("W", bound=AsyncioTransport)
 
 @attrs.frozen
 class TransportFactory:
-    """The connector to the broker ``at`` by the address ``dialled``, which differs only if the user maps addresses."""
+    """A factory of transports to the broker ``at``. ``dialled`` is ``at``, or the address that ``at`` is mapped to."""
 
     connector: Connector
     security: Security
@@ -40,7 +40,7 @@ class TransportFactory:
         Args:
             pipeline: the pipeline of the connection.
             limit: how long writing a frame may take, in seconds.
-            on_fault: as of :class:`.asyncio_transport.AsyncioTransport`.
+            on_fault: as for :class:`.asyncio_transport.AsyncioTransport`.
 
         Raises:
             KafkaError: ConnectionLost, or an error of TLS or of a proxy.
@@ -61,7 +61,7 @@ class TransportFactory:
 
     @property
     def _has_transport(self) -> bool:
-        # anyio IDNA-encodes non-ASCII host names for TLS as well.
+        # Non-ASCII host names need anyio's stream, which IDNA-encodes them for TLS as well.
         return self.connector is connect_tcp and not on_trio() and (self.security.tls is None or self.at.host.isascii())
 
     async def _over_transport(
