@@ -31,12 +31,12 @@ class BackgroundBroker(BackgroundControl):
         kafka.on(ApiKey.PRODUCE, drop="after")
         kafka.move_leader("orders", 0, 2)
 
-    This class has the methods of Broker; async methods of Broker are blocking ones here. If a client of the test runs
-    on an event loop, call them in a thread (``anyio.to_thread.run_sync``), or open a Broker in that loop.
+    This class has Broker's methods for tests; each blocks until the broker's thread has run it. In an event loop that
+    also runs a client, call these methods in a thread (``anyio.to_thread.run_sync``), or open a Broker instead.
 
     Args:
         nodes: the number of brokers.
-        options: further arguments of Broker; invalid ones raise ConfigError.
+        options: the other arguments of Broker; invalid ones raise ConfigError.
     """
 
     def __init__(self, nodes: int = 1, **options: Unpack[BrokerArguments]) -> None:
@@ -56,7 +56,7 @@ class BackgroundBroker(BackgroundControl):
     def do(self, function: Callable[[Broker], T]) -> T: ...
 
     def do(self, function: Callable[[Broker], Any]) -> Any:
-        """Call ``function(broker)``, which may be async, on the broker's thread, and return the result.
+        """Call ``function(broker)``, which may be async, on the broker's thread, and return its result.
 
         Raises:
             RuntimeError: the context is not open.
@@ -82,7 +82,7 @@ class BackgroundBroker(BackgroundControl):
 
     @property
     def requests(self) -> BackgroundRequestLog:
-        """All requests that were received since the broker was opened."""
+        """The log of the requests received since the broker was opened."""
         return BackgroundRequestLog(self.do, self._broker.requests)
 
     def on(
@@ -147,7 +147,7 @@ class BackgroundBroker(BackgroundControl):
 
     @property
     def faults(self) -> list[Exception]:
-        """Unexpected exceptions of request handlers since the broker was opened."""
+        """The unexpected exceptions that request handlers have raised since the broker was opened."""
         return self._broker.faults
 
     @property

@@ -11,11 +11,11 @@ __all__ = ("BackgroundControl",)
 
 
 class BackgroundControl(ABC):
-    """The methods of :class:`Broker` with the same arguments and errors; they run on the broker's thread and block."""
+    """The part of ``BackgroundBroker`` that has methods of :class:`Broker`, with the same arguments and errors."""
 
     @abstractmethod
     def do(self, function: Callable[[Broker], Any]) -> Any:
-        """Call ``function(broker)``, which may be async, on the broker's thread, and return the result."""
+        """Call ``function(broker)``, which may be async, on the broker's thread, and return its result."""
 
     def delete_topic(self, name: str) -> None:
         """Call :meth:`Broker.delete_topic`."""

@@ -18,17 +18,17 @@ __all__ = ("BackgroundHold", "BackgroundRequestLog", "BackgroundFaultRule", "Cal
 T = TypeVar("T")
 
 _TIMEOUT = 30.0
-"""The default timeout of a call, in seconds."""
+"""The default of ``timeout``, in seconds."""
 
 
 class Calls(Protocol):
-    """A function that calls its argument with the broker, on the broker's thread, and returns the result."""
+    """A function that calls ``function(broker)`` on the broker's thread and returns the result."""
 
     def __call__(self, function: Callable[[Any], Any], /) -> Any: ...
 
 
 def _within(timeout: float, wait: Callable[[], Awaitable[T]]) -> Callable[[object], Awaitable[T]]:
-    """Return a function for the broker's thread that awaits ``wait()`` for at most ``timeout`` seconds."""
+    """Return a function of a broker, which it ignores, that awaits ``wait()`` for at most ``timeout`` seconds."""
 
     async def waited(_: object) -> T:
         with anyio.fail_after(timeout):
@@ -50,18 +50,18 @@ class BackgroundFaultRule:
 
     @property
     def is_met(self) -> bool:
-        """Whether the rule was applied as often as planned; without a limit, whether it was applied at all."""
+        """Whether the rule was applied ``times`` times, or at least once if ``times`` is None."""
         return self._rule.is_met
 
     def remove(self) -> None:
-        """Remove the rule. Further calls have no effect."""
+        """Remove the rule, unless it was removed already."""
         self._do(lambda _: self._rule.remove())
 
     def met(self, count: int | None = None, *, timeout: float = _TIMEOUT) -> None:
-        """Wait until the rule was applied ``count`` times; by default as often as planned.
+        """Wait until the rule was applied ``count`` times: by default ``times`` times, or once if ``times`` is None.
 
         Raises:
-            TimeoutError: the rule was applied less often within ``timeout`` seconds.
+            TimeoutError: the rule was applied fewer times within ``timeout`` seconds.
         """
         self._do(_within(timeout, lambda: self._rule.met(count)))
 
@@ -77,7 +77,7 @@ class BackgroundHold:
 
     @property
     def requests(self) -> list[LoggedRequest]:
-        """All requests that were held, including released ones."""
+        """All requests that the context has held, including released ones."""
         return list(self._hold.requests)
 
     @property
@@ -86,7 +86,7 @@ class BackgroundHold:
         return list(self._hold.waiting)
 
     def arrived(self, count: int = 1, *, timeout: float = _TIMEOUT) -> LoggedRequest:
-        """Wait until ``count`` requests in total have arrived, and return the last of them.
+        """Wait until the context has held ``count`` requests, including released ones, and return the ``count``-th.
 
         Raises:
             TimeoutError: fewer requests arrived within ``timeout`` seconds.
@@ -96,7 +96,7 @@ class BackgroundHold:
         return found
 
     def release(self, count: int | None = None) -> None:
-        """Release the ``count`` oldest held requests; by default all, and hold no further requests.
+        """Release the ``count`` oldest held requests; without ``count`` release all, and hold no further ones.
 
         Raises:
             RuntimeError: the context was not entered.
@@ -120,17 +120,17 @@ class BackgroundRequestLog:
         self._do, self._request_log = do, request_log
 
     def of(self, api: ApiKey | None = None, **which: Unpack[Which]) -> list[LoggedRequest]:
-        """Return the requests of an API that match the selectors of fault rules. Raises as :meth:`RequestLog.of`."""
+        """Return the logged requests that match the API and the selectors. Raises as :meth:`RequestLog.of`."""
         found: list[LoggedRequest] = self._do(lambda _: self._request_log.of(api, **which))
         return found
 
     def wait_for(
         self, api: ApiKey | None = None, count: int = 1, *, timeout: float = _TIMEOUT, **which: Unpack[Which]
     ) -> list[LoggedRequest]:
-        """Wait until the log has ``count`` requests that match, including earlier ones, and return all of them.
+        """Wait until ``count`` matching requests are in the log, old ones included; return all matching requests.
 
         Raises:
-            TimeoutError: fewer arrived within ``timeout`` seconds.
+            TimeoutError: the log had fewer matching requests after ``timeout`` seconds.
             TypeError, ValueError: as :meth:`RequestLog.of`.
         """
         found: list[LoggedRequest] = self._do(_within(timeout, lambda: self._request_log.wait_for(api, count, **which)))

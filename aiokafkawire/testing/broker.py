@@ -1,4 +1,4 @@
-"""An in-process Kafka cluster, over TCP and in memory.
+"""An in-process Kafka cluster, which clients reach over TCP or in memory.
 
 async with Broker() as broker:
     broker.create_topic("flights", partitions=6)
@@ -50,7 +50,7 @@ def _wall_ms() -> int:
 
 
 class _Servers(dict[int, NodeServer]):
-    """The brokers by id; the error for an unknown id lists those that exist."""
+    """The servers of the brokers, by id; the KeyError for an unknown id lists the known ids."""
 
     def __missing__(self, node_id: int) -> NodeServer:
         check_index("a broker's id", node_id)
@@ -60,27 +60,27 @@ class _Servers(dict[int, NodeServer]):
 class Broker(ClusterControl, Faults):
     """A Kafka cluster of one or more brokers that runs while its context is open and keeps its topics in memory.
 
-    1. Leaving the context drops every connection at once and leaves no task behind. A task may leave the context that
-       another task entered, as fixtures do.
+    1. Leaving the context closes every connection at once and leaves no task behind. The task that leaves it need not
+       be the task that entered it, as in fixtures.
     2. An unexpected exception in a request handler closes the client's connection; the broker logs the traceback and
        keeps the exception in ``faults``. Leaving the context raises these exceptions, so that no test overlooks them.
-       If the body raised, its exception carries them as notes.
+       If the context's body has raised an exception, the handlers' exceptions become its notes instead.
     3. Clients' mistakes are no faults: the broker answers them as Kafka does, or disconnects and logs why.
-    4. A broker may be opened again. Topics, records, groups, transactions, settings, fault rules and a chosen port are
-       kept; ``faults`` and ``requests`` are cleared, and brokers that were stopped or fenced run again.
+    4. A broker may be opened again. Topics, records, groups, transactions, settings, fault rules and ports are kept;
+       ``faults`` and ``requests`` are cleared, and brokers that were stopped or fenced run again.
 
     Args:
         nodes: the number of brokers; their ids count up from ``node_id``.
-        node_id: the first broker's id in the metadata.
+        node_id: the first broker's id.
         racks: the rack of each broker (``broker.rack``), if the brokers have racks.
-        cluster_id: the cluster's id in the metadata.
+        cluster_id: the cluster's id.
         max_versions: the release of Apache Kafka to emulate, such as "2.4": its API versions, as far as they are
             implemented. Releases up to 0.9 know no ApiVersions request.
 
         host: the address to listen on.
         port: the first broker's port; further brokers take the next ports. 0 means any free port, None no port: clients
             then use :meth:`connect`.
-        advertised_host: the host that clients connect to, if it differs from ``host``, such as with "0.0.0.0".
+        advertised_host: the host that clients connect to, if it is not ``host``: needed if ``host`` is "0.0.0.0".
 
         auto_create_topics_enable: whether a metadata request creates a missing topic.
         num_partitions: the number of partitions of a topic that is created without a partition count.
@@ -88,31 +88,31 @@ class Broker(ClusterControl, Faults):
             default one per broker, at most 3.
         min_insync_replicas: the number of in-sync replicas that acks=all needs.
         replica_lag_time_max_ms: how long a follower may lack records before it leaves the in-sync replicas.
-        replica_selector_class: Kafka's RackAwareReplicaSelector, with which leaders send consumers to replicas in their
-            rack (KIP-392), or None.
+        replica_selector_class: the full name of Kafka's RackAwareReplicaSelector, by which leaders send consumers to
+            replicas in the consumers' rack (KIP-392); or None.
 
         group_min_session_timeout_ms: the shortest session timeout that group members may request.
-        group_initial_rebalance_delay_ms: how long a new group waits for more members; Kafka's own default is 3000.
+        group_initial_rebalance_delay_ms: how long a new group waits for more members; the default in Kafka is 3000.
         group_max_size: the largest number of members of a group.
 
-        users: the users who may authenticate with SASL and their passwords; None disables authentication. Requests can
-            alter SCRAM credentials later.
-        sasl_enabled_mechanisms: the SASL mechanisms, if there are users.
+        users: the passwords of the users who may authenticate with SASL, by name. With None and without ``oauthbearer``
+            clients need not authenticate. Requests can alter SCRAM credentials later.
+        sasl_enabled_mechanisms: the SASL mechanisms by which ``users`` authenticate.
         oauthbearer: whether OAUTHBEARER accepts unsecured tokens, as Kafka does for development (KIP-255); or a
-            function of a token and a time in ms that returns a BearerToken or raises TokenRefused; both are in
-            ``aiokafkawire.testing.security.bearer_tokens``.
-        connections_max_reauth_ms: the lifetime of an authentication; 0 for no limit but the token's (KIP-368).
+            function of a token and a time in ms that returns a BearerToken or raises TokenRefused.
+        connections_max_reauth_ms: the longest lifetime of an authentication (KIP-368); with 0 only that of an
+            OAUTHBEARER token is limited.
         connection_failed_authentication_delay_ms: the delay before a failed authentication is answered (KIP-306).
         tls: the context for TLS on the TCP ports; in-memory connections are plain. If the context requires a client
             certificate, the certificate names the principal.
 
         message_max_bytes: the largest batch size.
-        max_incremental_fetch_session_cache_slots: the number of fetch sessions that each broker keeps (KIP-227).
+        max_incremental_fetch_session_cache_slots: the largest number of fetch sessions of a broker (KIP-227).
         socket_request_max_bytes: the largest request size; a broker disconnects a client that announces more.
-        max_connections_per_ip: the number of connections that each broker accepts from one address; further ones are
-            closed at once. All in-memory connections count as one address.
+        max_connections_per_ip: the largest number of connections of a broker from one address; further ones are closed
+            at once. All in-memory connections count as connections from 127.0.0.1.
 
-        strict: whether leaving the context raises UnusedFaultRules if a fault rule was applied less often than planned.
+        strict: whether leaving the context raises UnusedFaultRules if ``is_met`` of a fault rule is False.
         clock: the function that returns the time in ms since the epoch.
         new_uuid: the function that makes ids of topics and group members.
 
@@ -204,13 +204,13 @@ class Broker(ClusterControl, Faults):
 
     @property
     def bootstrap(self) -> str:
-        """The value for clients' ``bootstrap.servers``; an invented host name if the broker listens on no port."""
+        """The value for clients' ``bootstrap.servers``; invented host names if the brokers listen on no port."""
         return ",".join(str(Address(node.host, node.port)) for node in self._cluster.nodes)
 
     # --- for tests ---------------------------------------------------------------------------------------------
 
     def create_topic(self, name: str, partitions: int = 1, *, configs: Mapping[str, str] | None = None) -> HostedTopic:
-        """Create a topic, as CreateTopics does; ``configs`` are settings, such as ``{"cleanup.policy": "compact"}``.
+        """Create a topic, as CreateTopics does, with settings such as ``{"cleanup.policy": "compact"}``.
 
         Raises:
             ApiError: the name, the number of partitions or a setting is invalid, or the topic exists.
@@ -242,7 +242,7 @@ class Broker(ClusterControl, Faults):
         return list(self._servers)
 
     async def stop_node(self, node_id: int) -> None:
-        """Kill one broker: its connections break, and other brokers lead its partitions.
+        """Kill one broker: its connections break, and other brokers take over its partitions.
 
         Raises:
             KeyError: there is no such broker.
@@ -258,7 +258,7 @@ class Broker(ClusterControl, Faults):
         Raises:
             KeyError: there is no such broker.
             RuntimeError: the cluster is not open.
-            OSError: another process took its port.
+            OSError: another process took the broker's port.
         """
         node = self._cluster.node(node_id)
         if self._owner is None:
@@ -322,7 +322,7 @@ class Broker(ClusterControl, Faults):
             for node_id, server in self._servers.items():
                 await server.start()
                 node = self._cluster.node(node_id)
-                if not node.alive:  # the broker was stopped or fenced when it was open before
+                if not node.alive:  # stopped or fenced before the cluster was closed
                     self._cluster.node_started(node)
             stack.pop_all()
         return self

@@ -1,4 +1,4 @@
-"""The arguments of :class:`~.broker.Broker`, as types for functions that pass them on, and their checks."""
+"""The arguments of :class:`~.broker.Broker`: types for functions that pass them on, and checks of their values."""
 
 import ssl
 from collections.abc import Callable, Mapping, Sequence
@@ -27,7 +27,7 @@ _MOST_NODES: Final = 1_000
 
 
 class SimulatedArguments(TypedDict, total=False):
-    """The arguments of :class:`~.broker.Broker` that a simulation's user may set; they are documented there."""
+    """The arguments of :class:`~.broker.Broker` that ``simulate`` accepts."""
 
     node_id: int
     racks: Sequence[str | None]
@@ -65,7 +65,7 @@ class BrokerArguments(SimulatedArguments, total=False):
     new_uuid: Callable[[], UUID]
 
 
-_NUMBERS: Final[Mapping[str, int]] = {  # the minimum of each
+_NUMBERS: Final[Mapping[str, int]] = {  # the least allowed value of each
     "node_id": 0,
     "num_partitions": 1,
     "min_insync_replicas": 1,
@@ -84,11 +84,11 @@ _FLAGS: Final = ("auto_create_topics_enable", "strict")
 _FUNCTIONS: Final = ("clock", "new_uuid")
 
 
-# The checked values are Any: callers without a type checker get these errors.
+# The values to check are Any: the errors are for callers without a type checker.
 
 
 def check_types(given: Mapping[str, Any]) -> None:
-    """Raise ConfigError for an argument of a wrong type, by its name."""
+    """Raise ConfigError if one of the arguments, ``given`` by name, has a wrong type or is out of range."""
     for name, least in _NUMBERS.items():
         if not is_integer(given[name], least, INT32):
             raise ConfigError(f"{name} is {shown(given[name])}: an integer from {least} to {INT32}")
@@ -121,19 +121,19 @@ def _check_text(name: str, given: Any) -> None:
 
 
 def check_name(what: str, given: Any) -> None:
-    """Raise TypeError unless ``given`` is a string."""
+    """Raise TypeError, with ``what`` in the message, unless ``given`` is a string."""
     if not isinstance(given, str):
         raise TypeError(f"{what} must be a string, got {shown(given)}")
 
 
 def check_index(what: str, given: Any) -> None:
-    """Raise TypeError unless ``given`` is an integer."""
+    """Raise TypeError, with ``what`` in the message, unless ``given`` is an integer."""
     if not _is_int(given):
         raise TypeError(f"{what} must be an integer, got {shown(given)}")
 
 
 def check_number(what: str, given: Any, *, whole: bool = False) -> None:
-    """Raise TypeError unless ``given`` is a number, ValueError if it is negative or NaN."""
+    """Raise TypeError unless ``given`` is a number (``whole``: an integer), ValueError if it is negative or NaN."""
     if not _is_int(given) and (whole or not isinstance(given, float)):
         raise TypeError(f"{what} must be {'an integer' if whole else 'a number'}, got {shown(given)}")
     if not given >= 0:
@@ -155,7 +155,7 @@ def check_nodes(nodes: Any, racks: Sequence[str | None], default_replication_fac
 
 
 def check_listening(nodes: int, port: Any, tls: Any) -> None:
-    """Raise ConfigError unless this many brokers can listen on the ports from ``port`` on, with TLS or without."""
+    """Raise ConfigError unless ``nodes`` ports from ``port`` on are valid, and ``tls`` a context for them or None."""
     if tls is not None and not isinstance(tls, ssl.SSLContext):
         raise ConfigError(f"tls is {tls!r}: an ssl.SSLContext, or None")
     if port is None:
@@ -169,7 +169,7 @@ def check_listening(nodes: int, port: Any, tls: Any) -> None:
 
 
 def check_choices(max_versions: Any, replica_selector_class: Any) -> None:
-    """Raise ConfigError unless these values have the right types; :mod:`.cluster.releases` checks the release."""
+    """Raise ConfigError unless both are None or valid; :mod:`.cluster.releases` rejects unknown releases."""
     if max_versions is not None and not isinstance(max_versions, str):
         raise ConfigError(f'max_versions is {max_versions!r}: a release of Apache Kafka as a string, such as "2.4"')
     if replica_selector_class is not None and replica_selector_class != RACK_AWARE:

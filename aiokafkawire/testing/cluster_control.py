@@ -14,20 +14,19 @@ __all__ = ("ClusterControl",)
 
 
 class ClusterControl:
-    """The part of :class:`~.broker.Broker` by which tests control leaders, replicas, log cleaning, quotas and markers.
+    """The part of ``Broker`` that controls leaders, coordinators, replicas, log cleaning, markers and throttles.
 
-    An argument of a wrong type raises TypeError. An unknown topic or partition raises ApiError with
-    UNKNOWN_TOPIC_OR_PARTITION, the code that requests get; an unknown broker or replica raises KeyError. The messages
-    of both errors list the existing ones.
+    An argument of a wrong type raises TypeError. The ApiError for an unknown topic or partition has the code
+    UNKNOWN_TOPIC_OR_PARTITION. The messages of errors list the existing topics, brokers or replicas.
     """
 
     _cluster: ClusterState
     _servers: Mapping[int, NodeServer]
 
     def compact(self, topic: str, *, keep_tombstones: bool = True) -> None:
-        """Clean a compacted topic now: only the newest record of each key stays, at its offset.
+        """Clean a compacted topic now: of each key only the newest record stays, with its offset.
 
-        The broker never compacts topics otherwise. Without ``keep_tombstones`` tombstones are removed, too.
+        The broker compacts topics only in this call. Without ``keep_tombstones`` tombstones are removed, too.
 
         Raises:
             ApiError: there is no such topic.
@@ -36,9 +35,9 @@ class ClusterControl:
         self._cluster.compact(self._topic(topic), keep_tombstones=keep_tombstones)
 
     def apply_retention(self, topic: str) -> None:
-        """Delete now those records of a topic that exceed ``retention.ms`` or ``retention.bytes``.
+        """Delete a topic's records beyond ``retention.ms`` or ``retention.bytes`` if its ``cleanup.policy`` has delete.
 
-        Records never expire otherwise. Their age is measured by the broker's ``clock``.
+        The broker deletes such records only in this call, and determines their age by its ``clock``.
 
         Raises:
             ApiError: there is no such topic.
@@ -46,15 +45,15 @@ class ClusterControl:
         self._cluster.apply_retention(self._topic(topic))
 
     def apply_offsets_retention(self) -> None:
-        """Delete now the committed offsets older than ``offsets.retention.minutes`` (default 7 days; KIP-211).
+        """Delete expired committed offsets now, and groups without members or offsets (KIP-211).
 
-        Their age is measured by the broker's ``clock``. The broker also deletes them every ten minutes of the event
-        loop's time.
+        Offsets expire after ``offsets.retention.minutes``, 7 days by default, by the broker's ``clock``. Without this
+        call, the broker deletes expired offsets every ten minutes by the event loop's clock.
         """
         self._cluster.groups.expiry.check()
 
     def throttle(self, client_id: str | None, ms: int) -> None:
-        """Throttle a client: every response asks it to pause for ``ms`` and mutes its connection (KIP-219).
+        """Throttle a client: each response asks for a pause of ``ms``, in which the broker reads no request (KIP-219).
 
         ``client_id`` None means every client without a throttle of its own; ``ms`` 0 ends the throttle.
         """
@@ -68,7 +67,7 @@ class ClusterControl:
                 throttles.forced.pop(client_id, None)
 
     def fence_node(self, node_id: int) -> None:
-        """Mark a running broker as fenced: other brokers lead its partitions (KIP-631).
+        """Mark a running broker as fenced: other brokers take over its partitions (KIP-631).
 
         Raises:
             KeyError: there is no such broker.
@@ -78,17 +77,13 @@ class ClusterControl:
             self._cluster.node_stopped(node)
 
     def unfence_node(self, node_id: int) -> None:
-        """Undo :meth:`fence_node`; a stopped broker stays stopped.
-
-        Raises:
-            KeyError: there is no such broker.
-        """
+        """Undo :meth:`fence_node`; a stopped broker stays stopped. Raises as :meth:`fence_node`."""
         node = self._cluster.node(node_id)
         if self._servers[node_id].running and not node.alive:
             self._cluster.node_started(node)
 
     def isr(self, topic: str, partition: int = 0) -> list[int]:
-        """Return the in-sync replicas of a partition.
+        """Return the ids of the brokers that have the in-sync replicas of a partition.
 
         Raises:
             ApiError: there is no such partition.
@@ -96,7 +91,7 @@ class ClusterControl:
         return list(self._partition(topic, partition).in_sync_replicas)
 
     def hold_replica(self, topic: str, partition: int, node_id: int) -> None:
-        """Keep a follower from copying records, so that acks=all waits for it.
+        """Keep a follower from copying records until :meth:`release_replica`, so that requests with acks=all wait.
 
         The follower leaves the in-sync replicas after ``replica_lag_time_max_ms`` without the newest records.
 
@@ -119,13 +114,7 @@ class ClusterControl:
         self._cluster.changed(held)
 
     def shrink_isr(self, topic: str, partition: int, node_id: int) -> None:
-        """Hold a follower and remove it from the in-sync replicas at once, until :meth:`release_replica`.
-
-        Raises:
-            ApiError: there is no such partition.
-            KeyError: there is no such broker, or it has no replica of the partition.
-            ValueError: the broker leads the partition.
-        """
+        """Hold a follower and remove it from the in-sync replicas at once. Raises as :meth:`hold_replica`."""
         shrunk = self._replica(topic, partition, node_id)
         if shrunk.leader == node_id:
             raise ValueError(f"broker {node_id} leads {topic}-{partition}: a leader is always in sync")
@@ -147,7 +136,7 @@ class ClusterControl:
         return self._partition(topic, partition).leader
 
     def move_leader(self, topic: str, partition: int, node_id: int, *, unclean: bool = False) -> None:
-        """Make another replica the leader; with ``unclean`` even one that lags, so that records are lost.
+        """Make another replica the leader; with ``unclean`` even one that lacks records, which are then lost.
 
         Raises:
             ApiError: there is no such partition, or the replica cannot lead.
@@ -164,11 +153,11 @@ class ClusterControl:
         """Make another broker the coordinator of a group, and of all groups in its partition of ``__consumer_offsets``.
 
         Requests that wait at the old coordinator get NOT_COORDINATOR, and an unfinished generation is lost. The new
-        coordinator answers COORDINATOR_LOAD_IN_PROGRESS for ``loading`` seconds; then the session timeout of every
-        member restarts.
+        coordinator answers COORDINATOR_LOAD_IN_PROGRESS for ``loading`` seconds, and then restarts the session timeout
+        of every member.
 
         Raises:
-            ApiError: the broker cannot lead the partition.
+            ApiError: the broker cannot lead that partition.
             KeyError: there is no such broker.
         """
         check_name("a group's id", group)
@@ -184,12 +173,8 @@ class ClusterControl:
     def move_transaction_coordinator(self, transactional_id: str, node_id: int, *, loading: float = 0) -> None:
         """Make another broker the coordinator of all transactional ids in this id's ``__transaction_state`` partition.
 
-        The new coordinator answers COORDINATOR_LOAD_IN_PROGRESS for ``loading`` seconds; then it has the old one's
-        state.
-
-        Raises:
-            ApiError: the broker cannot lead the partition.
-            KeyError: there is no such broker.
+        The new coordinator answers COORDINATOR_LOAD_IN_PROGRESS for ``loading`` seconds, and then has the state of the
+        old coordinator. Raises as :meth:`move_coordinator`.
         """
         check_name("transactional_id", transactional_id)
         check_number("loading", loading)
@@ -198,26 +183,26 @@ class ClusterControl:
             self._move(partition, node_id)
 
     def hold_markers(self, transactional_id: str) -> None:
-        """Withhold the markers when a transaction of this id ends: its state stays PrepareCommit or PrepareAbort.
+        """Withhold the markers of this id's transaction: when it ends, it stays in PrepareCommit or PrepareAbort.
 
-        Its producer gets CONCURRENT_TRANSACTIONS, and read_committed consumers wait, until :meth:`release_markers`.
+        Until :meth:`release_markers`, its producer gets CONCURRENT_TRANSACTIONS, and read_committed consumers wait.
         """
         check_name("transactional_id", transactional_id)
         self._cluster.transactions.hold_markers(transactional_id)
 
     def release_markers(self, transactional_id: str) -> None:
-        """Write the held markers and complete the transaction."""
+        """Write the withheld markers of this id's transaction, and complete the transaction."""
         check_name("transactional_id", transactional_id)
         self._cluster.transactions.release_markers(transactional_id)
 
     def expire_transactional_id(self, transactional_id: str) -> None:
-        """Delete a transactional id, as after ``transactional.id.expiration.ms``.
+        """Delete a transactional id, as Kafka does after ``transactional.id.expiration.ms``.
 
         A producer with this id then gets INVALID_PRODUCER_ID_MAPPING.
 
         Raises:
             KeyError: the id is unknown.
-            ValueError: the id's transaction is open or not complete.
+            ValueError: the id's transaction is open, or lacks markers.
         """
         check_name("transactional_id", transactional_id)
         self._cluster.transactions.expire(transactional_id)

@@ -5,10 +5,10 @@
         ...  # any client, at kafka_broker.bootstrap
 
 `kafka_broker` is one broker, `kafka_cluster` three. Each is a
-:class:`~aiokafkawire.testing.background.BackgroundBroker` and lives as long as the ini options say:
+:class:`~aiokafkawire.testing.background.BackgroundBroker`. Ini options set the scope of both, and the cluster's size:
 
     [tool.pytest.ini_options]
-    kafka_broker_scope = "session"   # function (unless set), class, module, package or session; for both
+    kafka_broker_scope = "session"   # function (the default), class, module, package or session
     kafka_cluster_nodes = "5"
 
 An asynchronous test can also open a :class:`~aiokafkawire.testing.broker.Broker` in its own event loop.
@@ -35,10 +35,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Reject invalid ini options, once for the whole run.
+    """Reject invalid ini options before tests run.
 
     Raises:
-        pytest.UsageError: an option is invalid; the message says which, and what is valid.
+        pytest.UsageError: an option is invalid; the message names it and the valid values.
     """
     scope, nodes = config.getini("kafka_broker_scope"), config.getini("kafka_cluster_nodes")
     if scope not in get_args(_Scope):
@@ -56,7 +56,7 @@ def _scope(fixture_name: str, config: pytest.Config) -> _Scope:
 @pytest.fixture(scope=_scope)
 def kafka_broker() -> "Iterator[BackgroundBroker]":
     """Provide a Kafka broker in this process, over TCP, that creates topics when they are first used."""
-    from .background import BackgroundBroker  # tests that use no broker do not wait for the import
+    from .background import BackgroundBroker  # imported here, so that tests without a broker do not wait for it
 
     with BackgroundBroker() as broker:
         yield broker

@@ -42,10 +42,10 @@ T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
 
 _EPOCH_MS: Final = 1_700_000_000_000
-"""The wall-clock time when a simulation begins."""
+"""The wall-clock time at which a simulation begins."""
 _KEPT: Final = 2_000
 _SHOWN: Final = 60
-"""The number of trace lines that are kept, and the number that a failed simulation shows, unless ``keep`` is larger."""
+"""How many trace lines are kept by default, and how many a failure shows unless ``keep`` is above that default."""
 
 
 @attrs.frozen
@@ -56,12 +56,12 @@ class Run(Generic[T]):
     value: T
     """The return value of ``main``."""
     seconds: float
-    """The virtual time that the run took."""
+    """The virtual time that the run took, in seconds."""
     trace: Trace
 
 
 class Simulation:
-    """A simulation, by which the main function uses clients, brokers and faults; :func:`simulate` creates it."""
+    """The clients, brokers and faults of a running simulation, for its main function; :func:`simulate` creates it."""
 
     def __init__(
         self,
@@ -77,7 +77,7 @@ class Simulation:
         self.seed: int = seed
         self._now = now
         self.random: Random = self.chance("main")
-        """The source of randomness for the main function's own use."""
+        """A source of randomness for the main function."""
         self.trace: Trace = Trace(now, keep)
         """The events of the simulation, one per line."""
         ids = self.chance("ids")
@@ -88,7 +88,7 @@ class Simulation:
             new_uuid=lambda: UUID(int=ids.getrandbits(128), version=4),
             **broker_options,
         )
-        """The cluster."""
+        """The cluster of brokers."""
         self.network: Network = Network(
             self.broker.attend,
             lambda: self.broker.addresses,
@@ -116,7 +116,7 @@ class Simulation:
         return self._now()
 
     def wall_ms(self) -> int:
-        """Return the virtual time in ms since the epoch, for records' timestamps and the brokers' clock."""
+        """Return the virtual wall-clock time in ms since the epoch, which clients and brokers use."""
         return _EPOCH_MS + int(self._now() * 1000)
 
     def client(self, name: str | None = None, **options: Any) -> "Client":
@@ -140,7 +140,7 @@ class Simulation:
     # --- broker faults ---------------------------------------------------------------------------------------------
 
     async def crash(self, node_id: int) -> None:
-        """Stop a broker like a killed process: open connections end after the bytes in transit, new ones are refused.
+        """Stop a broker like a killed process: sent bytes still arrive, then connections end; new ones are refused.
 
         Raises:
             KeyError: there is no such broker.
@@ -150,11 +150,7 @@ class Simulation:
         await self.broker.stop_node(node_id)
 
     async def restart(self, node_id: int) -> None:
-        """Restart a crashed broker with all its data.
-
-        Raises:
-            KeyError: there is no such broker.
-        """
+        """Restart a crashed broker with all its data. Raises as :meth:`crash`."""
         self.trace.add(f"broker {node_id} is back")
         await self.broker.start_node(node_id)
         self._chaos.spare_no_more(node_id)
@@ -165,9 +161,9 @@ class Simulation:
         """Inject faults of random types at random times, until :meth:`calm`.
 
         Args:
-            faults: the types of faults; all of them by default.
+            faults: the types of faults; all types by default.
             every: the shortest and the longest time between the starts of two faults, in seconds.
-            lasting: the shortest and the longest duration of a fault, in seconds; several may overlap.
+            lasting: the shortest and the longest duration of a fault, in seconds; faults may overlap.
 
         Raises:
             TypeError: an argument is not a Fault.
@@ -188,7 +184,7 @@ class Simulation:
         self.trace.add("calm")
 
     async def run(self, main: "Callable[[Simulation], Awaitable[T]]") -> T:
-        """Open the cluster, run ``main``, and close it."""
+        """Open the cluster, run ``main``, close the cluster, and return the result of ``main``."""
         await self._owner.open()
         try:
             async with self.broker:
@@ -211,24 +207,24 @@ def simulate(
     keep: int = _KEPT,
     **broker_options: Unpack[SimulatedArguments],
 ) -> Run[T]:
-    """Run ``main(sim)`` to its end in virtual time. Needs trio, and blocks; call it outside of any event loop.
+    """Run ``main(sim)`` to its end in virtual time, on trio. This function blocks: call it outside of any event loop.
 
-    The same seed gives the same run, byte for byte, in every process of the same Python and trio: all randomness comes
-    from the seed, including the order in which trio runs its tasks.
+    The same seed gives the same run, byte for byte, in every process with the same versions of Python and trio: all
+    randomness comes from the seed, including the order in which trio runs its tasks.
 
     Args:
-        main: the scenario.
+        main: the scenario, an async function of a :class:`Simulation`.
         seed: the seed of all randomness.
         nodes: the number of brokers.
         latency: the shortest and the longest time that bytes take from client to broker, or back, in seconds.
         bandwidth: bytes per second, for each direction of each connection; None for no limit.
         time_limit: the virtual time after which the run fails, in seconds.
-        keep: the number of trace lines to keep. If it is above the default, the note on an error shows all of them.
-        broker_options: those of :class:`Broker`, except its addresses, clock and ids.
+        keep: the number of trace lines to keep; if it is above the default, the note on an exception shows all of them.
+        broker_options: arguments of :class:`Broker`, except those for addresses, TLS, ``clock`` and ``new_uuid``.
 
     Raises:
         TimeoutError: ``main`` did not finish within ``time_limit``.
-        Exception: ``main`` raised; a note on the exception has the seed and the end of the trace.
+        Exception: the exception of ``main``, with a note that has the seed and the end of the trace.
     """
     made: list[Simulation] = []
     clock = VirtualClock()
@@ -266,8 +262,8 @@ def _end_of(trace: Trace, lines: int) -> str:
 def _seeded_scheduler(seed: int) -> Iterator[None]:
     """Let trio run its tasks in an order that the seed determines.
 
-    Trio shuffles runnable tasks, so that programs do not rely on an order. The attributes for this are private, but
-    stable: Hypothesis and pytest-trio use them, too.
+    Trio shuffles runnable tasks, so that programs do not rely on an order. The attributes that control the shuffling
+    are private, but stable: Hypothesis and pytest-trio use them, too.
     """
     scheduler: Any = _run
     before, state = scheduler._ALLOW_DETERMINISTIC_SCHEDULING, scheduler._r.getstate()
@@ -282,7 +278,7 @@ def _seeded_scheduler(seed: int) -> Iterator[None]:
 
 @contextmanager
 def _rare_collections() -> Iterator[None]:
-    """Collect garbage less often: a simulation has few cycles, and collections took a tenth of its time."""
+    """Collect garbage rarely: a simulation has few cycles, and frequent collections take a tenth of its time."""
     before = gc.get_threshold()
     gc.set_threshold(100_000, 20, 20)
     try:
@@ -292,6 +288,6 @@ def _rare_collections() -> Iterator[None]:
 
 
 async def _inline(function: Callable[[Unpack[Ts]], T], *args: *Ts) -> T:
-    """Call a function in place of a worker thread, which would need real time."""
+    """Call a function here instead of in a worker thread, which would take real time."""
     await anyio.lowlevel.checkpoint()
     return function(*args)

@@ -1,4 +1,4 @@
-"""Error responses to any request in any version, with the error code in the fields that the API has for it.
+"""Error responses to any request in any version, with the error code in the fields that the API has for error codes.
 
 The responses are built from the message schemas: an array of results gets one result for each element of the request's
 array, with the same name, index or id. Other fields are empty, -1 or have the request's value.
@@ -18,22 +18,22 @@ from ...protocol.schema import FieldSchema, Request, Response, schema_of
 __all__ = ("OF_A_SESSION", "ErrorField", "blame", "error_places", "merge", "refusal")
 
 _OTHER_CODES: Final = ("topic_config_error_code", "acknowledge_error_code")
-"""Fields with codes about a part of the response, not about the request."""
+"""Fields for error codes of a detail of the response, not of the request; injected errors leave them unset."""
 
 _SAME: Final = {
     "topic": "name", "topic_name": "name", "user": "name", "entity_name": "entity",
     "index": "partition", "partition_index": "partition", "partition_id": "partition",
 }  # fmt: skip
-"""Fields with one meaning under several names."""
+"""The common name of fields that have one meaning under several names."""
 
 _IDENTITY: Final = frozenset(
     """name topic_id partition group_id transactional_id producer_id key member_id group_instance_id feature id entity
     entity_type resource_type resource_name""".split()  # noqa: SIM905  # a list of strings would take one line each
 )
-"""The fields that identify the elements of an array."""
+"""The fields, by their common names, that identify the elements of an array."""
 
 _NO_NODE: Final = ("node_id", "port")
-"""The fields that are -1 in a response without a coordinator, whatever the field's default is."""
+"""The fields of a coordinator that are -1 in a response with an error, whatever the fields' defaults are."""
 
 _OF_PARTITIONS: Final = frozenset(
     {
@@ -54,7 +54,7 @@ _OF_PARTITIONS: Final = frozenset(
         ErrorCode.OFFSET_METADATA_TOO_LARGE,
     }
 )
-"""Errors of a topic or partition: a response that has error codes of partitions has these errors only there."""
+"""Errors of a topic or partition, which a response has only in its innermost results."""
 
 OF_A_SESSION: Final = frozenset(
     {
@@ -69,11 +69,11 @@ _OF_THE_WHOLE: Final = {
     ApiKey.FETCH: OF_A_SESSION,
     ApiKey.METADATA: frozenset({ErrorCode.REBOOTSTRAP_REQUIRED}),  # KIP-1102
 }
-"""APIs whose top-level code has these errors only; all other errors are set at topics and partitions."""
+"""The only errors in the top-level code of these APIs; all other errors are in the innermost results."""
 
 
 class ErrorField(NamedTuple):
-    """The field of an error code in a response: its depth, the struct that has it, and its name."""
+    """A field for an error code in a response: its depth (0 at the top level), the struct that has it, and its name."""
 
     depth: int
     struct: Any
@@ -94,7 +94,7 @@ def refusal(request: Request[Response], version: int, error: ErrorCode) -> Respo
 
 
 def error_places(answer: Any, version: int, depth: int = 0) -> Iterator[ErrorField]:
-    """Yield every error code of a response, in the order of the fields."""
+    """Yield the fields for error codes in a response, or in a part of it at this ``depth``, in order."""
     for field in schema_of(type(answer)).fields:
         if version not in field.versions:
             continue
@@ -108,8 +108,8 @@ def error_places(answer: Any, version: int, depth: int = 0) -> Iterator[ErrorFie
 def blame(answer: Response, version: int, error: ErrorCode) -> None:
     """Set an error in those fields of a response in which Kafka's brokers set it.
 
-    Errors of partitions and topics are set in the innermost results only, all others in every field. The top-level code
-    of Fetch is set for session errors only, and that of Metadata for REBOOTSTRAP_REQUIRED only.
+    Errors of partitions and topics are set in the innermost results only, other errors in every field. Fetch and
+    Metadata are exceptions: errors in ``_OF_THE_WHOLE`` are set at the top level only, others in the innermost results.
     """
     places = list(error_places(answer, version))
     deepest = max((place.depth for place in places), default=0)
@@ -163,7 +163,7 @@ def _identity(struct: Any) -> list[Any]:
 
 
 def _made(cls: type[Any], version: int, source: Any, *, force: bool) -> Any:
-    """Return a response or struct with values of the request's ``source``; with ``force`` no result array is empty."""
+    """Return a response, or a result in it, with the values of ``source``; with ``force``, no result array is empty."""
     values: dict[str, Any] = {}
     theirs = _scalars(source, version)
     first = True
@@ -187,7 +187,7 @@ def _made(cls: type[Any], version: int, source: Any, *, force: bool) -> Any:
 
 
 def _scalars(source: Any, version: int) -> dict[str, tuple[Any, Any]]:
-    """Return the wire type and value of each field that a response may repeat, by the field's meaning."""
+    """Return the wire type and value of each field of ``source`` that is no array, by the field's common name."""
     if not attrs.has(type(source)):
         return {}
     fields = [field for field in schema_of(type(source)).fields if version in field.versions]
@@ -195,7 +195,7 @@ def _scalars(source: Any, version: int) -> dict[str, tuple[Any, Any]]:
 
 
 def _takes(field: FieldSchema, value: Any) -> bool:
-    """Return whether ``value``, a plain name or number that the request lists, belongs in this field of a result."""
+    """Return whether this field of a result is the place for ``value``, a name or number that the request lists."""
     if field.name == "error_message":
         return False
     if isinstance(value, str):
@@ -216,7 +216,7 @@ def _mirrored(field: FieldSchema, version: int, source: Any, *, force: bool) -> 
 
 
 def _elements(field: FieldSchema, version: int, source: Any) -> Iterator[Any]:
-    """Yield the elements of the request for each of which this array has a result."""
+    """Yield the elements of ``source`` for each of which the array ``field`` of the response has a result."""
     if not attrs.has(type(source)):
         return
     inner = [field for field in schema_of(field.kind).fields if version in field.versions]  # type: ignore[arg-type]
@@ -231,7 +231,7 @@ def _elements(field: FieldSchema, version: int, source: Any) -> Iterator[Any]:
                 yield from values
             continue
         meanings = {_meaning(part.name) for part in schema_of(theirs.kind).fields if not part.array}
-        # Results without any name are in the order of the request's elements.
+        # Results without an identifying field are in the order of the request's elements.
         if meanings & known or not known:
             yield from values
         else:

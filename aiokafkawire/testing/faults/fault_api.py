@@ -14,14 +14,14 @@ __all__ = ("Faults",)
 
 
 class Faults:
-    """The methods of :class:`~.broker.Broker` for fault rules, the request log, frozen nodes and paused partitions."""
+    """The part of :class:`~.broker.Broker` for fault rules, the request log, frozen brokers and paused partitions."""
 
     _cluster: ClusterState
     _servers: Mapping[int, NodeServer]
 
     @property
     def requests(self) -> RequestLog:
-        """All requests that were received since the broker was opened."""
+        """The log of the requests received since the broker was opened."""
         return self._cluster.requests
 
     @property
@@ -48,21 +48,21 @@ class Faults:
 
         Args:
             api: the API; None for any.
-            answer: an error code for the whole request, or with ``topic`` or ``partition`` for these only, while the
-                rest of the request is handled; or a response to send without handling the request; or a function that
-                takes the request and the broker's response and returns the response to send.
-            drop: close the connection "before" the request is handled, or "after" that, instead of sending a response.
-            swallow: send no response to the request, which is handled only with "after", nor to later requests on this
-                connection.
-            cut: send half of the response frame, and close the connection. A request without a response, such as
-                Produce with acks=0, does not count; this holds for ``corrupt``, too.
+            answer: an error code for the whole request, or for the selected ``topic`` or ``partition`` while the rest
+                of the request is handled; or a response to send without handling the request; or a function that takes
+                the request and the broker's response and returns the response to send, or None to send none.
+            drop: close the connection instead of sending a response, "before" or "after" the request is handled.
+            swallow: send no response to this and all later requests on the connection. This request is handled with
+                "after", and not with "before".
+            cut: send half of the response frame, and close the connection. The rule passes over requests without a
+                response, such as Produce with acks=0; this holds for ``corrupt``, too.
             corrupt: send the response with a wrong byte: an index in the frame after the size field, negative from the
                 end; or "records" for a byte in the first record batch of the selected topic and partition, so that the
-                batch's CRC is wrong. A response without such records does not count.
-            delay: seconds before the request is handled.
-            delay_answer: seconds before the response is sent.
-            times: how many requests the rule applies to; None for all.
-            after: how many such requests to let through first.
+                batch's CRC is wrong. The rule passes over responses without such records.
+            delay: the delay before the request is handled, in seconds.
+            delay_answer: the delay before the response is sent, in seconds.
+            times: how many requests the rule applies to; None for no limit.
+            after: how many matching requests to let through first.
             **which: ``node``, ``client_id``, ``version``, ``topic``, ``partition``, ``group``, ``transactional_id``,
                 and ``where``, a function of the request: see :class:`~aiokafkawire.testing.faults.request_log.Which`.
 
@@ -70,8 +70,8 @@ class Faults:
             The rule, with ``count``, ``remove()`` and ``await met()``.
 
         Raises:
-            ValueError: arguments contradict each other or are missing, the response belongs to another API, or there is
-                no such node.
+            ValueError: arguments are invalid, contradictory or missing, the response belongs to another API, or there
+                is no such broker.
             TypeError: a selector is unknown, or the API or the answer has a wrong type.
         """
         action = Action(
@@ -90,13 +90,13 @@ class Faults:
         after: int = 0,
         **which: Unpack[Which],
     ) -> Hold:
-        """Hold certain requests until the test releases them or leaves the context; other requests continue.
+        """Return a context that holds certain requests until the test releases them; other requests continue.
 
         Args:
             api: the API; None for any.
-            at: when to hold: "before" the request is handled, or "after" that, before the response is sent.
-            times: how many requests are held at most; None for all.
-            after: how many such requests to let through first.
+            at: when to hold a request: "before" it is handled, or "after", before the response is sent.
+            times: how many requests to hold in total; None for no limit.
+            after: how many matching requests to let through first.
             **which: as in :meth:`on`.
 
         Raises:
@@ -113,7 +113,7 @@ class Faults:
         return selector
 
     def clear_orders(self) -> None:
-        """Remove all fault rules, thaw all nodes and resume all partitions. Held requests stay held until released."""
+        """Remove all fault rules, thaw brokers and resume partitions. Held requests stay held until released."""
         self._cluster.fault_rules.clear()
         for partition in self._cluster.topics.partitions():
             self._cluster.changed(partition)
@@ -121,7 +121,7 @@ class Faults:
     def freeze_node(self, node_id: int) -> None:
         """Let a broker accept connections and read requests but answer none, as a suspended process does.
 
-        The cluster does not notice; use ``fence_node`` for that.
+        The broker still leads its partitions; ``fence_node`` lets other brokers take over.
 
         Raises:
             KeyError: there is no such broker.
@@ -129,11 +129,7 @@ class Faults:
         self._cluster.fault_rules.freeze(self._cluster.node(node_id).node_id)
 
     def thaw_node(self, node_id: int) -> None:
-        """Let a frozen broker continue, with the requests that arrived meanwhile.
-
-        Raises:
-            KeyError: there is no such broker.
-        """
+        """Let a frozen broker continue with the requests that have arrived. Raises as :meth:`freeze_node`."""
         self._cluster.fault_rules.thaw(self._cluster.node(node_id).node_id)
 
     async def refuse_connections(self, node_id: int) -> None:
@@ -154,7 +150,7 @@ class Faults:
         await self._servers[self._cluster.node(node_id).node_id].accept()
 
     def pause_partition(self, topic: str, partition: int = 0) -> None:
-        """Let fetches find no new records in a partition, and let produce requests to it wait.
+        """Let fetches return no records of a partition, and produce requests wait, until :meth:`resume_partition`.
 
         Raises:
             ApiError: there is no such partition.
@@ -165,11 +161,7 @@ class Faults:
         self._cluster.fault_rules.pause(topic, partition)
 
     def resume_partition(self, topic: str, partition: int = 0) -> None:
-        """Let fetches and produce requests of a partition continue.
-
-        Raises:
-            ApiError: there is no such partition.
-        """
+        """Let fetches and produce requests of a paused partition continue. Raises as :meth:`pause_partition`."""
         check_name("a topic's name", topic)
         check_index("a partition", partition)
         found = self._cluster.topics.partition(topic, partition)

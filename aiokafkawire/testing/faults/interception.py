@@ -1,4 +1,4 @@
-"""Interception of one request: a fault rule may answer it, change its response, delay it or corrupt it."""
+"""Interception of one request: a fault rule may delay the request, or replace, corrupt or suppress its response."""
 
 import inspect
 from collections.abc import Awaitable
@@ -25,7 +25,7 @@ __all__ = ("Ended", "Handle", "OutgoingResponse", "exchange")
 
 
 class Handle(Protocol):
-    """A function that handles a request or a part of it; ``blamed`` returns the error of a partition, or None."""
+    """A handler of a request or a part of it; ``blamed`` returns the error to inject into a partition, or None."""
 
     def __call__(self, request: Any, blamed: Blamed | None = None) -> Awaitable[Response | None]: ...
 
@@ -40,13 +40,13 @@ class Ended(Exception):
 
 @attrs.frozen
 class OutgoingResponse:
-    """A response to send, and the action of the fault rule that applies to it, if any."""
+    """The response to a request, if any, and the action of the fault rule that applies to the response, if any."""
 
     response: Response | None
     action: Action | None = None
 
     def spoiled(self, frame: bytes) -> tuple[bytes, RequestOutcome]:
-        """Return the bytes to send for a frame (its size included) and the outcome. CUT ends the connection."""
+        """Return the bytes to send for a frame (its size included) and the outcome; CUT ends the connection."""
         if self.action is not None and self.action.cut:
             return frame[: len(frame) // 2], RequestOutcome.CUT
         if self.action is None or self.action.corrupt is None:
@@ -59,11 +59,11 @@ class OutgoingResponse:
 
 
 async def exchange(rules: FaultRules, asked: LoggedRequest, handle: Handle) -> OutgoingResponse:
-    """Handle a request with the fault rule that applies to it, and return the response.
+    """Handle a request under the fault rule that applies to it, if any, and return the response.
 
     Raises:
         Ended: a fault rule ended the exchange.
-        Disconnect: raised by the handler, or the response has no field for the error.
+        Disconnect: the handler raised it, or a fault rule injects an error into Produce with acks=0.
     """
     await rules.thawed(asked.node)
     if asked.api is ApiKey.PRODUCE:
@@ -80,7 +80,7 @@ async def exchange(rules: FaultRules, asked: LoggedRequest, handle: Handle) -> O
             else:
                 rule.give_back()
             raise
-        except BaseException:  # includes bugs in an answer function: it was called
+        except BaseException:  # such as a bug in the rule's function: the rule was applied
             rule.done()
             raise
     await rules.thawed(asked.node)
@@ -103,14 +103,14 @@ async def _apply(rule: FaultRule, asked: LoggedRequest, handle: Handle) -> Outgo
     spoils = action.cut or action.corrupt is not None
     nothing = response is None or (action.corrupt == "records" and not _spoil_records(response, rule.selector, asked))
     if spoils and nothing:
-        rule.give_back()  # acks=0, or a fetch response without records
+        rule.give_back()  # no response because of acks=0, or no records to corrupt
         return OutgoingResponse(response)
     rule.done()
     return OutgoingResponse(response, action)
 
 
 def _made(answer: object, asked: LoggedRequest) -> Response | None:
-    """Check the response that a rule's function returned.
+    """Check and return the response that a rule's function returned.
 
     Raises:
         TypeError: the response belongs to another API.
@@ -140,7 +140,7 @@ async def _at(when: When, rule: FaultRule, asked: LoggedRequest, delay: float) -
 
 
 async def _failed(error: ErrorCode, selector: Selector, asked: LoggedRequest, handle: Handle) -> Response:
-    """Return a response with an error for the whole request or for the topic and partition that the rule selects."""
+    """Return a response with the error for the selected topic or partition, or for the whole request if none is."""
     request, version = asked.request, asked.version
     if asked.api is ApiKey.PRODUCE and request.acks == 0:
         raise Disconnect(f"acks=0, and a fault rule injects {error.name}")  # as brokers do
@@ -165,7 +165,7 @@ async def _failed(error: ErrorCode, selector: Selector, asked: LoggedRequest, ha
 
 
 async def _metadata_failed(error: ErrorCode, selector: Selector, asked: LoggedRequest, handle: Handle) -> Response:
-    """Return the real metadata with errors in it: clients would reject metadata without brokers."""
+    """Return the handler's metadata with an error in it: clients would reject an error response without brokers."""
     answer = await handle(asked.request)
     assert isinstance(answer, MetadataResponse)
     if error is ErrorCode.REBOOTSTRAP_REQUIRED:

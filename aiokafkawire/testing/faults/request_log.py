@@ -26,11 +26,11 @@ class RequestOutcome(StrEnum):
     """The outcome of a received request: whether and how the broker has answered it."""
 
     PENDING = "pending"
-    """There is no response yet: the request is being handled, or held, or waits at a frozen node."""
+    """There is no response yet: the request is being handled, delayed or held, or waits at a frozen broker."""
     ANSWERED = "answered"
     """The response was passed to the connection."""
     UNANSWERED = "unanswered"
-    """There is no response: Produce with acks=0 has none, or a rule suppressed it without ending the connection."""
+    """No response is sent: the request is Produce with acks=0, or a fault rule's function returned None."""
     DROPPED = "dropped"
     """A fault rule closed the connection instead of sending the response."""
     CUT = "cut"
@@ -44,10 +44,10 @@ class RequestOutcome(StrEnum):
 
 
 class Which(TypedDict, total=False):
-    """Selectors of requests; a missing selector matches any. A request must match all selectors.
+    """Selectors of requests: a request must match each given selector.
 
     ``topic``, ``partition`` (with ``topic``), ``group`` and ``transactional_id`` match if the request contains them; a
-    topic matches by its name even if the request has only its id.
+    topic matches by its name even if the request has only its id. ``where`` is a predicate of the request.
     """
 
     node: int
@@ -68,16 +68,16 @@ class LoggedRequest:
     """The time of arrival, by the event loop's clock, in seconds."""
     node: int
     connection: int
-    """The number of the connection; numbers count from 1 over all brokers."""
+    """The number of the connection, counted from 1 over all brokers."""
     client_id: str | None
     api: ApiKey
     version: int
     request: Any
     outcome: RequestOutcome = RequestOutcome.PENDING
     response: Response | None = None
-    """The response that the broker sent or would have sent; None until it is ready, and for requests without one."""
+    """The response, once the broker begins to send it; None before that."""
     size: int = attrs.field(default=0, repr=False)
-    """The size of the request and response frames, in bytes."""
+    """The size of the request frame, plus that of the response frame once there is one, in bytes."""
     kept: bool = attrs.field(default=False, repr=False)
     """Whether the request is still in the log."""
     name_of: NameOf = attrs.field(default=lambda _: None, repr=False)
@@ -94,7 +94,7 @@ class LoggedRequest:
 
 @attrs.frozen(kw_only=True)
 class Selector:
-    """A condition on requests: values that a request must have or contain; None for any."""
+    """A condition on requests: the values that a request must have or contain; None matches any value."""
 
     api: ApiKey | None = None
     node: int | None = None
@@ -108,12 +108,7 @@ class Selector:
 
     @classmethod
     def made_of(cls, api: ApiKey | None, which: Which) -> Self:
-        """Return the selector of an API's requests (None for any API) with these values.
-
-        Raises:
-            TypeError: a selector is unknown or of a wrong type, or the API is not an ApiKey.
-            ValueError: a partition is given without its topic.
-        """
+        """Return the selector of an API's requests that match ``which``. Raises as :meth:`RequestLog.of`."""
         unknown = [name for name in which if name not in Which.__annotations__]
         if unknown:
             raise TypeError(f"unknown selector {unknown[0]}=; known: {', '.join(Which.__annotations__)}")
@@ -136,7 +131,7 @@ class Selector:
         return " ".join([self.api.name if self.api is not None else "any API", *(f"{k}={v!r}" for k, v in given)])
 
     def fits(self, asked: LoggedRequest) -> bool:
-        """Return whether this request matches."""
+        """Return whether this request matches the selector."""
         plain = (
             (self.api, asked.api),
             (self.node, asked.node),
@@ -148,7 +143,7 @@ class Selector:
         return self._targets_fit(asked) and (self.where is None or self.where(asked.request))
 
     def chooses(self, topic: str | None, partition: int | None) -> bool:
-        """Return whether a topic or partition of a request matches; None means all partitions of the topic."""
+        """Return whether a partition of a request matches, or whether the topic does if ``partition`` is None."""
         if self.topic is not None and topic != self.topic:
             return False
         return self.partition is None or partition is None or partition == self.partition
@@ -184,10 +179,10 @@ class Bell:
 
 
 class RequestLog:
-    """The latest requests, oldest first: at most 10,000 requests and 32 MiB of frames; older ones are dropped.
+    """The latest requests, oldest first: at most 10,000 requests and 32 MiB of frames.
 
-    The newest request stays, however large it is.
-    Requests that no broker could parse are missing: the logger says why their connections were closed.
+    The newest request stays, however large it is. Requests that no broker could parse are missing: the logger says why
+    their connections were closed.
     """
 
     def __init__(self, max_requests: int = MAX_REQUESTS, max_bytes: int = MAX_BYTES) -> None:
@@ -207,7 +202,7 @@ class RequestLog:
         return self._kept[index]
 
     def of(self, api: ApiKey | None = None, **which: Unpack[Which]) -> list[LoggedRequest]:
-        """Return the requests of an API that match the selectors of :class:`Which`.
+        """Return the requests of an API (None for any API) that match the selectors of :class:`Which`.
 
         Raises:
             TypeError: a selector is unknown or of a wrong type, or the API is not an ApiKey.
@@ -217,11 +212,9 @@ class RequestLog:
         return [asked for asked in self._kept if selector.fits(asked)]
 
     async def wait_for(self, api: ApiKey | None = None, count: int = 1, **which: Unpack[Which]) -> list[LoggedRequest]:
-        """Wait until the log has ``count`` requests that match, including earlier ones, and return all of them.
+        """Wait until ``count`` matching requests are in the log, old ones included; return all matching requests.
 
-        Raises:
-            TypeError: a selector is unknown or of a wrong type, or the API is not an ApiKey.
-            ValueError: a partition is given without its topic.
+        Raises as :meth:`of`.
         """
         while len(found := self.of(api, **which)) < count:
             await self._bell.wait()

@@ -1,7 +1,7 @@
-"""The topics, partitions, groups and transactional ids in a request, found by the declared schema.
+"""The topics, partitions, groups and transactional ids in a request, found by the request's schema.
 
 Thus fault rules and the request log need no code per API. A topic is a struct or a string in an array whose name
-contains "topic"; its partitions are the numbers or structs of an array inside it.
+contains "topic"; the topic's partitions are the numbers or structs in an array of the struct.
 """
 
 from collections.abc import Callable
@@ -32,7 +32,7 @@ _TRANSACTIONS: Final = ("transactional_id", "transactional_ids", "v3_and_below_t
 
 
 class Target(NamedTuple):
-    """A topic, or one partition of it; ``topic`` is None if the request has an unknown topic id."""
+    """A topic, if ``partition`` is None, or one partition of it; ``topic`` is None if its id is unknown."""
 
     topic: str | None
     partition: int | None
@@ -79,12 +79,12 @@ def _collect(struct: Any, version: int, name_of: NameOf, found: Targets) -> None
 
 
 def _names_topics(field: FieldSchema) -> bool:
-    """Return whether a field is an array of topics, except those that a fetch session forgets."""
+    """Return whether a field is an array of topics, other than those that a fetch session forgets."""
     return field.array and "topic" in field.name and not field.name.startswith("forgotten")
 
 
 def _partition_field(struct: Any, version: int) -> FieldSchema | None:
-    """Return the field with a topic's partitions in a request."""
+    """Return the field with the partitions in a topic's struct; None if there is no such field."""
     for field in schema_of(type(struct)).fields:
         if field.array and "partition" in field.name and version in field.versions:
             return field
@@ -119,9 +119,9 @@ def _index(partition: Any) -> int | None:
 
 
 def divided(request: T, version: int, name_of: NameOf, chosen: Chosen) -> tuple[T | None, T | None]:
-    """Split a request into the part about the chosen topics and partitions and the rest; an empty part is None.
+    """Split a request in two: the chosen topics and partitions, and the remaining ones; an empty part is None.
 
-    ``chosen`` is called for each partition, or with None for a topic without partitions in the request.
+    ``chosen`` is called with each partition, or with None for a topic that has no array of partitions.
     """
 
     def others(topic: str | None, partition: int | None) -> bool:
@@ -131,12 +131,12 @@ def divided(request: T, version: int, name_of: NameOf, chosen: Chosen) -> tuple[
 
 
 def evolved(struct: Any, **changes: Any) -> Any:
-    """Return a copy of a message or struct with other values."""
+    """Return a copy of a message or struct with these fields changed."""
     return attrs.evolve(struct, **changes)
 
 
 def _kept(struct: T, version: int, name_of: NameOf, keep: Chosen) -> T | None:
-    """Return a copy with the chosen topics and partitions only; None if the struct had topics and none is left."""
+    """Return a copy with the chosen topics and partitions only; None if the struct had topics and none is chosen."""
     changes: dict[str, Any] = {}
     lost = False
     for field in schema_of(type(struct)).fields:

@@ -3,11 +3,11 @@
     broker.on(ApiKey.HEARTBEAT, answer=ErrorCode.NOT_COORDINATOR)
     broker.on(ApiKey.PRODUCE, drop="after", topic="flights")
 
-1. A rule ignores the first ``after`` requests that match its selectors (:class:`~.request_log.Which`) and applies to
-   the next ``times`` of them; by default to the first one.
-2. Rules are tried in the order they were added. The first rule that matches applies, and later rules ignore the
-   request: three rules with ``times=1`` apply to three successive requests.
-3. This module matches requests to rules, without an event loop; :mod:`.interception` applies the rules.
+1. A rule lets the first ``after`` requests that match its selectors (:class:`~.request_log.Which`) through and applies
+   to the next ``times`` matching requests; by default to the first one.
+2. Rules are tried in the order in which they were added, until one applies; later rules do not count the request. Thus
+   three rules with ``times=1`` apply to three successive requests.
+3. This module matches requests to rules; :mod:`.interception` applies the rules.
 """
 
 import inspect
@@ -27,11 +27,11 @@ from .request_log import Bell, LoggedRequest, Selector
 __all__ = ("Action", "Answer", "Hold", "FaultRule", "FaultRules", "UnusedFaultRules", "When")
 
 When: TypeAlias = Literal["before", "after"]
-"""Before the broker handles the request, or after that and before it sends the response."""
+"""Before the broker handles the request, or after it has handled the request and before it sends the response."""
 
 Answer: TypeAlias = ErrorCode | Response | Callable[[Any, Any], Response | None]
-"""An error for every part of the request, a response to send, or a function that takes the request and the broker's
-response and returns the response to send, or None to send none and keep the connection open.
+"""An error for the selected part of the request, a response to send, or a function that takes the request and the
+broker's response and returns the response to send, or None to send none and keep the connection open.
 """
 
 
@@ -39,7 +39,7 @@ _MOMENTS: Final = (None, "before", "after")
 
 
 class UnusedFaultRules(AssertionError):
-    """The test has ended, and a fault rule was applied less often than planned."""
+    """The broker was closed, and a fault rule was applied fewer than ``times`` times, or never if ``times`` is None."""
 
 
 @attrs.frozen(kw_only=True)
@@ -56,7 +56,7 @@ class Action:
     hold: When | None = None
 
     def check(self, api: ApiKey | None) -> None:
-        """Raise ValueError for contradictory or missing arguments, TypeError for an invalid answer."""
+        """Raise ValueError or TypeError if the action is invalid for requests of ``api`` (None: of any API)."""
         if not isinstance(self.cut, bool):
             raise TypeError(f"cut= must be True or False, got {self.cut!r}")
         for name, delay in (("delay", self.delay), ("delay_answer", self.delay_answer)):
@@ -125,7 +125,7 @@ class FaultRule:
         self.after = after
         self.gate = gate
         self.count: int = 0
-        """The number of requests the rule was applied to. A request counts once its response is ready or suppressed."""
+        """The number of requests the rule was applied to; a request counts when its response is ready or suppressed."""
         self.removed: bool = False
         self._taken = 0
         self._passed = 0
@@ -133,31 +133,31 @@ class FaultRule:
 
     @property
     def is_met(self) -> bool:
-        """Whether the rule was applied as often as planned; without a limit, whether it was applied at all."""
+        """Whether the rule was applied ``times`` times, or at least once if ``times`` is None."""
         return self.count >= (1 if self.times is None else self.times)
 
     @property
     def is_active(self) -> bool:
-        """Whether the rule may still apply to a request."""
+        """Whether the rule still takes requests: it is not removed, and has not taken ``times`` requests."""
         return not self.removed and (self.times is None or self._taken < self.times)
 
     @property
     def is_over(self) -> bool:
-        """Whether the rule can never apply again. A rule that took ``times`` requests may still give one back."""
+        """Whether the rule can never take a request again; one that took ``times`` requests may still give one back."""
         return self.removed or (self.times is not None and self.is_met)
 
     def remove(self) -> None:
-        """Remove the rule. Requests that it already delays or holds are not affected. Further calls have no effect."""
+        """Remove the rule, unless it was removed already. Requests that it delays or holds now are not affected."""
         self.removed = True
 
     async def met(self, count: int | None = None) -> None:
-        """Wait until the rule was applied ``count`` times; by default as often as planned, or once without a limit."""
+        """Wait until the rule was applied ``count`` times: by default ``times`` times, or once if ``times`` is None."""
         expected = count if count is not None else self.times or 1
         while self.count < expected:
             await self._bell.wait()
 
     def take(self, asked: LoggedRequest) -> bool:
-        """Count this request as taken if the rule applies to it; return whether the rule applies."""
+        """Take this request, as one of ``times``, if the rule applies to it; return whether it was taken."""
         if not self.is_active or not self.selector.fits(asked):
             return False
         if self._passed < self.after:
@@ -167,12 +167,12 @@ class FaultRule:
         return True
 
     def done(self) -> None:
-        """Count a taken request to which the rule was applied."""
+        """Count a taken request as one to which the rule was applied."""
         self.count += 1
         self._bell.ring()
 
     def give_back(self) -> None:
-        """Undo :meth:`take` for a request to which the rule cannot be applied; the rule waits for another request."""
+        """Undo :meth:`take` for a request to which the rule cannot be applied, so that the rule takes another one."""
         self._taken -= 1
 
     def __repr__(self) -> str:
@@ -189,13 +189,13 @@ class Hold:
             ...  # the test's actions meanwhile
             held.release()
 
-    Leaving the context releases all requests. The context can be entered once; no request is held before.
+    The context can be entered once, holds no request before that, and releases all requests when it is left.
     """
 
     def __init__(self, rules: "FaultRules", selector: Selector, at: When, times: int | None, after: int) -> None:
         self.rule: FaultRule = FaultRule(selector, Action(hold=at), times=times, after=after, gate=self)
         self.requests: list[LoggedRequest] = []
-        """All requests that were held, including released ones."""
+        """All requests that the context has held, including released ones."""
         self._rules = rules
         self._let_go = 0
         self._open = False
@@ -209,7 +209,7 @@ class Hold:
         return [] if self._open else self.requests[self._let_go :]
 
     async def arrived(self, count: int = 1) -> LoggedRequest:
-        """Wait until ``count`` requests in total have arrived, and return the last of them.
+        """Wait until the context has held ``count`` requests, including released ones, and return the ``count``-th.
 
         Raises:
             RuntimeError: the context was not entered.
@@ -220,10 +220,9 @@ class Hold:
         return self.requests[count - 1]
 
     def release(self, count: int | None = None) -> None:
-        """Release the ``count`` oldest held requests; by default all, and hold no further requests.
+        """Release the ``count`` oldest held requests; without ``count`` release all, and hold no further ones.
 
-        Raises:
-            RuntimeError: the context was not entered.
+        Raises as :meth:`arrived`.
         """
         self._check_entered()
         if count is None:
@@ -234,7 +233,7 @@ class Hold:
         self._went.ring()
 
     async def wait(self, asked: LoggedRequest) -> None:
-        """Hold this request until it is released."""
+        """Hold this request until the test releases it or leaves the context."""
         index = len(self.requests)
         self.requests.append(asked)
         self._came.ring()
@@ -259,11 +258,11 @@ class Hold:
 
 
 class FaultRules:
-    """All fault rules, frozen nodes and paused partitions of a cluster."""
+    """The fault rules, frozen brokers and paused partitions of a cluster."""
 
     def __init__(self) -> None:
         self._given: list[FaultRule] = []
-        self._asked: list[FaultRule] = []  # the rules that may still apply
+        self._asked: list[FaultRule] = []  # the rules that may still take a request
         self._frozen: dict[int, anyio.Event] = {}
         self._paused: dict[tuple[str, int], anyio.Event] = {}
 
@@ -271,19 +270,19 @@ class FaultRules:
         return iter(list(self._given))
 
     def add(self, rule: FaultRule) -> None:
-        """Add a rule after the others."""
+        """Add a rule, which is tried after all earlier rules."""
         self._given.append(rule)
         self._asked.append(rule)
 
     def take(self, asked: LoggedRequest) -> FaultRule | None:
-        """Return the rule that applies to this request; None if there is none."""
+        """Let the first rule that applies take this request, and return the rule; None if no rule applies."""
         if any(rule.is_over for rule in self._asked):
             self._given = [rule for rule in self._given if not rule.removed]
             self._asked = [rule for rule in self._asked if not rule.is_over]
         return next((rule for rule in self._asked if rule.take(asked)), None)
 
     def clear(self) -> None:
-        """Remove all rules, thaw all nodes and resume all partitions."""
+        """Remove all rules, thaw all brokers and resume all partitions."""
         for rule in self._given:
             rule.remove()
         self._given.clear()
@@ -294,7 +293,7 @@ class FaultRules:
             self.resume(topic, partition)
 
     def check(self) -> None:
-        """Raise UnusedFaultRules if a rule that was not removed was applied less often than planned."""
+        """Raise UnusedFaultRules if there is a rule that was not removed and is not met."""
         unmet = [rule for rule in self._given if not rule.removed and not rule.is_met]
         if unmet:
             raise UnusedFaultRules("fault rules were applied less often than planned: " + "; ".join(map(repr, unmet)))
@@ -302,22 +301,22 @@ class FaultRules:
     # --- frozen nodes and paused partitions ------------------------------------------------------------------------
 
     def freeze(self, node: int) -> None:
-        """Stop a node from handling and answering requests."""
+        """Keep a broker from handling and answering requests."""
         self._frozen.setdefault(node, anyio.Event())
 
     def thaw(self, node: int) -> None:
-        """Let a frozen node continue."""
+        """Let a frozen broker continue."""
         event = self._frozen.pop(node, None)
         if event is not None:
             event.set()
 
     async def thawed(self, node: int) -> None:
-        """Wait until this node is not frozen."""
+        """Wait until this broker is not frozen."""
         while (event := self._frozen.get(node)) is not None:
             await event.wait()
 
     def pause(self, topic: str, partition: int) -> None:
-        """Stop reads and writes of a partition."""
+        """Pause reads and writes of a partition."""
         self._paused.setdefault((topic, partition), anyio.Event())
 
     def resume(self, topic: str, partition: int) -> None:

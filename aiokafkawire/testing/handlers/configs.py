@@ -69,7 +69,7 @@ async def describe_configs(call: ServerCall, request: DescribeConfigsRequest) ->
 
 
 async def list_config_resources(call: ServerCall, request: ListConfigResourcesRequest) -> ListConfigResourcesResponse:
-    """List the resources of the requested types (KIP-1142); v0 knew client metrics only (KIP-1000)."""
+    """List the resources of the requested types (KIP-1142); v0 lists client metrics only (KIP-1000)."""
     if call.version == 0:
         kinds: Iterable[int] = (ResourceType.CLIENT_METRICS,)
     else:
@@ -177,7 +177,7 @@ def _of_broker(call: ServerCall) -> list[DescribeConfigsResourceResult]:
 
 
 def _started_with(node: BrokerNode) -> Mapping[str, str]:
-    """Return the static settings that differ between brokers."""
+    """Return the settings by which a broker was started, as far as they differ between brokers."""
     given = {
         "advertised.listeners": f"PLAINTEXT://{node.host}:{node.port}",
         "broker.id": str(node.node_id),
@@ -206,7 +206,7 @@ def _of_group(call: ServerCall, group: str) -> list[DescribeConfigsResourceResul
     for name, definition in GROUP_CONFIGS.items():
         value = configs.group(group, name)
         synonyms = configs.synonyms(definition.synonym or name, call.node.node_id)
-        if not synonyms:  # brokers have no such setting
+        if not synonyms:  # brokers have no setting with this name or synonym
             synonyms.append(Synonym(name, definition.default, ConfigSource.DEFAULT))
         if name in own:
             synonyms.insert(0, Synonym(name, value, ConfigSource.GROUP))

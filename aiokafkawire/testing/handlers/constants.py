@@ -9,6 +9,6 @@ MALFORMED: Final = (
     "incompatible broker. See the broker logs for more details."
 )
 NO_OPERATIONS: Final = -(2**31)
-"""The authorized operations in the response to a request that did not ask for them (KIP-430)."""
+"""The authorized operations in the response to a request that does not ask for them (KIP-430)."""
 TOPIC_OPERATIONS: Final = sum(1 << code for code in (3, 4, 5, 6, 7, 8, 10, 11))
-"""The operations on a topic, all authorized since there is no authorizer; bits are the codes of AclOperation."""
+"""The operations on a topic, all authorized since there is no authorizer; bit n is the AclOperation of code n."""

@@ -35,7 +35,7 @@ _MESSAGES: Final = {
     ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE: "The preferred leader was not available.",
     ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE: "Eligible topic partition leaders are not available.",
 }
-"""Kafka's messages for errors without a message of their own."""
+"""Kafka's messages for errors that are raised without a message."""
 
 
 class ElectionType(IntEnum):
@@ -51,7 +51,7 @@ class ElectionType(IntEnum):
 async def elect_leaders(call: ServerCall, request: ElectLeadersRequest) -> ElectLeadersResponse:
     """Elect preferred leaders, or any replica for partitions without a leader (KIP-460).
 
-    A request without partitions means all; the response then omits those that need no election.
+    A request without partitions means all partitions; the response then omits those that need no election.
     """
     cluster = call.cluster
     kind = request.election_type if call.version >= 1 else ElectionType.PREFERRED
@@ -96,7 +96,7 @@ def _elect(cluster: ClusterState, topic: str, index: int, kind: int) -> Partitio
 async def alter_partition_reassignments(
     call: ServerCall, request: AlterPartitionReassignmentsRequest
 ) -> AlterPartitionReassignmentsResponse:
-    """Start or cancel reassignments of partitions."""
+    """Start or cancel the reassignment of each requested partition (KIP-455)."""
     responses = []
     for topic in request.topics:
         answers = []
@@ -119,7 +119,7 @@ async def alter_partition_reassignments(
 
 
 def _reassign(cluster: ClusterState, topic: str, asked: ReassignablePartition, any_count: bool) -> None:
-    """Start or cancel one reassignment. Raises ApiError with the partition's error."""
+    """Start or cancel the reassignment of one partition. Raises ApiError with the partition's error."""
     index = asked.partition_index
     partition = _existing(
         cluster, topic, index, f"Unable to find a topic named {topic}.", f"Unable to find partition {topic}:{index}."
@@ -141,7 +141,7 @@ def _reassign(cluster: ClusterState, topic: str, asked: ReassignablePartition, a
 async def list_partition_reassignments(
     call: ServerCall, request: ListPartitionReassignmentsRequest
 ) -> ListPartitionReassignmentsResponse:
-    """List the ongoing reassignments."""
+    """List the ongoing reassignments of the requested partitions, or of all (KIP-455)."""
     asked = request.topics
     if asked is None:
         asked = [

@@ -1,4 +1,4 @@
-"""Fetch: reading of record batches, and the long poll for new ones."""
+"""Fetch: the reading of record batches, and the long poll for new batches."""
 
 from collections.abc import Iterable
 from typing import Final
@@ -26,7 +26,7 @@ _TOPIC_IDS_SINCE: Final = 13
 
 
 async def fetch(call: ServerCall, request: FetchRequest) -> FetchResponse:
-    """Read every partition; if there are fewer than ``min_bytes`` in total, wait up to ``max_wait_ms`` for more."""
+    """Read the requested partitions; with less than ``min_bytes`` in total, wait up to ``max_wait_ms`` for more."""
     cluster, sessions = call.cluster, call.node.sessions
     params = FetchParams.of(call, request)
 
@@ -63,7 +63,7 @@ async def _read(params: FetchParams, wanted: list[Wanted], request: FetchRequest
         return read
     watched = read.logs
     with params.call.cluster.fetch_purgatory.watch(watched) as watch, anyio.move_on_after(request.max_wait_ms / 1000):
-        # If a topic was deleted and created again, the logs differ, and the response reports it.
+        # After a topic was deleted and created again, the logs differ: the wait ends, and the response reports this.
         while not read.is_due and read.logs == watched:
             await watch.wait()
             read = Read(params, wanted)
@@ -71,7 +71,7 @@ async def _read(params: FetchParams, wanted: list[Wanted], request: FetchRequest
 
 
 def _unknown(cluster: ClusterState, wanted: Wanted) -> ErrorCode | None:
-    """Return the error of a partition that does not exist, or None. Such an error does not end the long poll."""
+    """Return the error for a partition that does not exist; None if it exists. The error does not end the long poll."""
     if wanted.topic is None:
         return ErrorCode.UNKNOWN_TOPIC_ID
     topic = cluster.topics.get(wanted.topic)
@@ -94,7 +94,7 @@ def _by_topic(results: Iterable[tuple[Wanted, PartitionData]]) -> list[Fetchable
 
 
 def _endpoints(cluster: ClusterState, answers: Iterable[PartitionData]) -> list[NodeEndpoint]:
-    """Return the endpoints of the leaders in the response (KIP-951)."""
+    """Return the addresses of the leaders that the response names (KIP-951)."""
     named = {data.current_leader.leader_id for data in answers}
     return [
         NodeEndpoint(node_id=node.node_id, host=node.host, port=node.port, rack=node.rack)

@@ -38,7 +38,7 @@ _SEVERAL_LEAVE_SINCE: Final = 3  # KIP-345
 
 
 async def find_coordinator(call: ServerCall, request: FindCoordinatorRequest) -> FindCoordinatorResponse:
-    """Return the coordinator of each group or transactional id."""
+    """Return the coordinator of each requested group or transactional id."""
     if call.version >= _SEVERAL_KEYS_SINCE:
         coordinators = [_coordinator(call, key, request.key_type) for key in request.coordinator_keys]
         return FindCoordinatorResponse(coordinators=coordinators)
@@ -72,7 +72,7 @@ def _none(key: str, error: ErrorCode, message: str) -> Coordinator:
 
 
 async def join_group(call: ServerCall, request: JoinGroupRequest) -> JoinGroupResponse:
-    """Add a member to a group or let it rejoin; the response is sent when all members have joined."""
+    """Let a member join or rejoin a group; return the response when all members have joined."""
     asked = JoinAttempt.of(request, call.version, call.client_id or "", f"/{call.peer.host}")
     try:
         _check_coordinator(call, request.group_id)
@@ -86,7 +86,7 @@ async def join_group(call: ServerCall, request: JoinGroupRequest) -> JoinGroupRe
 
 
 async def sync_group(call: ServerCall, request: SyncGroupRequest) -> SyncGroupResponse:
-    """Return a member's assignment, once the leader has sent it."""
+    """Return a member's assignment once the leader of the group has sent the assignments."""
     answer: Deferred[SyncGroupResponse] = Deferred()
     try:
         if call.version >= _SYNC_PROTOCOL_SINCE and None in (request.protocol_type, request.protocol_name):
@@ -114,7 +114,7 @@ async def heartbeat(call: ServerCall, request: HeartbeatRequest) -> HeartbeatRes
 
 
 async def leave_group(call: ServerCall, request: LeaveGroupRequest) -> LeaveGroupResponse:
-    """Remove members from a group."""
+    """Remove the requested members from a group."""
     several = call.version >= _SEVERAL_LEAVE_SINCE
     members = request.members if several else [MemberIdentity(member_id=request.member_id)]
     try:

@@ -27,11 +27,11 @@ __all__ = ("delete_groups", "describe_groups", "list_groups")
 _NOT_FOUND_SINCE: Final = 6  # of DescribeGroups (KIP-1043)
 _CLASSIC: Final = "classic"
 _OPERATIONS: Final = 3400
-"""The operations on a group, all authorized since there is no authorizer; bits are the codes of AclOperation."""
+"""The operations on a group, all authorized since there is no authorizer; bit n is the AclOperation of code n."""
 
 
 async def describe_groups(call: ServerCall, request: DescribeGroupsRequest) -> DescribeGroupsResponse:
-    """Describe each group; the state of a missing group is Dead."""
+    """Describe each requested group; the state of a missing group is Dead."""
     groups = []
     for group_id in request.groups:
         try:
@@ -46,7 +46,7 @@ async def describe_groups(call: ServerCall, request: DescribeGroupsRequest) -> D
 
 
 async def list_groups(call: ServerCall, request: ListGroupsRequest) -> ListGroupsResponse:
-    """List the groups that this broker coordinates, of the requested states and types."""
+    """List the groups of the requested states and types that this broker coordinates."""
     states = [state.lower().strip() for state in request.states_filter]
     types = [kind.lower() for kind in request.types_filter]
     try:
@@ -69,7 +69,7 @@ async def list_groups(call: ServerCall, request: ListGroupsRequest) -> ListGroup
 
 
 async def delete_groups(call: ServerCall, request: DeleteGroupsRequest) -> DeleteGroupsResponse:
-    """Delete each group that has no members, with its offsets."""
+    """Delete each requested group that has no members, and its offsets."""
     results = []
     for group_id in dict.fromkeys(request.groups_names):
         error = ErrorCode.NONE

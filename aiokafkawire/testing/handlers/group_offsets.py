@@ -45,7 +45,7 @@ _GROUP_ERROR_SINCE: Final = 2
 
 
 async def offset_commit(call: ServerCall, request: OffsetCommitRequest) -> OffsetCommitResponse:
-    """Store the offsets of partitions that exist, if the coordinator accepts the commit."""
+    """Store the offsets for partitions that exist, if the coordinator accepts the commit."""
     if call.version == 0:
         return commit_to_zookeeper(call, request)
     answers = _Answers()
@@ -120,7 +120,7 @@ def _commit(
 
 
 async def offset_fetch(call: ServerCall, request: OffsetFetchRequest) -> OffsetFetchResponse:
-    """Return each group's committed offsets: for the requested partitions, or for all."""
+    """Return each requested group's committed offsets for the requested partitions, or for all partitions."""
     if call.version == 0:
         return fetch_from_zookeeper(call, request)
     if call.version >= _SEVERAL_GROUPS_SINCE:
@@ -134,7 +134,7 @@ async def offset_fetch(call: ServerCall, request: OffsetFetchRequest) -> OffsetF
     group = OffsetFetchRequestGroup(group_id=request.group_id, topics=topics)
     answer = _fetch(call, group, request.require_stable)
     if answer.error_code and call.version < _GROUP_ERROR_SINCE:
-        # Older versions have no error code for the group, but one for each partition.
+        # Older versions have no error code for the group, only one for each partition.
         answer.topics = [_none(topic, ErrorCode(answer.error_code)) for topic in topics or ()]
     return OffsetFetchResponse(
         error_code=answer.error_code,
@@ -238,7 +238,7 @@ def _partition(
 
 
 async def offset_delete(call: ServerCall, request: OffsetDeleteRequest) -> OffsetDeleteResponse:
-    """Delete offsets of partitions that exist, unless the group reads them."""
+    """Delete a group's offsets for partitions that exist, except in topics to which the group subscribes."""
     try:
         if not request.group_id:
             raise ApiError(ErrorCode.INVALID_GROUP_ID)

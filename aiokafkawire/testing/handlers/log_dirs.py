@@ -20,7 +20,7 @@ def log_dir(node: int) -> str:
 
 
 async def describe_log_dirs(call: ServerCall, request: DescribeLogDirsRequest) -> DescribeLogDirsResponse:
-    """Describe this broker's replicas of the requested topics, or of all if the request has null."""
+    """Describe this broker's replicas of the requested partitions, or of all partitions if ``topics`` is None."""
     asked = None if request.topics is None else {topic.topic: topic.partitions for topic in request.topics}
     topics = []
     for topic in call.cluster.topics:

@@ -51,14 +51,14 @@ async def api_versions(call: ServerCall, request: ApiVersionsRequest) -> ApiVers
 
 
 def unsupported_api_versions(node: BrokerNode) -> ApiVersionsResponse:
-    """Return the v0 response to an ApiVersions request of an unknown version, with the versions to retry with."""
+    """Return the v0 response to ApiVersions in an unknown version; since 2.4 it has the versions to retry with."""
     key = ApiKey.API_VERSIONS
     versions = [_api_version(key, node.advertised[key])] if node.release.since("2.4") else []
     return ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=versions)
 
 
 async def metadata(call: ServerCall, request: MetadataRequest) -> MetadataResponse:
-    """Describe the brokers and the requested topics; missing topics may be created for the next request."""
+    """Describe the brokers and the requested topics; missing topics may be created, but are reported as missing."""
     cluster = call.cluster
     error = _bad_request(request, call.version)
     if error is not None:
@@ -81,13 +81,13 @@ async def metadata(call: ServerCall, request: MetadataRequest) -> MetadataRespon
 
 
 def _listed(call: ServerCall) -> Iterable[BrokerNode]:
-    """Return the running brokers; brokers of 0.8 list none before there is a topic."""
+    """Return the brokers to list: those that run. Brokers of 0.8 list no brokers before there is a topic."""
     started = call.node.release.since("0.9.0") or any(True for _ in call.cluster.topics)
     return call.cluster.alive if started else ()
 
 
 async def describe_cluster(call: ServerCall, request: DescribeClusterRequest) -> DescribeClusterResponse:
-    """Describe the brokers of the cluster (KIP-700); ``include_fenced_brokers`` adds stopped ones (KIP-1073)."""
+    """Describe the running brokers (KIP-700); ``include_fenced_brokers`` adds stopped and fenced ones (KIP-1073)."""
     cluster = call.cluster
     error = _wrong_endpoint(request.endpoint_type)
     if error is not None:
@@ -122,7 +122,7 @@ def _api_version(key: int, versions: Versions) -> ApiVersion:
 
 
 def _bad_request(request: MetadataRequest, version: int) -> ErrorCode | None:
-    """Return the error of the whole request, if any."""
+    """Return the error of the whole request; None if it is valid."""
     topics = request.topics or ()
     # v10 introduced null names and ids, but brokers support them only since v12.
     if version < 12 and any(topic.name is None or topic.topic_id != ZERO_UUID for topic in topics):
@@ -164,7 +164,7 @@ def _by_name(
     else:
         if may_create:
             _create(cluster, name)
-        # A topic created just now is missing, too: a real broker asks the controller and does not wait for the outcome.
+        # A topic created just now is still reported as missing: Kafka's brokers do not wait for the controller.
         missing = _missing(asked, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     missing.topic_authorized_operations = TOPIC_OPERATIONS if with_operations else NO_OPERATIONS
     return missing
@@ -177,7 +177,7 @@ def _create(cluster: ClusterState, name: str) -> None:
         else:
             cluster.topics.create(name)
     except ApiError:
-        return  # such as a collision with another topic's name: the topic stays unknown, and no field has the reason
+        return  # such as a name too similar to another topic's: the topic stays missing, and no field has the reason
 
 
 def _missing(asked: MetadataRequestTopic, error: ErrorCode) -> MetadataResponseTopic:

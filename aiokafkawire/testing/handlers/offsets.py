@@ -29,7 +29,7 @@ _DEBUGGER: Final = -2
 
 
 class OffsetName(IntEnum):
-    """A special timestamp in ListOffsets, which names an offset."""
+    """A special timestamp in ListOffsets, which stands for an offset."""
 
     LATEST = -1
     EARLIEST = -2
@@ -53,7 +53,7 @@ _NEVER: Final = 2**15
 
 
 async def list_offsets(call: ServerCall, request: ListOffsetsRequest) -> ListOffsetsResponse:
-    """Return for each partition the offset at the requested time or with the requested name; -1 if there is none."""
+    """Return for each partition the offset for the requested timestamp or :class:`OffsetName`; -1 if there is none."""
     topics = []
     for topic in request.topics:
         times = Counter(asked.partition_index for asked in topic.partitions)
@@ -74,7 +74,7 @@ async def list_offsets(call: ServerCall, request: ListOffsetsRequest) -> ListOff
 async def offset_for_leader_epoch(
     call: ServerCall, request: OffsetForLeaderEpochRequest
 ) -> OffsetForLeaderEpochResponse:
-    """Return the end offset of each requested epoch, or of the newest earlier epoch with records (KIP-279)."""
+    """Return the end offset of each requested epoch, or of the newest epoch before it that has records (KIP-279)."""
     return OffsetForLeaderEpochResponse(
         topics=[
             OffsetForLeaderTopicResult(
@@ -128,9 +128,9 @@ def _found(
 
 
 def _segments(partition: HostedPartition, asked: ListOffsetsPartition, end: int, now: int) -> list[int]:
-    """Return the offsets for v0: the start offsets of segments written before a time, and the end, latest first.
+    """Return the offsets for v0, highest first: the starts of segments older than the requested time, and the end.
 
-    A log of this broker has one segment, which counts as written just now.
+    A log of this broker has one segment, which counts as written at ``now``.
     """
     if asked.max_num_offsets < 0:
         raise ApiError(ErrorCode.UNKNOWN_SERVER_ERROR)
@@ -142,7 +142,7 @@ def _segments(partition: HostedPartition, asked: ListOffsetsPartition, end: int,
 
 
 def _end(partition: HostedPartition, node: int, request: ListOffsetsRequest) -> int:
-    """Return the offset up to which the client may read; brokers and debuggers also read uncommitted records."""
+    """Return the offset up to which the client may read: for brokers and debuggers all records, else committed ones."""
     if request.replica_id != _CONSUMER:
         return partition.end_offset(node)
     if request.isolation_level == IsolationLevel.READ_COMMITTED:
@@ -154,7 +154,7 @@ def _check_caught_up(partition: HostedPartition, request: ListOffsetsRequest, ve
     """Check that a new leader knows which of its records are committed (KIP-207).
 
     Raises:
-        ApiError: OFFSET_NOT_AVAILABLE; LEADER_NOT_AVAILABLE in older versions.
+        ApiError: OFFSET_NOT_AVAILABLE; before v5, LEADER_NOT_AVAILABLE.
     """
     if request.replica_id == _CONSUMER and partition.leader_epoch_start > partition.log.high_watermark:
         raise ApiError(ErrorCode.OFFSET_NOT_AVAILABLE if version >= 5 else ErrorCode.LEADER_NOT_AVAILABLE)

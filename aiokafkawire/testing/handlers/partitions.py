@@ -35,7 +35,7 @@ _MOST_PARTITIONS: Final = 2000  # max.request.partition.size.limit
 
 
 async def create_partitions(call: ServerCall, request: CreatePartitionsRequest) -> CreatePartitionsResponse:
-    """Add partitions to each topic; a failure of one topic does not affect the others (KIP-195)."""
+    """Add partitions to each requested topic; an error of one topic does not affect other topics (KIP-195)."""
     times = Counter(topic.name for topic in request.topics)
     results = {}
     left = MOST_PARTITIONS
@@ -64,7 +64,7 @@ def _extend(call: ServerCall, asked: CreatePartitionsTopic, validate_only: bool)
 
 
 async def delete_records(call: ServerCall, request: DeleteRecordsRequest) -> DeleteRecordsResponse:
-    """Advance the log start offset of the partitions that this broker leads and of their followers (KIP-107)."""
+    """Delete the records below the requested offset of each partition, if this broker leads it (KIP-107)."""
     offsets_of: dict[str, dict[int, int]] = {}
     for topic in request.topics:
         for partition in topic.partitions:
@@ -111,7 +111,7 @@ def _delete(call: ServerCall, name: str, index: int, offset: int) -> int:
 async def describe_topic_partitions(
     call: ServerCall, request: DescribeTopicPartitionsRequest
 ) -> DescribeTopicPartitionsResponse:
-    """Describe topics ordered by name, up to the requested number of partitions; a cursor marks the rest (KIP-966)."""
+    """Describe topics, sorted by name, up to the requested number of partitions; a cursor marks the next (KIP-966)."""
     cursor = request.cursor
     begin = cursor.topic_name if cursor else ""
     wanted = [topic.name for topic in request.topics]

@@ -1,4 +1,4 @@
-"""Produce: appending record batches to logs, and the wait until they are committed."""
+"""Produce: appending record batches to logs, and the wait until the batches are committed."""
 
 import logging
 from collections.abc import Iterable
@@ -39,14 +39,14 @@ _TOPIC_IDS_SINCE: Final = 13
 _ADMIN_CLIENT: Final = "__admin_client"
 """The client id that may write to internal topics."""
 _WITHOUT_LOG_START: Final = (ErrorCode.CORRUPT_MESSAGE, ErrorCode.MESSAGE_TOO_LARGE)
-"""Errors of appending whose response has no log start offset."""
+"""The errors of an append whose response has no log start offset."""
 
 _log = logging.getLogger(__name__)
 
 
 @attrs.frozen
 class _Appended:
-    """A batch in the leader's log, and its response."""
+    """A batch that was appended to the leader's log, and the response for its partition."""
 
     topic: HostedTopic
     partition: HostedPartition
@@ -55,7 +55,7 @@ class _Appended:
     answer: PartitionProduceResponse
 
     def outcome(self, call: ServerCall) -> ErrorCode | None:
-        """Return the error code for the batch; None while it is not committed."""
+        """Return the final error code for the batch; None while the batch is neither committed nor failed."""
         if call.cluster.topics.get(self.topic.name) is not self.topic:
             return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         partition = self.partition
@@ -69,7 +69,7 @@ class _Appended:
 
 
 async def produce(call: ServerCall, request: ProduceRequest) -> ProduceResponse | None:
-    """Append each batch. With acks=0 there is no response, and an error closes the connection."""
+    """Append each batch. With acks=0 there is no response, and an error disconnects the client."""
     appended: list[_Appended] = []
     try:
         check_transactional_id(request.transactional_id, first_headers(request))
@@ -192,9 +192,9 @@ def _refusal(index: int, refused: ApiError, log_start_offset: int = -1) -> Parti
 
 
 async def _committed(call: ServerCall, appended: list[_Appended], timeout_ms: int) -> None:
-    """Wait until each batch is committed or failed; after the timeout the others get REQUEST_TIMED_OUT.
+    """Wait until each batch is committed or failed; at the timeout, all other batches get REQUEST_TIMED_OUT.
 
-    A batch with an error stays in the log, and the response keeps its offset.
+    A batch with an error stays in the log, and its offset stays in the response.
     """
     waiting = _unsettled(call, appended)
     if not waiting:
@@ -209,7 +209,7 @@ async def _committed(call: ServerCall, appended: list[_Appended], timeout_ms: in
 
 
 def _unsettled(call: ServerCall, appended: Iterable[_Appended]) -> list[_Appended]:
-    """Set the known error codes in the responses and return the batches whose error code is not known yet."""
+    """Set the final error codes in the responses; return the batches that have no final error code yet."""
     waiting = []
     for batch in appended:
         outcome = batch.outcome(call)

@@ -26,7 +26,7 @@ __all__ = ("alter_client_quotas", "describe_client_quotas", "throttled")
 async def describe_client_quotas(
     call: ServerCall, request: DescribeClientQuotasRequest
 ) -> DescribeClientQuotasResponse:
-    """Describe the quotas of the matching entities."""
+    """Describe the quotas of the entities that match the request (KIP-546)."""
     components = [
         Component(component.entity_type, component.match_type, component.match) for component in request.components
     ]
@@ -47,7 +47,7 @@ async def describe_client_quotas(
 
 
 async def alter_client_quotas(call: ServerCall, request: AlterClientQuotasRequest) -> AlterClientQuotasResponse:
-    """Change the quotas of each entity; for a duplicate entity the first change applies, but the result is an error."""
+    """Change the quotas of each entity; of a duplicate entity the first change applies, but the result is an error."""
     results: dict[Entity, tuple[ErrorCode, str | None]] = {}
     for entry in request.entries:
         entity = entity_of([(part.entity_type, part.entity_name) for part in entry.entity])
@@ -69,7 +69,7 @@ async def alter_client_quotas(call: ServerCall, request: AlterClientQuotasReques
 def throttled(call: ServerCall, request: Request[Response], response: Response, size: int) -> int:
     """Set the throttle time in a response and return it, in ms; ``size`` is the size of the request frame.
 
-    The response is not delayed (KIP-219): the caller sends it and then mutes the connection.
+    A Fetch response above a quota becomes empty. The caller sends the response, then mutes the connection (KIP-219).
     """
     throttles = call.cluster.throttles[call.node.node_id]
     pause = throttles.forced.get(call.client_id, throttles.forced.get(None, 0))

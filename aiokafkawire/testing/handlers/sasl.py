@@ -1,4 +1,4 @@
-"""SaslHandshake and SaslAuthenticate, and the check that a client has authenticated before other requests."""
+"""SaslHandshake and SaslAuthenticate, and the check that a client authenticates before it sends other requests."""
 
 from typing import Final
 
@@ -25,7 +25,7 @@ _TOO_LATE: Final = "SaslAuthenticate request received after successful authentic
 
 
 async def admit(call: ServerCall, request: Request[Response]) -> Response | None:
-    """Return None if the client's authentication allows the request, or else an error response.
+    """Return None if the state of the client's authentication allows the request, or else an error response.
 
     Raises:
         Disconnect: the request is not allowed, and gets no response.
@@ -101,5 +101,5 @@ def _remember(peer: Peer) -> None:
 
 
 async def _delay(node: BrokerNode) -> None:
-    """Delay the response to a failed authentication (KIP-306), which slows down guessing."""
+    """Delay the response to a failed authentication, to slow down the guessing of passwords (KIP-306)."""
     await sleep(node.cluster.settings.connection_failed_authentication_delay_ms / 1000)

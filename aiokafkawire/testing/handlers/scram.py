@@ -25,7 +25,7 @@ __all__ = ("alter_user_scram_credentials", "describe_user_scram_credentials")
 async def describe_user_scram_credentials(
     call: ServerCall, request: DescribeUserScramCredentialsRequest
 ) -> DescribeUserScramCredentialsResponse:
-    """Return the mechanisms and iterations of each user, or of all users."""
+    """Return the mechanisms and iterations of each requested user, or of all users."""
     credentials = call.cluster.credentials
     named = Counter(user.name for user in request.users or ())
     results = []
@@ -44,7 +44,7 @@ async def describe_user_scram_credentials(
 async def alter_user_scram_credentials(
     call: ServerCall, request: AlterUserScramCredentialsRequest
 ) -> AlterUserScramCredentialsResponse:
-    """Set and delete credentials; a user who is named twice gets an error and no change."""
+    """Set and delete credentials; a user whom the request names twice gets an error and no change."""
     credentials = call.cluster.credentials
     changes: dict[str, ScramCredentialDeletion | ScramCredentialUpsertion] = {}
     errors: dict[str, ApiError] = {}

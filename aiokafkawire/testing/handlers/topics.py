@@ -25,7 +25,7 @@ __all__ = ("create_topics", "delete_topics")
 
 
 async def create_topics(call: ServerCall, request: CreateTopicsRequest) -> CreateTopicsResponse:
-    """Create each topic; a failure of one topic does not affect the others."""
+    """Create each requested topic; an error of one topic does not affect other topics."""
     times = Counter(topic.name for topic in request.topics)
     partitions = sum(_partitions(call.cluster, topic) for topic in request.topics)
     results = {}
@@ -45,7 +45,7 @@ async def create_topics(call: ServerCall, request: CreateTopicsRequest) -> Creat
 
 
 async def delete_topics(call: ServerCall, request: DeleteTopicsRequest) -> DeleteTopicsResponse:
-    """Delete each topic, by name or by id."""
+    """Delete each requested topic, which is given by name or by id."""
     topics = request.topics if call.version >= 6 else [DeleteTopicState(name=name) for name in request.topic_names]
     times = Counter((topic.name, topic.topic_id) for topic in topics)
     responses = []

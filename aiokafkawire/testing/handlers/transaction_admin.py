@@ -29,7 +29,7 @@ _UNKNOWN = "This server does not host this topic-partition."
 
 
 async def describe_producers(call: ServerCall, request: DescribeProducersRequest) -> DescribeProducersResponse:
-    """Return the producers of each partition; followers answer, too."""
+    """Return the active producers of each requested partition, whether this broker leads or follows it."""
     return DescribeProducersResponse(
         topics=[
             TopicResponse(
@@ -69,7 +69,7 @@ def _producers(call: ServerCall, topic: str, index: int) -> PartitionResponse:
 
 
 async def describe_transactions(call: ServerCall, request: DescribeTransactionsRequest) -> DescribeTransactionsResponse:
-    """Describe the transactional ids that this broker coordinates."""
+    """Describe each requested transactional id, if this broker coordinates it."""
     return DescribeTransactionsResponse(
         transaction_states=[_described(call, transactional_id) for transactional_id in request.transactional_ids]
     )

@@ -1,4 +1,4 @@
-"""TxnOffsetCommit: a group's offsets that are committed with a transaction (KIP-98, KIP-447)."""
+"""TxnOffsetCommit: the offsets of a group that a transaction commits (KIP-98, KIP-447)."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -20,11 +20,11 @@ from ..transactions.verification import verify_offsets
 
 __all__ = ("txn_offset_commit",)
 
-_LOADING_SINCE: Final = 2  # older clients do not retry COORDINATOR_LOAD_IN_PROGRESS
+_LOADING_SINCE: Final = 2  # clients that send v0 or v1 do not retry COORDINATOR_LOAD_IN_PROGRESS
 
 
 async def txn_offset_commit(call: ServerCall, request: TxnOffsetCommitRequest) -> TxnOffsetCommitResponse:
-    """Store offsets until the transaction ends, if the transaction's coordinator and the group accept them."""
+    """Store offsets until the transaction ends, if the transaction's coordinator and the group accept the request."""
     asked = {
         TopicPartition(topic.name, partition.partition_index): partition
         for topic in request.topics
@@ -36,7 +36,7 @@ async def txn_offset_commit(call: ServerCall, request: TxnOffsetCommitRequest) -
     known = {partition: offset for partition, offset in asked.items() if partition not in errors}
     if known:
         errors |= _committed(call, request, known)
-    # As in Apache Kafka, unknown partitions come first.
+    # As in Apache Kafka, the results of unknown partitions come first.
     topics: dict[str, TxnOffsetCommitResponseTopic] = {}
     for partition, error in errors.items():
         topic = topics.setdefault(partition.topic, TxnOffsetCommitResponseTopic(name=partition.topic, partitions=[]))

@@ -39,8 +39,8 @@ _FENCED_SINCE: Final = {
     AddOffsetsToTxnRequest: 2,
     EndTxnRequest: 2,
 }
-"""The request versions since which clients know PRODUCER_FENCED (KIP-588)."""
-_BATCHED_SINCE: Final = 4  # AddPartitionsToTxn of brokers (KIP-890)
+"""The versions of these requests since which clients know PRODUCER_FENCED (KIP-588)."""
+_BATCHED_SINCE: Final = 4  # the AddPartitionsToTxn of brokers names several transactions (KIP-890)
 _BUMPED_SINCE: Final = 5  # EndTxn returns the next epoch (KIP-890)
 
 
@@ -48,7 +48,7 @@ _BUMPED_SINCE: Final = 5  # EndTxn returns the next epoch (KIP-890)
 
 
 async def init_producer_id(call: ServerCall, request: InitProducerIdRequest) -> InitProducerIdResponse:
-    """Return a new producer id, or the producer id and next epoch of a transactional id."""
+    """Return a new producer id, or, for a transactional id, its producer id and next epoch."""
     try:
         producer_id, epoch = _init(call, request)
     except ApiError as refused:
@@ -78,7 +78,7 @@ def _check_id(transactional_id: str) -> None:
 
 
 def _as_known(call: ServerCall, request: type, code: ErrorCode) -> ErrorCode:
-    """Return the error code by which the request's version reports this error."""
+    """Return the error code that the request's version has for this error."""
     if code is ErrorCode.PRODUCER_FENCED and call.version < _FENCED_SINCE[request]:
         return ErrorCode.INVALID_PRODUCER_EPOCH
     return code
@@ -88,7 +88,7 @@ def _as_known(call: ServerCall, request: type, code: ErrorCode) -> ErrorCode:
 
 
 async def add_partitions_to_txn(call: ServerCall, request: AddPartitionsToTxnRequest) -> AddPartitionsToTxnResponse:
-    """Add partitions to a client's transaction; since v4, to several transactions at the request of a broker."""
+    """Add partitions to a producer's transaction; since v4 a broker sends the request, for several transactions."""
     if call.version >= _BATCHED_SINCE:
         results = [
             AddPartitionsToTxnResult(
@@ -169,7 +169,7 @@ async def add_offsets_to_txn(call: ServerCall, request: AddOffsetsToTxnRequest) 
 
 
 async def end_txn(call: ServerCall, request: EndTxnRequest) -> EndTxnResponse:
-    """Commit or abort a transaction. The response does not wait for the markers."""
+    """Commit or abort a transaction, without waiting for the markers."""
     transactions = call.cluster.transactions
     bumps = call.version >= _BUMPED_SINCE
     try:
@@ -183,7 +183,7 @@ async def end_txn(call: ServerCall, request: EndTxnRequest) -> EndTxnResponse:
 
 
 async def write_txn_markers(call: ServerCall, request: WriteTxnMarkersRequest) -> WriteTxnMarkersResponse:
-    """Write markers on behalf of a coordinator or an operator (KIP-664)."""
+    """Write the transaction markers that a coordinator or an operator (KIP-664) requests."""
     results = [
         WritableTxnMarkerResult(
             producer_id=marker.producer_id,

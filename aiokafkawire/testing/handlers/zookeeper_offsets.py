@@ -1,7 +1,7 @@
-"""OffsetCommit v0 and OffsetFetch v0: the offsets of consumers before 0.8.2, which any broker stored in ZooKeeper.
+"""OffsetCommit v0 and OffsetFetch v0: offsets that any broker stores in ZooKeeper, for consumers before 0.8.2.
 
-These offsets are separate from those of later versions, and have no coordinator and no metadata. Releases from 3.3 on,
-which run with KRaft in this cluster, reject the requests.
+These offsets are separate from the offsets of later versions, and have no coordinator and no metadata. Emulated
+releases since 3.3, which run with KRaft, reject the requests.
 """
 
 from ...errors import ErrorCode
@@ -26,7 +26,7 @@ _KRAFT_SINCE = "3.3"
 
 
 def commit_to_zookeeper(call: ServerCall, request: OffsetCommitRequest) -> OffsetCommitResponse:
-    """Store the offset of each partition that exists."""
+    """Store the offset for each requested partition that exists."""
     topics = []
     for topic in request.topics:
         answers = [
@@ -41,7 +41,7 @@ def commit_to_zookeeper(call: ServerCall, request: OffsetCommitRequest) -> Offse
 
 
 def fetch_from_zookeeper(call: ServerCall, request: OffsetFetchRequest) -> OffsetFetchResponse:
-    """Return the offset of each partition; a missing offset is reported like a missing partition."""
+    """Return the offset for each requested partition; a missing offset is reported as a missing partition."""
     topics = []
     for topic in request.topics or ():
         answers = []

@@ -89,12 +89,12 @@ from .call import ServerCall
 __all__ = ("ADVERTISED", "APIS", "Api", "Handler")
 
 Handler: TypeAlias = Callable[[ServerCall, Any], Awaitable[Response | None]]
-"""A function that handles one request and returns the response, or None for none, as for Produce with acks=0."""
+"""A function that handles one request and returns the response; None for no response, as to Produce with acks=0."""
 
 
 @attrs.frozen
 class Api:
-    """One API: the versions that ApiVersions lists, the versions that the broker answers, and the handler."""
+    """An API: its request and handler, the versions that ApiVersions lists, and those that the broker answers."""
 
     request: type[Request[Any]]
     handle: Handler
@@ -159,6 +159,6 @@ APIS: Final = {
     ApiKey.LIST_PARTITION_REASSIGNMENTS: _api(ListPartitionReassignmentsRequest, list_partition_reassignments, "0"),
     ApiKey.DESCRIBE_CLUSTER: _api(DescribeClusterRequest, describe_cluster, "0-2"),
 }
-"""The versions of the newest Apache Kafka, for the APIs with a handler."""
+"""The APIs with a handler, in the versions of the newest Apache Kafka."""
 
 ADVERTISED: Final = {int(key): api.advertised for key, api in APIS.items()}

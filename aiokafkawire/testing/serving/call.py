@@ -21,19 +21,19 @@ class Peer:
     """The client of one connection, and the state of the connection at the broker."""
 
     name: str
-    """The name in the log: an address, or the number of an in-memory connection."""
+    """The client's name in the log: its address, or the name and number of an in-memory connection."""
     host: str = "127.0.0.1"
-    """The client's address, as group descriptions show it."""
+    """The client's address without the port."""
     number: int = 0
-    """The number of the connection; the cluster counts from 1."""
+    """The number of the connection, counted from 1 over all brokers."""
     principal: str = "User:ANONYMOUS"
     """The principal, from authentication or a certificate."""
     login: LoginState | None = attrs.field(default=None, repr=False)
-    """The state of SASL authentication; None if it is disabled."""
+    """The state of SASL authentication; None if SASL is disabled."""
 
     @property
     def authenticated(self) -> bool:
-        """Whether the client has authenticated, or need not."""
+        """Whether the client has authenticated, or need not authenticate."""
         return self.login is None or self.login.complete
 
 
@@ -46,7 +46,7 @@ class ServerCall:
     version: int
     client_id: str | None = None
     blamed: Blamed | None = None
-    """The errors that a fault rule injects into partitions."""
+    """The function that returns the errors to inject into partitions; None to inject no errors."""
 
     def check_blame(self, topic: str, partition: int) -> None:
         """Check that no fault rule injects an error into this partition.

@@ -1,4 +1,4 @@
-"""Frames on the broker's side of a stream: reading, with size limits, and writing."""
+"""Frames at the broker's end of a stream: reading requests, with size limits, and encoding responses."""
 
 from struct import Struct
 from typing import Final
@@ -20,9 +20,9 @@ _SIZE: Final = Struct(">i")
 
 
 class Frames:
-    """A reader of the frames in a stream, which buffers one frame at most and less than a chunk of the next.
+    """A reader of the frames in a stream, which buffers at most one frame, and of the next one less than a chunk.
 
-    Memory is used for received bytes only, whatever size a frame announces.
+    It uses memory for received bytes only, whatever size a frame announces.
     """
 
     def __init__(self, stream: ByteReceiveStream, max_bytes: int) -> None:
@@ -32,7 +32,7 @@ class Frames:
         self._position = 0
 
     async def next(self, max_bytes: int | None = None) -> bytes | None:
-        """Return the next frame without its size; None at the end of the stream. ``max_bytes`` limits this frame.
+        """Return the next frame without its size; None at the end of the stream. ``max_bytes`` may lower the limit.
 
         Raises:
             Disconnect: the size is invalid, or the stream ends inside a frame.
@@ -83,7 +83,7 @@ class Frames:
 
 
 def _keep(parts: list[bytes | bytearray], chunk: bytes) -> None:
-    """Add a chunk; small ones are merged, since an object for each byte would take fifty times the frame's memory."""
+    """Add a chunk. Small chunks are merged, since an object per byte would take fifty times the frame's memory."""
     last = parts[-1]
     if len(chunk) >= _SMALL:
         parts.append(chunk)

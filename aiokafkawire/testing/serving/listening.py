@@ -1,4 +1,4 @@
-"""The server of one node: it listens, serves connections, stops and restarts."""
+"""The server of one broker: it listens, serves connections, stops and restarts."""
 
 import logging
 import ssl
@@ -21,14 +21,14 @@ _log = logging.getLogger(__name__)
 
 
 class NodeServer:
-    """The server of one node, over TCP and in memory.
+    """The server of one broker, over TCP and in memory.
 
     Args:
-        node: the node whose requests are served.
+        node: the broker whose requests are served.
         listens_on: the host and port to listen on, 0 for any free port; None for in-memory connections only. A restart
             uses the same port.
         number: returns the number of a new connection.
-        on_fault: called with unexpected exceptions.
+        on_fault: called with each unexpected exception of a connection.
         tls: the context for TLS on TCP; None for no TLS.
     """
 
@@ -52,16 +52,16 @@ class NodeServer:
 
     @property
     def running(self) -> bool:
-        """Whether the server is running."""
+        """Whether the server was started and not stopped."""
         return self._owner is not None
 
     @property
     def accepting(self) -> bool:
-        """Whether the server accepts connections."""
+        """Whether the server runs and does not refuse connections."""
         return self._owner is not None and not self._refuses
 
     async def start(self) -> None:
-        """Start listening.
+        """Start the server, which then accepts connections.
 
         Raises:
             OSError: the address is not available.
@@ -70,7 +70,7 @@ class NodeServer:
         try:
             await owner.open()
         except BaseException:
-            await owner.close()  # cancelled: the owner's task exists already
+            await owner.close()  # open() was cancelled: the owner's task exists already
             raise
         self._owner = owner  # from here on connections may arrive
         try:
@@ -80,11 +80,7 @@ class NodeServer:
             raise
 
     async def accept(self) -> None:
-        """Accept new connections; do nothing if the server is stopped.
-
-        Raises:
-            OSError: the address is not available.
-        """
+        """Accept new connections; a stopped server accepts them only after :meth:`start`. Raises as :meth:`start`."""
         self._refuses = False
         if self._owner is None or self._listens_on is None or self._listening is not None:
             return
@@ -96,7 +92,7 @@ class NodeServer:
         self._owner.spawn(self._listen, listener, self._listening, self._closed)
 
     async def refuse(self) -> None:
-        """Refuse new connections until :meth:`accept` and keep the existing ones."""
+        """Refuse new connections until :meth:`accept`, and keep the existing ones."""
         self._refuses = True
         listening, self._listening = self._listening, None
         if listening is not None and self._closed is not None:
@@ -150,7 +146,7 @@ class NodeServer:
                 elif (secured := await handshake(stream, self._tls, peer)) is not None:
                     await serve(self._node, secured, peer)
             except Exception as fault:
-                # A bug in one connection must not end the others.
+                # A bug that shows in one connection must not end other connections.
                 self._on_fault(fault)
 
         # Connections outlive the listener while the broker refuses new ones.

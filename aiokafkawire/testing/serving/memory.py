@@ -10,7 +10,7 @@ from anyio.lowlevel import cancel_shielded_checkpoint, checkpoint_if_cancelled
 __all__ = ("memory_connection",)
 
 _CAPACITY: Final = 1024 * 1024
-"""The bytes in transit per direction above which a sender waits, as with a socket's buffers."""
+"""The number of bytes in transit in one direction above which a sender waits, as with a socket's buffers."""
 
 
 def memory_connection() -> tuple[ByteStream, ByteStream]:

@@ -65,12 +65,12 @@ async def serve(node: BrokerNode, stream: ByteStream, peer: Peer) -> None:
         node.connections[peer.host] -= 1
         if not node.connections[peer.host]:
             del node.connections[peer.host]
-        with anyio.CancelScope(shield=True):  # closing a stream takes no time, and must not be left half done
+        with anyio.CancelScope(shield=True):  # closing takes no time, and must not be left half done
             await stream.aclose()
 
 
 async def _forget(frames: Frames) -> None:
-    """Discard further requests: responses are in order, so that none can follow a suppressed response."""
+    """Discard further requests: responses are sent in order, so that no response can follow a suppressed one."""
     try:
         await frames.drain()
     except _GONE:
@@ -153,11 +153,11 @@ async def _reply(call: ServerCall, stream: ByteStream, received: _Received, aske
         requests.settle(asked, RequestOutcome.UNANSWERED)
         return
     if isinstance(response, ApiVersionsResponse) and response.error_code == ErrorCode.UNSUPPORTED_VERSION:
-        version = 0  # from a fault rule; see _read
+        version = 0  # a fault rule's response, in v0 as in _read
     pause = throttled(call, received.request, response, asked.size)
     head = response_header_version(received.api.request, version)
     data, outcome = outgoing.spoiled(frame_of(received.header.correlation_id, head, response, version))
-    # The outcome is logged before the response is sent, so that a client with the response finds it in the log.
+    # The outcome is logged before the response is sent, so that a test whose client has the response finds the outcome.
     requests.settle(asked, outcome, response, len(data))
     try:
         await stream.send(data)
@@ -177,7 +177,7 @@ async def _handle(api: Api, call: ServerCall, request: Any, blamed: Blamed | Non
 
 
 def _read(node: BrokerNode, frame: bytes) -> _Received | bytes | None:
-    """Parse a frame; return the request, or the bytes of a fixed response, or None if this release ignores the request.
+    """Parse a frame; return the request, the frame of a fixed response, or None if this release ignores the request.
 
     Raises:
         Disconnect: the frame is invalid, or the API or its version is not served.

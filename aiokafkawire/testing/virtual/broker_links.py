@@ -10,19 +10,19 @@ from .trace import Trace
 __all__ = ("BrokerLinks",)
 
 SESSION_SECONDS = 9.0
-"""``broker.session.timeout.ms``, with Kafka's default."""
+"""Kafka's default of ``broker.session.timeout.ms``, in seconds."""
 _CHECK_SECONDS = 0.05
-"""The time between two checks of the leaders, while brokers are separated."""
+"""The time between two checks of which followers cannot copy, while brokers are separated."""
 
 
 class BrokerLinks:
-    """The effect of the network's separations on the cluster.
+    """The effect of the network's separations on the brokers.
 
     1. A follower that does not reach its leader copies no records, so that producers with acks=all wait.
     2. A broker that does not reach a majority of the brokers is fenced after ``broker.session.timeout.ms``: other
-       brokers lead its partitions, without the records that only it has. It is unfenced when it reaches them again.
+       brokers lead its partitions, without the records that only it has. When it reaches a majority, it is unfenced.
 
-    All brokers share the cluster's state: a fenced broker that clients reach answers that it does not lead.
+    All brokers share the cluster's state: a fenced broker that clients still reach answers that it does not lead.
     """
 
     def __init__(self, broker: Broker, network: Network, trace: Trace, owner: Owner) -> None:

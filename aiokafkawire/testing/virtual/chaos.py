@@ -1,4 +1,4 @@
-"""Random faults in a simulation, which its seed determines."""
+"""Random faults in a simulation, determined by the simulation's seed."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from enum import Enum
@@ -24,10 +24,10 @@ _SLOW_BANDWIDTH: Final = 200_000.0
 
 
 class Fault(Enum):
-    """A type of fault."""
+    """A type of random fault."""
 
     CRASH = "crash"
-    """A broker's process dies, and restarts."""
+    """A broker's process dies, and restarts later."""
     CUT = "cut"
     """All connections to a broker are reset, perhaps inside a frame."""
     MOVE_LEADER = "move leader"
@@ -43,9 +43,9 @@ class Fault(Enum):
 
 
 class Chaos:
-    """The injection of random faults. At any time a broker has at most one fault, and the network one partition.
+    """The injection of random faults. At any time a broker has at most one fault, and at most one is PARTITION.
 
-    Ending a fault leaves other faults unchanged.
+    The end of a fault leaves other faults unchanged.
     """
 
     def __init__(self, broker: Broker, network: Network, trace: Trace, chance: Random, owner: Owner) -> None:
@@ -57,12 +57,7 @@ class Chaos:
         self._running: dict[anyio.CancelScope, anyio.Event] = {}
 
     def begin(self, faults: Sequence[Fault], every: tuple[float, float], lasting: tuple[float, float]) -> None:
-        """Inject faults until :meth:`end`. Times are in seconds.
-
-        Raises:
-            TypeError: an argument is not a Fault.
-            ValueError: ``every`` or ``lasting`` is not a minimum and a maximum.
-        """
+        """Inject faults until :meth:`end`, with the arguments and errors of ``Simulation.chaos``."""
         for fault in faults:
             if not isinstance(fault, Fault):
                 raise TypeError(f"{fault!r} is not a Fault; known: {', '.join(map(str, Fault))}")
@@ -79,7 +74,7 @@ class Chaos:
         self._spared.pop(node, None)
 
     async def end(self) -> None:
-        """End every current fault, and start no further ones."""
+        """End every current fault, and inject no further faults."""
         for scope in list(self._running):
             scope.cancel()
         for ended in list(self._running.values()):
@@ -144,7 +139,7 @@ class Chaos:
                 self._network.cut(node)
 
     def _move_a_leader(self) -> None:
-        """Move the leader of a random partition, except those of internal topics, which would outnumber the others."""
+        """Move the leader of a random partition, except of internal topics, whose many partitions would predominate."""
         partitions = [one for one in self._broker.partitions if not one.log.topic.startswith("__")]
         if not partitions:
             return

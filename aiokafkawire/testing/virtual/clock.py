@@ -13,24 +13,24 @@ _A_WHILE = 0.1
 class VirtualClock(trio.abc.Clock):
     """A clock of virtual time, which starts at 0.
 
-    It behaves as trio's MockClock with ``autojump_threshold=0``, but saves that clock's extra loop iteration per jump.
+    It behaves as trio's MockClock with ``autojump_threshold=0``, but needs one loop iteration less per jump.
     """
 
     def __init__(self) -> None:
         self._now = 0.0
 
     def start_clock(self) -> None:
-        """Start the clock, which needs no preparation."""
+        """Do nothing: trio calls this at the start of a run, and this clock needs no preparation."""
 
     def current_time(self) -> float:
         """Return the virtual time, in seconds."""
         return self._now
 
     def deadline_to_sleep_time(self, deadline: float) -> float:
-        """Advance the time to the deadline: trio calls this when no task can run."""
+        """Advance to the deadline, since trio calls this when no task can run; return the real seconds to sleep."""
         if deadline <= self._now:
             return 0.0
-        # Tasks in wait_all_tasks_blocked run first.
+        # Tasks that wait in wait_all_tasks_blocked run before a jump.
         if deadline == inf or _run.GLOBAL_RUN_CONTEXT.runner.waiting_for_idle:
             return _A_WHILE
         self._now = deadline

@@ -15,9 +15,9 @@ Speed: TypeAlias = tuple[tuple[float, float], float | None]
 
 
 class FaultInjector:
-    """An injector of network faults, which it can end. The network itself is an injector; chaos creates one per fault.
+    """An injector, which begins and ends its own network faults. The network itself is one; chaos has one per fault.
 
-    Brokers are named by their ids; without ids, all brokers are meant. An unknown id raises KeyError.
+    A method that is called without ids of brokers applies to all brokers. An unknown id raises KeyError.
 
     Args:
         nodes: returns the ids of all brokers.
@@ -53,7 +53,7 @@ class FaultInjector:
         self._speeds_changed()
 
     def normal(self, *nodes: int) -> None:
-        """Restore the initial speed of the links to these brokers."""
+        """Undo :meth:`slow` for the links to these brokers."""
         named = self._named(nodes)
         self._trace.add(f"{_names(nodes)} as quick as before")
         for node in named:
@@ -73,7 +73,7 @@ class FaultInjector:
         self._trace.add(f"{_names(nodes)} accepting connections")
 
     def partition(self, *groups: Collection[Endpoint]) -> None:
-        """Separate these groups from each other and from all other endpoints, in place of earlier partitions.
+        """Separate these groups from each other and from all other endpoints; this replaces earlier groups.
 
         ``partition({1})`` isolates broker 1; ``partition({"client-1", 1}, {2, 3})`` leaves client-1 with broker 1 only.
 
@@ -106,7 +106,7 @@ class FaultInjector:
         self._separations_changed()
 
     def heal(self) -> None:
-        """End all separations, by :meth:`partition` and by :meth:`block`."""
+        """End the separations by :meth:`partition` and :meth:`block` of this injector."""
         self._trace.add("healed")
         self.blocked.clear()
         self.groups = []
@@ -136,14 +136,14 @@ class FaultInjector:
 
 
 def check_range(name: str, between: tuple[float, float]) -> None:
-    """Raise ValueError unless this is a minimum and a maximum in seconds."""
+    """Raise ValueError unless ``between`` is a minimum and a maximum in seconds; ``name`` is for the message."""
     least, most = between
     if not 0 <= least <= most:
         raise ValueError(f"{name} must be a minimum and a maximum of 0 or more seconds, got {between!r}")
 
 
 def check_speed(latency: tuple[float, float], bandwidth: float | None) -> None:
-    """Raise ValueError unless this is a valid latency and bandwidth."""
+    """Raise ValueError unless the latency, in seconds, and the bandwidth, in bytes per second, are valid."""
     check_range("latency", latency)
     if bandwidth is not None and not bandwidth > 0:
         raise ValueError(f"bandwidth must be above 0 bytes per second, or None for no limit, got {bandwidth!r}")

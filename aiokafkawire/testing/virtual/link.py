@@ -23,10 +23,10 @@ class Link:
     bandwidth: float | None = None
     blocked_since: float | None = None
     opened: anyio.Event | None = None
-    """An event that is set when the link is no longer blocked."""
+    """An event that is set when the link is unblocked; None while no task waits for it."""
 
     def delay(self, chance: Random) -> float:
-        """Return the latency of the next bytes, in seconds."""
+        """Return a random latency for the next bytes, in seconds."""
         return chance.uniform(*self.latency)
 
     @property
@@ -72,7 +72,7 @@ class Direction:
         self._taken: anyio.Event | None = None
 
     def put(self, data: bytes, now: float) -> None:
-        """Send bytes; they are lost if the receiver is gone."""
+        """Send bytes at the time ``now``; they are lost if the receiver is gone or the connection was cut."""
         if self.receiver_gone or self.broken:
             return
         link = self._link
@@ -87,7 +87,7 @@ class Direction:
             self._sleep.deadline = self._due_at()
 
     def _due_at(self) -> float:
-        """Return the time of the next arrival; infinity while it is unknown."""
+        """Return the time at which the next chunk arrives; infinity if there is none, or the link is blocked then."""
         if not self.chunks:
             return inf
         at = self.chunks[0][0]
@@ -95,11 +95,11 @@ class Direction:
         return at if blocked_since is None or at < blocked_since else inf
 
     def is_due(self, now: float) -> bool:
-        """Return whether a chunk has arrived."""
+        """Return whether a chunk has arrived by the time ``now``."""
         return self._due_at() <= now
 
     async def arrival(self) -> None:
-        """Sleep until a chunk has arrived, or the state has changed."""
+        """Sleep until a chunk has arrived or :meth:`notify` is called."""
         try:
             with trio.CancelScope(deadline=self._due_at()) as self._sleep:
                 await trio.lowlevel.wait_task_rescheduled(_woken)
@@ -107,16 +107,16 @@ class Direction:
             self._sleep = None
 
     async def wait_until_taken(self) -> None:
-        """Sleep until the receiver has taken bytes, or the state has changed."""
+        """Sleep until the receiver has taken bytes or :meth:`notify` is called."""
         if self._taken is None:
             self._taken = anyio.Event()
         await self._taken.wait()
 
     def take(self, max_bytes: int) -> bytes:
-        """Return the next bytes, which must have arrived; b"" means the end, also when called again."""
+        """Return the next bytes, which must have arrived; at the end of the stream, return b"" in every call."""
         at, chunk = self.chunks.popleft()
         if not chunk:
-            self.chunks.append((at, chunk))  # the end stays the end
+            self.chunks.append((at, chunk))  # later calls return the end of the stream again
         elif len(chunk) > max_bytes:
             self.chunks.appendleft((at, chunk[max_bytes:]))
             chunk = chunk[:max_bytes]
@@ -132,7 +132,7 @@ class Direction:
         self.notify()
 
     def cut(self, now: float) -> None:
-        """Break the connection, and lose the bytes in transit from a random byte on."""
+        """Break the connection; the bytes in transit before a random byte arrive now, the other ones are lost."""
         if self.broken:
             return
         left, kept = self._chance.randrange(self.size + 1), deque[tuple[float, bytes]]()
@@ -152,7 +152,7 @@ class Direction:
         self.notify()
 
     def notify(self) -> None:
-        """Wake both sides after a change of state."""
+        """Wake the tasks that wait at either side."""
         if self._sleep is not None:
             self._sleep.cancel()
         self._notify_sender()
@@ -164,5 +164,5 @@ class Direction:
 
 
 def _woken(raise_cancel: object) -> trio.lowlevel.Abort:
-    """Let a cancel scope's deadline wake a sleeping task, without any cleanup."""
+    """Let trio wake a sleeping task at the deadline of its cancel scope: there is nothing to clean up."""
     return trio.lowlevel.Abort.SUCCEEDED

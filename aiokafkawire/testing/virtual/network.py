@@ -16,7 +16,7 @@ from .trace import Trace
 __all__ = ("Dial", "Network")
 
 _PRUNE_AT: Final = 64
-"""The number of connections at which closed ones are removed for the first time."""
+"""The number of remembered connections at which closed ones are removed for the first time."""
 
 
 class Dial(Protocol):
@@ -32,9 +32,7 @@ class Network(FaultInjector):
     2. Connections across a :meth:`partition` hang: bytes are held, new connections wait, and no side gets an error.
        After :meth:`heal` they continue, as with TCP's retransmission, unless a client's timeout has ended them.
     3. :meth:`cut` resets connections: each side gets a part of the bytes in transit, and then an error.
-    4. The faults of an :meth:`injector` end when :meth:`drop` removes it; the network itself is an injector for tests.
-
-    Brokers are named by their ids; without ids, all brokers are meant. An unknown id raises KeyError.
+    4. The faults of an :meth:`injector` end when :meth:`drop` removes it; tests use the network itself as an injector.
 
     Args:
         attend: serves the broker's end of a new connection; raises ConnectionRefusedError if the broker does not run.
@@ -111,8 +109,8 @@ class Network(FaultInjector):
         return made.client
 
     def _remember(self, client: str, node: int, made: VirtualConnection) -> None:
-        # A connection closed at one end may still have bytes in transit to the other. Searching for such connections
-        # at each of a thousand new ones would take quadratic time.
+        # Connections that are over are removed only now and then, since a search at each new connection would take
+        # quadratic time. A connection that is closed at one end may still have bytes in transit to the other end.
         if len(self._open) >= self._prune_at:
             self._open = [entry for entry in self._open if not entry[2].is_over]
             self._prune_at = max(_PRUNE_AT, 2 * len(self._open))
@@ -132,18 +130,18 @@ class Network(FaultInjector):
     # --- faults ------------------------------------------------------------------------------------------------
 
     def injector(self) -> FaultInjector:
-        """Create an injector, whose faults end independently of others."""
+        """Return a new injector, whose faults end independently of other injectors' faults."""
         made = FaultInjector(self._nodes, self._trace, self._regroup, self._set_speeds)
         self._injectors.append(made)
         return made
 
     def drop(self, injector: FaultInjector) -> None:
-        """End all faults of an injector, and remove it."""
+        """End all faults of an injector, and remove the injector."""
         injector.clear()
         self._injectors.remove(injector)
 
     def cut(self, *nodes: int, client: str | None = None) -> int:
-        """Reset the open connections to these brokers, optionally of one client; return their number."""
+        """Reset the open connections of all clients, or of ``client``, to these brokers; return their number."""
         named = self._named(nodes)
         found = [
             entry

@@ -16,7 +16,7 @@ from .link import Direction, Link
 __all__ = ("VirtualConnection", "End")
 
 _WINDOW: Final = 256 * 1024
-"""The bytes in transit per direction above which a sender waits, as with a socket's buffers."""
+"""The number of bytes in transit in one direction above which a sender waits, as with a socket's buffers."""
 _REQUEST: Final = Struct(">ihhi")
 _SIZE: Final = 4
 _API_NAMES: Final = {int(key): key.name for key in ApiKey}
@@ -122,12 +122,12 @@ class End(ByteStream):
         return chunk
 
     async def send_eof(self) -> None:
-        """End the stream of this end."""
+        """End the outgoing stream; this end can still receive."""
         await checkpoint_if_cancelled()
         self._end()
 
     async def aclose(self) -> None:
-        """Close this end; the other end notices when all sent bytes have arrived."""
+        """Close this end; the other end receives all sent bytes before it notices the end."""
         if not self._closed:
             self._closed = True
             self._end()
