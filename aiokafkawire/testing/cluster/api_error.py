@@ -6,10 +6,10 @@ __all__ = ("Disconnect", "ApiError")
 
 
 class ApiError(Exception):
-    """The error code that answers a request or a part of it.
+    """An error whose code answers a request, or one part of a request such as a partition.
 
-    ``message`` is sent with the code, and is None if Kafka sends none; ``reason`` then explains the error in the log.
-    ``record_errors`` are the index and message of each invalid record (KIP-467).
+    ``message`` is sent with the code, None if Kafka sends no message; ``reason`` then explains the error in the log.
+    ``record_errors`` has the index in the batch and the message of each invalid record (KIP-467).
     """
 
     def __init__(
@@ -32,4 +32,4 @@ class ApiError(Exception):
 
 
 class Disconnect(Exception):
-    """An error that disconnects the client: the request is unreadable, or its response has no field for an error."""
+    """An error after which the broker closes the connection without a response, such as an unreadable request."""

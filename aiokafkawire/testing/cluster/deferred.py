@@ -1,4 +1,4 @@
-"""A response that a state machine sets later and for which a request handler waits."""
+"""A value that is not known yet, such as the response for which a JoinGroup handler waits."""
 
 from typing import Generic, TypeVar
 
@@ -10,7 +10,7 @@ T = TypeVar("T")
 
 
 class Deferred(Generic[T]):
-    """A value that is set once, later, and for which tasks can wait."""
+    """A value that is set once, and for which tasks can wait until then."""
 
     __slots__ = ("_event", "_kept", "_value")
 

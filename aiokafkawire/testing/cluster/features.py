@@ -7,14 +7,14 @@ from .releases import Release
 
 __all__ = ("add_features",)
 
-_EPOCH: Final = 1  # in Apache Kafka the end of the metadata log; the features of this broker never change
-_FROM_ZERO_SINCE: Final = 4  # clients with older ApiVersions requests fail at a feature whose lowest version is 0
+_EPOCH: Final = 1  # constant, since features never change here; in Apache Kafka an offset of the metadata log
+_FROM_ZERO_SINCE: Final = 4  # of ApiVersions: older clients fail at a feature whose lowest version is 0
 
 
 class _Feature(NamedTuple):
     name: str
     since: str
-    """The first release that reports the feature with these levels."""
+    """The first release that supports the feature with these levels."""
     lowest: int
     highest: int
     finalized: int | None
@@ -32,7 +32,7 @@ _FEATURES: Final = (
 
 
 def add_features(answer: ApiVersionsResponse, release: Release, version: int) -> None:
-    """Put the features of a release into an answer to ApiVersions in ``version``."""
+    """Add the features of a release to ``answer``, the response to an ApiVersions request of ``version``."""
     known = [feature for feature in _FEATURES if release.since(feature.since)]
     finalized = [
         FinalizedFeatureKey(name=feature.name, max_version_level=feature.finalized, min_version_level=feature.finalized)

@@ -1,4 +1,4 @@
-"""The fetches that wait at each log: a fetch sleeps until one of its partitions gets records or is deleted."""
+"""The fetches that wait at each log: a fetch sleeps until one of its partitions changes or is deleted."""
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -11,7 +11,7 @@ __all__ = ("FetchPurgatory", "Watch")
 
 
 class Watch:
-    """A fetch that waits for changes of its logs. After a change between two waits, the next wait returns at once."""
+    """A fetch that waits for changes of its logs. A change between two waits ends the second wait at once."""
 
     def __init__(self) -> None:
         self._event = anyio.Event()
@@ -21,13 +21,13 @@ class Watch:
         self._event.set()
 
     async def wait(self) -> None:
-        """Return when a log has changed since the last wait, or since the watch began."""
+        """Wait until one of the logs has changed since the last wait, or since the watch began."""
         await self._event.wait()
         self._event = anyio.Event()
 
 
 class FetchPurgatory:
-    """The watches of each log; the cost of :meth:`notify` depends only on the watches of the one log."""
+    """The waiting fetches by log, so that :meth:`notify` visits only those of the changed log."""
 
     def __init__(self) -> None:
         self._watches: dict[PartitionLog, dict[Watch, None]] = {}
@@ -49,6 +49,6 @@ class FetchPurgatory:
                     del self._watches[log]
 
     def notify(self, log: PartitionLog) -> None:
-        """Wake the fetches that watch this log: it got records or was deleted."""
+        """Wake the fetches that watch this log, after its partition changed or was deleted."""
         for watch in self._watches.get(log, ()):
             watch.notify()

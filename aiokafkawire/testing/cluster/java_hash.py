@@ -1,4 +1,4 @@
-"""Java's hash of a string, which decides on partitions of groups and transactional ids."""
+"""Java's hash of a string, by which Kafka assigns groups and transactional ids to partitions of internal topics."""
 
 __all__ = ("java_hash",)
 

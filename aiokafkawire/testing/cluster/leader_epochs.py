@@ -6,7 +6,7 @@ __all__ = ("UNKNOWN", "EpochEnd", "LeaderEpochs")
 
 
 class EpochEnd(NamedTuple):
-    """An epoch, and the offset after its last record."""
+    """A leader epoch, and the offset after its last record."""
 
     epoch: int
     end_offset: int
@@ -16,13 +16,13 @@ UNKNOWN = EpochEnd(-1, -1)
 
 
 class LeaderEpochs:
-    """The epochs of one log in order, each with its start offset. Offsets increase with the epochs."""
+    """The leader epochs of one log and their start offsets, both in ascending order."""
 
     def __init__(self) -> None:
         self._starts: dict[int, int] = {}
 
     def begin(self, epoch: int, offset: int) -> None:
-        """Start an epoch at ``offset``, where a leader takes over. Epochs without records are forgotten."""
+        """Add an epoch that starts at ``offset``, and forget the earlier epochs that got no records."""
         self.truncate(offset)
         self._starts[epoch] = offset
 
@@ -33,9 +33,9 @@ class LeaderEpochs:
     def end_of(self, epoch: int, log_start: int, log_end: int, *, leads: bool = True) -> EpochEnd:
         """Return the newest epoch that is not newer than ``epoch``, and the end offset of that epoch.
 
-        The log has the records from ``log_start`` to ``log_end``. If ``epoch`` is older than all epochs left, return it
-        with the start of the oldest epoch; if it is newer than the newest epoch, return ``UNKNOWN``. ``leads`` is off
-        for a follower, which learns of an epoch by the epoch's first record.
+        The replica's log has the records from ``log_start`` to ``log_end``. If ``epoch`` is older than all epochs in
+        the log, return ``epoch`` with the start of the oldest one; if it is negative or newer than the newest one,
+        return ``UNKNOWN``. ``leads`` is off for a follower, which learns of an epoch by the epoch's first record.
         """
         kept = self._kept(log_start, log_end, leads)
         if epoch < 0 or not kept or epoch > kept[-1][0]:
@@ -46,7 +46,7 @@ class LeaderEpochs:
         return EpochEnd(kept[higher - 1][0] if higher else epoch, kept[higher][1])
 
     def at(self, offset: int) -> int:
-        """Return the epoch of ``offset``; -1 before the first epoch."""
+        """Return the epoch to which ``offset`` belongs; -1 if it is before the first epoch."""
         found = -1
         for epoch, start in self._starts.items():
             if start > offset:
@@ -55,7 +55,7 @@ class LeaderEpochs:
         return found
 
     def _kept(self, log_start: int, log_end: int, leads: bool) -> list[tuple[int, int]]:
-        """Return the epochs that still have records, with their start offsets, which are at least ``log_start``."""
+        """Return the epochs that have a part of the log, with their start offsets, which are ``log_start`` or later."""
         kept = [(epoch, start) for epoch, start in self._starts.items() if leads or start < log_end]
         while len(kept) > 1 and kept[1][1] <= log_start:
             del kept[0]

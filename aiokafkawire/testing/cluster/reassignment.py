@@ -10,7 +10,7 @@ __all__ = ("cancel", "complete", "reassign")
 
 
 def reassign(partition: HostedPartition, target: Sequence[int]) -> None:
-    """Move a partition to these brokers, the preferred leader first; an ongoing reassignment gets this new target.
+    """Start to move a partition to the brokers ``target``, the preferred leader first; replace an ongoing reassignment.
 
     The reassignment completes at once if no new replica has to catch up.
     """
@@ -23,7 +23,7 @@ def reassign(partition: HostedPartition, target: Sequence[int]) -> None:
 
 
 def complete(partition: HostedPartition) -> bool:
-    """Complete the reassignment if the new replicas are in sync; return whether it completed."""
+    """Complete a partition's reassignment if all new replicas are in sync; return whether it was completed."""
     if not partition.adding and not partition.removing:
         return False
     staying = [node for node in partition.replicas if node not in partition.removing]
@@ -37,7 +37,7 @@ def complete(partition: HostedPartition) -> bool:
 
 
 def cancel(partition: HostedPartition) -> None:
-    """Return the partition to its previous brokers.
+    """Cancel a reassignment: return the partition to its previous brokers.
 
     Raises:
         ApiError: NO_REASSIGNMENT_IN_PROGRESS; INVALID_REPLICA_ASSIGNMENT, no previous broker is in sync any longer.

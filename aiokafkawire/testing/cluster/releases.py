@@ -60,8 +60,8 @@ _CHANGES: Final = {
 }
 """The changes of each release: API keys, each with the versions supported from that release on.
 
-Brokers before 0.10 advertise no versions; the table lists the versions that they understand. 4.x advertises Produce
-v0-2 only because librdkafka needs them, and does not support them (KIP-896).
+Brokers before 0.10 advertise no versions; the table lists the versions that they understand. 4.x does not support
+Produce v0-2, and advertises them only because librdkafka needs them (KIP-896).
 """
 
 _NEVER: Final = Versions.parse("none")
@@ -98,7 +98,7 @@ def _tables() -> dict[str, Mapping[int, Versions]]:
 
 
 RELEASES: Final[Mapping[str, Mapping[int, Versions]]] = MappingProxyType(_tables())
-"""The versions of every API that each release supports, by the release's name without the patch level."""
+"""For each release, by its name without the patch level: the supported versions of every API, by API key."""
 
 
 @attrs.frozen
@@ -129,7 +129,7 @@ class Spoken(Protocol):
 
     @property
     def advertised(self) -> Versions:
-        """The versions that the newest release lists."""
+        """The versions that the newest release lists in the ApiVersions response."""
 
     @property
     def served(self) -> Versions:

@@ -10,7 +10,7 @@ __all__ = ("ReplicaLag",)
 
 
 class ReplicaLag:
-    """The timers of in-sync followers that lack records of their leader.
+    """The timers after which in-sync followers that lack records of their leader are removed.
 
     Args:
         timers: the cluster's timers.
@@ -25,7 +25,7 @@ class ReplicaLag:
         self._timed: dict[HostedPartition, dict[int, Timer]] = {}
 
     def check(self, partition: HostedPartition) -> None:
-        """Start and cancel timers for the followers of a partition that has changed."""
+        """Start timers for the followers that lag after a change of the partition; cancel those of other followers."""
         timed = self._timed.get(partition)
         lagging = partition.lagging
         if not lagging and timed is None:

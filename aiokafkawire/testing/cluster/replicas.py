@@ -1,7 +1,7 @@
 """One partition and its replicas: the leader, the followers, their end offsets and the high watermark.
 
-Only the leader's log is stored. Each follower's log is a prefix of the leader's, so that its end offset describes it;
-a replica that returns after a change of the leader truncates its log to the new leader's.
+Only the leader's log is stored, and the end offset of each follower, whose log is a prefix of the leader's. A replica
+that returns after a change of the leader truncates its log to a prefix of the new leader's.
 """
 
 from collections.abc import Callable, Set
@@ -28,7 +28,7 @@ class HostedPartition:
        records. It does not advance while fewer than ``min_insync_replicas`` are in sync (KIP-966).
     3. A broker that stops leaves the in-sync replicas. If fewer than ``min_insync_replicas`` are left, the stopped
        broker stays eligible to lead, since it has all committed records (KIP-966).
-    4. The leader epoch grows with each change of the leader, the partition epoch with every change.
+    4. The leader epoch grows with each change of the leader; the partition epoch also with changes of the replicas.
 
     Args:
         log: the records.
@@ -57,7 +57,7 @@ class HostedPartition:
         self.leader: int = self._electable()
         self.leader_epoch: int = 0
         self.leader_epoch_start: int = 0
-        """The end of the log when the leader took over."""
+        """The end offset of the log when the leader took over."""
         self.partition_epoch: int = 0
         self.epochs: LeaderEpochs = LeaderEpochs()
         self.epochs.begin(0, 0)
@@ -113,7 +113,7 @@ class HostedPartition:
         raise ApiError(ErrorCode.FENCED_LEADER_EPOCH if epoch < self.leader_epoch else ErrorCode.UNKNOWN_LEADER_EPOCH)
 
     def check_leader(self, node: int) -> None:
-        """Check that this broker leads.
+        """Check that this broker leads the partition.
 
         Raises:
             ApiError: NOT_LEADER_OR_FOLLOWER.
@@ -133,7 +133,7 @@ class HostedPartition:
                 self._ends[node] = end
         if len(self.in_sync_replicas) < self.min_insync_replicas:
             return False
-        # With enough replicas in sync, the high watermark may pass replicas that are only eligible.
+        # With enough replicas in sync, the high watermark may pass replicas that are only eligible to lead.
         self.eligible_leader_replicas.clear()
         before = self.log.high_watermark
         self.log.high_watermark = max(before, min(self.end_offset(node) for node in self.in_sync_replicas))
@@ -272,7 +272,7 @@ class HostedPartition:
         self._rejoin_all()
 
     def _take_over(self, node: int) -> None:
-        """Truncate the log to this replica's end offset; if it was not in sync, it becomes the only in-sync replica."""
+        """Truncate the log to the new leader's end offset; a leader that was not in sync is now alone in sync."""
         if self._ends[node] < self.log.log_end_offset:
             self.log.truncate(self._ends[node])
         end = self.log.log_end_offset

@@ -128,7 +128,7 @@ class ClusterState:
 
     @property
     def controller_id(self) -> int:
-        """The controller in metadata: the first running node."""
+        """The controller's id in metadata responses: that of the first running node; -1 if none runs."""
         return next((node.node_id for node in self.alive), NO_LEADER)
 
     def node(self, node_id: int) -> "BrokerNode":
@@ -151,7 +151,7 @@ class ClusterState:
     # --- partitions --------------------------------------------------------------------------------------------
 
     def changed(self, partition: HostedPartition) -> None:
-        """Update the state that depends on a partition after new records, a new high watermark or a new leader."""
+        """Update all state that depends on a partition, which got new records, a new high watermark or a new leader."""
         if partition.log.topic == OFFSETS_TOPIC:
             led = partition.leader != NO_LEADER
             self.groups.store.coordinator_changed(partition.index, partition.leader_epoch, led=led)
@@ -173,12 +173,12 @@ class ClusterState:
         return partition
 
     def move_leader(self, partition: HostedPartition, node_id: int, *, unclean: bool = False) -> None:
-        """Make another replica the leader. Raises ApiError as :meth:`HostedPartition.elect`."""
+        """Make the replica on broker ``node_id`` the leader. Raises ApiError as :meth:`HostedPartition.elect`."""
         partition.elect(node_id, unclean=unclean)
         self.changed(partition)
 
     def node_stopped(self, node: "BrokerNode") -> None:
-        """Record that a node stopped; other nodes lead its partitions."""
+        """Record that a node stopped, and elect new leaders for the partitions that it led."""
         node.alive = False
         node.sessions.clear()
         self._all_changed(self.topics.node_stopped(node.node_id))
@@ -189,7 +189,7 @@ class ClusterState:
         self._all_changed(self.topics.node_started(node.node_id))
 
     def reopened(self) -> None:
-        """Clear the nodes' fetch sessions, which a restart loses, when the cluster is opened again."""
+        """Clear the fetch sessions, which brokers lose at a restart, when the cluster is opened again."""
         for node in self.nodes:
             node.sessions.clear()
 
@@ -198,7 +198,7 @@ class ClusterState:
             self.changed(partition)
 
     def topic_name(self, topic_id: UUID) -> str | None:
-        """Return the name of the topic with this id."""
+        """Return the name of the topic with this id; None if there is no such topic."""
         topic = self.topics.by_id(topic_id)
         return topic.name if topic else None
 
@@ -250,9 +250,9 @@ class ClusterState:
     # --- coordinators ------------------------------------------------------------------------------------------
 
     def coordinator_partition(self, topic: str, key: str) -> HostedPartition:
-        """Return the partition of an internal topic to which a group or transactional id belongs.
+        """Return the partition of an internal topic whose leader coordinates ``key``, a group or transactional id.
 
-        Its leader is the coordinator. The topic is created when it is first needed, as in Kafka.
+        A missing topic is created, as in Kafka.
         """
         found = self.topics.get(topic) or self.make_internal(topic)
         return found.partitions[(java_hash(key) & 0x7FFF_FFFF) % len(found.partitions)]
@@ -283,7 +283,7 @@ class ClusterState:
             raise ApiError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
 
     def check_coordinator(self, node: "BrokerNode", topic: str, key: str) -> None:
-        """Check that this node is the coordinator of a group (``OFFSETS_TOPIC``) or transactional id.
+        """Check that this node coordinates ``key``: a group if ``topic`` is ``OFFSETS_TOPIC``, else a transactional id.
 
         Raises:
             ApiError: NOT_COORDINATOR; COORDINATOR_LOAD_IN_PROGRESS, the node has not loaded the group yet.
@@ -326,11 +326,7 @@ class BrokerNode:
         return partition
 
     def led(self, topic: str, index: int) -> HostedPartition:
-        """Return a partition that this node leads.
-
-        Raises:
-            ApiError: UNKNOWN_TOPIC_OR_PARTITION, NOT_LEADER_OR_FOLLOWER.
-        """
+        """Return a partition that this node leads. Raises ApiError as :meth:`hosted`."""
         partition = self.cluster.topics.partition(topic, index)
         partition.check_leader(self.node_id)
         return partition

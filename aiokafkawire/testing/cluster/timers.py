@@ -10,7 +10,7 @@ import anyio.lowlevel
 
 __all__ = ("Timer", "Timers")
 
-_FEW: Final = 64  # with fewer timers, cancelled ones are not removed early
+_FEW: Final = 64  # with fewer timers, cancelled ones stay until they are due
 
 _log = logging.getLogger(__name__)
 
@@ -30,7 +30,7 @@ class Timer:
 
     @property
     def pending(self) -> bool:
-        """Whether the call will be made."""
+        """Whether the call is neither made nor cancelled yet."""
         return self._function is not None
 
     def fire(self) -> None:
@@ -66,7 +66,7 @@ class Timers:
     async def run(self, on_fault: Callable[[Exception], None] | None = None) -> None:
         """Make the calls when they are due, until cancelled.
 
-        If a call fails, its exception goes to ``on_fault``, or to the log without ``on_fault``; other calls continue.
+        A failed call's exception goes to ``on_fault``, or to the log without ``on_fault``; later calls are still made.
         """
         while True:
             self._sooner = anyio.Event()
@@ -85,7 +85,7 @@ class Timers:
                 await self._sooner.wait()
 
     def _due(self) -> list[Timer]:
-        """Remove and return the calls that are due now; calls scheduled by these are not included."""
+        """Remove and return the timers that are due now; timers that their calls start are not included."""
         now = self.now()
         due = []
         while self._heap and (not self._heap[0][2].pending or self._heap[0][0] <= now):
@@ -93,7 +93,7 @@ class Timers:
         return due
 
     def _forget_cancelled(self) -> None:
-        """Remove cancelled timers: each heartbeat cancels one. At most about half of those stored are cancelled."""
+        """Remove the cancelled timers, so that they are about half of all at most: each heartbeat cancels one."""
         self._heap = [entry for entry in self._heap if entry[2].pending]
         heapify(self._heap)
         self._most = max(_FEW, 2 * len(self._heap))

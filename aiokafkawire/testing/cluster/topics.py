@@ -31,7 +31,7 @@ _METADATA_LOG: Final = "__cluster_metadata"
 
 @attrs.define
 class HostedTopic:
-    """One topic; ``configs`` are its own settings, by property name."""
+    """One topic; ``configs`` are the topic's own settings, by property name."""
 
     name: str
     topic_id: UUID
@@ -42,10 +42,7 @@ class HostedTopic:
     def config(self, name: str, node: int | None = None) -> str:
         """Return the effective value of a setting, such as ``max.message.bytes``: the topic's own or the broker's.
 
-        ``node`` is the broker whose dynamic settings apply, if any.
-
-        Raises:
-            KeyError: topics have no such setting.
+        ``node`` and the raised error are as in :meth:`Configs.topic_default`.
         """
         own = self.configs.get(name)
         return self.defaults.topic_default(name, node) if own is None else TOPIC_CONFIGS[name].parse(own)
@@ -84,7 +81,7 @@ class TopicStore:
         self._down: set[int] = set()
         self._by_name: dict[str, HostedTopic] = {}
         self._by_id: dict[UUID, HostedTopic] = {}
-        # Topic names by the topic's name in metrics, which has '_' for '.'.
+        # The topics' names by their names in metrics, which have '_' for '.'; no two topics may share one.
         self._metrics: dict[str, list[str]] = {}
 
     def __iter__(self) -> Iterator[HostedTopic]:
@@ -125,11 +122,10 @@ class TopicStore:
         validate_only: bool = False,
         internal: bool = False,
     ) -> HostedTopic:
-        """Create a topic, by partition count or by assignment; -1 means the default.
+        """Create a topic from counts, where -1 means the default, or from the replicas of each partition.
 
         With ``validate_only`` the arguments are only checked: the returned topic is not stored, and its partitions are
-        all the same object.
-        The name of an ``internal`` topic is not checked, and the topic is created even if no broker runs.
+        all the same object. The name of an ``internal`` topic is not checked, and no broker need run.
 
         Raises:
             ApiError: the name, count, replication factor, assignment or a setting is invalid.
@@ -203,7 +199,7 @@ class TopicStore:
         return [partition for partition in self.partitions() if partition.node_stopped(node_id)]
 
     def node_started(self, node_id: int) -> list[HostedPartition]:
-        """Record that a broker runs again, as a follower; return the partitions that changed."""
+        """Record that a broker runs again; return the partitions that changed."""
         self._down.discard(node_id)
         return [partition for partition in self.partitions() if partition.node_started(node_id)]
 
@@ -264,7 +260,7 @@ class TopicStore:
             )
 
     def _spread(self, first: int, end: int, copies: int) -> list[list[int]]:
-        """Choose replicas for new partitions: brokers in turn, stopped ones last."""
+        """Choose ``copies`` replicas for each new partition: the brokers in turn, stopped brokers last."""
         running = [node for node in self._nodes if node not in self._down]
         down = [node for node in self._nodes if node in self._down]
         return [[*_turned(running, index), *_turned(down, index)][:copies] for index in range(first, end)]
@@ -279,7 +275,7 @@ class TopicStore:
         return [list(assignments[index]) for index in range(len(assignments))]
 
     def check_replicas(self, nodes: Sequence[int], copies: int | None = None) -> None:
-        """Check that a partition may be assigned to these brokers; other partitions have ``copies`` replicas.
+        """Check that these brokers may be a partition's replicas; ``copies`` is the required number, if any.
 
         Raises:
             ApiError: INVALID_REPLICA_ASSIGNMENT.
@@ -302,7 +298,7 @@ class TopicStore:
 
 
 def invalid_name(name: str) -> str | None:
-    """Return what is invalid about a topic's name, in Kafka's words; None if it is valid."""
+    """Return Kafka's error message for an invalid topic name; None if the name is valid."""
     if not name:
         fault = "the empty string is not allowed"
     elif name in (".", ".."):

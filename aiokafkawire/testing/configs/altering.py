@@ -1,4 +1,4 @@
-"""Changes of settings: Kafka's checks, and a resource's settings afterwards (KIP-133, KIP-339)."""
+"""The change of a resource's settings, after Kafka's checks of the new values (KIP-133, KIP-339)."""
 
 from collections.abc import Mapping, Sequence
 
@@ -29,7 +29,7 @@ def alter(
     changes: Sequence[ConfigChange],
     validate_only: bool,
 ) -> None:
-    """Apply all changes to one resource, as IncrementalAlterConfigs does; with ``validate_only`` only check them.
+    """Apply all changes to one resource, as IncrementalAlterConfigs does; if ``validate_only``, only check the changes.
 
     Raises:
         ApiError: one change is invalid; then none is applied.
@@ -51,10 +51,9 @@ def alter(
 def replace(
     cluster: ClusterState, node: int, kind: ResourceType, name: str, configs: Mapping[str, str], validate_only: bool
 ) -> None:
-    """Replace all settings of a resource by ``configs``, as AlterConfigs does; with ``validate_only`` only check them.
+    """Replace all settings of a resource by ``configs``, as AlterConfigs does.
 
-    Raises:
-        ApiError: one setting is invalid; then nothing changes.
+    ``validate_only`` and the raised error are as in :func:`alter`.
     """
     if kind is ResourceType.BROKER:
         _check_node(node, name)

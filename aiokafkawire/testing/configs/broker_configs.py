@@ -16,7 +16,7 @@ BROKER_SYNONYMS: Final[Mapping[str, tuple[str, ...]]] = {
     "log.roll.jitter.ms": ("log.roll.jitter.ms", "log.roll.jitter.hours"),
     "log.roll.ms": ("log.roll.ms", "log.roll.hours"),
 }
-"""The settings that can set one value, by precedence; most of them differ in the unit."""
+"""The settings that can define the value of a setting, in order of precedence; most of them differ in the unit."""
 
 BROKER_CONFIGS: Final[Mapping[str, Definition]] = read_table("""
 add.partitions.to.txn.retry.backoff.max.ms int 100

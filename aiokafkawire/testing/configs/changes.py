@@ -1,4 +1,4 @@
-"""One change of a setting: set it, delete it, append to its list or subtract from it (KIP-339)."""
+"""One change of a setting: to set or delete its value, to add items to its list or to remove them (KIP-339)."""
 
 from collections.abc import Mapping
 from enum import IntEnum
@@ -23,7 +23,7 @@ class ConfigOperation(IntEnum):
 
 
 class ConfigChange(NamedTuple):
-    """One change of a setting; ``operation`` is the number that the client sent, which may be unknown."""
+    """One change of a setting; ``operation`` is the code that the client sent, which may be unknown."""
 
     name: str
     operation: int
@@ -42,7 +42,7 @@ def apply(kind: ResourceType, configs: dict[str, str], change: ConfigChange) -> 
     """Apply one change to the settings of a resource.
 
     Raises:
-        ApiError: the operation is unknown, or the setting is not a list.
+        ApiError: the operation is unknown, or needs a list and the setting is none.
     """
     name, value = change.name, change.value or ""
     if change.operation not in tuple(ConfigOperation):

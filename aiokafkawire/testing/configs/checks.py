@@ -38,7 +38,7 @@ _MIN_ISR: Final = "min.insync.replicas"
 
 
 def broker_id(name: str) -> int | None:
-    """Parse the name of a broker resource as a broker id; return None if it is no int32."""
+    """Parse the name of a broker resource as a broker id; return None if the name is not an int32."""
     found = re.fullmatch(r"([+-]?)0*(\d{1,10})", name)  # int() raises for thousands of digits
     number = int("".join(found.groups())) if found else 2**31
     return number if -(2**31) <= number < 2**31 else None
@@ -123,7 +123,7 @@ def _is_pattern(expression: str) -> bool:
 
 
 def check_broker_configs(settings: Configs, node: int, name: str, configs: Mapping[str, str]) -> None:
-    """Check the dynamic settings of one broker, or of all brokers (KIP-226).
+    """Check the dynamic settings of the broker ``name``, or of ``ALL_BROKERS`` (KIP-226).
 
     Raises:
         ApiError: INVALID_REQUEST.
@@ -173,7 +173,7 @@ def _none_of(names: Sequence[str], fault: str) -> None:
 
 
 def check_min_insync(name: str, before: Mapping[str, str], after: Mapping[str, str], touched: Sequence[str]) -> None:
-    """Check that ``min.insync.replicas`` is changed for all brokers together only, and never removed (KIP-966).
+    """Check that ``min.insync.replicas`` is changed only for all brokers together, and never removed (KIP-966).
 
     Raises:
         ApiError: INVALID_CONFIG.

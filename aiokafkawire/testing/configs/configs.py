@@ -19,7 +19,7 @@ _MS_PER: Final = {"hours": 3_600_000, "minutes": 60_000, "ms": 1}
 
 @attrs.frozen
 class Synonym:
-    """One source of a setting's value; ``name`` may be a setting with another unit."""
+    """One source of a setting's value; ``name`` may be another setting for the same value, in another unit."""
 
     name: str
     value: str | None
@@ -27,7 +27,7 @@ class Synonym:
 
 
 class Configs:
-    """The settings that requests can change, except values set for a topic, which the topic stores.
+    """The settings that requests can change, except topics' own values, which the topics store.
 
     1. A topic's own value overrides the brokers' dynamic default, which overrides the static value of the broker, which
        overrides Kafka's default.

@@ -18,13 +18,13 @@ _LOGGERS: Final = (ROOT, "kafka", "org.apache.kafka")
 
 
 def log_levels(settings: Configs, node: int) -> dict[str, str]:
-    """Return the loggers of a broker and their levels: their own, or the root logger's."""
+    """Return the level of each of a broker's loggers: its own, or the root logger's."""
     own = settings.own(ResourceType.BROKER_LOGGER, str(node))
     return {logger: own.get(logger) or own.get(ROOT) or "INFO" for logger in _LOGGERS}
 
 
 def alter_levels(settings: Configs, node: int, name: str, changes: Sequence[ConfigChange], validate_only: bool) -> None:
-    """Apply all changes to a broker's loggers; with ``validate_only`` only check them.
+    """Apply all changes to the levels of a broker's loggers; with ``validate_only`` only check the changes.
 
     Raises:
         ApiError: one change is invalid; then none is applied.

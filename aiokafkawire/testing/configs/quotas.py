@@ -13,13 +13,13 @@ from ..cluster.api_error import ApiError
 __all__ = ("ClientQuotas", "Component", "Entity", "Limit", "Match", "QuotaOperation", "entity_of")
 
 Entity: TypeAlias = tuple[tuple[str, str | None], ...]
-"""The parts of an entity that has quotas, as type and name, ordered by type; None as a name means the default."""
+"""The parts of an entity with quotas, as type and name, ordered by type; the name None means the default entity."""
 
 USER: Final = "user"
 CLIENT_ID: Final = "client-id"
 IP: Final = "ip"
 
-_KEYS: Final[Mapping[str, float]] = {  # with the largest value of integer quotas
+_KEYS: Final[Mapping[str, float]] = {  # the largest value of each quota; finite for integer quotas
     "producer_byte_rate": 2**63 - 1,
     "consumer_byte_rate": 2**63 - 1,
     "request_percentage": math.inf,
@@ -30,7 +30,7 @@ _HOST: Final = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?")
 
 
 class Match(IntEnum):
-    """The match types of a filter: a name, the default entity (without a name), or any name."""
+    """The match types of a filter: one name, the default entity (without a name), or all entities of the type."""
 
     EXACT = 0
     DEFAULT = 1
@@ -38,7 +38,7 @@ class Match(IntEnum):
 
 
 class Component(NamedTuple):
-    """A filter on a part of an entity; ``match`` is the number that the client sent, which may be unknown."""
+    """A filter on one part of entities; ``match`` is the match type that the client sent, which may be unknown."""
 
     entity_type: str
     match: int
@@ -53,7 +53,7 @@ class QuotaOperation(NamedTuple):
 
 
 class Limit(NamedTuple):
-    """The quota that applies to a client: all users share it if ``user`` is empty, all clients if ``client_id`` is."""
+    """A quota that applies to a client; all users share it if ``user`` is empty, all clients if ``client_id`` is."""
 
     value: float
     user: str
@@ -72,7 +72,7 @@ class ClientQuotas:
         self._quotas: dict[Entity, dict[str, float]] = {}
 
     def alter(self, entity: Entity, operations: Sequence[QuotaOperation], *, validate_only: bool = False) -> None:
-        """Change the quotas of one entity; if one change is invalid, none is applied.
+        """Change the quotas of one entity, or only check the changes; if one change is invalid, none is applied.
 
         Raises:
             ApiError: INVALID_REQUEST, the entity, a key or a value is invalid.
@@ -95,7 +95,7 @@ class ClientQuotas:
             self._quotas.pop(entity, None)
 
     def describe(self, components: Sequence[Component], strict: bool) -> list[tuple[Entity, dict[str, float]]]:
-        """Return the entities that match all ``components``, with their quotas; ``strict`` allows no further parts.
+        """Return the entities that match all ``components``, with their quotas; if ``strict``, none with further parts.
 
         Raises:
             ApiError: INVALID_REQUEST or UNSUPPORTED_VERSION, a part is invalid.
@@ -111,7 +111,7 @@ class ClientQuotas:
         return found
 
     def limit(self, key: str, user: str, client_id: str) -> Limit | None:
-        """Return the quota that applies to a client of a user: the most specific one that is set (KIP-55)."""
+        """Return the quota ``key`` that applies to a user's client: the most specific one that is set (KIP-55)."""
         for user_part, client_part in (
             (user, client_id),
             (user, None),

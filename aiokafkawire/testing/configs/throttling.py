@@ -9,11 +9,11 @@ __all__ = ("REQUEST_TIME_MS", "Rate", "Throttles")
 _SAMPLES: Final = 11  # quota.window.num
 _SAMPLE_MS: Final = 1000  # quota.window.size.seconds
 REQUEST_TIME_MS: Final = 1.0
-"""The thread time that each request counts as. Measured times would differ between runs of a test."""
+"""The thread time that each request is assumed to take: measured times would differ between runs of a test."""
 
 
 class Rate:
-    """A usage per second, over the last ten full samples and the current one. Times are in ms."""
+    """The usage of a quota per second, over ten full samples of a second and the current one. Times are in ms."""
 
     __slots__ = ("_samples",)
 
@@ -28,10 +28,10 @@ class Rate:
         self._samples[-1][2] += amount
 
     def excess_ms(self, limit: float, now: float) -> float:
-        """Return the ms without usage after which the rate falls to ``limit``; 0 or less if the rate is not higher."""
+        """Return for how many ms usage must pause until the rate falls to ``limit``; 0 or less if it is not above."""
         self._samples = [sample for sample in self._samples if now - sample[1] < _SAMPLES * _SAMPLE_MS]
         elapsed = now - (self._samples[0][0] if self._samples else now)
-        # A window that has just begun counts as ten full samples, so that a first burst is not a high rate.
+        # A shorter window counts as ten full samples, so that a burst at its start is not a high rate.
         elapsed += max(0, _SAMPLES - 1 - int(elapsed // _SAMPLE_MS)) * _SAMPLE_MS
         used = sum(sample[2] for sample in self._samples)
         return used * 1000 / limit - elapsed
@@ -40,7 +40,7 @@ class Rate:
 class Throttles:
     """The throttle times of one broker's clients.
 
-    ``forced`` are the throttle times that a test sets, by client id, in ms; they apply independently of the usage.
+    ``forced`` has the least throttle times that a test sets, in ms, by client id; None stands for all other clients.
     """
 
     def __init__(self, quotas: ClientQuotas) -> None:
@@ -49,16 +49,16 @@ class Throttles:
         self._rates: dict[tuple[str, str, str], Rate] = {}
 
     def produced(self, size: int, user: str, client_id: str, now: float) -> int:
-        """Count the bytes of a Produce request and return the throttle time."""
+        """Add the bytes of a Produce request to the client's usage and return the throttle time in ms."""
         return self._count("producer_byte_rate", size, user, client_id, now)
 
     def fetched(self, size: int, user: str, client_id: str, now: float) -> int:
-        """Count the bytes of a Fetch response and return the throttle time; a throttled response is empty (KIP-219)."""
+        """Add the bytes of a Fetch response to the usage unless it is throttled (KIP-219); return the throttle time."""
         limit = self._quotas.limit("consumer_byte_rate", user, client_id)
         if limit is None:
             return 0
         rate = self._rate("consumer_byte_rate", limit)
-        # A response counts for one window at most, or a larger batch could never be read.
+        # A response counts as ten seconds at the limit at most; otherwise larger batches could never be read.
         counted = min(size, limit.value * (_SAMPLES - 1) * _SAMPLE_MS / 1000)
         rate.add(counted, now)
         pause = _whole(rate.excess_ms(limit.value, now))
@@ -67,7 +67,7 @@ class Throttles:
         return pause
 
     def requested(self, user: str, client_id: str, now: float) -> int:
-        """Count a request's time and return the throttle time, a second at most."""
+        """Add the thread time of a request to the client's usage; return the throttle time in ms, a second at most."""
         used = REQUEST_TIME_MS / 10  # percent of a second
         return min(_SAMPLE_MS, self._count("request_percentage", used, user, client_id, now))
 

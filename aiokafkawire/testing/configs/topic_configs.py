@@ -7,7 +7,7 @@ from .types import Definition, read_table
 
 __all__ = ("CLIENT_METRICS_CONFIGS", "GROUP_CONFIGS", "TOPIC_CONFIGS")
 
-# The settings are in the order in which Kafka checks them: its error names the first invalid one.
+# The settings are in the order in which Kafka checks them; Kafka's error names the first invalid one.
 TOPIC_CONFIGS: Final[Mapping[str, Definition]] = read_table("""
 segment.bytes                           int     1073741824 1048576.. log.segment.bytes
 segment.ms                              long    604800000 1.. log.roll.ms

@@ -63,10 +63,9 @@ _WHOLE: Final = re.compile(r"[+-]?\d+")
 class Definition:
     """The definition of one setting.
 
-    ``limits`` are ``1..9`` or ``1..`` for numbers, ``a|b`` for strings and lists, ``-`` for none; ``throttled`` and
+    ``limits`` are ``1..9`` or ``1..`` for numbers, ``a|b`` for strings and lists, or ``-`` for none; ``throttled`` and
     ``reset`` are special formats. ``synonym`` is the broker setting that gives a topic or group its default.
-    ``dynamic`` is the scope in which a broker setting can change at runtime: ``broker``, ``cluster``, or ``-`` for
-    none.
+    ``dynamic`` is the scope for which requests can change a broker setting: ``broker``, ``cluster``, or ``-`` for none.
     """
 
     name: str
@@ -78,7 +77,7 @@ class Definition:
 
     @property
     def is_sensitive(self) -> bool:
-        """Whether responses hide the value."""
+        """Whether the setting is a password, whose value responses leave out."""
         return self.type is ConfigType.PASSWORD
 
     def parse(self, value: str) -> str:

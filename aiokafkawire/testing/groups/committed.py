@@ -13,8 +13,8 @@ __all__ = ("Committed", "CommittedOffsets", "metadata_length")
 class Committed:
     """A committed offset of one partition, with the client's metadata.
 
-    ``timestamp`` is the time of the commit in ms since the epoch; ``expires`` the time when it may be deleted, None to
-    use ``offsets.retention.minutes``.
+    ``timestamp`` is the time of the commit, ``expires`` the time from which the offset may be deleted, both in ms since
+    the epoch; if ``expires`` is None, ``offsets.retention.minutes`` applies.
     """
 
     offset: int
@@ -33,7 +33,7 @@ class CommittedOffsets:
 
     def __init__(self) -> None:
         self._groups: dict[str, _Offsets] = {}
-        # By the id of the producer with the open transaction; a group may be in several transactions.
+        # The offsets of open transactions by producer id and group; a group may be in several transactions.
         self._pending: dict[int, dict[str, _Offsets]] = {}
         self._numbers = count()
 
@@ -56,7 +56,7 @@ class CommittedOffsets:
         return list(dict.fromkeys([*self._groups, *pending]))
 
     def delete(self, group: str, partition: TopicPartition) -> Committed | None:
-        """Delete the committed and pending offset of one partition; return the committed one, if any."""
+        """Delete a group's committed and pending offsets of one partition; return the committed offset, if any."""
         for groups in self._pending.values():
             _drop(groups, group, partition)
         return _drop(self._groups, group, partition)
@@ -82,14 +82,14 @@ class CommittedOffsets:
     # --- transactions ------------------------------------------------------------------------------------------
 
     def pend(self, group: str, producer_id: int, offsets: dict[TopicPartition, Committed]) -> None:
-        """Store the offsets of a transaction until :meth:`complete`; its later offsets replace earlier ones."""
+        """Store the offsets of a producer's transaction until :meth:`complete`; later offsets replace earlier ones."""
         pending = self._pending.setdefault(producer_id, {}).setdefault(group, {})
         pending.update({partition: (next(self._numbers), offset) for partition, offset in offsets.items()})
 
     def complete(self, producer_id: int, *, commit: bool) -> None:
         """End a producer's transaction: commit or discard its offsets.
 
-        A partition's offset is the one that was sent last, whatever the order in which the transactions end.
+        Of several offsets for one partition, the last one sent applies, whatever the order in which transactions end.
         """
         for group, offsets in self._pending.pop(producer_id, {}).items():
             kept = self._groups.setdefault(group, {}) if commit else {}
@@ -98,12 +98,12 @@ class CommittedOffsets:
                     kept[partition] = numbered
 
     def is_pending(self, group: str, partition: TopicPartition) -> bool:
-        """Return whether an open transaction has an offset of this partition: the offset is unstable (KIP-447)."""
+        """Return whether an open transaction has an offset of the partition, which is then unstable (KIP-447)."""
         return any(partition in groups.get(group, {}) for groups in self._pending.values())
 
 
 def metadata_length(metadata: str | None) -> int:
-    """Return the length of commit metadata for ``offset.metadata.max.bytes``: Java counts UTF-16 units."""
+    """Return the length that ``offset.metadata.max.bytes`` limits: Java counts the UTF-16 units of the metadata."""
     return len((metadata or "").encode("utf-16-be")) // 2
 
 

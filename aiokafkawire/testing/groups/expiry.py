@@ -1,4 +1,4 @@
-"""Expiration of offsets that no group needs any longer, and of groups without members or offsets (KIP-211)."""
+"""Expiration of offsets that no group needs any longer, and of groups with neither members nor offsets (KIP-211)."""
 
 from collections.abc import Callable
 
@@ -31,14 +31,14 @@ class Expiry:
         self._timer: Timer | None = None
 
     def start(self) -> None:
-        """Start the periodic checks, every ``offsets.retention.check.interval.ms``."""
+        """Start to call :meth:`check` every ``offsets.retention.check.interval.ms``."""
         if self._timer is not None:
             self._timer.cancel()
         interval = self._settings.offsets_retention_check_interval_ms / 1000
         self._timer = self._timers.after(interval, self._check_and_go_on)
 
     def check(self) -> None:
-        """Delete the expired offsets of all groups, and the groups without members or offsets."""
+        """Delete the expired offsets of all groups, and the groups with neither members nor offsets."""
         now = self._clock()
         for group in self._store:
             for partition, offset in self._committed.of(group.group_id).items():

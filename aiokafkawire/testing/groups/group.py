@@ -44,7 +44,7 @@ class ClassicGroup:
     empty_since: int = -1
     """The time when the last member left, in ms since the epoch."""
     new_member_added: bool = False
-    """Whether a member joined during the initial rebalance delay."""
+    """Whether a member has joined since the initial rebalance delay was last started."""
     join_timer: Timer | None = None
     sync_timer: Timer | None = None
 
@@ -64,7 +64,7 @@ class ClassicGroup:
     # --- members -----------------------------------------------------------------------------------------------
 
     def check_member(self, member_id: str, group_instance_id: str | None) -> MemberRecord:
-        """Return the member with this id.
+        """Return the member with this id, and with this instance id if one is given.
 
         Raises:
             ApiError: UNKNOWN_MEMBER_ID; FENCED_INSTANCE_ID, another member has this instance id.
@@ -112,14 +112,14 @@ class ClassicGroup:
             self.leader = member_id
 
     def forget_pending(self, member_id: str) -> None:
-        """Stop waiting for this member id to join."""
+        """Stop waiting for a JoinGroup with this pending member id."""
         timer = self.pending.pop(member_id, None)
         if timer is not None:
             timer.cancel()
 
     @property
     def awaiting_join(self) -> list[MemberRecord]:
-        """The members that have joined and wait for others."""
+        """The members that have joined and wait for the response to JoinGroup."""
         return [member for member in self.members.values() if member.awaiting_join is not None]
 
     @property
@@ -133,7 +133,7 @@ class ClassicGroup:
         return max((member.rebalance_timeout_ms for member in self.members.values()), default=0)
 
     def elect_joined_leader(self) -> bool:
-        """Make a joined member the leader unless the leader has joined; return whether any member has joined."""
+        """Make a joined member the leader if the current one has not joined; return whether any member has joined."""
         if self.leader is None:
             return False
         joined = self.awaiting_join
@@ -144,7 +144,7 @@ class ClassicGroup:
     # --- protocols ---------------------------------------------------------------------------------------------
 
     def supports(self, protocol_type: str, protocols: Sequence[Protocol]) -> bool:
-        """Return whether one of these protocols is common to all members."""
+        """Return whether a member with these protocols may join: all members support one of them."""
         if self.state == CoordinatorState.EMPTY:
             return bool(protocol_type) and bool(protocols)
         common = self._common()
@@ -176,7 +176,7 @@ class ClassicGroup:
         return topic in self.subscribed_topics
 
     def roster(self) -> list[JoinGroupResponseMember]:
-        """Return the members for the leader's JoinGroup response."""
+        """Return the list of members for the JoinGroup response to the leader."""
         return [
             JoinGroupResponseMember(
                 member_id=member.member_id,

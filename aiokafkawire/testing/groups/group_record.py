@@ -15,8 +15,8 @@ __all__ = ("GroupImage",)
 class GroupImage:
     """A group as its coordinator last wrote it to the log: without members, or stable.
 
-    An unfinished generation is not written, so that it is lost with its coordinator. Of the members' metadata only
-    that for the chosen protocol is written.
+    A generation that is not stable yet is not written, and is lost with its coordinator. Of each member's metadata,
+    only the part for the chosen protocol is written.
     """
 
     group_id: str

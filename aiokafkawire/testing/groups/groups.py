@@ -21,7 +21,7 @@ __all__ = ("Groups",)
 
 
 class Groups:
-    """All groups of a cluster, which are classic groups only.
+    """All groups of a cluster; only classic groups are supported.
 
     ``new_id`` makes the unique part of member ids; ``partition_of`` is as in :class:`GroupStore`.
     """
@@ -120,7 +120,7 @@ class Groups:
             raise ApiError(ErrorCode.REBALANCE_IN_PROGRESS)
 
     def leave(self, group_id: str, leaving: list[tuple[str, str | None]]) -> list[ErrorCode]:
-        """Remove members, each by its id or by its instance id alone, and return an error code for each.
+        """Remove members, each given by member id or by instance id alone; return an error code for each.
 
         All removals together cause one rebalance.
         """
@@ -174,9 +174,9 @@ class Groups:
     ) -> None:
         """Check that a client may commit offsets: as a member of this generation, or to a group without members.
 
-        A commit with generation -1 creates a missing group; with another generation it fails with the error
-        ``missing``. A member's commit counts as a heartbeat. With ``transactional`` (TxnOffsetCommit) clients without a
-        member id may commit to any group at any time.
+        If the group does not exist, a commit with generation -1 creates it, any other fails with the error ``missing``.
+        A member's commit counts as a heartbeat. With ``transactional`` (TxnOffsetCommit), a client without member id
+        and generation may commit to any group at any time.
 
         Raises:
             ApiError: UNKNOWN_MEMBER_ID, ILLEGAL_GENERATION, FENCED_INSTANCE_ID, REBALANCE_IN_PROGRESS.
@@ -200,7 +200,7 @@ class Groups:
         self._rebalances.keep_alive(group, member)
 
     def check_offset_delete(self, group_id: str) -> ClassicGroup:
-        """Return the group if its offsets may be deleted: it has no members, or their subscriptions are known.
+        """Return a group whose offsets may be deleted: it has no members, or its members are consumers.
 
         Raises:
             ApiError: GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP.
@@ -211,11 +211,7 @@ class Groups:
         return group
 
     def delete(self, group_id: str) -> None:
-        """Delete a group without members, and its offsets.
-
-        Raises:
-            ApiError: GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP.
-        """
+        """Delete a group that has no members, with its offsets. Raises ApiError as :meth:`check_offset_delete`."""
         group = self.get(group_id)
         if group.state != CoordinatorState.EMPTY:
             raise ApiError(ErrorCode.NON_EMPTY_GROUP)

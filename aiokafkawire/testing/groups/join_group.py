@@ -89,7 +89,7 @@ class Joins:
         member = group.members.get(member_id)
         match group.state:
             case CoordinatorState.PREPARING_REBALANCE:
-                # Members that have not joined yet may be too late: the first that join are accepted.
+                # Only the first members that rejoin are accepted; the group may be full for later ones.
                 has_joined = member is not None and member.awaiting_join is not None
                 return has_joined or len(group.awaiting_join) < most
             case CoordinatorState.COMPLETING_REBALANCE | CoordinatorState.STABLE:
@@ -143,7 +143,7 @@ class Joins:
                 if asked.version >= _SKIP_ASSIGNMENT_SINCE:
                     member.answer_join(joined(group, member, skip_assignment=group.leader == member_id))
                 else:
-                    # With the old leader's id in the response, a returning leader does not assign again.
+                    # The response has the leader's previous id, so that a returning leader does not assign again.
                     response = joined(group, member)
                     response.leader, response.members = leader, []
                     member.answer_join(response)
@@ -166,13 +166,13 @@ class Joins:
                 asked.refuse(ErrorCode.UNKNOWN_MEMBER_ID)
                 return
             case CoordinatorState.COMPLETING_REBALANCE if same:
-                # The response to the member's first request was lost.
+                # The member repeats its request, to which the first response was lost.
                 asked.answer.keep(joined(group, member))
                 return
             case CoordinatorState.STABLE if same and group.leader != member.member_id:
                 asked.answer.keep(joined(group, member))
                 return
-        # The leader may need a rebalance for changes that others do not see, such as more partitions.
+        # The leader may need a rebalance for changes that other members do not see, such as more partitions.
         self._update(member, asked)
         self._rebalances.prepare_or_complete(group, f"{member.member_id} rejoins; client reason: {asked.reason}")
 
@@ -180,6 +180,6 @@ class Joins:
         member.protocols = asked.protocols
         member.rebalance_timeout_ms = asked.rebalance_timeout_ms
         member.session_timeout_ms = asked.session_timeout_ms
-        # An earlier JoinGroup gets an error to retry: the client may no longer read that request's connection.
+        # The member's pending JoinGroup gets a retriable error: the client may no longer read that connection.
         member.answer_join(join_refusal(ErrorCode.REBALANCE_IN_PROGRESS, member.member_id))
         member.awaiting_join = asked.answer

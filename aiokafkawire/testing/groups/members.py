@@ -17,7 +17,7 @@ Protocol = tuple[str, bytes]
 
 @attrs.define(eq=False)
 class MemberRecord:
-    """A member of a classic group: the data of its JoinGroup, and the responses that it waits for."""
+    """A member of a classic group: the data of its JoinGroup request, and the responses for which it waits."""
 
     member_id: str
     group_instance_id: str | None
@@ -36,11 +36,11 @@ class MemberRecord:
 
     @property
     def knows(self) -> list[str]:
-        """The names of the member's protocols."""
+        """The names of the protocols that the member supports, in order of preference."""
         return [name for name, _ in self.protocols]
 
     def metadata(self, protocol: str | None) -> bytes:
-        """Return the member's metadata for one protocol."""
+        """Return the member's metadata for one protocol; empty if the member does not support it."""
         return next((metadata for name, metadata in self.protocols if name == protocol), b"")
 
     def vote(self, candidates: Sequence[str]) -> str:

@@ -32,7 +32,7 @@ _log = logging.getLogger(__name__)
 class Rebalances:
     """The transitions of groups between states.
 
-    ``clock`` is in ms since the epoch. ``write`` is called when a coordinator would write the group to its log; see
+    ``clock`` returns ms since the epoch. ``write`` is called when a coordinator would write the group to its log; see
     :class:`GroupImage`.
     """
 
@@ -71,7 +71,7 @@ class Rebalances:
             self._join_timer(group, group.rebalance_timeout_ms, partial(self._complete_join, group))
 
     def prepare_or_complete(self, group: ClassicGroup, reason: str) -> None:
-        """Start a rebalance, or check whether the current one is complete."""
+        """Start a rebalance; if one is in progress, end its join phase if all members have joined."""
         if group.state in (CoordinatorState.PREPARING_REBALANCE, CoordinatorState.DEAD):
             self.maybe_complete_join(group)
         else:
@@ -129,7 +129,7 @@ class Rebalances:
     # --- sync phase ------------------------------------------------------------------------------------------------
 
     def assign(self, group: ClassicGroup, assignment: Mapping[str, bytes]) -> None:
-        """Send the leader's assignment to the members; a member that is not in it gets an empty assignment."""
+        """Send each member its part of the leader's assignment, empty if the assignment has none for the member."""
         self._distribute(group, assignment, ErrorCode.NONE)
         group.go(CoordinatorState.STABLE)
         self.write(group)
@@ -167,12 +167,12 @@ class Rebalances:
         member.session = self._timers.after(wait / 1000, partial(self._expire_session, group, member))
 
     def await_join(self, group: ClassicGroup, member: MemberRecord) -> None:
-        """Limit the time that a new member's JoinGroup waits, since the client may be gone."""
+        """Mark a member as new and limit the time that its JoinGroup waits, since the client may be gone."""
         member.is_new = True
         self.keep_alive(group, member, _NEW_MEMBER_JOIN_TIMEOUT_MS)
 
     def await_pending(self, group: ClassicGroup, member_id: str, ms: int) -> None:
-        """Start the timer within which a client must join with its new member id (KIP-394)."""
+        """Add a pending member id, with which a client must join within ``ms`` (KIP-394)."""
         group.pending[member_id] = self._timers.after(ms / 1000, partial(self._expire_pending, group, member_id))
 
     def remove(self, group: ClassicGroup, member: MemberRecord) -> None:
@@ -195,7 +195,7 @@ class Rebalances:
         self._complete_without(group)
 
     def _complete_without(self, group: ClassicGroup) -> None:
-        # Unlike maybe_complete_join, this may end a first rebalance early, as in Kafka.
+        # Unlike maybe_complete_join, this may end a group's first rebalance before the initial delay, as in Kafka.
         if group.state == CoordinatorState.PREPARING_REBALANCE and group.all_have_joined:
             self._complete_join(group)
 

@@ -1,6 +1,6 @@
 """The logs and responses of a Kafka 0.7 broker: bytes in segments, without an event loop.
 
-It behaves as a 0.7.2 broker does, with its errors and missing responses; tests compare the two byte for byte.
+Both equal those of a 0.7.2 broker, including errors and missing responses; tests compare them byte for byte.
 """
 
 from collections.abc import Callable, Mapping
@@ -36,7 +36,7 @@ _WRONG_PARTITION: Final = 3
 
 
 class HangUp(Exception):
-    """The broker sends ``answer``, which may be framed wrongly, as a real broker does, and closes the connection."""
+    """An invalid request: the broker sends ``answer``, framed as wrongly as by Kafka, and closes the connection."""
 
     def __init__(self, message: str, answer: bytes = b"") -> None:
         super().__init__(message)
@@ -52,7 +52,7 @@ class LegacySettings:
     log_file_size: int = 512 * 1024 * 1024
     topic_log_file_size: Mapping[str, int] = attrs.field(factory=dict)
     log_flush_interval: int = 1
-    """The number of messages after which a partition is flushed, so that they can be read; 500 in a real broker."""
+    """The number of messages after which a partition is flushed and becomes readable; Kafka's default is 500."""
     log_retention_size: int = -1
     max_message_size: int = 1_000_000
     max_socket_request_bytes: int = 104_857_600
@@ -67,7 +67,7 @@ class _Segment:
 
     @property
     def end(self) -> int:
-        """The end of the flushed data."""
+        """The offset at which the flushed data ends."""
         return self.start + self.flushed
 
 
@@ -138,7 +138,7 @@ class LegacyLogs:
         return self.settings.topic_partition_count_map.get(topic, self.settings.num_partitions)
 
     def flush(self) -> None:
-        """Flush all logs, as the scheduler does every few seconds."""
+        """Flush all logs, as a real broker does every few seconds."""
         for log in self.logs.values():
             log.flush()
 

@@ -35,8 +35,8 @@ class LegacyServer:
     Attributes:
         logs: the logs; ``logs.content(topic, partition)`` returns the messages.
         requests: the requests that were received.
-        held: returns whether to hold a request, and all later ones on its connection, until :meth:`release`.
-        connections: the number of opened connections.
+        held: returns whether to hold a request, and with it all later ones on the connection, until :meth:`release`.
+        connections: the number of connections opened so far.
     """
 
     def __init__(

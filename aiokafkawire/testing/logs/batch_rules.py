@@ -1,4 +1,4 @@
-"""A topic's settings for batches: limits to check, and changes to make."""
+"""A topic's settings for batches: the limits to check, and the changes to make before a batch is stored."""
 
 import attrs
 
@@ -24,10 +24,10 @@ class BatchRules:
     compacted: bool
     """Whether records need a key."""
     codec: Codec | None
-    """The codec to store the batch with; None keeps the producer's."""
+    """The codec of stored batches; None means the producer's codec."""
     level: int | None
     where: str
-    """The topic and partition, for messages."""
+    """The topic and partition, for error messages."""
 
 
 def rules_for(topic: HostedTopic, index: int, node: int, now: int) -> BatchRules:

@@ -11,7 +11,7 @@ __all__ = ("EndMarker", "end_marker")
 
 _ABORT: Final = 0
 _COMMIT: Final = 1
-_VERSION: Final = 0  # of both schemas; it precedes the encoded key and value
+_VERSION: Final = 0  # of both schemas; a number before the encoded key and value
 _ROOM: Final = 1 << 10
 
 

@@ -16,7 +16,7 @@ __all__ = ("Aborted", "PartitionLog")
 
 
 class Aborted(NamedTuple):
-    """An entry of the index of aborted transactions; ``last_offset`` is the marker's."""
+    """An entry of the index of aborted transactions; ``last_offset`` is the offset of the marker."""
 
     producer_id: int
     first_offset: int
@@ -28,8 +28,7 @@ class Aborted(NamedTuple):
 class PartitionLog:
     """The batches of one partition, ordered by offset.
 
-    1. Batches are stored as the producer sent them, except base offset and leader epoch; they are never merged or
-       split.
+    1. Batches are stored as they were appended, except base offset and leader epoch, and never merged or split.
     2. Offsets begin at ``log_start_offset``, which never decreases; the next batch gets ``log_end_offset``.
     3. ``high_watermark`` is the end of the records that all in-sync replicas have; :class:`HostedPartition` sets it.
     4. The state of producers and transactions is derived from the batches; truncation rebuilds it.
@@ -46,7 +45,7 @@ class PartitionLog:
         self._batches: list[bytes] = []
         self._headers: list[BatchHeader] = []
         self._base_offsets: list[int] = []
-        # The highest timestamp up to each batch: it never decreases, so that a search by time can bisect.
+        # The highest timestamp up to each batch: the list is ascending, so that a search by time can bisect.
         self._newest: list[int] = []
         self._aborted: list[Aborted] = []
         # Transactions whose markers may be above the high watermark, oldest first.
@@ -56,8 +55,8 @@ class PartitionLog:
     def last_stable_offset(self) -> int:
         """The offset up to which read_committed consumers may read.
 
-        It is the start of the oldest transaction that is open or whose marker is not below the high watermark; the high
-        watermark if there is no such transaction.
+        It is the start of the oldest transaction that is open or has its marker at or above the high watermark; the
+        high watermark if there is no such transaction.
         """
         first_open = self.producers.first_open()
         offsets = [done.first_offset for done in self._unreplicated if done.last_offset >= self.high_watermark]
@@ -74,14 +73,11 @@ class PartitionLog:
     def append(self, batch: RecordBatch, leader_epoch: int = 0) -> tuple[int, int]:
         """Append a validated batch; return its base offset and the timestamp to report, -1 for none.
 
-        A batch that an idempotent producer retries is not appended again: its first base offset is returned. Like
-        Apache Kafka, this log then reports the batch's timestamp, although the topic keeps the producer's timestamps.
+        A retry by an idempotent producer is not appended: the base offset of the first attempt is returned. As in
+        Apache Kafka, the batch's timestamp is then reported, although the topic keeps the producer's timestamps.
 
-        A transactional batch begins a transaction if none is open; the caller checks that this is allowed.
-
-        Raises:
-            ApiError: the producer's epoch or sequence is not the expected one, or its transaction is open and the
-                batch is not part of it.
+        A transactional batch begins a transaction if none is open; the caller checks that this is allowed. Raises
+        ApiError as :meth:`ProducerStates.admit`.
         """
         first = batch.header
         duplicate = self.producers.admit(first)
@@ -102,7 +98,7 @@ class PartitionLog:
         leader_epoch: int = 0,
         version: int = 2,
     ) -> int:
-        """Append the marker that ends a producer's transaction, open or not, and return the marker's offset.
+        """Append the marker that ends a producer's transaction, even if none is open, and return the marker's offset.
 
         ``version`` is the producer's transaction.version.
 
@@ -136,7 +132,7 @@ class PartitionLog:
         return header
 
     def _complete(self, header: BatchHeader, commit: bool, coordinator_epoch: int) -> None:
-        """Update the state of transactions for a marker that is in the log."""
+        """Update the state of transactions after a marker was stored."""
         completed = self.producers.marked(header, coordinator_epoch)
         if completed is None:
             return
@@ -148,10 +144,10 @@ class PartitionLog:
             self._aborted.append(Aborted(*completed, stable))
 
     def aborted_in(self, from_offset: int, to_offset: int) -> list[tuple[int, int]]:
-        """Return the aborted transactions in a range of offsets, as producer id and first offset.
+        """Return the producer id and first offset of each aborted transaction in a range of offsets.
 
-        They are in the order of their markers, as in Kafka's index. The search ends at the first entry whose last
-        stable offset shows that no later entry's transaction begins before ``to_offset``.
+        The order is that of the markers, as in Kafka's index. The search ends at the first entry whose last stable
+        offset shows that no later entry's transaction begins before ``to_offset``.
         """
         found = []
         for entry in self._aborted:
@@ -168,7 +164,7 @@ class PartitionLog:
         exceed ``max_bytes``, so that a reader always makes progress (KIP-74).
 
         Raises:
-            ApiError: OFFSET_OUT_OF_RANGE, the offset is before the start or after the end.
+            ApiError: OFFSET_OUT_OF_RANGE, the offset is before the start or after the end of the log.
         """
         if not self.log_start_offset <= offset <= self.log_end_offset:
             raise ApiError(ErrorCode.OFFSET_OUT_OF_RANGE)
@@ -188,7 +184,7 @@ class PartitionLog:
         return self._batches[first] if end == first + 1 else b"".join(self._batches[first:end])
 
     def rewrite(self, batches: Iterable[bytes | memoryview]) -> None:
-        """Replace all batches by these, with unchanged offsets: compaction has removed records."""
+        """Replace all batches by those that compaction has left, with unchanged offsets."""
         self._batches = [bytes(batch) for batch in batches]
         self._headers = [RecordBatch.parse(memoryview(stored)).header for stored in self._batches]
         self._base_offsets = [header.base_offset for header in self._headers]
@@ -241,7 +237,7 @@ class PartitionLog:
         self._aborted = [entry for entry in self._aborted if entry.last_offset >= self.log_start_offset]
 
     def find_timestamp(self, timestamp: int) -> OffsetAndTimestamp | None:
-        """Return the first record whose timestamp is ``timestamp`` or later; None if there is none."""
+        """Return offset and time of the first record at or after the time ``timestamp``; None if there is none."""
         for index in range(bisect_left(self._newest, timestamp), len(self._batches)):
             # Later batches matter only if the matching records in this one are before the log start.
             if self._headers[index].max_timestamp >= timestamp:
@@ -251,7 +247,7 @@ class PartitionLog:
         return None
 
     def find_max_timestamp(self) -> OffsetAndTimestamp | None:
-        """Return the first record with the highest timestamp of the log; None if it is empty (KIP-734)."""
+        """Return offset and time of the first record with the highest timestamp; None for an empty log (KIP-734)."""
         if not self._newest:
             return None
         highest = self._newest[-1]

@@ -1,7 +1,7 @@
 """Log cleaning: compaction keeps the newest record of each key, retention deletes records by age and size.
 
-Apache Kafka cleans whole segments at intervals, except the newest. In this broker a test starts the cleaning, and
-every batch, including the newest, counts as a segment, so that a test need not fill a segment to see a gap.
+Apache Kafka regularly cleans all segments except the newest one. In this broker a test starts the cleaning, and each
+batch, even the newest one, is treated as a segment, so that a test need not fill a segment to see a gap.
 """
 
 from collections.abc import Iterable
@@ -18,7 +18,7 @@ __all__ = ("compact", "expire")
 
 
 class _Record(NamedTuple):
-    """The properties of a record that decide whether it stays."""
+    """The properties of a record that decide whether compaction keeps it."""
 
     offset: int
     key: bytes | None
@@ -55,7 +55,7 @@ def compact(log: PartitionLog, *, keep_tombstones: bool = True) -> bool:
             and (record.has_value or keep_tombstones)
             for record in records
         ]
-        # The last batch of a producer stays, empty: a new leader reads the sequence number from it.
+        # The last batch of a producer stays, even if empty: a new leader reads the sequence number from it.
         if any(keep) or (header.producer_id >= 0 and last_of[header.producer_id] == header.base_offset):
             stored.append(batch.view if all(keep) else _without(batch, keep, records))
     changed = [bytes(batch) for batch in stored] != [bytes(batch.view) for batch in batches]
@@ -67,14 +67,14 @@ def compact(log: PartitionLog, *, keep_tombstones: bool = True) -> bool:
 def expire(log: PartitionLog, *, now: int, retention_ms: int, retention_bytes: int) -> bool:
     """Delete the oldest batches beyond the limits of age and size; return whether any was deleted. -1 means no limit.
 
-    Batches that are not replicated yet stay. Times are in ms since the epoch.
+    Batches that are not replicated yet stay. ``now`` is in ms since the epoch.
     """
     start = log.log_start_offset
     size = log.size
     expired = True
     for batch in log.batches():
         header = batch.header
-        # Kafka uses the age of the file for a batch without a timestamp; this broker's files count as new.
+        # The age of a batch without a timestamp is its file's age in Kafka; here it is 0, since there are no files.
         expired = expired and header.max_timestamp >= 0 and 0 <= retention_ms < now - header.max_timestamp
         too_much = 0 <= retention_bytes <= size - header.size
         if not (expired or too_much) or header.next_offset > log.high_watermark:
@@ -108,7 +108,7 @@ def _aborted(batches: Iterable[RecordBatch]) -> set[int]:
 
 
 def _without(batch: RecordBatch, keep: list[bool], records: list[_Record]) -> bytes:
-    """Return the batch with the records for which ``keep`` is True; their offsets and timestamps do not change."""
+    """Return the batch with only the records for which ``keep`` is True, at the same offsets and timestamps."""
     header = batch.header
     newest = max((record.timestamp for record, keeps in zip(records, keep, strict=True) if keeps), default=-1)
     body = batch.prepare(check_crcs=False)

@@ -1,4 +1,4 @@
-"""The reads of partitions for one fetch: the serving replica, the end offset and the size limits."""
+"""The reads of partitions for one Fetch request: the choice of the replica, the end offset and the size limits."""
 
 from collections.abc import Sequence
 from typing import Final, Self
@@ -68,7 +68,7 @@ class FetchParams:
 
 
 class Read:
-    """The results of one read of all known partitions of a Fetch request."""
+    """One read of all existing partitions of a Fetch request, and the results."""
 
     def __init__(self, params: FetchParams, wanted: Sequence[Wanted]) -> None:
         self.results: list[tuple[Wanted, PartitionData]] = []
@@ -82,7 +82,7 @@ class Read:
 
     @property
     def is_due(self) -> bool:
-        """Whether to answer without waiting: enough bytes were read, or a result must not wait."""
+        """Whether to answer without waiting: enough bytes were read, or a result, such as an error, must not wait."""
         return self._hurry or self._size >= self._params.min_bytes or not self.results
 
     def _partition(self, wanted: Wanted) -> PartitionData:
@@ -161,7 +161,7 @@ class Read:
             up_to = end
         elif self._params.committed_only:
             up_to = data.last_stable_offset
-        # Only the first batch of the whole response may exceed the requested size (KIP-74).
+        # Only the first batch in the whole response may exceed the requested size (KIP-74).
         version = self._params.call.version
         records = log.read(
             offset,
@@ -181,7 +181,7 @@ class Read:
             data.aborted_transactions = _aborted(log, offset) if records else []
 
     def _preferred(self, partition: HostedPartition, asked: FetchPartition) -> int | None:
-        """Return an in-sync replica in the consumer's rack that has the offset; None to read from this leader."""
+        """Return an in-sync replica in the consumer's rack that has the offset; None to read from this broker."""
         params, cluster = self._params, self._params.call.cluster
         here = params.call.node
         if partition.leader != here.node_id or params.only_from_leader or not params.rack:
@@ -209,7 +209,7 @@ def _followers(partition: HostedPartition) -> list[int]:
 
 
 def _aborted(log: PartitionLog, offset: int) -> list[AbortedTransaction]:
-    """Return all transactions aborted after an offset: Kafka's brokers search them by segment, not by batch."""
+    """Return the transactions aborted from ``offset`` to the log's end: Kafka searches by segment, not by batch."""
     return [
         AbortedTransaction(producer_id=producer_id, first_offset=first)
         for producer_id, first in log.aborted_in(offset, log.log_end_offset)

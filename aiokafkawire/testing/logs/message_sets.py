@@ -1,4 +1,4 @@
-"""Conversion of the formats before Kafka 0.11: old producers' messages to batches, and back for old fetchers.
+"""Conversion of old producers' message sets, the format before Kafka 0.11, to batches, and back for old consumers.
 
 Logs contain v2 batches only, as with ``log.message.format.version`` 0.11 or later.
 """
@@ -21,7 +21,7 @@ BATCHES_PRODUCED_SINCE: Final = 3
 BATCHES_FETCHED_SINCE: Final = 4
 """The first version of Fetch with v2 batches."""
 
-_MAGIC_1_SINCE: Final = 2  # of Fetch
+_MAGIC_1_SINCE: Final = 2  # of Fetch; responses of older versions have magic 0
 _UNBOUNDED: Final = 1 << 31
 
 
@@ -63,8 +63,8 @@ def up_converted(records: Buffer | None) -> Buffer | None:
 def down_converted(records: bytes, version: int, from_offset: int, *, exact: bool) -> bytes:
     """Return batches as message sets for a Fetch ``version`` below 4: with magic 0 below v2, with magic 1 since v2.
 
-    With ``exact``, as since 2.0 (KIP-283), the result has the size of the batches, or of the first message set if that
-    is larger: it is truncated, or padded with the start of an incomplete message, which clients ignore.
+    With ``exact``, as in brokers since 2.0 (KIP-283), the result is as long as ``records``, or as the first message set
+    if that is longer: it is truncated, or padded with the start of an incomplete message, which clients ignore.
 
     Raises:
         ApiError: UNSUPPORTED_COMPRESSION_TYPE, the first batch uses zstd. A later zstd batch ends the result.

@@ -1,4 +1,4 @@
-"""A partition's state of producers: recent batches, to detect retries, and open transactions (KIP-98)."""
+"""The producers of one partition: their recent batches, to detect retries, and their open transactions (KIP-98)."""
 
 from collections import deque
 from typing import Final, NamedTuple
@@ -47,7 +47,7 @@ class ProducerState:
 
     @property
     def last_sequence(self) -> int:
-        """The newest sequence number; -1 if there is none in this epoch."""
+        """The newest sequence number; -1 if the producer has written none in this epoch."""
         return self.batches[-1].last_sequence if self.batches else -1
 
     def enter(self, epoch: int) -> None:
@@ -59,7 +59,7 @@ class ProducerState:
 
 @attrs.define(eq=False)
 class _Verifying:
-    """A pending verification by the coordinator: the producer's sequence number and epoch."""
+    """The batches that the coordinator verifies before they are appended: their lowest sequence number and epoch."""
 
     lowest_sequence: int
     epoch: int
@@ -93,13 +93,13 @@ class ProducerStates:
         self._open.clear()
 
     def first_open(self, but: int | None = None) -> int | None:
-        """Return the start of the oldest open transaction, except those of producer ``but``; None if none is open."""
+        """Return the start of the oldest open transaction that is not of producer ``but``; None if none is open."""
         return next((offset for producer_id, offset in self._open.items() if producer_id != but), None)
 
     # --- data ----------------------------------------------------------------------------------------------------
 
     def must_verify(self, header: BatchHeader, *, bumps: bool) -> bool:
-        """Return whether the coordinator must verify a transactional batch: the producer has no open transaction here.
+        """Return whether the coordinator must verify a batch, since its producer has no open transaction in the log.
 
         ``bumps`` means that the producer has transaction.version 2.
 
@@ -121,7 +121,7 @@ class ProducerStates:
         return True
 
     def admit(self, header: BatchHeader) -> Appended | None:
-        """Return None if the batch is the producer's next batch; if it is a retry, return the batch sent first.
+        """Return None if the batch is the producer's next one; if the batch is a retry, return the batch in the log.
 
         Raises:
             ApiError: INVALID_PRODUCER_EPOCH, OUT_OF_ORDER_SEQUENCE_NUMBER, or INVALID_TXN_STATE, for a batch outside a
@@ -143,7 +143,7 @@ class ProducerStates:
         return None
 
     def appended(self, header: BatchHeader) -> None:
-        """Record an admitted batch that now has its offsets."""
+        """Record that an admitted batch was stored, with the offsets in ``header``."""
         if header.producer_id < 0:
             return
         known = self._enter(header)
@@ -160,8 +160,8 @@ class ProducerStates:
         first = header.base_sequence
         asked = self._verifying.get(header.producer_id)
         if asked is not None:
-            # With transaction.version 2 an unknown producer begins with sequence number 0; others begin anywhere,
-            # since their earlier batches may have been deleted.
+            # With transaction.version 2 an unknown producer begins with sequence number 0; with an older version
+            # it may begin with any, since its earlier batches may have been deleted.
             unknown = asked.bumps and first != 0 and (known is None or not known.batches)
             if unknown or first > asked.lowest_sequence:
                 raise ApiError(ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER)
@@ -174,7 +174,7 @@ class ProducerStates:
     # --- markers -------------------------------------------------------------------------------------------------
 
     def admit_marker(self, producer_id: int, epoch: int, coordinator_epoch: int, version: int) -> None:
-        """Check that a marker may be written; transaction.version 2 needs an epoch above the transaction's (KIP-1228).
+        """Check that a marker may be written: transaction.version 2 needs an epoch above the producer's (KIP-1228).
 
         Raises:
             ApiError: INVALID_PRODUCER_EPOCH, TRANSACTION_COORDINATOR_FENCED.
@@ -192,7 +192,7 @@ class ProducerStates:
             raise ApiError(ErrorCode.TRANSACTION_COORDINATOR_FENCED)
 
     def marked(self, header: BatchHeader, coordinator_epoch: int) -> Completed | None:
-        """Record a marker in the log; return the transaction that it ends, None if the log has no records of it."""
+        """Record that a marker was stored; return the transaction that it ends, or None without records of one."""
         known = self._enter(header)
         asked = self._verifying.get(header.producer_id)
         if asked is not None and not (asked.bumps and asked.epoch == header.producer_epoch):

@@ -1,4 +1,4 @@
-"""Fetch sessions: a client names its partitions once, and responses have only those with changes (KIP-227)."""
+"""Fetch sessions: a client names its partitions once, and a response has only the partitions with changes (KIP-227)."""
 
 from collections.abc import Callable, Sequence
 from itertools import count
@@ -20,15 +20,15 @@ FINAL_EPOCH: Final = -1
 _NEWEST_EPOCH: Final = 2**31 - 1
 
 Key: TypeAlias = tuple[str | UUID, int]
-"""A partition as the client names it: by topic id since v13, by name before."""
+"""A partition as requests name it: by topic id since Fetch v13, by topic name before."""
 
 
 @attrs.define(eq=False)
 class Wanted:
-    """A partition to read; in a session also the values that the client received last."""
+    """A partition to read; in a session, also the values that the client last received for the partition."""
 
     topic: str | None
-    """None while no topic has this id."""
+    """The topic's name; None while no topic has the id."""
     topic_id: UUID
     asked: FetchPartition
     high_watermark: int = -1
@@ -40,7 +40,7 @@ class Wanted:
         return (self.topic or "" if self.topic_id == ZERO_UUID else self.topic_id), self.asked.partition
 
     def record_response(self, data: PartitionData) -> bool:
-        """Record the result of a read; return whether the client must receive it."""
+        """Record the result of a read; return whether the client must receive the result."""
         news = (
             bool(data.records)
             or data.error_code != ErrorCode.NONE
@@ -49,7 +49,7 @@ class Wanted:
             or data.preferred_read_replica >= 0
             or data.diverging_epoch.epoch >= 0
         )
-        # After an error the next response is sent, whatever it contains.
+        # After an error the client receives the next result, even without changes.
         self.high_watermark = -1 if data.error_code else data.high_watermark
         self.log_start_offset = data.log_start_offset
         return news
@@ -68,7 +68,7 @@ class BrokerFetchSession:
     epoch: int = 1
     size: int = 0
     evictable: bool = False
-    """Whether the session was so old at its last use that another consumer's session may evict it."""
+    """Whether the session was so old at its last use that a larger new session may evict it."""
 
     def update(self, added: Sequence[Wanted], forgotten: Sequence[Key]) -> None:
         """Apply a request's changes: added partitions, changed offsets and forgotten partitions."""
@@ -101,7 +101,7 @@ class FetchSessions:
         return len(self._sessions)
 
     def read_by(self, session_id: int) -> list[tuple[str | None, int]]:
-        """Return the topics and partitions of a session; empty for an unknown session."""
+        """Return the topic and index of each partition in a session; empty for an unknown session."""
         session = self._sessions.get(session_id)
         return [(wanted.topic, wanted.asked.partition) for wanted in session.partitions.values()] if session else []
 
@@ -112,12 +112,11 @@ class FetchSessions:
     def begin(
         self, request: FetchRequest, name_of: Callable[[UUID], str | None], *, by_topic_id: bool, now: float
     ) -> "Fetching":
-        """Return the partitions to read for a request.
+        """Apply a Fetch request to its session, if any, and return the partitions to read.
 
         Args:
-            request: a request of any version.
-            name_of: returns the name of the topic with an id; None if there is none.
-            by_topic_id: whether the request has topic ids, since v13.
+            name_of: returns the name of the topic with an id; None if there is no such topic.
+            by_topic_id: whether the request names topics by id, as since v13.
             now: the time in seconds.
 
         Raises:
@@ -157,7 +156,7 @@ class FetchSessions:
         return session.session_id
 
     def take_back(self, response: FetchResponse, *, opened: bool) -> None:
-        """Undo the effect of a throttled response, which is sent empty, on its session; close it if just ``opened``."""
+        """Undo a throttled response, which is sent empty, in its session; close the session if just ``opened``."""
         session = self._sessions.get(response.session_id)
         if opened:
             self._sessions.pop(response.session_id, None)
@@ -175,7 +174,7 @@ class FetchSessions:
         session.evictable = now - session.created > self._eviction
 
     def _evict_for(self, size: int, from_follower: bool, now: float) -> bool:
-        """Evict a session, idle for too long or of lower priority than the new one; return whether there was one."""
+        """Evict a session that is idle or has lower priority than the new one; return whether a session was evicted."""
         if not self._sessions:
             return False
         idle = min(self._sessions.values(), key=lambda session: (session.used, session.session_id))
@@ -208,7 +207,7 @@ class Fetching:
     def answer(
         self, results: list[tuple[Wanted, PartitionData]], *, from_follower: bool, now: float
     ) -> tuple[int, int, list[tuple[Wanted, PartitionData]]]:
-        """Return the response's error code, the session id and the results to send."""
+        """Return the error code, the session id and the results of the response."""
         session = self._session
         if session is not None:
             if session.epoch != _next(self._request.session_epoch):
@@ -249,7 +248,7 @@ def _priority(session: BrokerFetchSession) -> tuple[bool, int, int]:
 
 
 def _asked(request: FetchRequest, name_of: Callable[[UUID], str | None], by_topic_id: bool) -> dict[Key, Wanted]:
-    """Return the partitions of a request; the last of several duplicates is used."""
+    """Return the partitions of a request by key; of several duplicates, the last is used."""
     found: dict[Key, Wanted] = {}
     for topic in request.topics:
         name = name_of(topic.topic_id) if by_topic_id else topic.topic

@@ -1,4 +1,4 @@
-"""A broker's checks of produced records, in the order of Apache Kafka."""
+"""A broker's checks of produced records, in the order in which Apache Kafka makes them."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -19,7 +19,7 @@ _NO_TIMESTAMP: Final = -1
 
 
 def only_batch(records: Buffer | None, version: int) -> RecordBatch:
-    """Return the single v2 batch that a Produce request of ``version`` has for a partition; it is not checked further.
+    """Return the single v2 batch for one partition of a Produce request of ``version``, without checking its content.
 
     Raises:
         ApiError: there is no batch, more than one, another format, or a codec that the version does not support.
@@ -41,7 +41,7 @@ def only_batch(records: Buffer | None, version: int) -> RecordBatch:
 
 
 def first_headers(request: ProduceRequest) -> Iterator[BatchHeader]:
-    """Yield the header of the first complete batch of each partition."""
+    """Yield the header of each partition's first batch, if it is a v2 batch with a complete header."""
     for topic in request.topic_data:
         for data in topic.partition_data:
             view = memoryview(data.records or b"")
@@ -64,7 +64,7 @@ def validated(batch: RecordBatch, rules: BatchRules) -> RecordBatch:
     except CorruptBatch as damage:
         raise ApiError(ErrorCode.CORRUPT_MESSAGE, reason=str(damage)) from damage
     _check_header(header)
-    if header.attributes & layout.LOG_APPEND_TIME:  # the topic's setting decides, not the producer
+    if header.attributes & layout.LOG_APPEND_TIME:  # the topic's setting decides on this flag, not the producer
         batch = _restamped(batch, header.attributes & ~layout.LOG_APPEND_TIME, header.max_timestamp)
     newest = _check_records(batch, rules)
     if rules.codec is not None and rules.codec != header.codec:
@@ -83,7 +83,7 @@ def _check_size(header: BatchHeader, rules: BatchRules) -> None:
 
 
 def _whole_batch(view: memoryview) -> int | None:
-    """Return the size of the first batch or message of any format; None if it is incomplete."""
+    """Return the size of the first batch or message, of any format; None if the bytes end inside it."""
     if len(view) <= layout.MAGIC_AT:
         return None
     (length,) = layout.INT32.unpack_from(view, layout.LENGTH_AT)
@@ -110,7 +110,7 @@ def _check_header(header: BatchHeader) -> None:
 
 
 def _check_records(batch: RecordBatch, rules: BatchRules) -> int:
-    """Check every record, as Kafka does, so that logs stay readable; return the newest timestamp."""
+    """Check every record, as Kafka does, so that the log stays readable; return the newest timestamp."""
     try:
         batch.prepare()
     except CorruptBatch as damage:
@@ -158,7 +158,7 @@ def _rejected(faults: tuple[tuple[int, str], ...]) -> str:
 
 
 def _recompressed(batch: RecordBatch, codec: Codec, level: int | None) -> RecordBatch:
-    """Return the batch with another codec."""
+    """Return the batch, compressed with another codec."""
     header = batch.header
     body = compress(codec, batch.prepare(check_crcs=False), level)
     head = bytearray(batch.view[: layout.HEADER_SIZE])

@@ -1,1 +1,1 @@
-"""Authentication and TLS."""
+"""Authentication of clients, and TLS on the broker's ports."""

@@ -1,4 +1,4 @@
-"""SASL authentication: the requests allowed before, during and after it (KIP-43, KIP-152, KIP-368)."""
+"""SASL authentication: the requests that are allowed at each stage of a connection (KIP-43, KIP-152, KIP-368)."""
 
 from collections.abc import Callable, Sequence
 from enum import Enum, auto
@@ -16,7 +16,7 @@ MAX_TOKEN_FRAME: Final = 524_288
 """``sasl.server.max.receive.size``: the largest frame of a client that has not authenticated."""
 
 _BETWEEN_RENEWALS: Final = 1.0  # seconds
-_LONGEST_MS: Final = 9_000_000_000_000  # Apache Kafka's clock counts in ns, and overflows soon after this
+_LONGEST_MS: Final = 9_000_000_000_000  # Apache Kafka counts in ns, and overflows soon after this
 _LONGEST_MESSAGE: Final = 32_767  # bytes of a string in the old versions of SaslAuthenticate
 
 
@@ -34,8 +34,7 @@ class LoginState:
     1. Until it has authenticated, a client may send ApiVersions once, then SaslHandshake, then only SaslAuthenticate.
        After SaslHandshake v0, the client sends tokens as frames without a request.
     2. Authentication expires after ``max_reauth_ms`` or with its token; any request except SaslHandshake then ends the
-       connection. SaslHandshake begins reauthentication, at most once a second, which must be by the same user with
-       the same mechanism.
+       connection. SaslHandshake begins reauthentication, at most once a second; user and mechanism must not change.
     3. After a failure, whose reason is in :attr:`failed`, the broker sends the response, if any, and disconnects.
 
     Times are those of the event loop's clock, in seconds.
@@ -123,7 +122,7 @@ class LoginState:
         """Handle SaslHandshake; return whether its mechanism is enabled.
 
         Raises:
-            Disconnect: the mechanism is not enabled, during reauthentication.
+            Disconnect: during reauthentication, the mechanism is not enabled.
         """
         if mechanism not in self.mechanisms:
             self.failed = "Unsupported SASL mechanism"
@@ -142,9 +141,7 @@ class LoginState:
     def answer(self, token: bytes, now: float) -> tuple[bytes, int]:
         """Return the response to a token, and the authentication's lifetime in ms: 0 if it is incomplete or unlimited.
 
-        Raises:
-            LoginFailed: authentication failed.
-            Disconnect: authentication failed, without a response.
+        Raises as :meth:`Exchange.answer`.
         """
         exchange = self._exchange
         assert exchange is not None
@@ -167,7 +164,7 @@ class LoginState:
         return response, lifetime
 
     def _lifetime_ms(self, exchange: Exchange) -> int:
-        """Return the authentication's lifetime in ms: the lower one of the broker's and the token's; 0 for no limit."""
+        """Return the authentication's lifetime in ms: the lower limit of broker and token; 0 for no limit."""
         limits = [limit for limit in (self._max_reauth_ms, exchange.holds_ms) if limit is not None and limit > 0]
         lifetime = min(limits, default=0)
         if lifetime > _LONGEST_MS:

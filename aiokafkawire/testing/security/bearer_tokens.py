@@ -1,4 +1,4 @@
-"""The validation of OAUTHBEARER tokens: by a function, or of unsecured tokens for development (RFC 7515, KIP-255)."""
+"""The validation of OAUTHBEARER tokens: by a given function, or as unsecured development tokens (RFC 7515, KIP-255)."""
 
 import base64
 import binascii
@@ -24,7 +24,7 @@ class BearerToken:
 
 
 class TokenRefused(Exception):
-    """A token is rejected. The reason goes to the broker's log, the other arguments to the client (RFC 7628, 3.2.2).
+    """The rejection of a token. The broker logs the reason and sends the client the other arguments (RFC 7628, 3.2.2).
 
     Args:
         reason: why the token is rejected.
@@ -50,12 +50,12 @@ class TokenRefused(Exception):
 
 
 TokenValidator: TypeAlias = Callable[[str, int], BearerToken]
-"""A function of a token and the broker's time, in ms since the epoch; returns its content or raises TokenRefused."""
+"""A function of a token and the time in ms since the epoch; it returns the token's content or raises TokenRefused."""
 
 
 @attrs.frozen
 class BearerTokens:
-    """A validator of tokens, and the clock that it uses, in ms since the epoch."""
+    """A validator of tokens, and the clock for it, which returns ms since the epoch."""
 
     validator: TokenValidator
     clock: Callable[[], int]
@@ -65,7 +65,7 @@ class BearerTokens:
 
         Raises:
             TokenRefused: the token is invalid.
-            Disconnect: the token is invalid, and gets no response.
+            Disconnect: the token is invalid, and the client gets no response.
         """
         now = self.clock()
         found = self.validator(token, now)
@@ -97,8 +97,8 @@ _Claim: TypeAlias = str | float | list[str]
 class UnsecuredTokens:
     """A validator of unsecured tokens (JWS without a signature), like Kafka's validator for development.
 
-    The claim ``sub`` is the principal, ``exp`` the expiry; ``iat``, if present, must be past. ``required_scope`` are
-    the values that the claim ``scope`` must contain; the claim is a list, or a text, which is one value.
+    The claim ``sub`` is the principal, ``exp`` the expiry; ``iat``, if present, must not be in the future. The claim
+    ``scope``, a list or one value as text, must contain all values of ``required_scope``.
 
     Raises:
         ConfigError: ``required_scope`` is a string.
@@ -115,7 +115,7 @@ class UnsecuredTokens:
         """Return the content of a valid token.
 
         Raises:
-            TokenRefused: the token is malformed, expired, not yet valid, or has another scope.
+            TokenRefused: the token is malformed, expired or not yet valid, or lacks a required scope.
             Disconnect: the token has no algorithm.
         """
         parts = token.split(".")
@@ -138,7 +138,7 @@ class UnsecuredTokens:
         if not scope.issuperset(self.required_scope):
             required = f"[{', '.join(self.required_scope)}]"
             raise TokenRefused("the token lacks a required scope", status="insufficient_scope", scope=required)
-        # Kafka rounds; a token that expires within half a millisecond would otherwise never expire.
+        # Kafka rounds to ms; a token that is valid for less than half a ms is still valid.
         return BearerToken(principal, max(now_ms + 1, int(min(ends * 1000 + 0.5, _LATEST))))
 
 

@@ -1,4 +1,4 @@
-"""The users' credentials: passwords, and SCRAM credentials (RFC 5802, KIP-84, KIP-554). No secret has a repr."""
+"""The users' credentials: passwords, and SCRAM credentials (RFC 5802, KIP-84, KIP-554). Reprs show no secrets."""
 
 import hashlib
 import hmac
@@ -47,7 +47,7 @@ class ScramMechanism(Enum):
 
 @attrs.frozen
 class ScramCredential:
-    """The server's SCRAM credential, with which it can check a client's proof but not make one."""
+    """A server's SCRAM credential of a user, which suffices to check the client's proofs but not to make one."""
 
     iterations: int
     salt: bytes = attrs.field(repr=False)
@@ -69,7 +69,7 @@ class Credentials:
     Args:
         passwords: the password of each user, for all mechanisms.
         mechanisms: the enabled mechanisms; users get credentials for the SCRAM mechanisms among them.
-        tokens: the validator of OAUTHBEARER; None if it is disabled.
+        tokens: the validator of OAUTHBEARER tokens; None if OAUTHBEARER is disabled.
 
     Raises:
         ValueError: there are passwords, but no enabled mechanism.

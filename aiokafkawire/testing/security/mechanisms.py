@@ -24,10 +24,10 @@ __all__ = (
 
 
 class LoginFailed(Exception):
-    """Authentication failed.
+    """A failed authentication.
 
-    ``client_message`` is what the client receives: the reason (True), another text, or Kafka's general message (False),
-    which hides the reason.
+    ``client_message`` decides on the message to the client: the reason (True), the given text, or Kafka's general
+    message (False), which hides the reason.
     """
 
     def __init__(self, reason: str, *, client_message: bool | str = False) -> None:
@@ -49,7 +49,7 @@ class Exchange(Protocol):
 
         Raises:
             LoginFailed: authentication failed.
-            Disconnect: authentication failed, without a response.
+            Disconnect: authentication failed, and the client gets no response.
         """
 
 
@@ -62,7 +62,7 @@ class Plain:
         self._credentials = credentials
 
     def answer(self, token: bytes) -> bytes:
-        """Check the password and return an empty response. Raises as :class:`Exchange`."""
+        """Check the password and return an empty response. Raises as :meth:`Exchange.answer`."""
         parts = token.decode(errors="replace").split("\0", 3)
         if len(parts) != 3:
             raise LoginFailed(f"Invalid SASL/PLAIN response: expected 3 tokens, got {len(parts)}", client_message=True)
@@ -104,7 +104,7 @@ class Scram:
         self._begun: _Begun | None = None
 
     def answer(self, token: bytes) -> bytes:
-        """Return salt, iterations and nonce, then the server's signature. Raises as :class:`Exchange`."""
+        """Return nonce, salt and iterations first, then the server's signature. Raises as :meth:`Exchange.answer`."""
         text = token.decode(errors="replace")
         return self._first(text) if self._begun is None else self._final(text, self._begun)
 
@@ -162,7 +162,7 @@ _UNDERSTOOD: Final = b"\x01"
 
 
 class OAuthBearer:
-    """OAUTHBEARER: a token names the principal. Extensions (KIP-342) are accepted and ignored."""
+    """OAUTHBEARER: a token contains the principal. Extensions (KIP-342) are accepted and ignored."""
 
     def __init__(self, tokens: BearerTokens) -> None:
         self.user: str | None = None
@@ -171,7 +171,7 @@ class OAuthBearer:
         self._refused: TokenRefused | None = None
 
     def answer(self, token: bytes) -> bytes:
-        """Return b"", or JSON with an error for the client to acknowledge. Raises as :class:`Exchange`."""
+        """Return b"", or an error in JSON that the client must acknowledge. Raises as :meth:`Exchange.answer`."""
         refused, self._refused = self._refused, None
         if refused is not None and token == _UNDERSTOOD:
             raise LoginFailed(str(refused), client_message=refused.answer)
@@ -206,7 +206,7 @@ MECHANISMS: Final = ("PLAIN", *(mechanism.value for mechanism in ScramMechanism)
 def enabled_mechanisms(
     users: Mapping[str, str] | None, mechanisms: Iterable[str], tokens: BearerTokens | None = None
 ) -> tuple[str, ...]:
-    """Return the enabled mechanisms; none if there are neither users nor tokens: clients need not authenticate.
+    """Return the enabled mechanisms; none without users and tokens, so that clients need not authenticate.
 
     Raises:
         ConfigError: the mechanisms are a string or contain an unknown one, or there are users but no mechanism.

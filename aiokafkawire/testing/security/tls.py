@@ -57,7 +57,7 @@ async def handshake(stream: ByteStream, context: ssl.SSLContext, peer: Peer) -> 
 
 
 class _ContextWithAlert:
-    """A context with access to its outgoing bytes, which contain the alert after a failed handshake."""
+    """A TLS context that exposes the outgoing bytes, which contain the alert after a failed handshake."""
 
     def __init__(self, context: ssl.SSLContext) -> None:
         self.outgoing: ssl.MemoryBIO | None = None
@@ -77,7 +77,7 @@ async def _send_alert(stream: ByteStream, outgoing: ssl.MemoryBIO | None, fault:
     with anyio.move_on_after(1), contextlib.suppress(OSError, anyio.BrokenResourceError, anyio.EndOfStream):
         await stream.send(alert)
         await stream.send_eof()
-        # Unread bytes from the client would make its system drop the alert.
+        # If the broker closed with bytes unread, the client's system would drop the alert.
         while True:
             await stream.receive()
 

@@ -12,7 +12,7 @@ def is_over(found: TransactionRecord, ids: Ids, commit: bool) -> bool:
 
     Raises:
         ApiError: INVALID_PRODUCER_ID_MAPPING, PRODUCER_FENCED; CONCURRENT_TRANSACTIONS, the transaction is ending;
-            INVALID_TXN_STATE, the transaction has the other outcome, or there is no transaction.
+            INVALID_TXN_STATE, the transaction ended with the other outcome, or there is no transaction.
     """
     if found.producer_id != ids[0]:
         raise ApiError(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
@@ -28,10 +28,7 @@ def is_over_bumping(found: TransactionRecord, ids: Ids, commit: bool) -> bool:
     """Return whether the transaction of a client with transaction.version 2 has already ended with this outcome.
 
     The epoch distinguishes a retry from the end of the next transaction (KIP-890). A client that does not know whether
-    a transaction is open may abort, and gets the next epoch.
-
-    Raises:
-        ApiError: as :func:`is_over`.
+    a transaction is open may abort, and gets the next epoch. Raises ApiError as :func:`is_over`.
     """
     producer_id, epoch = ids
     overflown = producer_id == found.previous_producer_id and epoch == HIGHEST_EPOCH - 1 and found.epoch == 0
@@ -53,7 +50,7 @@ def is_over_bumping(found: TransactionRecord, ids: Ids, commit: bool) -> bool:
 
 
 def _check_outcome(found: TransactionRecord, commit: bool) -> None:
-    """Check that a transaction that has ended or is ending has this outcome."""
+    """Check that a transaction has ended, and with this outcome."""
     done, doing = (
         (State.COMPLETE_COMMIT, State.PREPARE_COMMIT) if commit else (State.COMPLETE_ABORT, State.PREPARE_ABORT)
     )

@@ -16,12 +16,12 @@ class Completion:
     """The completion of decided transactions: the markers to write, and the transactions that wait for them.
 
     1. A partition gets its marker when it has a leader and enough in-sync replicas, and is done when the marker is
-       replicated. If the marker is lost with the leader, the partition gets another. A deleted partition needs none.
+       replicated. If the marker is lost with the leader, it is written again. A deleted partition needs none.
     2. A group's offsets get no marker: they are committed or discarded at once.
     3. If a partition has a newer epoch and rejects the marker, the transaction stays incomplete, as in Apache Kafka.
 
     Args:
-        topics: the topics with the partitions.
+        topics: the topics whose partitions get the markers.
         committed: the groups' offsets.
         clock: returns the time in ms since the epoch, for the markers.
         changed: called with every partition that got a marker.
@@ -60,7 +60,7 @@ class Completion:
         self._held.discard(transactional_id)
 
     def resume(self, coordinator: Callable[[TransactionRecord], HostedPartition | None]) -> None:
-        """Write the markers that can be written; ``coordinator`` returns a loaded coordinator's partition, or None."""
+        """Write the markers that can be written; ``coordinator`` returns a loaded coordinator's partition, if any."""
         self._again = bool(self._pending)
         if self._busy:
             return

@@ -38,8 +38,8 @@ class TransactionRecord:
     """The state of a transactional id at its coordinator. Every change is one of Kafka's transitions.
 
     ``partitions`` are the partitions in the transaction; after the decision to commit or abort, those whose marker is
-    not replicated yet, with the marker's offset once it is written. ``bumps`` means that the client has
-    transaction.version 2.
+    not replicated yet, each with the marker's offset, None before the marker is written. ``bumps`` means that the
+    client has transaction.version 2.
     """
 
     transactional_id: str
@@ -69,7 +69,7 @@ class TransactionRecord:
         return is_exhausted(self.epoch)
 
     def check_expected(self, expected: Ids) -> None:
-        """Check the producer id and epoch that a producer says it had before (KIP-360).
+        """Check the producer id and epoch that a producer claims to have had before (KIP-360).
 
         Raises:
             ApiError: PRODUCER_FENCED.
@@ -80,7 +80,7 @@ class TransactionRecord:
             raise ApiError(ErrorCode.PRODUCER_FENCED)
 
     def initialize(self, timeout_ms: int, expected: Ids | None, new_producer_id: Callable[[], int]) -> Ids:
-        """Return the producer id and a new epoch, which fences all earlier producers.
+        """Set and return the producer id and a new epoch, which fences all earlier producers.
 
         Raises:
             ApiError: PRODUCER_FENCED, ``expected`` is neither the current epoch nor the previous one.
@@ -118,7 +118,7 @@ class TransactionRecord:
         return begins
 
     def decide(self, commit: bool, now_ms: int, new_producer_id: Callable[[], int], *, bumps: bool) -> None:
-        """Commit or abort; with ``bumps`` (transaction.version 2) markers and the next transaction get a new epoch."""
+        """Commit or abort; ``bumps`` (transaction.version 2) gives markers and the next transaction a new epoch."""
         ids, last_epoch = (self.producer_id, self.epoch), self.last_epoch
         next_producer_id = -1
         if bumps:
@@ -131,7 +131,7 @@ class TransactionRecord:
         self.bumps = bumps
 
     def after_completion(self) -> Ids:
-        """Return the producer id and epoch after the transaction is complete."""
+        """Return the producer id and epoch that apply once the transaction is complete."""
         if self.bumps and self.next_producer_id != -1:
             return self.next_producer_id, 0
         return self.producer_id, self.epoch

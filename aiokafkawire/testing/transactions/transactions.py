@@ -16,7 +16,7 @@ from .transaction import Ids, State, TransactionRecord
 
 __all__ = ("Transactions",)
 
-_RETRY_SECONDS = 1.0  # until a timed-out transaction without a coordinator is checked again
+_RETRY_SECONDS = 1.0  # before a timed-out transaction without a coordinator is checked again
 _LONGEST_PATTERN = 1000  # Kafka's patterns take linear time, Python's may not
 
 
@@ -55,7 +55,7 @@ class Transactions:
     # --- coordinators --------------------------------------------------------------------------------------------
 
     def check(self, transactional_id: str, node_id: int | None = None) -> None:
-        """Check that a broker coordinates a transactional id; without ``node_id``, that there is a coordinator.
+        """Check that a broker coordinates a transactional id; without ``node_id``, that any broker does.
 
         Raises:
             ApiError: NOT_COORDINATOR, COORDINATOR_NOT_AVAILABLE, COORDINATOR_LOAD_IN_PROGRESS.
@@ -79,7 +79,7 @@ class Transactions:
         self._completion.resume(self._led)
 
     def clear(self) -> None:
-        """Delete all transactional ids: ``__transaction_state`` was deleted. Partitions keep their transactions."""
+        """Delete all transactional ids: ``__transaction_state`` was deleted. Logs keep their open transactions."""
         for timer in (*self._loading.values(), *(found.timer for found in self._by_id.values())):
             if timer is not None:
                 timer.cancel()
@@ -98,7 +98,7 @@ class Transactions:
             self._loading_takes = 0.0
 
     def start(self) -> None:
-        """Start when the cluster is opened: restart the timeouts of open transactions, and end all loading."""
+        """Restart the timeouts of open transactions and end all loading, when the cluster is opened."""
         for loading in self._loading.values():
             loading.cancel()
         self._loading.clear()
@@ -114,7 +114,7 @@ class Transactions:
         self._completion.hold(transactional_id)
 
     def release_markers(self, transactional_id: str) -> None:
-        """Complete the transactions that were kept incomplete."""
+        """Complete the transactions that :meth:`hold_markers` kept incomplete."""
         self._completion.release(transactional_id)
         self.resume()
 
@@ -133,14 +133,14 @@ class Transactions:
         self.resume()
 
     def _led(self, found: TransactionRecord) -> HostedPartition | None:
-        """Return the coordinator's partition; None if there is no coordinator or it is loading."""
+        """Return the partition whose leader coordinates a transaction; None if there is no leader or it is loading."""
         partition = self._coordinator(found.transactional_id)
         return None if partition.leader == NO_LEADER or partition in self._loading else partition
 
     # --- producers -----------------------------------------------------------------------------------------------
 
     def check_timeout(self, timeout_ms: int) -> None:
-        """Check a transaction timeout.
+        """Check that a producer may use a transaction timeout.
 
         Raises:
             ApiError: INVALID_TRANSACTION_TIMEOUT, the timeout is below 1, or above ``transaction.max.timeout.ms``.
@@ -207,7 +207,7 @@ class Transactions:
     # --- end -----------------------------------------------------------------------------------------------------
 
     def end(self, transactional_id: str, ids: Ids, *, commit: bool, bumps: bool) -> Ids:
-        """Commit or abort a transaction; return the next one's producer id and epoch, new with transaction.version 2.
+        """Commit or abort a transaction; return the next one's producer id and epoch, a new one if ``bumps`` (KIP-890).
 
         Raises:
             ApiError: INVALID_PRODUCER_ID_MAPPING, PRODUCER_FENCED, CONCURRENT_TRANSACTIONS, INVALID_TXN_STATE.
@@ -274,10 +274,10 @@ class Transactions:
         return found
 
     def coordinated_by(self, node_id: int) -> list[TransactionRecord]:
-        """Return all transactional ids that a broker coordinates.
+        """Return the state of all transactional ids that a broker coordinates.
 
         Raises:
-            ApiError: COORDINATOR_LOAD_IN_PROGRESS, the broker is still loading some of them.
+            ApiError: COORDINATOR_LOAD_IN_PROGRESS, the broker is still loading a part of its transactional ids.
         """
         if any(partition.leader == node_id for partition in self._loading):
             raise ApiError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
@@ -292,7 +292,7 @@ class Transactions:
         longer_than_ms: int = -1,
         pattern: str | None = None,
     ) -> list[TransactionRecord]:
-        """Return the transactional ids that pass every filter (KIP-664, KIP-994, KIP-1152); an empty filter passes all.
+        """Return those of the transactional ids that pass every filter that is set (KIP-664, KIP-994, KIP-1152).
 
         Raises:
             ApiError: INVALID_REGULAR_EXPRESSION.

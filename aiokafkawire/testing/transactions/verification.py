@@ -24,23 +24,23 @@ _FOR_LATER: Final = (
 
 
 class Verification(Enum):
-    """The handling of a partition that is not in the transaction, by request version."""
+    """The treatment of a write to a partition that is not in the transaction, which depends on the request version."""
 
     OLD = auto()
-    """Answer INVALID_TXN_STATE."""
+    """The write fails with INVALID_TXN_STATE."""
     ABORTABLE = auto()
-    """Answer TRANSACTION_ABORTABLE."""
+    """The write fails with TRANSACTION_ABORTABLE, after which the client aborts the transaction."""
     ADDS = auto()
-    """Add the partition: the client has transaction.version 2."""
+    """The write adds the partition to the transaction: the client has transaction.version 2."""
 
     @classmethod
     def of_produce(cls, version: int) -> "Verification":
-        """Return the handling by the version of Produce."""
+        """Return the treatment for a version of Produce."""
         return cls.ADDS if version > 11 else cls.ABORTABLE if version > 10 else cls.OLD
 
     @classmethod
     def of_offsets(cls, version: int) -> "Verification":
-        """Return the handling by the version of TxnOffsetCommit."""
+        """Return the treatment for a version of TxnOffsetCommit."""
         return cls.ADDS if version > 4 else cls.ABORTABLE if version > 3 else cls.OLD
 
 
@@ -48,7 +48,7 @@ def check_transactional_id(transactional_id: str | None, headers: Iterable[Batch
     """Check that the batches of a Produce request match its transactional id.
 
     Raises:
-        ApiError: TRANSACTIONAL_ID_AUTHORIZATION_FAILED, transactional batches without an id;
+        ApiError: TRANSACTIONAL_ID_AUTHORIZATION_FAILED, transactional batches without a transactional id;
             INVALID_PRODUCER_ID_MAPPING, batches of several producers.
     """
     transactional = [header for header in headers if header.is_transactional]
@@ -68,10 +68,10 @@ def verify_batch(
     header: BatchHeader,
     version: int,
 ) -> None:
-    """Check with the coordinator that a batch's partition is in the transaction, or add it; ``version`` is Produce's.
+    """Check with the coordinator that a batch's partition is in the transaction, or add the partition.
 
     Raises:
-        ApiError: the error of the Produce response.
+        ApiError: the error of the Produce response, which depends on the request's ``version``.
     """
     if transactional_id is None or not header.is_transactional or header.producer_id < 0:
         return
@@ -117,7 +117,7 @@ def _verify(
 
 
 def _for_producer(code: ErrorCode, how: Verification) -> ApiError:
-    """Replace an error that older producers would not retry by one that they retry."""
+    """Return the error for a producer: one that older producers retry in place of one that they would not retry."""
     if code is ErrorCode.INVALID_TXN_STATE:
         return ApiError(code, _NOT_ADDED)
     if code in _FOR_LATER or (code is ErrorCode.CONCURRENT_TRANSACTIONS and how is not Verification.ADDS):
