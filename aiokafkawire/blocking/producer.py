@@ -138,10 +138,7 @@ class Producer(Generic[K, V]):
         return self._loop.call(self._producer.partitions_for, topic)
 
     def transaction(self) -> "Transaction[K, V]":
-        """Return a transaction; use it as ``with``.
-
-        It includes all records sent by the producer inside the ``with``.
-        """
+        """Return a transaction for ``with``; it includes all records that the producer sends inside the ``with``."""
         return Transaction(self._loop, self._loop.call_sync(self._producer.transaction))
 
     @property
@@ -235,10 +232,7 @@ class Transaction(Generic[K, V]):
         timestamp_ms: int | None = None,
         headers: Headers = (),
     ) -> "Delivery":
-        """Enqueue a record as :meth:`Producer.enqueue`.
-
-        The commit waits for the record's delivery, and fails if the delivery fails.
-        """
+        """Enqueue a record as :meth:`Producer.enqueue`; the commit waits for the delivery, and fails if that fails."""
         return _enqueued(
             self._loop,
             self._transaction.enqueue,

@@ -1,4 +1,4 @@
-"""Fields for settings. Each field validates its value; the error says which values are valid."""
+"""Makes attrs fields for settings, which validate their values; an error says which values are valid."""
 
 from collections.abc import Callable
 from typing import Any
@@ -114,7 +114,7 @@ def _check_carried(name: str, value: str) -> None:
 
 
 def provider(converter: Callable[[Any], Any] | None = None) -> Any:
-    """Return a field for a user's function that returns a secret, or None."""
+    """Return a field for None, or for a user's function that returns a secret."""
 
     def check(_: object, attribute: "attrs.Attribute[Any]", value: object) -> None:
         if value is not None and not callable(value):
