@@ -95,7 +95,7 @@ class Admin(GroupAdmin):
     async def create_topics(
         self, topics: NewTopics, *, validate_only: bool = False, timeout: float | None = None
     ) -> None:
-        """Create topics, given as a mapping of names to partition counts or :class:`NewTopic`, or as a list of these.
+        """Create topics, given as a mapping of names to partition counts or NewTopic, or as NewTopics with names.
 
         With ``validate_only`` the broker checks the request without creating topics (brokers since 0.10.2).
 

@@ -47,7 +47,7 @@ _LANE = "admin"
 async def offsets_of(
     cluster: Cluster, group_id: str, partitions: Collection[TopicPartition] | None, deadline: Deadline, *, stable: bool
 ) -> dict[TopicPartition, OffsetAndMetadata]:
-    """Return a group's committed offsets; None means all partitions. Raise as :meth:`GroupOffsets.committed`."""
+    """Return a group's offsets of ``partitions``, or all offsets for None. Raise as :meth:`GroupOffsets.committed`."""
     group = GroupOffsets(cluster, group_id)
     if partitions is None:
         return await group.all_committed(deadline, stable=stable)
@@ -79,7 +79,7 @@ async def offsets_of_groups(
 
 
 async def _by_coordinator(cluster: Cluster, group_ids: list[str], deadline: Deadline) -> list[list[str]]:
-    """Return the groups that share a coordinator, a list for each; empty if brokers lack FindCoordinator."""
+    """Return a list of groups for each coordinator that has several; none if brokers lack FindCoordinator."""
     found: dict[Node, list[str]] = {}
     for group_id in group_ids:
         try:

@@ -261,11 +261,7 @@ add_hints(GroupAdmin, ADMIN)
 
 
 def _group_ids(given: tuple[str | Collection[str], ...]) -> tuple[str, ...]:
-    """Return the group ids that a user gave as positional arguments or as one collection.
-
-    Raises:
-        UsageError: a group id is not valid.
-    """
+    """Return the group ids given as positional arguments or as one collection; raise UsageError for an invalid id."""
     group_ids: tuple[str, ...] = flattened(given)
     for group_id in group_ids:
         check_group_id(group_id)

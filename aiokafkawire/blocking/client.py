@@ -6,7 +6,7 @@ from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack, overload
 
-from ..admin.admin import NewTopic
+from ..admin.admin import NewTopics
 from ..client import Client as AsyncClient
 from ..config import AutoOffsetReset, ClientOptions, ConsumerOptions, ProducerOptions
 from ..loop_thread import LoopThread
@@ -59,7 +59,7 @@ class Client:
         return self
 
     def close(self) -> None:
-        """Close all connections, and end the thread. It does nothing if called again, or in a forked process."""
+        """Close all connections, and end the thread. Calling it again, or in a forked process, has no effect."""
         if self._loop.in_forked_process or not self._loop.is_running:
             return
         try:
@@ -82,10 +82,7 @@ class Client:
 
     @property
     def loop(self) -> LoopThread:
-        """The client's thread.
-
-        Call methods without a blocking form by ``kafka.loop.call(kafka.asynchronous.method, ...)``.
-        """
+        """The client's thread. ``kafka.loop.call(kafka.asynchronous.method)`` calls methods without a blocking form."""
         return self._loop
 
     @property
@@ -209,8 +206,8 @@ class Client:
     ) -> int:
         """Consume, process and produce each record exactly once, in transactions; see :meth:`.Client.transform`.
 
-        The calling thread runs ``process``, a plain function. This method returns when another thread or a signal
-        handler sets ``stop``. An interruption or an error aborts the open transaction.
+        The calling thread runs ``process``, a plain function. Once another thread or a signal handler has set ``stop``,
+        the call ends after the current transaction. An interruption or an error aborts the open transaction.
         """
         run = partial(
             self._client.transform,
@@ -262,11 +259,11 @@ class Admin:
     def __init__(self, loop: LoopThread, client: AsyncClient) -> None:
         self._loop, self._admin = loop, client.admin
 
-    def create_topics(self, topics: Mapping[str, int | NewTopic], *, timeout: float | None = None) -> None:
-        """Create topics: a mapping of names to the number of partitions, or to a NewTopic."""
+    def create_topics(self, topics: NewTopics, *, timeout: float | None = None) -> None:
+        """Create topics, given as a mapping of each name to the number of partitions or a NewTopic."""
         self._loop.call(self._admin.create_topics, topics, timeout=timeout)
 
-    def delete_topics(self, topics: Iterable[str], *, timeout: float | None = None) -> None:
+    def delete_topics(self, topics: str | Iterable[str], *, timeout: float | None = None) -> None:
         """Delete topics with all their records."""
         self._loop.call(self._admin.delete_topics, topics, timeout=timeout)
 

@@ -1,9 +1,9 @@
 """The blocking client's consumer.
 
 The loop's thread reads records ahead (``consumer/read_ahead.py``), and the calling thread takes them without a thread
-switch. CPython raises KeyboardInterrupt only after function calls, at the start of functions and of loop iterations.
-Therefore no function is called between marking a record as taken and returning the record. If Ctrl-C comes before, the
-record is not marked, and the next call returns it.
+switch. CPython raises KeyboardInterrupt only after function calls, and at the start of functions and loop iterations.
+Therefore no function is called between marking a record as taken and returning the record. If Ctrl-C comes before the
+record is marked, the next call returns the record.
 """
 
 import inspect
@@ -47,8 +47,8 @@ class Consumer(Generic[K, V]):
     """A consumer, made by :meth:`Client.consumer`. Errors are those of :class:`aiokafkawire.Consumer`.
 
     Iterate over the consumer for records, or over :meth:`batches` for whole batches. A new iteration continues with the
-    next record. A record is finished once the user requests the next one; records from :meth:`poll` are finished once
-    it is called again.
+    next record. A record is finished once the user requests the next record; records from :meth:`poll` are finished
+    once :meth:`poll` is called again.
 
     Only one thread may be in a call at a time; a call of another thread raises UsageError. Any thread may call
     :meth:`close`, :meth:`health` and the properties at any time. Ctrl-C loses no records: the next call returns the
@@ -120,10 +120,7 @@ class Consumer(Generic[K, V]):
             return []
 
     def batches(self, timeout: float | None = None) -> Iterator[ConsumerBatch[K, V]]:
-        """Iterate over whole batches, which is fastest.
-
-        The iteration ends after ``timeout`` seconds without a batch.
-        """
+        """Iterate over whole batches, which is fastest; end after ``timeout`` seconds without a batch."""
         return _Batches(self, timeout)
 
     def _take(self, unit: Literal["one by one", "together", "batch"], limit: int, timeout: float | None) -> Any:
@@ -159,7 +156,7 @@ class Consumer(Generic[K, V]):
     # --- what to read ------------------------------------------------------------------------------------
 
     def assign(self, partitions: Iterable[TopicPartition] | Mapping[TopicPartition, int | OffsetSpec]) -> None:
-        """Read exactly these partitions; a mapping also sets where to start."""
+        """Read exactly these partitions; a mapping also sets the offset at which to start each partition."""
         self._ask_sync(self._consumer.assign, partitions)
 
     def subscribe(
@@ -190,15 +187,15 @@ class Consumer(Generic[K, V]):
         self._ask(self._consumer.unsubscribe, timeout)
 
     def seek(self, partition: TopicPartition, to: int | OffsetSpec) -> None:
-        """Set the offset of a partition's next record to an offset, or to that of an OffsetSpec."""
+        """Set the position from which a partition is read next: an offset, or the offset that an OffsetSpec finds."""
         self._ask_sync(self._consumer.seek, partition, to)
 
     def pause(self, *partitions: TopicPartition) -> None:
-        """Return no records of these partitions until :meth:`resume`; fetched records are kept."""
+        """Pause reading from these partitions until :meth:`resume`; records that are fetched already are kept."""
         self._ask_sync(self._consumer.pause, *partitions)
 
     def resume(self, *partitions: TopicPartition) -> None:
-        """Return records of these partitions again, after :meth:`pause`."""
+        """Undo :meth:`pause` for these partitions."""
         self._ask_sync(self._consumer.resume, *partitions)
 
     @property
@@ -208,11 +205,11 @@ class Consumer(Generic[K, V]):
 
     @property
     def assignment(self) -> tuple[TopicPartition, ...]:
-        """The partitions that are read."""
+        """The partitions that the consumer reads, assigned by :meth:`assign` or by the group."""
         return self._consumer.assignment
 
     def position(self, partition: TopicPartition) -> int | None:
-        """Return the offset after the partition's last returned record; None while the first offset is looked up."""
+        """Return the offset after the partition's last returned record; None while the start is looked up."""
         return self._look(self._consumer.position, partition)
 
     def positions(self) -> dict[TopicPartition, OffsetAndMetadata]:
@@ -347,7 +344,7 @@ class _RunningCall:
 
 
 class _Records(Iterator[ConsumerRecord[K, V]]):
-    """An iterator over records. It is no generator, which would have its own records, and would end after an error."""
+    """An iterator over records. A generator would keep records of its own, and would end after an error."""
 
     __slots__ = ("_consumer",)
 

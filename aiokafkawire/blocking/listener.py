@@ -23,9 +23,8 @@ Listener = Callable[[tuple[TopicPartition, ...]], None]
 class ListenerThread:
     """One call of a listener on its own thread.
 
-    The listener's calls of the consumer run in the task that waits for the listener. By this task the consumer
-    recognizes a commit of the listener, which must not wait for the rebalance, since the rebalance waits for the
-    listener.
+    The listener's calls of the consumer run in the task that waits for the listener. So the consumer knows from the
+    task that a commit is the listener's. Such a commit must not wait for the rebalance, which waits for the listener.
     """
 
     def __init__(self, loop: LoopThread) -> None:
@@ -68,7 +67,7 @@ class ListenerThread:
         self._called.set()
 
     def call(self, function: Callable[[], Awaitable[T]]) -> T:
-        """Run a function for the listener's thread on the loop, and return its result."""
+        """Run ``function`` on the loop while the listener's thread waits; return the function's result."""
         call: ThreadCall[T] = ThreadCall(function)
         self._calls.append(call)
         if self._is_over:

@@ -146,10 +146,7 @@ class Producer(_Sending[K, V]):
         return self._loop.call(self._producer.partitions_for, topic)
 
     def transaction(self) -> "Transaction[K, V]":
-        """Return a transaction; use it as ``with``.
-
-        It includes all records sent by the producer inside the ``with``.
-        """
+        """Return a transaction for ``with``; it includes all records that the producer sends inside the ``with``."""
         return Transaction(self._loop, self._loop.call_sync(self._producer.transaction))
 
     @property

@@ -34,7 +34,7 @@ class _Work:
         self.done: anyio.Event = anyio.Event()
 
     def do(self, process: Process) -> None:
-        """Process the records. Called on the calling thread."""
+        """Process the records, on the thread that called ``transform``."""
         try:
             made = process(self._records)
             self._outgoing = list(made) if isinstance(made, Iterable) else made
@@ -42,7 +42,7 @@ class _Work:
             self._error = error
 
     def result(self) -> Any:
-        """Return the outgoing records, or raise the error of ``process``. Called on the loop's thread."""
+        """Return the outgoing records, on the loop's thread, or raise the error of ``process``."""
         if self._error is not None:
             raise self._error
         return self._outgoing

@@ -26,7 +26,7 @@ class Ledger:
 
     @property
     def keys(self) -> int:
-        """The number of keys."""
+        """The number of different keys among the records."""
         return len(self._due)
 
     def due(self, key: bytes) -> int:
@@ -60,7 +60,7 @@ class Ledger:
             self._first_late = self._first_late or text
 
     def differences(self, sent: "Ledger") -> list[str]:
-        """Return the differences from the ``sent`` records; empty if each record arrived once and in order."""
+        """Return a sentence for each difference from the ``sent`` records; none if all arrived once and in order."""
         found = []
         if self.records != sent.records:
             found.append(f"{self.records:,} records came back, {sent.records:,} were sent")
@@ -92,5 +92,5 @@ class Flow:
     ended: float | None = None
 
     def seconds(self, now: float) -> float:
-        """Return the duration in seconds, until ``now`` or the end; never 0, so that rates can be computed."""
+        """Return the seconds from the start to the end, or to ``now`` before the end; never 0, to be a divisor."""
         return max((now if self.ended is None else self.ended) - self.began, 1e-9)

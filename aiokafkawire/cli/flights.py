@@ -60,11 +60,7 @@ class _Column(dict[str, Value]):
 
 
 def read_flights(folder: Path, limit: int | None = None) -> Generator[Flight]:
-    """Yield the first ``limit`` rows in the file's order, decompressed and parsed on demand.
-
-    Raises:
-        ValueError: the file has another format.
-    """
+    """Yield the first ``limit`` flights, or all, in the file's order; raise ValueError if the file lacks a column."""
     with (
         zipfile.ZipFile(folder / "flights.csv.zip") as archive,
         archive.open("flights.csv") as raw,
@@ -103,7 +99,7 @@ class Delays:
     """The sums of flights and arrival delays by carrier."""
 
     def __init__(self) -> None:
-        # flights, flights that arrived, minutes of delay
+        # By carrier: the numbers of flights and of flights that arrived, and the minutes of delay.
         self._sums: dict[str, list[float]] = {}
 
     def add(self, flight: Flight) -> None:
@@ -117,13 +113,13 @@ class Delays:
 
     @property
     def carriers(self) -> list[CarrierDelay]:
-        """The sums and means of all carriers, the largest mean delay first."""
+        """Each carrier's number of flights and mean arrival delay, the largest delay first."""
         rows = [_carrier_delay(carrier, *sums) for carrier, sums in self._sums.items()]
         return sorted(rows, key=lambda row: (row.mean_delay is None, -(row.mean_delay or 0), row.carrier))
 
     @property
     def total(self) -> CarrierDelay:
-        """The sums and mean over all carriers."""
+        """The number of flights and the mean arrival delay over all carriers, as a row without a carrier."""
         flights, arrived, minutes = (sum(sums[index] for sums in self._sums.values()) for index in range(3))
         return _carrier_delay("", flights, arrived, minutes)
 

@@ -229,7 +229,7 @@ def _run(backend: str, command: Callable[[Any], Awaitable[int]], options: object
 
 
 class _Version(argparse.Action):
-    """The option --version: prints the versions, and whether compiled or pure implementations are in use."""
+    """The option --version: prints the package's version, Python's, and which implementations are in use."""
 
     def __init__(self, option_strings: Sequence[str], dest: str, **options: Any) -> None:
         super().__init__(option_strings, dest, nargs=0, default=argparse.SUPPRESS, help=options.get("help"))

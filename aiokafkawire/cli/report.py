@@ -31,7 +31,7 @@ class Report:
     @contextmanager
     def bars(self, flows: Iterable[Flow], expected: int) -> Iterator["Bars"]:
         """Show a progress bar for each flow until the context ends."""
-        # Without rich's thread: the event loop draws the bars, and only on a terminal.
+        # The event loop draws the bars instead of rich's thread, and only on a terminal.
         progress = Progress(
             TextColumn("{task.description:<9}"),
             BarColumn(bar_width=24),
@@ -80,10 +80,10 @@ class Bars:
         self._rows = [(flow, progress.add_task(flow.name, total=expected, rate=0.0, seconds=0.0)) for flow in flows]
 
     def draw(self, now: float) -> None:
-        """Draw the bars with the flows' counters at the event loop's time ``now``."""
+        """Draw the bars from the flows' current counters; ``now`` is the event loop's time, in seconds."""
         for flow, row in self._rows:
             seconds, records = flow.seconds(now), flow.ledger.records
-            total = records if flow.ended is not None else None  # the final number replaces the expected one
+            total = records if flow.ended is not None else None  # replaces the expected number
             self._progress.update(row, completed=records, total=total, rate=records / seconds, seconds=seconds)
         self._progress.refresh()
 

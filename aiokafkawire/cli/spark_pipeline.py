@@ -36,7 +36,7 @@ __all__ = ("SparkDemoOptions", "run_spark_demo")
 PARTITIONS: Final = 4
 _AT_ONCE: Final = 1_000
 _PATIENCE: Final = 600.0
-"""The timeout in seconds for Spark to read the flights, and to report the query's end."""
+"""The timeout in seconds for Spark to read the flights, and again to report the query's end."""
 _FLIGHT: Final = "time_hour TIMESTAMP, carrier STRING, tailnum STRING, arr_delay DOUBLE"
 
 
@@ -195,7 +195,7 @@ def _wait_for(query: "StreamingQuery") -> None:
         except StreamingQueryException as error:
             raise CommandFailed(f"Spark has failed: {error}") from error
         finally:
-            query.stop()  # also ends the other thread's wait
+            query.stop()  # then processAllAvailable() returns, too
 
 
 def _send(kafka: blocking.Client, topic: str, flights: list[Flight], compression: CompressionType) -> None:
@@ -212,7 +212,7 @@ def _send(kafka: blocking.Client, topic: str, flights: list[Flight], compression
 def _read_totals(kafka: blocking.Client, topic: str) -> list[CarrierDelay]:
     """Return the flights and mean delays by carrier, summed from Spark's output topic.
 
-    For each carrier and hour, Spark writes a record with the new totals at every update; only the last record counts.
+    For each carrier and hour, Spark writes a record with the new totals at every update; only the last record is used.
     """
     partition, last = TopicPartition(topic, 0), dict[bytes, dict[str, Any]]()
     with kafka.consumer() as consumer:

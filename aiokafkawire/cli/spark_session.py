@@ -21,9 +21,9 @@ __all__ = ("check_java", "check_pyspark", "java_release", "running_spark")
 _OLDEST_JAVA: Final = 17
 _OLDEST_SPARK: Final = (4, 0)
 _VECTOR: Final = "jdk.incubator.vector"
-"""A Java module that Spark requires; without the module Java does not start."""
+"""A Java module that Spark requires: a Java that lacks this module cannot run Spark."""
 _TIMEOUT: Final = 60.0
-"""Seconds for Java to print its version."""
+"""The timeout in seconds for Java to print its version."""
 
 
 def check_java() -> None:
@@ -65,11 +65,7 @@ def java_release(output: str) -> int | None:
 
 
 def check_pyspark() -> tuple[int, int]:
-    """Return the release of Spark, such as (4, 3).
-
-    Raises:
-        CommandFailed: Spark is too old.
-    """
+    """Return the release of Spark, such as (4, 3); raise CommandFailed if this release is too old."""
     from pyspark import __version__ as version
 
     major, minor = (int(part) for part in version.split(".")[:2])
@@ -102,7 +98,7 @@ def running_spark() -> "Iterator[SparkSession]":
         "spark.driver.bindAddress": "127.0.0.1",
         # The demo is too short for the second JIT compiler, which takes a third of all processor time.
         "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
-        # A batch without rows would only expire old hours.
+        # A micro-batch without rows would only drop old hours from Spark's state.
         "spark.sql.streaming.noDataMicroBatches.enabled": "false",
     }
     try:
@@ -119,7 +115,7 @@ def running_spark() -> "Iterator[SparkSession]":
         try:
             register(spark)
         except AnalysisException as error:
-            if error.getCondition() != "DATA_SOURCE_ALREADY_EXISTS":  # Spark 4.0 registers it automatically
+            if error.getCondition() != "DATA_SOURCE_ALREADY_EXISTS":  # Spark 4.0 registers the source itself
                 raise
         yield spark
     finally:

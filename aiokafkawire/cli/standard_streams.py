@@ -11,14 +11,14 @@ _STREAMS = (("stdin", "r"), ("stdout", "w"), ("stderr", "w"))
 def open_closed_streams() -> frozenset[str]:
     """Open closed standard streams at the null device, and return their names.
 
-    Python sets closed streams to None, so that every use of them fails. The descriptors are opened too: a socket with
-    the number of a standard stream would receive the output.
+    Python sets closed streams to None, so that every use fails. The descriptors are opened too, since otherwise a
+    socket could get the descriptor of a standard stream, and receive its output.
     """
     closed = {name for name, _ in _STREAMS if getattr(sys, name) is None}
     for number, (name, mode) in enumerate(_STREAMS):
         if name in closed:
             _open_descriptor(number)
-            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115  # for as long as the process
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115  # open until the process ends
     return frozenset(closed)
 
 

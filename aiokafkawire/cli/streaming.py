@@ -28,7 +28,7 @@ _RETRY_INTERVAL: Final = 0.05
 _BATCH_SIZE: Final = 256 * 1024
 _LINGER_MS: Final = 5
 _BUFFER_MEMORY: Final = 4 * 1024 * 1024
-"""A small producer buffer, since the consumer would be seconds behind with the default of 32 MB."""
+"""The producer's buffer in bytes: with the default of 32 MB the consumer would be seconds behind."""
 
 _encode = json.JSONEncoder(separators=(",", ":")).encode
 
@@ -51,11 +51,11 @@ class TopicReader:
 
     @property
     def complete(self) -> bool:
-        """Whether the end offsets are known, and all partitions were read up to them."""
+        """Whether all partitions were read up to their end offsets; false until :meth:`end_at` sets these offsets."""
         return self._ends is not None and all(self._positions[key] >= end for key, end in self._ends.items())
 
     def end_at(self, ends: dict[TopicPartition, int]) -> None:
-        """Set the partitions' end offsets, once the last record was produced."""
+        """Set the partitions' end offsets, which are known after the last record was produced."""
         self._ends = ends
         if self.complete:
             self._silence.cancel()
@@ -137,11 +137,7 @@ class TopicStream:
         reader.end_at(await self._ends(reader.partitions))
 
     async def consume(self, flow: Flow, reader: TopicReader) -> None:
-        """Run the reader until it has read the last produced record.
-
-        Raises:
-            CommandFailed: no records were received for too long.
-        """
+        """Run the reader until it has read the last produced record. Raises as :meth:`TopicReader.run`."""
         async with self.kafka.consumer() as consumer:
             await reader.run(consumer)
         flow.ended = reader.last_at

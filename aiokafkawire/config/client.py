@@ -19,8 +19,8 @@ _FRAME: Final = 128 * 1024 * 1024
 class ClientOptions(NetworkOptions, total=False):
     """Keyword arguments of ``Client``.
 
-    :class:`ClientConfig` describes them, and its base classes :class:`~.network.NetworkConfig` (network) and
-    :class:`~.security.SecurityConfig` (TLS and SASL).
+    :class:`ClientConfig` and its base classes :class:`~.network.NetworkConfig` (network) and
+    :class:`~.security.SecurityConfig` (TLS and SASL) describe them.
     """
 
     client_id: str
@@ -52,13 +52,12 @@ class ClientConfig(NetworkConfig):
     default_api_timeout_ms: int = integer(60_000, minimum=1)
     """How long a call without its own timeout may take, including its retries."""
     bootstrap_timeout_ms: int = integer(10_000, minimum=1)
-    """How long the client tries to reach a bootstrap server when it opens; then it raises NoBrokerReachable."""
+    """How long opening the client may take to reach a bootstrap server before it raises NoBrokerReachable."""
     socket_connection_setup_timeout_ms: int = integer(10_000, minimum=1)
     """How long a connection may take to open, including the negotiation of versions and the authentication."""
     api_version_request_timeout_ms: int = integer(1_000, minimum=1)
-    """How long a new broker may take to answer ApiVersions before the client probes it for Kafka 0.9 or older, which do
-    not answer ApiVersions; at most a quarter of ``socket_connection_setup_timeout_ms``. ApiVersions stays pending
-    meanwhile."""
+    """How long a broker may take to answer ApiVersions before the client also sends requests that detect Kafka 0.9 and
+    older, which do not know ApiVersions; at most a quarter of ``socket_connection_setup_timeout_ms``."""
     retry_backoff_ms: int = integer(100)
     """The wait before the first retry. The wait doubles with each retry, up to ``retry_backoff_max_ms`` (KIP-580)."""
     retry_backoff_max_ms: int = integer(1_000)

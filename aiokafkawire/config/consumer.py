@@ -86,8 +86,8 @@ class ConsumerConfig:
     """The name of a static member, which keeps its partitions without a rebalance if it rejoins within the session
     timeout (KIP-345)."""
     client_rack: str = text("")
-    """The rack of this consumer. Partitions with a replica in this rack are preferred for it, and fetched from that
-    replica (KIP-392, KIP-881)."""
+    """The rack of this consumer. Assignors prefer to give it partitions with a replica in this rack (KIP-881), and it
+    fetches from that replica (KIP-392)."""
     session_timeout_ms: int = integer(45_000, minimum=1)
     """How long a member may send no heartbeat before the coordinator removes it and reassigns its partitions."""
     heartbeat_interval_ms: int = integer(3_000, minimum=1)
@@ -109,10 +109,10 @@ class ConsumerConfig:
     heartbeat_thread: bool = choice(False, True, False)
     """Whether a thread sends heartbeats while user code blocks the event loop, up to ``max_poll_interval_ms``."""
     stall_timeout_ms: int | None = optional_integer(minimum=1)
-    """How long the consumer may receive no records although there are some before it raises ConsumerStalled; None for
-    no limit."""
+    """How long the consumer may receive no records before it raises ConsumerStalled, if its ``health()`` shows a
+    problem; None for no limit."""
     auto_offset_reset: AutoOffsetReset = attrs.field(default="latest", validator=_check_reset)
-    """Where to start if there is no committed offset, or if it is out of range: ``"earliest"``, ``"latest"``, or
+    """Where to start if no offset is committed or the position is out of range: ``"earliest"``, ``"latest"``, or
     ``"by_duration:P7DT12H"`` for the records of the last 7.5 days (an ISO 8601 duration, KIP-1106). ``"none"`` raises
     OffsetOutOfRange."""
     isolation_level: Literal["read_uncommitted", "read_committed"] = choice(
@@ -133,5 +133,5 @@ class ConsumerConfig:
 
     @property
     def isolation(self) -> IsolationLevel:
-        """The ``isolation_level`` as a value of requests."""
+        """The ``isolation_level`` in the form that requests have."""
         return IsolationLevel[self.isolation_level.upper()]

@@ -1,4 +1,4 @@
-"""Fields for settings. Each field validates its value; the error says which values are valid."""
+"""Makes attrs fields for settings, which validate their values; an error says which values are valid."""
 
 from collections.abc import Callable
 from typing import Any
@@ -73,7 +73,9 @@ def optional_integer(*, minimum: int) -> Any:
     def check(_: object, attribute: "attrs.Attribute[Any]", value: object) -> None:
         is_valid = isinstance(value, int) and not isinstance(value, bool) and minimum <= value <= INT32
         if value is not None and not is_valid:
-            raise ConfigError(f"{attribute.name} must be None or a whole number from {minimum} on, got {value!r:.200}")
+            raise ConfigError(
+                f"{attribute.name} must be None or a whole number from {minimum} to {INT32}, got {value!r:.200}"
+            )
 
     return attrs.field(default=None, validator=check)
 
@@ -114,7 +116,7 @@ def _check_carried(name: str, value: str) -> None:
 
 
 def provider(converter: Callable[[Any], Any] | None = None) -> Any:
-    """Return a field for a user's function that returns a secret, or None."""
+    """Return a field for None, or for a user's function that returns a secret."""
 
     def check(_: object, attribute: "attrs.Attribute[Any]", value: object) -> None:
         if value is not None and not callable(value):

@@ -14,7 +14,7 @@ from .security import SecurityConfig, SecurityOptions
 __all__ = ("ListenerMap", "NetworkConfig", "NetworkOptions", "Proxy", "parse_proxy")
 
 ListenerMap: TypeAlias = Callable[[str, int], tuple[str, int]]
-"""A plain function that does not block; maps the host and port that a broker advertises to those to connect to."""
+"""A plain function that does not block, from the host and port that a broker advertises to the ones to connect to."""
 
 _SCHEMES: Final = ("socks5", "socks5h", "http")
 _USE: Final = "use socks5://host:port or http://host:port, with name:password@ before the host if the proxy needs them"
@@ -105,8 +105,8 @@ class NetworkConfig(SecurityConfig):
     socket_keepalive_enable: bool = choice(True, True, False)
     """Whether the system checks that idle connections are alive (SO_KEEPALIVE)."""
     metadata_recovery_strategy: Literal["rebootstrap", "none"] = choice("rebootstrap", "rebootstrap", "none")
-    """Whether to use the bootstrap addresses again if no known broker answers, or if one answers REBOOTSTRAP_REQUIRED
-    (KIP-899, KIP-1102)."""
+    """Whether to use the bootstrap addresses again if no known broker answers, or if a broker answers
+    REBOOTSTRAP_REQUIRED (KIP-899, KIP-1102)."""
     metadata_recovery_rebootstrap_trigger_ms: int = integer(300_000)
     """How long the known brokers may return no metadata before the client uses the bootstrap addresses (KIP-1102)."""
 

@@ -88,7 +88,7 @@ class ProducerConfig:
     delivery_timeout_ms: int = integer(120_000, minimum=1)
     """How long a record may take from being enqueued to being acknowledged, including all retries."""
     retries: int = integer(INT32)
-    """The maximal number of retries of a batch. Better leave the default, and set ``delivery_timeout_ms``."""
+    """The maximal number of retries of a batch. Better keep the default, and set ``delivery_timeout_ms`` instead."""
     enable_idempotence: bool | None = choice(None, None, True, False)
     """Whether retries neither duplicate nor reorder records (KIP-98). None enables idempotence if ``acks`` is "all",
     ``max_in_flight_requests_per_connection`` is at most 5, and the brokers support it (0.11 and later)."""
@@ -125,7 +125,7 @@ class ProducerConfig:
 
     @property
     def required_acks(self) -> int:
-        """The ``acks`` as a value of requests."""
+        """The ``acks`` as the number that produce requests have: -1 for "all"."""
         return -1 if self.acks == "all" else self.acks
 
     @property

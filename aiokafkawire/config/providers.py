@@ -17,7 +17,7 @@ from .properties_parser import parse_properties
 __all__ = ("PROVIDERS", "Provider", "resolved")
 
 Provider: TypeAlias = Callable[[str, str], str]
-"""Returns the value for a path and a key; the path is empty if the reference has none."""
+"""A function that returns the value for a path and a key; the path is empty if the reference has none."""
 
 _MAX_SIZE: Final = 1024 * 1024
 _REFERENCE: Final = re.compile(r"\$\{([A-Za-z]\w*):(?:([^{}]*):)?([^{}:]+)\}")

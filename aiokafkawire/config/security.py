@@ -208,12 +208,12 @@ def _check_service_name(name: object) -> None:
 
 
 def _set(config: SecurityConfig, *names: str) -> list[str]:
-    """Return which of the settings are set."""
+    """Return the names of the settings that are set."""
     return [name for name in names if getattr(config, name) is not None]
 
 
 def _check_used(config: SecurityConfig, used: bool, prefix: str, protocols: str) -> None:
-    """Raise ConfigError for a setting that has no effect: its user would believe that the connection is protected."""
+    """Raise ConfigError if a setting with ``prefix`` is set but not ``used``, since its user relies on it."""
     if used:
         return
     for field in attrs.fields(SecurityConfig):

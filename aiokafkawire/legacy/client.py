@@ -60,8 +60,8 @@ class LegacyClient:
         options: see :class:`~aiokafkawire.legacy.settings.LegacyConfig`.
 
     Every method that sends a request raises:
-        ConnectionLost: the broker cannot be reached, or closed the connection. It does so after produce and offset
-            requests for a partition that it does not have, and after damaged messages.
+        ConnectionLost: the broker cannot be reached, or closed the connection. A broker closes the connection after
+            damaged messages, and after produce and offset requests for a partition that it does not have.
         RequestTimeout: the broker did not answer within ``request_timeout_ms``.
         WireError: the answer violates the protocol of Kafka 0.7.
         UnsupportedVersion: the broker has Kafka 0.8 or later: use :class:`~aiokafkawire.client.Client`.
@@ -113,7 +113,7 @@ class LegacyClient:
     async def multi_produce(self, messages: Mapping[LegacyPartition, Iterable[bytes]]) -> None:
         """Send messages to several partitions in one request, in the order given; see :meth:`produce`.
 
-        If a broker refuses the messages of one partition, it has stored the partitions before, and drops those after.
+        A broker that refuses the messages of one partition has stored those of earlier partitions, and drops the rest.
         """
         check_mapping("messages", messages, "{('orders', 0): [b'one']}")
         parts = tuple(self._produce(*_partition(place), values) for place, values in messages.items())
@@ -121,7 +121,7 @@ class LegacyClient:
             await self._connection.ask(MultiProduce(parts))
 
     async def confirm(self) -> None:
-        """Wait for the answer to a request sent after all messages: then the broker has refused none of them.
+        """Send a request after all messages, and wait for its answer: then the broker has refused no messages.
 
         The answer does not reveal messages that the broker dropped silently. Consumers get messages only after the
         broker has flushed them (log.flush.interval). If no messages were sent, the call does nothing.
@@ -191,7 +191,7 @@ class LegacyClient:
         """Fetch from several partitions in one request; return the messages, or the error, of each partition.
 
         ``places`` has the offset of each partition. The errors are those of :meth:`fetch`. The client sends only one
-        request: if a set is empty but has ``needed``, fetch again with so many bytes.
+        request: if a set is empty but has ``needed``, fetch again with ``needed`` as ``fetch_size``.
         """
         check_mapping("places", places, "{('orders', 0): 42}")
         parts = tuple(self._fetch(place, offset, fetch_size) for place, offset in places.items())
@@ -260,7 +260,7 @@ class LegacyClient:
         return await self._one_offset(topic, partition, EARLIEST)
 
     async def latest(self, topic: str, partition: int) -> int:
-        """Return the offset at which the flushed log ends, and the next message will begin."""
+        """Return the offset at which the flushed part of the log ends."""
         return await self._one_offset(topic, partition, LATEST)
 
     async def _one_offset(self, topic: str, partition: int, time: int) -> int:

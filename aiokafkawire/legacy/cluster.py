@@ -35,7 +35,7 @@ class Registry:
             path = f"{BROKERS}/{name}"
             try:
                 data, _ = await self._zookeeper.get(path)
-            except NoNode:  # the broker was removed meanwhile, which the watch has received
+            except NoNode:  # the broker was removed meanwhile: the watch has received the change
                 continue
             found[_broker_id(name, path)] = parse_broker(data, path)
         return found
@@ -89,7 +89,7 @@ class BrokerClients:
         self._opening = anyio.Lock()
 
     def know(self, addresses: dict[int, Address]) -> None:
-        """Replace the brokers' addresses, which are by broker id."""
+        """Set the brokers' addresses, by broker id, instead of the previous addresses."""
         self._addresses = dict(addresses)
 
     @property
@@ -98,11 +98,7 @@ class BrokerClients:
         return list(self._clients.values())
 
     async def of(self, broker: int) -> LegacyClient:
-        """Return the client of a broker.
-
-        Raises:
-            ConnectionLost: the broker is not registered.
-        """
+        """Return the client of a broker; raise ConnectionLost if the broker is not registered."""
         address = self._addresses.get(broker)
         if address is None:
             raise ConnectionLost(f"broker {broker} is not registered in ZooKeeper: it is down, or not up yet")

@@ -69,7 +69,7 @@ class LegacyConnection:
         Raises:
             ConnectionLost: the connection broke, or the broker closed it.
             RequestTimeout: no answer came in time; the connection is closed, since later answers would have to wait for
-                this one.
+                the missing answer.
             WireError: the answer violates the protocol of Kafka 0.7.
             UsageError: the request cannot be encoded; nothing was sent.
         """

@@ -158,7 +158,7 @@ class LegacyConsumer:
         """The partition of the current message."""
         self._current: LegacyMessage | None = None
         self._dropped: SessionExpired | None = None
-        """The error that prevents a commit of the messages that the user has received."""
+        """The error for the next :meth:`commit`: the session expired before received messages were committed."""
         self._turns = Turns()
 
     def _made_up_id(self) -> str:
@@ -206,7 +206,7 @@ class LegacyConsumer:
         self._raise_fault()
 
     async def commit(self) -> None:
-        """Commit the finished messages and the current one.
+        """Commit the finished messages and the current message.
 
         Raises:
             SessionExpired: the session with ZooKeeper has expired; the messages are not committed, and will be read
@@ -318,17 +318,15 @@ class LegacyConsumer:
         topic, broker_partition = part.partition
         return await (client.latest if self._reset == "latest" else client.earliest)(topic, broker_partition.partition)
 
-    # --- what the member calls, see group.Claims -------------------------------------------------------------------
+    # --- called by the member; group.Claims describes these methods ------------------------------------------------
 
     def gained(self, claims: list[Claim], brokers: Mapping[int, Address]) -> None:
-        """Start to read the partitions of these claims; ``brokers`` has the brokers' addresses."""
         self._clients.know(dict(brokers))
         for claim in claims:
             self._parts[claim.partition] = _Part(claim.partition, claim.committed)
         self._woken.set()
 
     def lost(self, partitions: list[GroupPartition]) -> dict[GroupPartition, int]:
-        """Stop reading these partitions; return the offsets to commit for these partitions."""
         found = {partition: offset for partition, offset in self.finished().items() if partition in partitions}
         for partition in partitions:
             part = self._parts.pop(partition, None)
@@ -338,7 +336,6 @@ class LegacyConsumer:
         return found
 
     def finished(self) -> dict[GroupPartition, int]:
-        """Return the offsets after finished messages that are not committed yet."""
         return {
             partition: part.finished
             for partition, part in self._parts.items()
@@ -346,13 +343,11 @@ class LegacyConsumer:
         }
 
     def expired(self, partitions: list[GroupPartition], error: SessionExpired, *, uncommitted: bool) -> None:
-        """Stop reading these partitions without a commit, since the session has expired."""
         has_current = self._current is not None and self._reading is not None and self._reading.alive
         if self.lost(partitions) or has_current or uncommitted:
             self._dropped = SessionExpired(f"what was read was not committed, and will be read again: {error}")
 
     def committed(self, offsets: Mapping[GroupPartition, int]) -> None:
-        """Note that these offsets are committed."""
         for partition, offset in offsets.items():
             if partition in self._parts:
                 self._parts[partition].committed = offset

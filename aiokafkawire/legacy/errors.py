@@ -17,7 +17,7 @@ __all__ = (
 )
 
 _CODES: Final = (-1, 1, 2, 3, 4)
-"""The error codes of Kafka 0.7, which have the same meaning in later releases. It has no other codes."""
+"""All error codes of Kafka 0.7; they have the same meaning in later releases."""
 
 
 class MisalignedOffset(CorruptBatch):

@@ -49,7 +49,7 @@ class Claim:
 
 
 class Claims(Protocol):
-    """An object that reads a member's partitions, such as the consumer; the member calls it."""
+    """An object that reads a member's partitions, such as the consumer; the member calls its methods."""
 
     def gained(self, claims: list[Claim], brokers: Mapping[int, Address]) -> None:
         """Start to read the partitions of these claims; ``brokers`` has the brokers' addresses."""
@@ -64,7 +64,7 @@ class Claims(Protocol):
         """Note that these offsets are committed."""
 
     def expired(self, partitions: list[GroupPartition], error: SessionExpired, *, uncommitted: bool) -> None:
-        """Stop reading these partitions without a commit; ``uncommitted`` if other offsets are lost as well."""
+        """Stop reading these partitions without a commit; ``uncommitted`` if offsets of other partitions are lost."""
 
 
 class LegacyGroupMember:
@@ -167,7 +167,7 @@ class LegacyGroupMember:
                 await self._commit_until(self._changed, zookeeper)
 
     async def _tried(self, zookeeper: ZooKeeper, step: Callable[[ZooKeeper], Awaitable[bool]]) -> bool:
-        """Run a step; return False if the step must be repeated, as after a lost connection."""
+        """Call ``step`` and return its result; return False, for a retry, after a lost connection or a timeout."""
         try:
             return await step(zookeeper)
         except (ConnectionLost, RequestTimeout):
@@ -284,7 +284,7 @@ class LegacyGroupMember:
     # --- giving up ---------------------------------------------------------------------------------------------------
 
     async def _release(self, zookeeper: ZooKeeper, partitions: list[GroupPartition]) -> None:
-        """Commit, so that the next owners continue where this member has stopped; then delete the claims."""
+        """Commit the partitions' offsets, from which the next owners continue; then delete the claims."""
         self._to_commit |= self._claims.lost(partitions)
         await self._commit(zookeeper, lambda: self._to_commit)
         self._to_commit = {}
@@ -313,10 +313,7 @@ class LegacyGroupMember:
                     continue  # retry after the next interval
 
     async def _commit(self, zookeeper: ZooKeeper, of: Callable[[], Mapping[GroupPartition, int]]) -> None:
-        """Commit the offsets that ``of`` returns.
-
-        Call it only when no other commit runs, since partitions may be lost meanwhile.
-        """
+        """Commit the offsets that ``of`` returns once no other commit runs, since partitions may be lost until then."""
         async with self._committing:
             offsets = of()
             for partition, offset in offsets.items():

@@ -63,16 +63,12 @@ class _Translation:
         self._text, self._at = regex, 0
         self._out: list[str] = []
         self._groups: list[str] = []
-        """The beginning of each open group."""
+        """The syntax that began each open group, such as ``(?:``."""
         self._repeatable = False
         self.ignores_case: bool = regex.startswith("(?i)")
 
     def run(self) -> str:
-        """Return the translation.
-
-        Raises:
-            UnsupportedRegex: the expression is invalid in Java, or cannot be translated.
-        """
+        """Return the translation. Raises as :func:`java_regex`."""
         if self.ignores_case:
             self._at = len("(?i)")
         while self._at < len(self._text):

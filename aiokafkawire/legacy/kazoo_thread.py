@@ -40,7 +40,7 @@ class KazooThread:
     Args:
         hosts: the servers' addresses and the root path, in kazoo's form.
         timeout_ms: the session timeout to request.
-        session: the session's ``on_`` methods are called on the event loop that creates this object.
+        session: the object whose ``on_`` methods are called, on the event loop that runs now.
     """
 
     def __init__(self, hosts: str, timeout_ms: int, session: "ZooKeeper") -> None:
@@ -51,7 +51,7 @@ class KazooThread:
         """Held by calls and by the end of the session, so that no call gets into kazoo's next session."""
         self._handler = _Handler(self._on_end)
         self._kazoo_log = _KazooLog(_log)
-        # kazoo retries without a limit; the session decides when it has expired.
+        # kazoo retries without a limit; ``session`` decides when the session has expired.
         retry = KazooRetry(
             max_tries=-1, delay=_PAUSE_SECONDS, backoff=1, max_jitter=0, sleep_func=self._handler.sleep_func
         )
@@ -60,7 +60,7 @@ class KazooThread:
             hosts, timeout=timeout, handler=self._handler, connection_retry=retry, logger=self._kazoo_log
         )
         self._client.add_listener(self._on_state)
-        # kazoo does not expose the session timeout that the server grants, so its method is replaced.
+        # kazoo does not expose the session timeout that the server grants: replace the method that receives it.
         self._kazoo_connect = self._client._connection._connect
         self._client._connection._connect = self._connect
         self._session_id = 0
@@ -100,7 +100,7 @@ class KazooThread:
             self._is_over = self._handler.is_closing = True
 
     def stop_soon(self) -> None:
-        """Start to stop kazoo on another thread. Calling it again has no effect."""
+        """Stop kazoo on another thread, without waiting. Calling it again has no effect."""
         if self._stopping is not None:
             return
         if self._is_over or not self._client.connected:
@@ -192,7 +192,7 @@ class _Handler(SequentialThreadingHandler):  # type: ignore[misc]
         """The longest time to wait for a server, in seconds."""
 
     def start(self) -> None:
-        """Start no threads: kazoo runs the callbacks of a handler that is not running at once."""
+        """Start no threads: while its handler is not running, kazoo calls callbacks directly."""
 
     def stop(self) -> None:
         """Do nothing, since there are no threads to stop."""
@@ -246,7 +246,7 @@ class _Handler(SequentialThreadingHandler):  # type: ignore[misc]
 
 
 class _KazooLog(logging.LoggerAdapter[logging.Logger]):
-    """kazoo's logger, which logs at DEBUG and stores the last warning: ``aiokafkawire.legacy`` logs what matters."""
+    """A logger for kazoo that logs at DEBUG, since ``aiokafkawire.legacy`` logs enough, and stores the last warning."""
 
     last_warning = ""
 

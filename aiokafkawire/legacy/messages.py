@@ -33,9 +33,9 @@ class LegacyMessage:
 
     Attributes:
         value: the payload.
-        offset: the byte of the log at which the message begins, or its wrapper if it was compressed.
-        next_offset: the offset from which to read after this message. It is the end of the message. In a wrapper only
-            the last message has the wrapper's end; the others have its beginning, so the whole wrapper is read again.
+        offset: the byte of the log at which the message begins or, if it was compressed, at which its wrapper begins.
+        next_offset: the offset from which to read after this message: the end of the message. In a wrapper only the
+            last message has the wrapper's end; earlier messages have the wrapper's beginning, and are read again.
         magic: 0 (Kafka 0.6) or 1 (Kafka 0.7).
     """
 
@@ -52,7 +52,7 @@ class Entry:
     offset: int
     magic: int
     attributes: int
-    """0 in magic 0. The lowest two bits are the codec; the others have no meaning, and are kept."""
+    """The lowest two bits are the codec; the other bits have no meaning, and are kept. Always 0 for magic 0."""
     crc: int
     payload: Buffer = attrs.field(repr=False)
 
@@ -198,7 +198,7 @@ def _misaligned(offset: int, wrong: str, where: str) -> MisalignedOffset:
 
 
 def _inflated(wrapper: Entry, limit: int, where: str) -> Iterator[Entry]:
-    """Yield the messages in a wrapper and in its nested wrappers; ``limit`` is for all of them together."""
+    """Yield the messages in a wrapper and its nested wrappers; ``limit`` bounds the sum of their decompressed sizes."""
     room = limit
     waiting: list[Iterator[Entry]] = [iter((wrapper,))]
     while waiting:
@@ -238,7 +238,7 @@ def encode_entry(payload: Buffer, *, magic: int = 1, attributes: int = 0) -> byt
     """Encode a message in its format in the log.
 
     Raises:
-        UsageError: the magic is neither 0 nor 1, or is 0, which has no attributes, although attributes are given.
+        UsageError: the magic is neither 0 nor 1, or attributes are given for magic 0, which has none.
     """
     if magic not in (0, 1):
         raise UsageError(f"a message of Kafka 0.6 or 0.7 has magic 0 or 1, not {magic}")
@@ -252,7 +252,7 @@ def encode_entry(payload: Buffer, *, magic: int = 1, attributes: int = 0) -> byt
 def encode_messages(
     values: Iterable[bytes], *, codec: Codec = Codec.NONE, magic: int = 1, level: int | None = None
 ) -> bytes:
-    """Encode values as a message set, with a codec as one wrapper of all messages; return ``b""`` without values.
+    """Encode values as a message set, which a codec compresses to one wrapper; return ``b""`` without values.
 
     Snappy data has the framing of snappy-java.
 

@@ -144,7 +144,7 @@ class _Copy:
         # Computed from this source alone: other brokers, which may be down, must not change the target partition.
         self._partition = (source_partition.broker + source_partition.partition) % partitions
         self._group = f"{name}.{topic}.{source_partition}"
-        # Not the partition of the records, which depends on the number of partitions of the target topic.
+        # Progress is not committed for the records' partition, which depends on the target's number of partitions.
         self._kept_at = TopicPartition(into, 0)
         self._count = 0
 

@@ -21,7 +21,7 @@ class LegacyFetcher(Protocol):
 
 
 class Turns:
-    """A regular checkpoint for other tasks, since a wrapper may have millions of messages, which need no waiting."""
+    """A counter that regularly yields to other tasks: taking a wrapper's messages, perhaps millions, never waits."""
 
     def __init__(self) -> None:
         self._left = _IN_A_ROW

@@ -43,11 +43,11 @@ def java_hash_partitioner(key: str, count: int) -> int:
 class LegacyProducer:
     """A producer that sends to all partitions of a topic, on all registered brokers; use it as ``async with``.
 
-    The partitioner's index is that of the registered partitions, ordered by broker and number. Messages for a topic
+    The partitioner returns an index into the registered partitions, ordered by broker and number. Messages for a topic
     that no broker has are sent to partition 0 of a broker, which creates the topic.
 
-    While ZooKeeper is unreachable, the producer sends to the known partitions; messages for other topics wait up to
-    ``zookeeper_timeout_ms``. Afterwards the producer reads the registrations again.
+    While ZooKeeper is unreachable, the producer sends to the partitions that it has read before; messages for other
+    topics wait up to ``zookeeper_timeout_ms``. Once ZooKeeper is reachable, the producer reads the partitions again.
 
     Args:
         servers: ZooKeeper's servers, as :class:`~aiokafkawire.legacy.zookeeper.ZooKeeper` takes them.

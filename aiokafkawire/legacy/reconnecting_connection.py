@@ -23,8 +23,8 @@ _PROBE_SECONDS: Final = 5.0
 class ReconnectingConnection:
     """A connection to a broker that is replaced when it breaks.
 
-    If the connection broke after produce requests, whose messages may be lost, the next request raises that error,
-    once. Otherwise the connection is replaced without an error.
+    If the connection broke after produce requests, whose messages may be lost, the next request raises the connection's
+    error, once. Otherwise the connection is replaced without an error.
     """
 
     def __init__(self, address: Address, connector: Connector, config: LegacyConfig, runtime: Runtime) -> None:
@@ -51,11 +51,7 @@ class ReconnectingConnection:
         return 0 if self._connection is None else self._connection.unproven
 
     async def ask(self, request: Request) -> Answer | None:
-        """Send a request and return its answer; None for produce requests, which have no answer.
-
-        Raises:
-            ConnectionLost, RequestTimeout, WireError, UnsupportedVersion, UsageError: see ``LegacyClient``.
-        """
+        """Send a request and return its answer, or None for produce requests. Raises as ``LegacyClient``'s methods."""
         self._owner.require_open()
         connection: LegacyConnection | None = None
         try:
@@ -94,7 +90,7 @@ class ReconnectingConnection:
             raise ConnectionLost(f"cannot connect to {self.where}: {error}") from error
 
     async def _explain(self, error: KafkaError) -> None:
-        """Raise UnsupportedVersion if the broker, which closed the connection, answers requests of newer brokers."""
+        """Raise UnsupportedVersion, caused by ``error``, if the broker answers requests of Kafka 0.8 or later."""
         if self._answered or isinstance(error.__cause__, OSError):
             return
         try:

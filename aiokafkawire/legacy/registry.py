@@ -46,11 +46,7 @@ class BrokerPartition(NamedTuple):
 
 
 def parse_broker(data: bytes | None, path: str) -> Address:
-    """Return a broker's address from the data of its node.
-
-    Raises:
-        WireError: the node's data is invalid.
-    """
+    """Return a broker's address from the data of its node; raise WireError if the data is invalid."""
     parts = _text(data, path).rsplit(":", 2)
     port = parts[2] if len(parts) == 3 else ""
     # Five digits at most, since Python raises ValueError for very long numbers.
@@ -60,21 +56,15 @@ def parse_broker(data: bytes | None, path: str) -> Address:
 
 
 def parse_count(data: bytes | None, path: str) -> int:
-    """Return the number of a topic's partitions on a broker, from the data of the node.
-
-    Raises:
-        WireError: the node's data is invalid.
-    """
+    """Return the number of a topic's partitions on a broker from the node's data; raise WireError for invalid data."""
     return _number(data, path, "a number of partitions", most=_MOST)
 
 
 def parse_offset(data: bytes | None, path: str) -> int:
-    """Return a group's committed offset from the data of its node. It may be negative, and so invalid.
+    """Return a group's committed offset from the data of its node; raise WireError if the data is invalid.
 
-    Java's consumers commit -1 if the broker did not return the first or last offset of a partition.
-
-    Raises:
-        WireError: the node's data is invalid.
+    The offset may be negative: Java's consumers commit -1 if the broker did not return a partition's first or last
+    offset.
     """
     found = _OFFSET.fullmatch(_text(data, path))
     if found is None or not -(2**63) <= int(found[0]) < 2**63:
@@ -98,14 +88,14 @@ def _text(data: bytes | None, path: str) -> str:
 
 @attrs.frozen
 class LegacySubscription:
-    """The topics that a member reads: by name with the number of streams, or those that match a pattern, or do not."""
+    """The topics that a member reads: names with numbers of streams, or a pattern that selects or excludes topics."""
 
     topics: Mapping[str, int] = attrs.field(factory=dict)
     pattern: str | None = None
-    """A topic filter, as ``normalize_filter`` returns it."""
+    """The topic filter, in the form that ``normalize_filter`` returns; None if ``topics`` are named."""
     streams: int = 1
     allow: bool = True
-    """Whether to read the topics that match the pattern, or all others."""
+    """Whether to read the topics that match the pattern; if false, to read all other topics."""
 
     def encode(self) -> bytes:
         """Return the data of the member's node."""
@@ -116,10 +106,7 @@ class LegacySubscription:
         return f"{{ {pairs} }}".encode()
 
     def of(self, known: Mapping[str, object]) -> dict[str, int]:
-        """Return the topics to read, with the number of streams of each.
-
-        ``known`` are the topics to match with a pattern.
-        """
+        """Return the number of streams of each topic to read; a pattern is matched with the ``known`` topics."""
         if self.pattern is None:
             return dict(self.topics)
         matches = compile_filter(self.pattern).fullmatch
@@ -127,11 +114,7 @@ class LegacySubscription:
 
 
 def parse_subscription(data: bytes | None, path: str) -> LegacySubscription:
-    """Return a member's subscription from the data of its node.
-
-    Raises:
-        WireError: the node's data is invalid.
-    """
+    """Return a member's subscription from the data of its node; raise WireError if the data is invalid."""
     text = _text(data, path)
     found = re.fullmatch(r"([*!])([0-9]{1,5})\1(.*)", text, re.DOTALL)
     try:
@@ -149,11 +132,7 @@ def parse_subscription(data: bytes | None, path: str) -> LegacySubscription:
 
 
 def check_segment(what: str, name: str) -> None:
-    """Check that a name can be a segment of a ZooKeeper path.
-
-    Raises:
-        UsageError: the name is empty, has a slash or a NUL, or is "." or "..".
-    """
+    """Raise UsageError if ``name`` cannot be a segment of a path: if it is empty, ".", "..", or has a slash or NUL."""
     if not isinstance(name, str) or not name or "/" in name or "\0" in name or name in (".", ".."):
         raise UsageError(f"{what} has to be a name without slashes, got {name!r:.300}")
 

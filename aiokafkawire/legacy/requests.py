@@ -52,7 +52,7 @@ _LONGEST_NAME: Final = 255
 
 
 class RequestKey(IntEnum):
-    """The number of a request's type, which a frame begins with."""
+    """The number of a request's type: the first field after the frame's size."""
 
     PRODUCE = 0
     FETCH = 1
@@ -148,11 +148,7 @@ def check_legacy_topic(topic: str) -> None:
 
 
 def encode_request(request: Request) -> bytes:
-    """Return the frame of a request, including its size field.
-
-    Raises:
-        UsageError: a value does not fit its field.
-    """
+    """Return a request's frame, including the size field; raise UsageError if a value does not fit its field."""
     match request:
         case Produce():
             key, parts = RequestKey.PRODUCE, [_produce(request)]

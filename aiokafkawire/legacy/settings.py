@@ -53,7 +53,7 @@ class LegacyConfig:
     fetch_size_max: int = _whole(16 * 1024 * 1024)
     """The largest number of bytes that a fetch requests after an answer without a complete message."""
     inflate_max_bytes: int = _whole(128 * 1024 * 1024)
-    """The largest size of one decompressed message."""
+    """The largest decompressed size of one compressed message, which contains other messages."""
     backoff_ms: int = _whole(100)
     """The first wait of a reader at the end of the log, where brokers of 0.7 answer at once. The wait doubles each
     time."""

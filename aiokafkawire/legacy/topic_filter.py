@@ -14,10 +14,7 @@ _UNWRITABLE: Final = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 
 
 def normalize_filter(text: str) -> str:
-    """Return a filter in the form in which Java's clients register and use it.
-
-    Java's clients replace commas by ``|``, and remove blanks, and quotes at both ends.
-    """
+    """Return a filter as Java's clients register it: with ``|`` for commas, without blanks and enclosing quotes."""
     regex = text.strip(_TRIMMED).replace(",", "|").replace(" ", "")
     return regex.lstrip("\"'").rstrip("\"'")
 

@@ -88,8 +88,8 @@ class ZooKeeper:
 
     If the connection breaks, it is replaced, perhaps by a connection to another server. The session continues with its
     ephemeral nodes, and watches receive RECONNECTED. The session expires if no server is reachable for
-    ``session_timeout_ms``, or if a server reports that. Then every call raises SessionExpired, watches receive EXPIRED,
-    and a new session needs a new object.
+    ``session_timeout_ms``, or if a server says so. Then every call raises SessionExpired, watches receive EXPIRED, and
+    a new session needs a new object.
 
     Args:
         servers: ``"host:port,host:port"``, optionally followed by a root path for all paths, as in
@@ -127,7 +127,7 @@ class ZooKeeper:
         self._limit = request_timeout_ms / 1000
         self._owner = Owner()
         self._failure: KafkaError | None = None
-        """The error that ended the session; None before."""
+        """The error that ended the session; None while the session lasts."""
         self._calls: set[_Call] = set()
         self._connected: Event = anyio.Event()
         self._suspended: Event = anyio.Event()
@@ -202,7 +202,7 @@ class ZooKeeper:
         return data, _stat(found)
 
     async def exists(self, path: str, watch: Watch | None = None) -> Stat | None:
-        """Return a node's metadata, or None; ``watch`` receives an event when it is created, changed or deleted."""
+        """Return a node's metadata or None; ``watch`` receives an event at the node's creation, change or deletion."""
         found = await self._read("exists", path, watch)
         return None if found is None else _stat(found)
 
@@ -212,7 +212,7 @@ class ZooKeeper:
         return found
 
     async def _read(self, method: str, path: str, watch: Watch | None) -> Any:
-        """Retry a call that only reads until it is answered, or the time is over."""
+        """Call a method that only reads; retry it after a lost connection, until the request timeout."""
         deadline = anyio.current_time() + self._limit
         while True:
             try:
@@ -233,7 +233,7 @@ class ZooKeeper:
             assert self._thread is not None
             watched = None if watch is None else (path, watch)
             self._thread.call(method, path, *args, watch=watched, done=lambda result: _resolve(call, result), **how)
-            # If the session has just ended, the thread has posted the end, and this call fails like the others.
+            # If the session has just ended, the thread has posted the end, which fails this call, too.
             with anyio.move_on_after(seconds if deadline is None else deadline - anyio.current_time()):
                 await call.event.wait()
         finally:
@@ -248,7 +248,7 @@ class ZooKeeper:
         if self._failure is not None:
             raise copy_for_reraise(self._failure)
 
-    # --- what kazoo's thread posts -----------------------------------------------------------------------------------
+    # --- called by kazoo's thread, on the event loop -----------------------------------------------------------------
 
     def on_connected(self, session_id: int, timeout: float) -> None:
         """Note the session and its timeout, and notify watches of the new connection."""
@@ -266,10 +266,7 @@ class ZooKeeper:
         self._fail(SessionExpired(f"the ZooKeeper session is over: {cause}"))
 
     def on_watch(self, watch: Watch, path: str, kind: str) -> None:
-        """Call a watch with its event.
-
-        The type NONE means that kazoo has removed the watch, with the lost connection.
-        """
+        """Call a watch with its event; NONE means that kazoo removed the watch when the connection was lost."""
         if kind != "NONE":
             self._tell(watch, WatchEvent(EventType(kind), path))
             return

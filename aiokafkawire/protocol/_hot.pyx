@@ -103,7 +103,7 @@ cdef Py_ssize_t slot_of(type cls, str name) except -1:
 
 
 cdef class Field:
-    """The decoding of one field, and its slot."""
+    """A field in one version: the form of its bytes, and the slot that stores its value."""
 
     cdef Py_ssize_t slot
     cdef Py_ssize_t width  # the minimum size of one element in bytes
@@ -185,7 +185,7 @@ cdef class Cursor:
 
 
 cdef inline const uint8_t *take(Cursor cursor, Py_ssize_t size) except NULL:
-    """Return the next ``size`` bytes."""
+    """Return the next ``size`` bytes, and move the cursor to their end."""
     if size > cursor.size - cursor.at:
         raise ValueError
     cdef const uint8_t *found = cursor.data + cursor.at
@@ -358,8 +358,8 @@ cdef object read_value(Cursor cursor, Field field):
     return read_struct(cursor, field.struct)
 
 
-# A large message is decoded on a thread, and must not block the event loop. When it calls a Python function, the
-# interpreter releases the lock if another thread requests it; releasing it here without a request would cost more.
+# Large messages are decoded on a thread, which must not block the event loop's thread. At a call of a Python function
+# the interpreter releases its lock if another thread requests the lock; releasing the lock without a request is slower.
 _pause = eval("lambda: None")
 
 

@@ -5,9 +5,9 @@ and neighbouring fixed-width fields share one :func:`struct.pack`. The source is
 tracebacks and debuggers show it. The functions do not record the current field: after an error, the number of the
 failing line identifies it.
 
-Lengths and counts are checked when they are read. A count never exceeds the remaining bytes. Every element of an array
-takes at least two bytes, and structs are not recursive, so time and memory are proportional to the message's size:
-objects of the smallest elements take about 80 bytes for each byte of the message.
+Lengths and counts are checked when they are read. A count never exceeds the remaining bytes, and structs are not
+recursive, so time and memory are proportional to the message's size: the objects of the smallest structs take about 80
+bytes for each byte of the message.
 
 Decoding has a compiled twin (``_hot.pyx``), which is several times as fast. The twin rejects the same bytes without
 details; the generated function then decodes them again to identify the field. The environment variable

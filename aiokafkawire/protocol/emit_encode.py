@@ -129,7 +129,7 @@ class _Encoder:
             self.flush()
 
     def length(self, field: FieldSchema, name: str, shown: str) -> None:
-        """Emit the length or count of the local ``name``; a fixed-width number is packed with neighbouring fields."""
+        """Emit code that writes the length of the local ``name``; a fixed-width length is packed with neighbours."""
         about = self.unit.about(field, shown)
         if not is_flexible(field, self.cls.flexible, self.version):
             code = "h" if field.kind is WireType.STRING and not field.array else "i"
@@ -162,7 +162,7 @@ class _Encoder:
         self.unit.line(f"{self.sink}({method}({values}))", *run)
 
     def tags(self, cls: type[Any], tagged: list[FieldSchema], expression: str) -> None:
-        """Emit the tagged fields by ascending tag: the unknown ones, and known ones that differ from their default."""
+        """Emit code that writes the tagged fields by tag: unknown ones, and known ones that differ from the default."""
         name, about = self.unit.name("t"), self.unit.here("tagged fields")
         self.unit.line(f"{name} = {expression}.unknown_tagged_fields", about)
         for field in tagged:

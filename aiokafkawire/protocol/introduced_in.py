@@ -1,4 +1,4 @@
-"""The release of Apache Kafka that introduced each API, for errors about brokers without it."""
+"""The release of Apache Kafka that introduced each API, for errors about brokers that lack an API."""
 
 from collections.abc import Mapping
 from types import MappingProxyType

@@ -66,7 +66,7 @@ STRUCT_CODES: Final = {
 Buffer: TypeAlias = bytes | bytearray | memoryview
 """The type of byte fields. Decoded fields are memoryviews of the frame, which they keep alive."""
 
-# The annotation of a field has its static type and its wire type.
+# Annotations of fields: a type for type checkers, and the wire type.
 Bool = Annotated[bool, WireType.BOOL]
 Int8 = Annotated[int, WireType.INT8]
 Int16 = Annotated[int, WireType.INT16]
@@ -87,20 +87,12 @@ ZERO_UUID: Final = UUID(int=0)
 
 
 def as_bytes(value: Buffer) -> Buffer:
-    """Return the value of a byte field as a buffer whose ``len`` is its number of bytes.
-
-    Raises:
-        TypeError: the value is not a contiguous buffer of bytes.
-    """
+    """Return a byte field's value as a buffer whose ``len`` is in bytes; raise TypeError for other values."""
     return value if isinstance(value, bytes | bytearray) else memoryview(value).cast("B")
 
 
 def as_list(value: T) -> T:
-    """Return the value of an array of strings unchanged, if it is not a single string.
-
-    Raises:
-        TypeError: the value is a string.
-    """
+    """Return the value of an array of strings unchanged; raise TypeError if the value is a single string."""
     if isinstance(value, str):
         raise TypeError("an array of strings is needed, not one string")
     return value

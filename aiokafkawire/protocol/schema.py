@@ -10,9 +10,9 @@
         throttle_time_ms: Int32 = field("1+", default=0, ignorable=True)
         responses: Array[DeletableTopicResult] = field("0+")
 
-One class describes all versions of a message: encoding a version uses that version's fields, and decoding it sets the
-other fields to their default. A field without a default is required, so it must exist in every version; compiling
-checks this.
+One class describes all versions of a message: encoding a version uses that version's fields, and decoding sets the
+fields that the version lacks to their default. A field without a default is required, so it must exist in every
+version; compiling checks this.
 """
 
 import re
@@ -61,11 +61,7 @@ class Versions(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> "Versions":
-        """Parse a range of versions in one of these four forms.
-
-        Raises:
-            ValueError: the text has another form.
-        """
+        """Parse a range of versions: ``3``, ``0-7``, ``4+`` or ``none``; raise ValueError for other text."""
         if text == "none":
             return cls(0, -1)
         found = _RANGE.fullmatch(text)
@@ -154,7 +150,7 @@ class Request(Message, Generic[R_co]):
 
     api_key: ClassVar[int]
     stable: ClassVar[Versions]
-    """The versions that a client may use: Kafka marks the newest version unstable during its development."""
+    """The versions that a client may use: without the newest version while Kafka marks that version as unstable."""
     response: ClassVar[type[Response]]
 
 

@@ -13,7 +13,7 @@ __all__ = ("Blame", "DecodeFault", "ArrayLoop", "Unit", "locate")
 
 
 class ArrayLoop(NamedTuple):
-    """A generated loop over an array: the local name of its counter, or those of the array and the current element."""
+    """A generated loop over an array: the local name of the counter, or, in encoders, of the array and the element."""
 
     counter: str | None
     array: str = ""
@@ -88,7 +88,7 @@ class Unit:
 
     @contextmanager
     def inside(self, name: str, loop: ArrayLoop | None = None) -> Iterator[None]:
-        """Enter the field ``name`` in the context; for an array, ``loop`` is the loop over its elements."""
+        """Enter the field ``name`` until the context ends; for an array, ``loop`` is the loop over its elements."""
         path, loops = self._path, self._loops
         self._path = f"{path}.{name}".strip(".")
         if loop is not None:

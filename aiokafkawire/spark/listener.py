@@ -63,9 +63,9 @@ class CommitsToGroup(StreamingQueryListener):
         self.committed: Offsets = {}
         """The last committed offset of each partition."""
         self.behind: dict[str, Behind] = {}
-        """The lag of each query by the query's id, if Spark reports lag: since 4.2, and for the JVM source."""
+        """The lag by query id, if Spark reports it: for this source since Spark 4.2, and for the JVM source."""
         self.error: KafkaError | None = None
-        """The error of the last commit; None if it succeeded."""
+        """The error of the last commit; None if the last commit succeeded."""
 
     def onQueryStarted(self, event: "QueryStartedEvent") -> None:  # noqa: N802 - Spark's names
         """Record that a query has started."""
@@ -101,7 +101,7 @@ class CommitsToGroup(StreamingQueryListener):
             self._none_runs.notify_all()
 
     def wait(self, timeout: float = 30.0) -> None:
-        """Wait until the queries have ended and their last offsets are committed; Spark reports both events late.
+        """Wait until the queries have ended and their last offsets are committed: Spark notifies listeners late.
 
         ``timeout`` is in seconds.
 

@@ -50,9 +50,7 @@ async def partitions_now(
     """Return the partitions to read, sorted. If ``known`` partitions are missing, repeat the lookup for 3 s.
 
     Brokers learn of new partitions one after the other, so the next broker may not know the same partitions yet.
-
-    Raises:
-        KafkaError: as :func:`partitions_of`.
+    Raises as :func:`partitions_of`.
     """
     found: list[TopicPartition] = []
     for wait in _until_brokers_agree():
@@ -171,7 +169,7 @@ async def batch_ranges(kafka: Client, options: ReadOptions) -> list[OffsetRange]
 
 
 async def _within_the_log(kafka: Client, options: ReadOptions, start: Offsets, end: Offsets) -> tuple[Offsets, Offsets]:
-    """Limit the user's offsets to existing ones; raise DataLost for missing offsets if ``failOnDataLoss`` is on."""
+    """Limit the user's offsets to those of the log; raise DataLost for other offsets if ``failOnDataLoss`` is on."""
     first = await ends(kafka, options, start, which=OffsetSpec.EARLIEST)
     last = await ends(kafka, options, start, which=OffsetSpec.LATEST)
     missing = [
@@ -189,11 +187,7 @@ async def _within_the_log(kafka: Client, options: ReadOptions, start: Offsets, e
 
 
 def data_lost(sentences: Collection[str], *, fail: bool) -> None:
-    """Report lost data, described by ``sentences``: raise DataLost if ``fail`` is true, or else log a warning.
-
-    Raises:
-        DataLost: data is lost, and ``fail`` (the option ``failOnDataLoss``) is true.
-    """
+    """Report the data losses that ``sentences`` describe, if any: raise DataLost if ``fail``, or else log a warning."""
     if not sentences:
         return
     message = "; ".join(sentences)

@@ -90,11 +90,7 @@ def write_offsets(offsets: Mapping[TopicPartition, int]) -> SparkOffsets:
 
 
 def parse_offsets(text: str, option: str) -> Offsets:
-    """Read the JSON of ``startingOffsets`` and ``endingOffsets``.
-
-    Raises:
-        ConfigError: the JSON has another form, or an offset is below -2.
-    """
+    """Read the JSON of ``startingOffsets`` or ``endingOffsets``; raise ConfigError for other JSON, or below -2."""
     found = read_offsets(_json(text, option), option)
     for partition, offset in found.items():
         if offset < EARLIEST:
@@ -116,11 +112,7 @@ def parse_times(text: str, option: str) -> Offsets:
 
 
 def parse_assign(text: str) -> tuple[TopicPartition, ...]:
-    """Read the JSON of ``assign``: ``{"topic": [0, 1]}``.
-
-    Raises:
-        ConfigError: the JSON has another form.
-    """
+    """Read the JSON of ``assign``: ``{"topic": [0, 1]}``; raise ConfigError if the JSON has another form."""
     given = _json(text, "assign")
     if not isinstance(given, dict) or not given or not all(isinstance(indexes, list) for indexes in given.values()):
         raise ConfigError(f'assign must be JSON like {{"topic": [0, 1]}}, got {text!r}')

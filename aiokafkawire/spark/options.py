@@ -110,7 +110,7 @@ def read_options(options: Mapping[str, str], *, streaming: bool) -> ReadOptions:
     """Read and check the options of a source.
 
     Raises:
-        ConfigError: an option is missing, unknown, invalid, or contradicts another; the message names it.
+        ConfigError: an option is missing, unknown, invalid, or contradicts another; the message names the option.
     """
     given = _known(options, _READING)
     settings = read_settings(options)

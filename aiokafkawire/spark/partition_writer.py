@@ -25,11 +25,11 @@ _BYTES: Final = "a string or binary"
 def write_batches(
     options: WriteOptions, batches: Iterable["pa.RecordBatch"], *, identity: ProducerIdentity | None = None
 ) -> int:
-    """Write the rows of all batches, wait until they are acknowledged, and return their number.
+    """Write the rows of all batches, wait until all are acknowledged, and return the number of rows.
 
     Delivery is at least once: a task that Spark retries writes all of its rows again. After a failure the task sends no
     further records, so the topic has only the records that were acknowledged or in flight at the failure. Rows of one
-    partition keep their order. With the ``identity`` of another producer, the rows are written in its open transaction.
+    partition keep their order. With another producer's ``identity``, rows are written in that producer's transaction.
 
     Raises:
         TransactionAborted, ProducerFenced, InvalidProducerEpoch: the transaction of the identity has ended.

@@ -27,7 +27,6 @@ _REFUSED_WRITING: Final = {
 _IGNORED: Final = frozenset(
     {
         "auto.include.jmx.reporter",
-        "client.dns.lookup",
         "default.list.key.serde.inner",
         "enable.metrics.push",
         "exclude.internal.topics",

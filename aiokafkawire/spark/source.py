@@ -96,7 +96,7 @@ class KafkaSource(DataSource):
         return BatchWriter(write_options(self.options))
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> "StreamWriter":  # noqa: N802
-        """Return the sink of a streaming query; in output mode complete, it appends all rows of every batch.
+        """Return the sink of a streaming query; in output mode complete, the sink appends all rows of every batch.
 
         Raises:
             ConfigError: an option is wrong, or Spark is older than 4.1.

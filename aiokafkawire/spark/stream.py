@@ -42,7 +42,7 @@ __all__ = ("LIMITS", "StreamReader", "SupportsTriggerAvailableNow")
 
 
 class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """The planner of a stream's micro-batches. Both sources can use a checkpoint, since their JSON is equal."""
+    """The planner of a stream's micro-batches. Its checkpoints are interchangeable with those of the JVM source."""
 
     def __init__(self, options: ReadOptions) -> None:
         self._options = options
@@ -57,7 +57,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return {**self.__dict__, "_client": None}
 
     def initialOffset(self) -> SparkOffsets:  # noqa: N802 - Spark's names
-        """Return the start of a query without a checkpoint."""
+        """Return the offsets at which a query without a checkpoint starts."""
         options = self._options
         start = self._call(_resolved, options)
         return write_offsets(start)
@@ -65,7 +65,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def latestOffset(  # noqa: N802
         self, start: Mapping[str, Any] | None = None, limit: "ReadLimit | None" = None
     ) -> SparkOffsets:
-        """Return the end of the next micro-batch. Spark before 4.2 passes neither argument."""
+        """Return the end offsets of the next micro-batch. Spark before 4.2 passes neither argument."""
         end = self._now() if self._target is None else self._target
         if start is None or limit is None or isinstance(limit, ReadAllAvailable):
             return write_offsets(end)
@@ -85,11 +85,11 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return ReadAllAvailable()
 
     def reportLatestOffset(self) -> SparkOffsets | None:  # noqa: N802
-        """Return the current ends of the partitions, for the query's progress."""
+        """Return the current end offsets of the partitions, which Spark shows in the query's progress."""
         return write_offsets(self._now())
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
-        """Set the current ends as the target of all batches; no batch waits for more records."""
+        """Set the partitions' current ends as the last offsets to read; no batch waits for more records."""
         self._target = self._now()
         self._admission.minimum = None
 

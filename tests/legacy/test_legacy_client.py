@@ -116,6 +116,24 @@ async def test_requests_of_several_tasks_travel_on_one_connection(server: Legacy
     assert server.connections == 1
 
 
+async def test_a_server_that_holds_two_connections_releases_both(server: LegacyServer, client: LegacyClient) -> None:
+    await client.produce("t", [b"x"], partition=0)
+    server.held = lambda request: isinstance(request, Fetch)
+    other = LegacyClient(f"{server.host}:{server.port}", connector=server.connect)
+    found: list[list[bytes]] = []
+
+    async def read(reader: LegacyClient) -> None:
+        found.append(values(await reader.fetch("t", 0, 0)))
+
+    async with other, anyio.create_task_group() as tasks:
+        for reader in (client, other):
+            tasks.start_soon(read, reader)
+        while len(server.requests) < 3:
+            await checkpoint()
+        server.release()
+    assert found == [[b"x"], [b"x"]]
+
+
 async def test_a_caller_that_is_cancelled_leaves_its_place_in_line(server: LegacyServer, client: LegacyClient) -> None:
     await client.produce("t", [b"x"], partition=0)
     server.held = lambda request: isinstance(request, Fetch)

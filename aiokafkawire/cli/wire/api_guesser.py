@@ -18,7 +18,7 @@ _CODES: Final = frozenset(ErrorCode)
 
 
 def candidates(data: bytes) -> tuple[Reading, ...]:
-    """Return the readings that decode the whole frame, by API, newest version first; only plausible ones if any.
+    """Return the readings that decode the whole frame, by API, newest version first; if some are plausible, only those.
 
     A plausible reading has only known error codes, printable strings and no unknown tagged fields, and encodes to the
     same bytes.

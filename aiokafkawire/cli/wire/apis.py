@@ -1,4 +1,4 @@
-"""Users' names of APIs and messages, and the corresponding classes."""
+"""Finds the classes of APIs and messages by the names that users write."""
 
 import re
 from collections.abc import Iterator
@@ -33,10 +33,10 @@ def all_requests() -> Iterator[type[Request[Response]]]:
 
 
 def api_named(text: str) -> tuple[type[Request[Response]], int | None]:
-    """Parse ``Metadata:12``, ``metadata`` or ``3:12`` to the request class and the version, which may be None.
+    """Parse ``Metadata:12``, ``metadata`` or ``3:12`` to the request class and the version; None without a version.
 
     Raises:
-        CommandFailed: the API is unknown; the message suggests similar names.
+        CommandFailed: the API or the version is unknown; the message suggests known ones.
     """
     name, version = _parted(text)
     if name.isdecimal() and int(name) in FAMILIES:
@@ -52,10 +52,10 @@ def api_named(text: str) -> tuple[type[Request[Response]], int | None]:
 
 
 def message_named(text: str) -> tuple[type[Message], int | None]:
-    """Parse ``ConsumerProtocolSubscription:1`` or ``MetadataResponse`` to the message class and the version, or None.
+    """Parse ``EndTxnMarker:1`` or ``MetadataResponse`` to the message class and the version; None without a version.
 
     Raises:
-        CommandFailed: the message is unknown; the error suggests similar names.
+        CommandFailed: the message or the version is unknown; the error suggests known ones.
     """
     name, version = _parted(text)
     folded = _folded(name)

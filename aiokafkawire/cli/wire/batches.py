@@ -34,7 +34,7 @@ _HEADER: Final = (
 
 
 def describe_batches(data: bytes, control: Control) -> tuple[Array, bool]:
-    """Return the batches of a buffer, and whether any is damaged; a truncated last batch does not count."""
+    """Return the batches of a buffer, and whether any is damaged; a truncated last batch is not damage."""
     shown: list[Shown] = []
     damaged, position = False, 0
     view = memoryview(data)

@@ -24,7 +24,7 @@ __all__ = ("run_wire",)
 
 
 def run_wire(args: argparse.Namespace) -> int:
-    """Run the command; return 0, or 1 if a frame could not be decoded or the output pipe was closed.
+    """Run the command; return 0, or 1 if a frame is not decoded, a batch is damaged, or the output pipe is closed.
 
     Raises:
         CommandFailed: the arguments contradict each other, or the input has no valid notation.

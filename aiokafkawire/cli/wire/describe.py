@@ -35,7 +35,7 @@ _SECRET_CONFIG: Final = re.compile(
 
 
 class Describer:
-    """The converter of messages to the view model; ``damaged`` is True after it has converted a damaged batch."""
+    """The converter of messages to the view model; ``damaged`` says whether a converted batch was damaged."""
 
     def __init__(self, *, secrets: bool = False) -> None:
         self.damaged: bool = False

@@ -14,9 +14,9 @@ _LINE: Final = re.compile(
 )
 _WORDS: Final = re.compile(r"0{7}(?:[ \t]+[0-9a-fA-F]{4})+\s*")
 _GROUP: Final = re.compile(r"((?:[0-9a-fA-F]{2})+)([ \t]*)")
-_RADICES: Final = (16, 8, 10)  # of the offsets of nearly all dumps; of od; of xxd -d
+_RADICES: Final = (16, 8, 10)  # 16 for the offsets of nearly all dumps, 8 for those of od, 10 for those of xxd -d
 
-_MAX_REPEATED: Final = 64 * 1024 * 1024  # bytes that one "*" may stand for
+_MAX_REPEATED: Final = 64 * 1024 * 1024  # the maximum number of bytes that one "*" may stand for
 
 
 class _Row(NamedTuple):
@@ -35,7 +35,7 @@ def read_dump(text: str) -> list[bytes] | None:
     without an offset, such as tcpdump's packet summaries, are ignored.
 
     Raises:
-        CommandFailed: an offset does not match the bytes before it, or the dump has words in machine order.
+        CommandFailed: an offset is not the number of bytes before it, or the dump has words in machine byte order.
     """
     lines = text.splitlines()
     if any(_WORDS.fullmatch(line) for line in lines):
@@ -66,7 +66,7 @@ def _rows(lines: list[str]) -> list[_Row]:
             if data:
                 rows.append(_Row(number, found["indent"], found["offset"].lower(), data, repeats))
             repeats = False
-        elif repeats and re.fullmatch(r"[ \t]*[0-9a-fA-F]{4,16}", line.rstrip()):  # the end of repetitions
+        elif repeats and re.fullmatch(r"[ \t]*[0-9a-fA-F]{4,16}", line.rstrip()):  # repetitions end here
             rows.append(_Row(number, line[: len(line) - len(line.lstrip())], line.strip().lower(), b"", True))
             repeats = False
     return rows

@@ -34,9 +34,9 @@ class Reading:
     """The result of decoding a frame, which may be incomplete."""
 
     kind: str
-    """``request``, ``response`` or ``message``."""
+    """``request``, ``response``, ``message`` (without a header) or ``SASL`` (bytes of a mechanism)."""
     request: AnyRequest | None = None
-    """The request class of the frame's API."""
+    """The request class of the frame's API, if the API is known."""
     version: int | None = None
     header: Message | None = None
     header_version: int = 0
@@ -51,7 +51,7 @@ class Reading:
 
     @property
     def correlation_id(self) -> int | None:
-        """The id that matches a response with its request."""
+        """The id that matches a response with its request; None if the header was not decoded."""
         return getattr(self.header, "correlation_id", None)
 
 
@@ -124,7 +124,7 @@ def read_response(data: bytes, request: AnyRequest, version: int | None, *, alon
         data: the frame.
         request: the request's class.
         version: the request's version; None for the newest version that decodes the response.
-        alone: whether to try no other versions.
+        alone: whether to decode only this version; otherwise a failure lists other versions that decode the bytes.
     """
     if version is not None:
         return _response(data, request, version, alone)
@@ -155,7 +155,7 @@ def _response(data: bytes, request: AnyRequest, version: int, alone: bool = Fals
 
 
 def _answer_in_version_0(started: Reading, data: bytes) -> Reading | None:
-    """Decode an ApiVersions response as version 0, with which a broker rejects unsupported versions (KIP-511)."""
+    """Decode an ApiVersions response of version 0, which rejects the request's version (KIP-511); else return None."""
     assert started.request is not None
     if started.request.api_key != ApiKey.API_VERSIONS or not started.version:
         return None

@@ -1,4 +1,4 @@
-"""Splits streams into frames, which have length prefixes as in TCP streams, or none."""
+"""Splits streams into frames, with or without the length prefixes that frames have in TCP streams."""
 
 from collections.abc import Callable
 from struct import unpack_from
@@ -14,21 +14,21 @@ _PREFIX: Final = 4
 _SHORTEST: Final = 4  # a response with only a correlation id
 _SHORTEST_REQUEST: Final = 14  # a request header with a short client id
 _LARGEST: Final = 100 * 1024 * 1024  # socket.request.max.bytes of brokers
-_NEWEST: Final = 64  # an upper limit of versions: no API has as many
+_NEWEST: Final = 64  # more than the highest version of every API
 
 
 @attrs.frozen
 class CapturedFrame:
-    """One frame of a stream."""
+    """A frame cut out of a stream; the last frame of a stream may be incomplete or invalid."""
 
     start: int
     """The byte position in the stream of the length prefix or, without a prefix, of the frame."""
     length: int | None
-    """The length prefix; None without one."""
+    """The length in the prefix; None if the frame has no prefix."""
     data: bytes
     """The available bytes, without the prefix."""
     problem: str = ""
-    """The reason why the frame is not whole; empty if it is."""
+    """The reason why the frame is not whole; empty for a whole frame."""
     missing: int = 0
     """The number of bytes that are missing at the end."""
 
@@ -60,7 +60,7 @@ def split_frames(data: bytes, prefixed: bool | None, reads: Callable[[bytes], bo
 
 
 def _starts_like_a_request(data: bytes, position: int = 0) -> bool:
-    """Return whether the bytes begin with a known API key and a plausible version."""
+    """Return whether a known API key and a plausible version are at ``position``."""
     if len(data) - position < 4:
         return False
     key, version = unpack_from(">hh", data, position)

@@ -18,7 +18,7 @@ _LITERAL: Final = re.compile(r"""\b[bB]('(?:[^'\\\n]|\\.)*'|"(?:[^"\\\n]|\\.)*")
 _PLAIN: Final = re.compile(r"0[xX]|\\x|[\s:,;_\-{}\[\]()<>'\"|]+")
 """Prefixes and separators of hex digits, which are ignored."""
 _RUN: Final = re.compile(r"(?<![0-9a-zA-Z])(?:0x)?((?:[0-9a-fA-F]{2}){8,})(?![0-9a-zA-Z])")
-"""A run of hex digits within other text that is long enough to be the input."""
+"""A run of 16 or more hex digits within other text, which is long enough to be the input."""
 
 
 def read_bytes(data: bytes, *, raw: bool = False) -> CapturedInput:
@@ -67,11 +67,7 @@ def read_text(text: str) -> CapturedInput:
 
 
 def read_base64(text: str) -> CapturedInput:
-    """Read base64, as ``--json`` prints bytes.
-
-    Raises:
-        CommandFailed: the text is not base64.
-    """
+    """Read base64, the form in which ``--json`` prints bytes; raise CommandFailed for other text."""
     packed = "".join(text.split()).strip("\"'").replace("-", "+").replace("_", "/")
     try:
         return CapturedInput(
@@ -117,7 +113,7 @@ def _captured(packets: list[bytes], form: str) -> CapturedInput:
 
 
 def _as_text(data: bytes) -> str | None:
-    """Return the data as text if it is printable; a frame always has control characters."""
+    """Return the data as text, or None if it is not printable; a frame always has control characters."""
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError:

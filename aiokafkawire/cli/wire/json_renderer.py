@@ -56,5 +56,5 @@ def _scalar(value: Scalar) -> Any:
     if isinstance(value, Hidden):
         return f"<hidden, {value.length} long>"
     if isinstance(value, float) and not math.isfinite(value):
-        return repr(value)  # JSON has no such numbers
+        return repr(value)  # JSON has no infinity and no NaN
     return value

@@ -54,7 +54,7 @@ def control_value(control_type: int) -> type[Message] | None:
 
 
 def read_embedded(cls: type[Message], data: Buffer) -> tuple[Message, int] | None:
-    """Decode a message that fills ``data``; return it with its version, or None for other bytes."""
+    """Decode a message that fills ``data``, and return it with its version; return None if there is no such message."""
     held = bytes(data)
     if len(held) < 2:
         return None

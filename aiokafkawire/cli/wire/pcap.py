@@ -13,7 +13,7 @@ __all__ = ("packets_of_pcap", "streams_of")
 _TCP: Final = 6
 _SYN: Final = 2
 _LINKS: Final = (0, 14, 16, 4, 20)
-"""The sizes of link headers: none, Ethernet, Linux's "any" device, BSD's loopback, "any" in the second version."""
+"""The sizes of link headers: no header, Ethernet, Linux's "any" device, BSD's loopback, version 2 of "any"."""
 
 _PCAP: Final = {
     b"\xd4\xc3\xb2\xa1": "<",
@@ -35,11 +35,7 @@ class _Segment(NamedTuple):
 
 
 def packets_of_pcap(data: bytes) -> list[bytes] | None:
-    """Return the packets of a pcap file (tcpdump -w) with link headers; None if the data is no such file.
-
-    Raises:
-        CommandFailed: the file is a pcapng file, which is another format.
-    """
+    """Return a pcap file's packets, with link headers; None for other data. Raise CommandFailed for a pcapng file."""
     if data.startswith(_PCAPNG):
         raise CommandFailed("pcapng files are not supported: convert it first, with editcap -F pcap CAPTURE OUT")
     order = _PCAP.get(data[:4])
@@ -110,7 +106,7 @@ def _segment_of_ip(packet: bytes) -> _Segment | None:
         total = length + 40 if length else 0
     else:
         return None
-    # Ethernet pads short packets; offloading leaves a length of 0.
+    # Ethernet pads short packets; segmentation offloading leaves a length of 0.
     if total and not (total == len(packet) or (total < len(packet) <= 46)):
         return None
     tcp = packet[at : total or len(packet)]

@@ -47,7 +47,7 @@ def report_lines(report: FrameReport, number: int, describer: Describer, style: 
 
 
 def object_of(report: FrameReport, number: int, describer: Describer, style: Style) -> dict[str, Any]:
-    """Return one frame's report for ``--json``. Positions count from the end of the length prefix."""
+    """Return one frame's report as an object for ``--json``. ``position`` counts from the end of the length prefix."""
     frame, reading = report.frame, report.reading
     out: dict[str, Any] = {"frame": number, "stream": report.label, "start": frame.start, "end": frame.end}
     out["length"] = frame.length
@@ -109,7 +109,7 @@ def _problem(report: FrameReport, reading: Reading, secrets: bool) -> Iterator[s
     elif reading.request is not None and reading.version is not None:
         yield f"  no version of {name_of(reading.request)} decodes it"
     if reading.position is not None and report.frame.data:
-        # The problem names the message. Read the header too, since the user may have named the wrong API.
+        # Look for secret APIs in the problem and in the frame's header, since the user may have named the wrong API.
         titles = f"{_title(reading)} {reading.problem} {_title(read_request(report.frame.data))}"
         if secrets or not any(api in titles for api in _SECRET_APIS):
             counted = "" if report.frame.length is None else ", counted from the end of its length prefix"

@@ -16,12 +16,12 @@ __all__ = ("Hints", "FrameReport", "read_frames", "read_messages")
 
 @attrs.frozen
 class Hints:
-    """The user's hints about the frames."""
+    """The user's command-line options that say how to split and decode streams."""
 
     prefixed: bool | None = None
     """Whether every frame has a length prefix; None to detect this."""
     response: tuple[AnyRequest, int | None] | None = None
-    """The request class and version to decode all frames as responses; None to use the pending requests."""
+    """The request class, and its version if known, that all frames answer; None if frames may be requests, too."""
     answers: bool = False
     """Whether all frames are responses to the pending requests."""
     guess: bool = False
@@ -38,7 +38,7 @@ class FrameReport:
     reading: Reading | None = None
     """The result of decoding; None if the frame is not whole."""
     guesses: tuple[Reading, ...] | None = None
-    """The candidates of guessing, if it was requested and necessary."""
+    """The readings that guessing has found; None if no guess was requested or needed."""
 
     @property
     def is_read(self) -> bool:

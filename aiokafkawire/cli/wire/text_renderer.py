@@ -27,7 +27,7 @@ class Style:
 
 
 def lines_of(struct: Struct, style: Style, depth: int = 0) -> Iterator[str]:
-    """Yield one or more lines for each field of a struct."""
+    """Yield the lines for a struct's fields, indented by ``depth`` steps."""
     for entry in struct.entries:
         if (style.brief and entry.is_default) or (entry.name in struct.in_title and not style.full):
             continue

@@ -38,7 +38,7 @@ class Array:
 
 @attrs.frozen
 class NamedValue:
-    """A named value in a struct."""
+    """A field of a struct: its name and its value, and whether the value is the default."""
 
     name: str
     shown: "Shown"

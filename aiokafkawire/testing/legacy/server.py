@@ -99,7 +99,8 @@ class LegacyServer:
                 request = decode_request(await frames.receive_exactly(size), whole=False)
                 self.requests.append(request)
                 if self.held(request):
-                    self._released = anyio.Event()
+                    if self._released.is_set():
+                        self._released = anyio.Event()
                     await self._released.wait()
                 answer = self.logs.answer(request)
                 if answer is not None:
