@@ -119,7 +119,7 @@ async def test_requests_of_several_tasks_travel_on_one_connection(server: Legacy
 async def test_a_server_that_holds_two_connections_releases_both(server: LegacyServer, client: LegacyClient) -> None:
     await client.produce("t", [b"x"], partition=0)
     server.held = lambda request: isinstance(request, Fetch)
-    other = LegacyClient(f"{server.host}:{server.port}", connector=server.connect)
+    other = LegacyClient("legacy", connector=server.connect)
     found: list[list[bytes]] = []
 
     async def read(reader: LegacyClient) -> None:

@@ -118,10 +118,12 @@ def test_settings_of_kafka_are_passed_on_by_what_they_are() -> None:
         "kafka.isolation.level": "read_committed",
         "kafka.security.protocol": "PLAINTEXT",
         "kafka.max.poll.records": "5",
+        "kafka.client.dns.lookup": "use_all_dns_ips",
         "kafka.group.id": "mine",
     }
     settings = stream(**given).settings
-    assert settings.client == {"client_id": "spark", "security_protocol": "PLAINTEXT"}
+    dns = {"client_dns_lookup": "use_all_dns_ips"}
+    assert settings.client == {"client_id": "spark", "security_protocol": "PLAINTEXT"} | dns
     assert settings.consumer == {"fetch_max_bytes": 1000, "check_crcs": False, "isolation_level": "read_committed"}
 
 
