@@ -176,7 +176,7 @@ class BoundedReader(AsyncIterator[T]):
         named = [*(bound for bound in (self._start, self._end) if isinstance(bound, Mapping))]
         if named:
             return sorted({partition for bound in named for partition in bound})
-        known = await self._cluster.topic(self._topic, deadline)
+        known = await self._cluster.metadata.topic(self._topic, deadline)
         return [TopicPartition(self._topic, partition.index) for partition in known.partitions]
 
     async def _resolve_ends(self, bounds: Mapping[TopicPartition, int | OffsetSpec], deadline: Deadline) -> _Offsets:

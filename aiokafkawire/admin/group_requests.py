@@ -50,7 +50,7 @@ async def list_groups(
     cluster: Cluster, states: Collection[str] | None, types: Collection[str] | None, deadline: Deadline
 ) -> list[GroupListing]:
     """List the groups of every broker by ListGroups requests. Raise as :meth:`Admin.list_groups`."""
-    snapshot = await cluster.refresh(cluster.snapshot, deadline)
+    snapshot = await cluster.metadata.refresh(cluster.metadata.snapshot, deadline)
     found: dict[str, GroupListing] = {}
     for node in snapshot.nodes.values():
         response = await _list(cluster, node, list(states or ()), list(types or ()), deadline)

@@ -20,16 +20,16 @@ from ..network.connection import ANY_VERSION, Connection
 from ..network.connector import Connector
 from ..protocol.messages.metadata import MetadataResponse
 from ..protocol.schema import Request, Response, Versions
-from ..runtime import Runtime
+from ..runtime import Owner, Runtime
 from ..types import Address, CoordinatorType, TopicPartition
-from .connection_pool import CONTROL
+from .connection_pool import CONTROL, ConnectionPool
 from .coordinators import Coordinators, coordinator_in, lookup_variants, named
 from .metadata import Node, Snapshot, Topic
 from .metadata_requests import keep_only, metadata_variants
 from .metadata_updater import MetadataUpdater
 from .request_attempts import Attempts
 from .request_variants import in_newest_form
-from .retry import Backoff, Deadline
+from .retry import Backoff, Deadline, new_backoff
 
 if TYPE_CHECKING:
     from ..protocol.messages.group import FindCoordinatorResponse
@@ -57,18 +57,71 @@ def controller(snapshot: Snapshot) -> Node | None:
     return snapshot.nodes.get(snapshot.controller_id)
 
 
-class Cluster(MetadataUpdater):
+class Cluster:
     """The brokers of one cluster, found by bootstrap addresses. A client's producers, consumers and admin share it."""
 
     def __init__(
         self, addresses: tuple[Address, ...], config: ClientConfig, connector: Connector, runtime: Runtime
     ) -> None:
-        super().__init__(addresses, config, connector, runtime)
+        self.config: ClientConfig = config
+        self.runtime: Runtime = runtime
+        self.owner: Owner = Owner()
+        self.brokers: ConnectionPool = ConnectionPool(config, connector, self.owner, runtime, addresses)
         self._coordinators = Coordinators(self._look_up_coordinator, self._attempts)
+        self.metadata: MetadataUpdater = MetadataUpdater(
+            addresses, config, self.brokers, self.owner, runtime, self._coordinators.invalidate_all
+        )
 
-    async def _abandon(self) -> None:
-        self._coordinators.invalidate_all()
-        await super()._abandon()
+    def deadline(self, allowed: float) -> Deadline:
+        """Return the deadline that is ``allowed`` seconds from now."""
+        return Deadline.after(allowed, self.runtime.now())
+
+    def backoff(self) -> Backoff:
+        """Return the waits between retries (``retry_backoff_ms``, ``retry_backoff_max_ms``)."""
+        return new_backoff(self.config, self.runtime.chance)
+
+    # --- opening and closing ---------------------------------------------------------------------------
+
+    async def open(self) -> None:
+        """Connect to a broker and request the metadata, within ``bootstrap_timeout_ms``.
+
+        Raises:
+            NoBrokerReachable: no broker is reachable at any address; the message has each address's error.
+            WireError: the answering server is not Kafka.
+            AuthenticationFailed: authentication failed, which is not retried.
+            ConfigError: certificates or credentials are invalid.
+        """
+        try:
+            await self.brokers.check()
+            await self.owner.open()
+            await self.metadata.bootstrap(self.deadline(self.config.bootstrap_timeout_ms / 1000))
+        except BaseException:
+            await self.close()
+            raise
+        self.owner.spawn(self.metadata.run)
+        self.owner.spawn(self._close_idle_connections)
+
+    async def close(self) -> None:
+        """Close all connections and end all background tasks. Repeated calls have no effect.
+
+        Raises:
+            UsageError: the cluster was opened on another event loop. If that loop has ended, the connections are
+                dropped.
+        """
+        if self.owner.has_lost_loop:
+            self.brokers.drop()
+        self.owner.require_own_loop()
+        with anyio.CancelScope(shield=True):
+            await self.brokers.close()
+        await self.owner.close()
+        self.metadata.close()
+
+    async def _close_idle_connections(self) -> None:
+        while True:
+            await anyio.sleep(self.config.connections_max_idle_ms / 1000 / 10)
+            await self.brokers.close_idle(self.runtime.now())
+
+    # --- requests ----------------------------------------------------------------------------------------
 
     async def connection(self, node: Node, lane: str = CONTROL, deadline: Deadline | None = None) -> Connection:
         """Return a connection to a broker, on a lane of the pool.
@@ -86,15 +139,15 @@ class Cluster(MetadataUpdater):
             TopicNotReady: the partition has no leader at the deadline.
             UsageError: the topic has no such partition, even after a metadata refresh.
         """
-        before = self.snapshot
+        before = self.metadata.snapshot
         while True:
-            topic = await self.topic(partition.topic, deadline)
-            snapshot = self.snapshot
+            topic = await self.metadata.topic(partition.topic, deadline)
+            snapshot = self.metadata.snapshot
             if not 0 <= partition.partition < len(topic.partitions):
                 if partition.partition < 0 or snapshot.generation > before.generation:
                     raise _no_partition(partition, topic)
                 try:
-                    await self.refresh(snapshot, deadline)
+                    await self.metadata.refresh(snapshot, deadline)
                 except RequestTimeout as timeout:
                     raise _no_partition(partition, topic) from timeout
                 continue
@@ -102,7 +155,7 @@ class Cluster(MetadataUpdater):
             if node is not None:
                 return node
             try:
-                await self.refresh(snapshot, deadline)
+                await self.metadata.refresh(snapshot, deadline)
             except RequestTimeout as timeout:
                 raise TopicNotReady(f"{partition} has no leader after {deadline.allowed:g} s") from timeout
 
@@ -140,7 +193,7 @@ class Cluster(MetadataUpdater):
     ) -> R:
         while not attempts.over:
             self.owner.require_open()
-            snapshot = self.snapshot
+            snapshot = self.metadata.snapshot
             node = route(snapshot)
             refresh = Refresh.METADATA
             if node is None:
@@ -151,7 +204,7 @@ class Cluster(MetadataUpdater):
                 except KafkaError as error:
                     refresh = attempts.failed(error)
             if refresh is Refresh.METADATA:
-                self.mark_stale(snapshot)
+                self.metadata.mark_stale(snapshot)
             await attempts.wait()
         raise attempts.timeout()
 
@@ -261,7 +314,7 @@ class Cluster(MetadataUpdater):
         asked = set[Node]()
         while not attempts.over:
             self.owner.require_open()
-            snapshot, node = self.snapshot, None
+            snapshot, node = self.metadata.snapshot, None
             try:
                 node = await self.coordinator(key_type, key, deadline)
                 attempts.broker = str(node.address)
@@ -289,7 +342,7 @@ class Cluster(MetadataUpdater):
                     self._coordinators.log.lost(key_type, key, node, error)
                     self._coordinators.invalidate(key_type, key, node)
             if refresh is Refresh.METADATA:
-                self.mark_stale(snapshot)
+                self.metadata.mark_stale(snapshot)
             await attempts.wait()
         raise attempts.timeout()
 

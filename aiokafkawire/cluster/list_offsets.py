@@ -65,13 +65,13 @@ async def look_up_offsets(
         for partition, spec in left.items():
             node = await cluster.leader(partition, deadline)
             by_leader.setdefault(node, {})[partition] = spec
-        snapshot = cluster.snapshot
+        snapshot = cluster.metadata.snapshot
         for partition, error in (await _ask_all(cluster, by_leader, deadline, isolation, found)).items():
             if is_better_cause(error, errors.get(partition)):
                 errors[partition] = error
         left = {partition: spec for partition, spec in left.items() if partition not in found}
         if left:
-            cluster.mark_stale(snapshot)
+            cluster.metadata.mark_stale(snapshot)
             if deadline.passed(cluster.runtime.now()):
                 raise _timeout(next(iter(left)), errors, deadline)
             await anyio.sleep(min(backoff.next(), deadline.left(cluster.runtime.now())))
@@ -118,7 +118,7 @@ async def _ask(
         connection = await cluster.connection(node, deadline=deadline)
         version = _version(connection, asked)
         response = await connection.request(
-            _request(cluster.snapshot, asked, isolation if version >= _ISOLATION_SINCE else _READS_ALL),
+            _request(cluster.metadata.snapshot, asked, isolation if version >= _ISOLATION_SINCE else _READS_ALL),
             timeout=deadline.left(cluster.runtime.now()),
             wanted=Versions(version, version),
         )

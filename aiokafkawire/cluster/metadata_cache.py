@@ -20,9 +20,8 @@ _Named: TypeAlias = tuple[Mapping[TopicPartition, tuple[int, int]], tuple[Node, 
 class MetadataCache:
     """A cache of the newest metadata snapshot, which :class:`~.metadata_updater.MetadataUpdater` refreshes."""
 
-    def __init__(self, runtime: Runtime) -> None:
-        self.runtime: Runtime = runtime
-        self.owner: Owner = Owner()
+    def __init__(self, owner: Owner, runtime: Runtime) -> None:
+        self._owner, self._runtime = owner, runtime
         self.snapshot: Snapshot = EMPTY
         """The newest metadata of the cluster."""
         # While a thread merges a response: the leaders that brokers name meanwhile, to apply to the merged snapshot.
@@ -37,7 +36,7 @@ class MetadataCache:
             UsageError: the client is not open.
         """
         while self.snapshot.generation <= seen.generation:
-            self.owner.require_open()
+            self._owner.require_open()
             await self._changed.wait()
         return self.snapshot
 
@@ -73,7 +72,7 @@ class MetadataCache:
         named: list[_Named] = []
         self._named = named
         try:
-            merged = await self.runtime.offload(merge, before[0], response)
+            merged = await self._runtime.offload(merge, before[0], response)
         finally:
             self._named = None
         for leaders, nodes in named:
@@ -84,9 +83,13 @@ class MetadataCache:
         self.snapshot = snapshot
         for listener in self._listeners:
             listener()
-        self._wake()
+        self.wake()
 
-    def _wake(self) -> None:
+    def wake(self) -> None:
         """Wake the tasks that wait for an update."""
         changed, self._changed = self._changed, anyio.Event()
         changed.set()
+
+    def close(self) -> None:
+        """Wake the tasks that wait for an update, now or later: they raise UsageError, as the owner is closed."""
+        self._changed.set()

@@ -1,7 +1,7 @@
 """Requests the cluster's metadata when the client opens, and refreshes it until the client closes."""
 
 import logging
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import Final
 
@@ -25,11 +25,10 @@ from ..errors import (
     broker_error,
     copy_for_reraise,
 )
-from ..network.connector import Connector
 from ..network.happy_eyeballs import canonical
 from ..protocol.messages.metadata import MetadataResponse
 from ..protocol.schema import Request, Versions
-from ..runtime import Runtime
+from ..runtime import Owner, Runtime
 from ..types import Address
 from .bootstrap_errors import bootstrap_error, lasting_error
 from .connection_pool import ConnectionPool
@@ -39,7 +38,7 @@ from .metadata_requests import add_starting_broker, keep_only, metadata_variants
 from .missing_topics import advice, does_not_exist, say_missing
 from .rebootstrap import RebootstrapPolicy
 from .request_variants import in_newest_form
-from .retry import Backoff, Deadline
+from .retry import Deadline, new_backoff
 from .topics_in_use import Names, TopicsInUse
 
 __all__ = ("MetadataUpdater",)
@@ -51,14 +50,28 @@ _MIN_SHARE: Final = 0.1
 
 
 class MetadataUpdater(MetadataCache):
-    """The metadata of a cluster, with the tasks that refresh it; the base class of :class:`~.cluster.Cluster`."""
+    """The metadata of a cluster, which is refreshed until the cluster closes.
+
+    Args:
+        addresses: the bootstrap addresses.
+        config: the client's settings.
+        brokers: the connections to brokers.
+        owner: runs the refresh.
+        runtime: has the clock.
+        on_abandon: called when the brokers may belong to another cluster, before their connections are closed.
+    """
 
     def __init__(
-        self, addresses: tuple[Address, ...], config: ClientConfig, connector: Connector, runtime: Runtime
+        self,
+        addresses: tuple[Address, ...],
+        config: ClientConfig,
+        brokers: ConnectionPool,
+        owner: Owner,
+        runtime: Runtime,
+        on_abandon: Callable[[], None],
     ) -> None:
-        super().__init__(runtime)
-        self.config: ClientConfig = config
-        self.brokers: ConnectionPool = ConnectionPool(config, connector, self.owner, runtime, addresses)
+        super().__init__(owner, runtime)
+        self._config, self._brokers, self._on_abandon = config, brokers, on_abandon
         self._given = self._addresses = addresses
         self._recovery = RebootstrapPolicy(config)
         self._features: Mapping[str, int] = {}
@@ -76,66 +89,21 @@ class MetadataUpdater(MetadataCache):
         """
         return self._features
 
-    # --- opening and closing ---------------------------------------------------------------------------
-
-    async def open(self) -> None:
-        """Connect to a broker and request the metadata, within ``bootstrap_timeout_ms``.
-
-        Raises:
-            NoBrokerReachable: no broker is reachable at any address; the message has each address's error.
-            WireError: the answering server is not Kafka.
-            AuthenticationFailed: authentication failed, which is not retried.
-            ConfigError: certificates or credentials are invalid.
-        """
-        try:
-            await self.brokers.check()
-            await self.owner.open()
-            await self._bootstrap(self.deadline(self.config.bootstrap_timeout_ms / 1000))
-        except BaseException:
-            await self.close()
-            raise
-        self.owner.spawn(self._keep_fresh)
-        self.owner.spawn(self._close_idle_connections)
-
-    async def _bootstrap(self, deadline: Deadline) -> None:
-        backoff = self.backoff()
+    async def bootstrap(self, deadline: Deadline) -> None:
+        """Request the metadata from a bootstrap address; raises as :meth:`Cluster.open`."""
+        backoff = new_backoff(self._config, self._runtime.chance)
         errors: dict[Address, KafkaError] = {}
-        while not deadline.passed(self.runtime.now()):
+        while not deadline.passed(self._runtime.now()):
             if await self._learn(errors, deadline):
                 return
             # Retries do not help if a server is not Kafka or a password is wrong.
             if lasting_error(errors) or all(isinstance(error, WireError) for error in errors.values()):
                 raise bootstrap_error(errors)
-            await anyio.sleep(min(backoff.next(), deadline.left(self.runtime.now())))
+            await anyio.sleep(min(backoff.next(), deadline.left(self._runtime.now())))
         untried = {at: ConnectionLost("not tried, since the timeout was over") for at in self._addresses}
         raise bootstrap_error(untried | errors, deadline.allowed)
 
-    async def close(self) -> None:
-        """Close all connections and end all background tasks. Repeated calls have no effect.
-
-        Raises:
-            UsageError: the cluster was opened on another event loop. If that loop has ended, the connections are
-                dropped.
-        """
-        if self.owner.has_lost_loop:
-            self.brokers.drop()
-        self.owner.require_own_loop()
-        with anyio.CancelScope(shield=True):
-            await self.brokers.close()
-        await self.owner.close()
-        # Wake the tasks that wait for metadata; they then raise UsageError.
-        self._changed.set()
-
     # --- metadata --------------------------------------------------------------------------------------
-
-    def deadline(self, allowed: float) -> Deadline:
-        """Return the deadline that is ``allowed`` seconds from now."""
-        return Deadline.after(allowed, self.runtime.now())
-
-    def backoff(self) -> Backoff:
-        """Return the waits between retries (``retry_backoff_ms``, ``retry_backoff_max_ms``)."""
-        config = self.config
-        return Backoff(config.retry_backoff_ms / 1000, config.retry_backoff_max_ms / 1000, self.runtime.chance)
 
     def mark_stale(self, seen: Snapshot) -> None:
         """Start a refresh in the background, unless there is already a snapshot newer than ``seen``."""
@@ -150,9 +118,9 @@ class MetadataUpdater(MetadataCache):
             AuthenticationFailed, ConfigError: no broker answered, and a login failed or a setting is wrong.
             UsageError: the client is not open.
         """
-        with anyio.move_on_after(deadline.left(self.runtime.now())):
+        with anyio.move_on_after(deadline.left(self._runtime.now())):
             while self.snapshot.generation <= seen.generation:
-                self.owner.require_open()
+                self._owner.require_open()
                 self._stale.set()
                 await self._changed.wait()
                 if isinstance(self._refresh_error, AuthenticationFailed | ConfigError):
@@ -165,7 +133,7 @@ class MetadataUpdater(MetadataCache):
     def track_topics(self, topics: Iterable[str], now: float | None = None) -> None:
         """Add the topics to Metadata requests until they are unused for ``metadata_max_idle_ms``."""
         if now is None:
-            now = self.runtime.now()
+            now = self._runtime.now()
         if self._topics.track(topics, now):
             self._new_topic.set()
 
@@ -206,11 +174,11 @@ class MetadataUpdater(MetadataCache):
         """Return the error for a topic whose partitions are not known, in a call that does not wait for metadata."""
         if name not in self._topics.missing:
             return TopicNotReady(f"the partitions of topic {name!r} are not known yet")
-        what_to_do = advice(allow_creation=self.config.allow_auto_create_topics)
+        what_to_do = advice(allow_creation=self._config.allow_auto_create_topics)
         return TopicNotReady(f"{say_missing([name])} in the cluster: {what_to_do}")
 
     async def _wait_for_topic(self, name: str, deadline: Deadline) -> Topic:
-        missing, config = self._topics.missing, self.config
+        missing, config = self._topics.missing, self._config
         limit, answers = config.topic_metadata_propagation_max_ms / 1000, missing.answers
         missing_since: float | None = None
         while True:
@@ -220,7 +188,7 @@ class MetadataUpdater(MetadataCache):
             if name not in missing:
                 missing_since = None
             elif missing.answers > answers:  # a response from before this call may be out of date
-                now = self.runtime.now()
+                now = self._runtime.now()
                 missing_since = now if missing_since is None else missing_since
                 if now - missing_since >= limit:
                     raise does_not_exist(name, limit, allow_creation=config.allow_auto_create_topics)
@@ -248,9 +216,9 @@ class MetadataUpdater(MetadataCache):
             raise error
         return error
 
-    async def _keep_fresh(self) -> None:
+    async def run(self) -> None:
         """Refresh the metadata regularly, and when it is marked as stale."""
-        pace = self.backoff()
+        pace = new_backoff(self._config, self._runtime.chance)
         while True:
             with anyio.move_on_after(self._topics.ask_again_within()):
                 await self._stale.wait()
@@ -262,7 +230,7 @@ class MetadataUpdater(MetadataCache):
                 self._stale.set()
                 if lasting_error(errors):
                     # Waiting tasks raise this error at once, since retries do not help.
-                    self._wake()
+                    self.wake()
             elif self.snapshot.healthy:
                 pace.reset()
             # Back off, to spare an overloaded cluster; but a topic that is new to this client is requested at once.
@@ -276,8 +244,8 @@ class MetadataUpdater(MetadataCache):
         Return whether a broker answered; add the error of each address to ``errors``.
         """
         nodes = [node.address for node in self.snapshot.nodes.values()]
-        ordered = self.brokers.least_loaded_first(nodes)
-        known, until, bootstrap = self._recovery.candidates(ordered, self._addresses, self.runtime.now())
+        ordered = self._brokers.least_loaded_first(nodes)
+        known, until, bootstrap = self._recovery.candidates(ordered, self._addresses, self._runtime.now())
         if known and await self._learn_from(known, errors, until, obeys=until is not None):
             return True
         if known and _demanding(errors) and self._recovery.demanded():
@@ -286,23 +254,24 @@ class MetadataUpdater(MetadataCache):
         if not bootstrap:
             return False
         bootstrap = await self._resolve(bootstrap)
-        return await self._learn_from(self.brokers.least_loaded_first(bootstrap), errors, deadline)
+        return await self._learn_from(self._brokers.least_loaded_first(bootstrap), errors, deadline)
 
     async def _abandon(self) -> None:
         """Close all connections, since the addresses may belong to another cluster."""
-        await self.brokers.abandon()
+        self._on_abandon()
+        await self._brokers.abandon()
 
     async def _resolve(self, addresses: tuple[Address, ...]) -> tuple[Address, ...]:
         """Return the bootstrap addresses; resolve them to canonical names if ``client_dns_lookup`` requires that."""
-        if self.config.client_dns_lookup == "use_all_dns_ips":
+        if self._config.client_dns_lookup == "use_all_dns_ips":
             return addresses
         found: list[Address] = []
         for at in self._given:
             names: tuple[Address, ...] = (at,)
-            with anyio.move_on_after(self.config.socket_connection_setup_timeout_ms / 1000):
+            with anyio.move_on_after(self._config.socket_connection_setup_timeout_ms / 1000):
                 names = await canonical(at)
             found += names
-        self._addresses = self.brokers.bootstrap = tuple(dict.fromkeys(found))
+        self._addresses = self._brokers.bootstrap = tuple(dict.fromkeys(found))
         return self._addresses
 
     async def _learn_from(
@@ -321,14 +290,14 @@ class MetadataUpdater(MetadataCache):
         """
         untried = list(addresses)
         while untried:
-            now = self.runtime.now()
+            now = self._runtime.now()
             share = None if deadline is None else _share(deadline, now, len(untried))
             address = untried.pop(0)
             try:
                 await self._learned(*await self._ask_metadata(address, share))
             except Exception as error:
                 # The timeout of a short share is less informative than the address's previous error.
-                if address not in errors or share is None or not share.passed(self.runtime.now()):
+                if address not in errors or share is None or not share.passed(self._runtime.now()):
                     errors[address] = as_kafka_error(error, "asking for metadata")
                 if obeys and isinstance(error, RebootstrapRequired):
                     return False
@@ -340,26 +309,26 @@ class MetadataUpdater(MetadataCache):
         self, address: Address, deadline: Deadline | None
     ) -> tuple[MetadataResponse, Mapping[str, int], Sequence[str]]:
         def left() -> float | None:
-            return None if deadline is None else deadline.left(self.runtime.now())
+            return None if deadline is None else deadline.left(self._runtime.now())
 
-        asked = self._topics.to_ask(self.runtime.now())
+        asked = self._topics.to_ask(self._runtime.now())
         wanted = None if self._all else asked
-        connection = await self.brokers.connection(address, within=left())
+        connection = await self._brokers.connection(address, within=left())
 
         async def ask(request: Request[MetadataResponse], versions: Versions) -> MetadataResponse:
             response = await connection.request(request, timeout=left(), wanted=versions)
             keep_only(response, wanted, versions)
             return response
 
-        forms = metadata_variants(wanted, allow_creation=self.config.allow_auto_create_topics)
+        forms = metadata_variants(wanted, allow_creation=self._config.allow_auto_create_topics)
         try:
             response = await in_newest_form(forms, ask)
         except ConnectionLost as lost:
-            if self.config.uses_sasl or self.snapshot.nodes:
+            if self._config.uses_sasl or self.snapshot.nodes:
                 raise
             from .sasl_required_probe import probe_sasl  # rarely needed
 
-            raise (await probe_sasl(self.brokers, address, left()) or lost) from lost
+            raise (await probe_sasl(self._brokers, address, left()) or lost) from lost
         if response.error_code != ErrorCode.NONE:
             raise broker_error(response.error_code, f"{address} to Metadata")
         if not response.brokers:
@@ -384,15 +353,10 @@ class MetadataUpdater(MetadataCache):
         self._refresh_error, self._features = None, features
         self._recovery.learned()
         _log.debug("metadata: %d brokers, %d topics", len(merged.nodes), len(merged.topics))
-        self._topics.learned(asked, merged, self.runtime.now())
+        self._topics.learned(asked, merged, self._runtime.now())
         self._replace(merged)
         if large:
-            await self.runtime.offload(forget, before)
-
-    async def _close_idle_connections(self) -> None:
-        while True:
-            await anyio.sleep(self.config.connections_max_idle_ms / 1000 / 10)
-            await self.brokers.close_idle(self.runtime.now())
+            await self._runtime.offload(forget, before)
 
 
 def _demanding(errors: Mapping[Address, KafkaError]) -> bool:

@@ -4,10 +4,11 @@ from typing import NamedTuple
 
 import attrs
 
+from ..config import ClientConfig
 from ..errors import BrokerError, ConnectionLost, Refresh, RequestTimeout
 from ..types import RandomSource
 
-__all__ = ("Backoff", "Deadline", "RetryAction", "retry_action", "is_better_cause")
+__all__ = ("Backoff", "Deadline", "RetryAction", "retry_action", "is_better_cause", "new_backoff")
 
 
 class RetryAction(NamedTuple):
@@ -76,3 +77,8 @@ class Backoff:
     def reset(self) -> None:
         """Make the next wait as short as the first again, after a success."""
         self._failures = 0
+
+
+def new_backoff(config: ClientConfig, chance: RandomSource) -> Backoff:
+    """Return the waits between retries (``retry_backoff_ms``, ``retry_backoff_max_ms``)."""
+    return Backoff(config.retry_backoff_ms / 1000, config.retry_backoff_max_ms / 1000, chance)

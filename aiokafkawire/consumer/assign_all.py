@@ -28,17 +28,17 @@ class AllPartitions:
         """
         starts: dict[TopicPartition, int | OffsetSpec | None] = {}
         for name in self._topics:
-            known = await self._cluster.topic(name, deadline)
+            known = await self._cluster.metadata.topic(name, deadline)
             starts |= {TopicPartition(name, partition.index): None for partition in known.partitions}
         self._positions.assign(starts)
         self._fetcher.wake()
 
     async def follow(self) -> None:
         """Assign partitions that are added to the topics, until cancelled."""
-        snapshot = self._cluster.snapshot
-        with self._cluster.following(lambda: self._topics):
+        snapshot = self._cluster.metadata.snapshot
+        with self._cluster.metadata.following(lambda: self._topics):
             while True:
-                snapshot = await self._cluster.wait_for_update(snapshot)
+                snapshot = await self._cluster.metadata.wait_for_update(snapshot)
                 self._take_new(snapshot)
 
     def _take_new(self, snapshot: Snapshot) -> None:

@@ -125,9 +125,11 @@ class ConsumerCoordinator:
         if subscription.pattern is not None and not self._watches_all:
             self._watches_all = True
             self._cluster.owner.spawn(self._watch_all_topics)
-        self._cluster.track_topics(subscription.topics)
-        if any(topic not in self._cluster.snapshot.topics for topic in subscription.topics):
-            self._cluster.mark_stale(self._cluster.snapshot)  # to learn soon which of them do not exist
+        self._cluster.metadata.track_topics(subscription.topics)
+        if any(topic not in self._cluster.metadata.snapshot.topics for topic in subscription.topics):
+            self._cluster.metadata.mark_stale(
+                self._cluster.metadata.snapshot
+            )  # to learn soon which of them do not exist
         if before is None or before.topics != subscription.topics or before.pattern != subscription.pattern:
             self.driver.request_rejoin(
                 f"subscribed to {subscription}" if before is None else "the subscription has changed"
@@ -220,7 +222,7 @@ class ConsumerCoordinator:
         subscriptions = self._assignors.read(task.members)
         topics = sorted({topic for subscription in subscriptions.values() for topic in subscription.topics})
         await self._fetch_metadata(topics)
-        partitions = partitions_of(self._cluster.snapshot, topics)
+        partitions = partitions_of(self._cluster.metadata.snapshot, topics)
         if task.decided:
             self._assignors.watch(subscriptions, await self._assigned_of(partitions))
             return {}
@@ -263,7 +265,11 @@ class ConsumerCoordinator:
             if self._auto_commit is not None:
                 self._auto_commit.on_assigned()
             await self._start_reading(added)
-        return "partitions were revoked for other members" if revoked else self._rejoin_reason(self._cluster.snapshot)
+        return (
+            "partitions were revoked for other members"
+            if revoked
+            else self._rejoin_reason(self._cluster.metadata.snapshot)
+        )
 
     async def _start_reading(self, partitions: Sequence[TopicPartition]) -> None:
         """Call on_assigned for withheld partitions, and then let their records be handed out."""
@@ -355,26 +361,26 @@ class ConsumerCoordinator:
 
     def _choose_topics(self) -> None:
         if self.subscription is not None:
-            self._topics = self.subscription.topics_in(self._cluster.snapshot)
-            self._cluster.track_topics(self._topics)
+            self._topics = self.subscription.topics_in(self._cluster.metadata.snapshot)
+            self._cluster.metadata.track_topics(self._topics)
 
     async def _fetch_metadata(self, topics: Sequence[str]) -> None:
         """Fetch the metadata of these topics, unless the snapshot has it."""
         deadline = self._cluster.deadline(_TOPICS_KNOWN_WITHIN)
-        self._cluster.track_topics(topics)
+        self._cluster.metadata.track_topics(topics)
         try:
-            while any(topic not in self._cluster.snapshot.topics for topic in topics):
-                await self._cluster.refresh(self._cluster.snapshot, deadline)
+            while any(topic not in self._cluster.metadata.snapshot.topics for topic in topics):
+                await self._cluster.metadata.refresh(self._cluster.metadata.snapshot, deadline)
         except RequestTimeout as error:
             _log.warning("leading %s without the metadata of all its topics: %s", self._named, error)
 
     async def _follow(self) -> None:
         """Rejoin when the subscribed topics or their partitions change, if this member has to start the rebalance."""
-        snapshot = self._cluster.snapshot
-        with self._following, self._cluster.following(lambda: self.topics, lambda: self._assignors.watched):
+        snapshot = self._cluster.metadata.snapshot
+        with self._following, self._cluster.metadata.following(lambda: self.topics, lambda: self._assignors.watched):
             while True:
-                snapshot = await self._cluster.wait_for_update(snapshot)
-                self._cluster.track_topics(self._assignors.watched)
+                snapshot = await self._cluster.metadata.wait_for_update(snapshot)
+                self._cluster.metadata.track_topics(self._assignors.watched)
                 # Changes during a rebalance are noticed when the assignment is applied.
                 if self.machine.state is GroupState.STABLE and self.machine.task is None:
                     reason = self._rejoin_reason(snapshot)
@@ -394,7 +400,7 @@ class ConsumerCoordinator:
 
     async def _watch_all_topics(self) -> None:
         """Keep the metadata of all topics up to date as long as there is a pattern."""
-        with self._cluster.all_topics():
+        with self._cluster.metadata.all_topics():
             await self.driver.until(lambda: self.subscription is None or self.subscription.pattern is None)
         self._watches_all = False
 

@@ -127,7 +127,7 @@ class Fetcher:
     async def run(self) -> None:
         """Fetch until closed."""
         # A partition may move to another leader during the long polls and backoffs of others.
-        with self._cluster.on_update(self.wake):
+        with self._cluster.metadata.on_update(self.wake):
             await self._worker.run()
 
     async def close(self) -> None:
@@ -149,7 +149,7 @@ class Fetcher:
         Return the seconds until metadata may name a missing leader, or None to wait for :meth:`wake`.
         """
         cluster, now = self._cluster, self._cluster.runtime.now()
-        snapshot = cluster.snapshot
+        snapshot = cluster.metadata.snapshot
         states = self._changed_partitions.take(snapshot, now)
         if states is None:
             states = list(self._positions)
@@ -157,7 +157,7 @@ class Fetcher:
             self._errors.forget_all_but(state.partition for state in states if not state.is_suspended)
             for group in self._initial_positions.take_due():
                 tasks.start_soon(self._initial_positions.run, group)
-        cluster.track_topics(self._changed_partitions.topics)
+        cluster.metadata.track_topics(self._changed_partitions.topics)
         self._validator.start_due(tasks, snapshot, states, self.unread)
         max_bytes = self._config.max_partition_fetch_bytes
         ahead = self._buffer.ahead
@@ -168,7 +168,7 @@ class Fetcher:
             return None
         self._changed_partitions.mark_dirty()
         self._record_error(snapshot, [self._positions.require(unled)], _why_unled(snapshot, unled), now)
-        cluster.mark_stale(snapshot)
+        cluster.metadata.mark_stale(snapshot)
         return cluster.config.retry_backoff_ms / 1000
 
     def _start_fetches(self, tasks: TaskGroup, snapshot: Snapshot, asks: dict[int, list[PartitionFetch]]) -> None:
@@ -280,7 +280,7 @@ class Fetcher:
             if isinstance(answer, WireError | InconsistentTopicId):
                 session.restart()
             if outcome.outdated:
-                self._cluster.mark_stale(context.snapshot)
+                self._cluster.metadata.mark_stale(context.snapshot)
             del without_news[ask.state.partition]
             failed, notify = failed or outcome.failed, notify or outcome.notify
             waits = waits and not outcome.moved and not (isinstance(answer, CompletedFetch) and answer.records)
@@ -294,14 +294,14 @@ class Fetcher:
                 Node(endpoint.node_id, Address(endpoint.host, endpoint.port), endpoint.rack)
                 for endpoint in response.node_endpoints
             ]
-            self._cluster.use_leaders(leaders, nodes)
+            self._cluster.metadata.use_leaders(leaders, nodes)
 
     def _failed(self, node_id: int) -> float:
         return self._backoffs.setdefault(node_id, self._cluster.backoff()).next()
 
     def _record_error(self, snapshot: Snapshot, states: list[PartitionState], error: KafkaError, began: float) -> None:
         if retry_action(error).refresh is Refresh.METADATA:
-            self._cluster.mark_stale(snapshot)
+            self._cluster.metadata.mark_stale(snapshot)
         self._errors.failed(states, error, began, self._cluster.runtime.now())
         self.notify()
 

@@ -172,9 +172,11 @@ def health_snapshot(
     subscription = coordinator.subscription if coordinator is not None else None
     subscribed = subscription.topics if subscription is not None else ()
     missing = tuple(
-        cluster.missing_of(dict.fromkeys([*topics, *subscribed, *(partition.topic for partition in partitions)]))
+        cluster.metadata.missing_of(
+            dict.fromkeys([*topics, *subscribed, *(partition.topic for partition in partitions)])
+        )
     )
-    unmatched = subscription.unmatched_in(cluster.snapshot) if subscription is not None else None
+    unmatched = subscription.unmatched_in(cluster.metadata.snapshot) if subscription is not None else None
     why, stalled = why_idle(member, partitions, missing, unmatched)
     return ConsumerHealth(
         membership=member,
@@ -188,7 +190,7 @@ def health_snapshot(
 
 
 def _partition(cluster: Cluster, fetcher: Fetcher, state: PartitionState, now: float) -> PartitionHealth:
-    node = select_read_replica(cluster.snapshot, state, now)
+    node = select_read_replica(cluster.metadata.snapshot, state, now)
     answered = fetcher.answered.get(node.node_id) if node is not None else None
     trouble = fetcher.error_of(state.partition)
     if node is not None and isinstance(trouble, LeaderNotAvailable):

@@ -47,7 +47,7 @@ class InitialPositions:
         Partitions with the same leader form a group, as do the partitions of an unknown topic; a partition without a
         leader is a group of its own. Committed offsets are fetched for all partitions at once.
         """
-        snapshot = self._cluster.snapshot
+        snapshot = self._cluster.metadata.snapshot
         committed: list[PartitionState] = []
         groups: dict[int | str | TopicPartition, list[PartitionState]] = {}
         for state in self._positions.to_look_up():
@@ -117,7 +117,7 @@ class InitialPositions:
         if current:
             self._errors.report(current[0], error)
             self._on_change(())
-            self._cluster.mark_stale(self._cluster.snapshot)
+            self._cluster.metadata.mark_stale(self._cluster.metadata.snapshot)
             delay_ms = self._cluster.config.retry_backoff_max_ms
             _log.debug(
                 "looking up %s again in %d ms: %s",
@@ -134,8 +134,8 @@ class InitialPositions:
         """
         deadline = self._cluster.deadline(self._cluster.config.default_api_timeout_ms / 1000)
         for topic in dict.fromkeys(partition.topic for partition in specs):
-            await self._cluster.topic(topic, deadline)
-        if len(specs) > 1 and not all(map(self._cluster.snapshot.leader, specs)):
+            await self._cluster.metadata.topic(topic, deadline)
+        if len(specs) > 1 and not all(map(self._cluster.metadata.snapshot.leader, specs)):
             return {}
         found = await look_up_offsets(self._cluster, specs, deadline, self._isolation)
         late = {partition: OffsetSpec.LATEST for partition, offset in found.items() if offset is None}

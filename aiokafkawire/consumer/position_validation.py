@@ -60,7 +60,7 @@ class PositionValidator:
                 self._errors.failed([check.state], error, began, cluster.runtime.now())
         if failed:
             # There may be another leader by now.
-            cluster.mark_stale(snapshot)
+            cluster.metadata.mark_stale(snapshot)
             self._on_change()
             await anyio.sleep(self._backoff.next())
         else:

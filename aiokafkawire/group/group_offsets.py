@@ -94,7 +94,7 @@ class GroupOffsets:
             try:
                 await self._commit(group, latest, deadline, retention_ms, ids, check, patience)
             except TopicIdsOutdated:
-                self._cluster.mark_stale(self._cluster.snapshot)
+                self._cluster.metadata.mark_stale(self._cluster.metadata.snapshot)
                 await self._commit(group, latest, deadline, retention_ms, {}, check, patience)
         except UnsupportedVersion as error:
             if not goes_to_zookeeper(group, retention_ms):
@@ -141,7 +141,7 @@ class GroupOffsets:
         check_committed(group_id, existing, response, ids)
 
     def _is_deleted(self, partition: TopicPartition) -> bool:
-        topic = self._cluster.snapshot.topics.get(partition.topic)
+        topic = self._cluster.metadata.snapshot.topics.get(partition.topic)
         return topic is None or topic.error == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
     async def _commit_to_zookeeper(
@@ -164,7 +164,7 @@ class GroupOffsets:
 
     def _without_offsets(self, error: UnsupportedVersion) -> UnsupportedVersion:
         """Return the error to raise if brokers support neither commits to a coordinator nor commits to ZooKeeper."""
-        brokers = [self._cluster.brokers.known(node.address) for node in self._cluster.snapshot.nodes.values()]
+        brokers = [self._cluster.brokers.known(node.address) for node in self._cluster.metadata.snapshot.nodes.values()]
         if not any(known is not None and known.release == _WITHOUT_OFFSETS for known in brokers):
             return error
         return UnsupportedVersion(
@@ -232,7 +232,7 @@ class GroupOffsets:
             try:
                 return await self._ask(partitions, deadline, ids, partial(read, ids=ids), stable=stable)
             except TopicIdsOutdated:
-                self._cluster.mark_stale(self._cluster.snapshot)
+                self._cluster.metadata.mark_stale(self._cluster.metadata.snapshot)
                 return await self._ask(partitions, deadline, {}, partial(read, ids={}), stable=stable)
         except UnsupportedVersion as error:
             return await self._fetch_from_zookeeper(partitions, deadline, error, partly=partly)
@@ -290,7 +290,7 @@ async def _all_partitions(cluster: Cluster, deadline: Deadline) -> list[TopicPar
 
 def _topic_ids(cluster: Cluster, partitions: Iterable[TopicPartition]) -> dict[str, UUID]:
     """Return the ids of the partitions' topics; none unless all are known, since a request has either ids or names."""
-    snapshot = cluster.snapshot
+    snapshot = cluster.metadata.snapshot
     ids = {name: snapshot.topic_id(name) for name in {partition.topic for partition in partitions}}
     return {} if ZERO_UUID in ids.values() else ids
 

@@ -135,7 +135,7 @@ class BatchCompletion:
             action = classify(error, first=first, transactional=batch.transactional)
         retry, refresh = retry_action(error)
         if refresh is Refresh.METADATA and not self._has_new_leader(batch, request):
-            self._cluster.mark_stale(request.snapshot)
+            self._cluster.metadata.mark_stale(request.snapshot)
         if batch.result.completed:  # it expired meanwhile
             accumulator.discard_expired(batch)
             return
@@ -143,7 +143,7 @@ class BatchCompletion:
         if action in (SequenceAction.RENUMBER, SequenceAction.NEW_PRODUCER_ID):
             # Even if this batch is not retried: the leader would refuse those behind it as well.
             accumulator.restart(batch.partition, action)
-        lost = _lost_with_topic(batch, self._cluster.snapshot)
+        lost = _lost_with_topic(batch, self._cluster.metadata.snapshot)
         if action is SequenceAction.WRITTEN:
             self._acknowledge(batch, -1, -1)
         elif lost is not None:
@@ -189,14 +189,14 @@ class BatchCompletion:
         if leaders:
             endpoints = response.node_endpoints
             nodes = [Node(node.node_id, Address(node.host, node.port), node.rack) for node in endpoints]
-            before = self._cluster.snapshot
-            self._cluster.use_leaders(leaders, nodes)
+            before = self._cluster.metadata.snapshot
+            self._cluster.metadata.use_leaders(leaders, nodes)
             if request.snapshot is before:
-                request.snapshot = self._cluster.snapshot  # it has nothing newer for other partitions
+                request.snapshot = self._cluster.metadata.snapshot  # it has nothing newer for other partitions
 
     def _has_new_leader(self, batch: ProducerBatch, request: InFlightRequest) -> bool:
         """Return whether the batch's partition now has another leader than the broker that got the request."""
-        node = self._cluster.snapshot.leader(batch.partition)
+        node = self._cluster.metadata.snapshot.leader(batch.partition)
         return node is not None and node.node_id != request.broker
 
     # --- the end of a batch ----------------------------------------------------------------------------
@@ -242,7 +242,7 @@ class BatchCompletion:
     def _expired(self, batch: ProducerBatch) -> KafkaError:
         seconds = self._config.delivery_timeout_ms / 1000
         last = batch.last_error
-        snapshot = self._cluster.snapshot
+        snapshot = self._cluster.metadata.snapshot
         if last is None and snapshot.leader(batch.partition) is None:
             known = snapshot.topics.get(batch.partition.topic)
             code = known.error if known is not None else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION

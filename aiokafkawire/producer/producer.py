@@ -96,7 +96,7 @@ class Producer(Appender[K, V], Generic[K, V]):
             except BaseException:
                 await finish(self._stop)
                 raise
-        self._watching.enter_context(self._cluster.on_update(self._forget_topics))
+        self._watching.enter_context(self._cluster.metadata.on_update(self._forget_topics))
         self._bind_thread()
         self._state = "open"
         return self
@@ -184,12 +184,12 @@ class Producer(Appender[K, V], Generic[K, V]):
             raise UsageError(f"the producer is {state}: use it inside its 'async with'")
         if self._sender.fatal is not None:
             raise copy_for_reraise(self._sender.fatal)
-        known = self._cluster.snapshot.topics.get(topic)
+        known = self._cluster.metadata.snapshot.topics.get(topic)
         if known is None or known.error != ErrorCode.NONE or not known.partitions:
             check_topic_name(topic)
-            self._cluster.track_topics((topic,))
-            self._cluster.mark_stale(self._cluster.snapshot)
-            raise self._cluster.not_ready(topic)
+            self._cluster.metadata.track_topics((topic,))
+            self._cluster.metadata.mark_stale(self._cluster.metadata.snapshot)
+            raise self._cluster.metadata.not_ready(topic)
         available = self._with_leader(topic, known)
         sticky = None if self._partitioning.sticky is None else self._partitioning.sticky.get(topic)
         if sticky is not None and sticky.available is not available:
@@ -246,7 +246,7 @@ class Producer(Appender[K, V], Generic[K, V]):
             try:
                 return self._append(topic, value, key, partition, timestamp_ms, headers)
             except TopicNotReady:
-                await self._cluster.topic(topic, deadline)
+                await self._cluster.metadata.topic(topic, deadline)
             except BufferFull:
                 with self._sender.flushing(), anyio.move_on_after(deadline.left(now())):
                     await self._accumulator.wait_for_space()
@@ -370,7 +370,7 @@ class Producer(Appender[K, V], Generic[K, V]):
         """
         self._cluster.owner.require_own_loop()
         check_topic_name(topic)
-        known = await self._cluster.topic(topic, self._cluster.deadline(self._config.max_block_ms / 1000))
+        known = await self._cluster.metadata.topic(topic, self._cluster.deadline(self._config.max_block_ms / 1000))
         return tuple(partition.index for partition in known.partitions)
 
     # --- transactions ----------------------------------------------------------------------------------

@@ -135,7 +135,7 @@ class Sender:
 
     def unavailable(self, topic: str) -> list[int]:
         """Return the partitions whose leader is unavailable, as :class:`~.partitioner.QueueSizes` says."""
-        known = self._cluster.snapshot.topics.get(topic)
+        known = self._cluster.metadata.snapshot.topics.get(topic)
         partitions = known.partitions if known is not None else ()
         return [
             partition.index
@@ -198,7 +198,7 @@ class Sender:
             return NOTHING_READY, []
         self._draining = True
         try:
-            snapshot = self._cluster.snapshot
+            snapshot = self._cluster.metadata.snapshot
             if snapshot.generation != self._generation:
                 self._generation = snapshot.generation
                 self._routes.clear()
@@ -263,7 +263,7 @@ class Sender:
             self._availability.record_attempt(broker, now, sent=False)
         for request in ready.requests:
             self._availability.record_attempt(request.broker, now, sent=True)
-            self._cluster.track_topics([batch.partition.topic for batch in request.batches], now)
+            self._cluster.metadata.track_topics([batch.partition.topic for batch in request.batches], now)
         self._next_ready_at = ready.next_ready_at
         self._to_compress += ready.to_compress
         self._no_leader = self._no_leader or ready.no_leader
@@ -357,15 +357,17 @@ class Sender:
             retry_at = self._cluster.brokers.retry_at(node.address, self._lane)
             if retry_at > now:
                 # Another broker may become the leader long before this one is back, or its backoff ends.
-                self._cluster.mark_stale(self._cluster.snapshot)
+                self._cluster.metadata.mark_stale(self._cluster.metadata.snapshot)
                 yield min(retry_at - now, self._cluster.config.retry_backoff_ms / 1000)
             elif node.node_id not in self._opening:
                 self._opening.add(node.node_id)
                 tasks.start_soon(self._open, node)
         if self._no_leader:
             self._no_leader = False
-            self._cluster.track_topics(dict.fromkeys(batch.partition.topic for batch in self.accumulator.unfinished))
-            self._cluster.mark_stale(self._cluster.snapshot)
+            self._cluster.metadata.track_topics(
+                dict.fromkeys(batch.partition.topic for batch in self.accumulator.unfinished)
+            )
+            self._cluster.metadata.mark_stale(self._cluster.metadata.snapshot)
             yield self._cluster.config.retry_backoff_ms / 1000
 
     def _route(self, snapshot: Snapshot, partition: TopicPartition) -> int:
@@ -393,14 +395,14 @@ class Sender:
         return node.node_id
 
     async def _open(self, node: Node) -> None:
-        snapshot = self._cluster.snapshot
+        snapshot = self._cluster.metadata.snapshot
         try:
             await self._cluster.brokers.connection(node.address, self._lane)
         except Exception as error:
             # A broker that cannot be reached may not be the leader any more.
-            self._cluster.mark_stale(snapshot)
+            self._cluster.metadata.mark_stale(snapshot)
             cause = as_kafka_error(error, f"connecting to {node.address}")
-            snapshot = self._cluster.snapshot
+            snapshot = self._cluster.metadata.snapshot
             if isinstance(cause, AuthenticationFailed | ConfigError):  # a retry would fail as well
                 self.completion.fail_waiting(
                     lambda batch: copy_for_reraise(cause) if _leads(snapshot, node, batch.partition) else None
@@ -436,7 +438,7 @@ class Sender:
 
     def _compression(self, batch: ProducerBatch) -> Callable[[], object]:
         """Return the function for a thread: it compresses the batch, or encodes the message set for an old leader."""
-        leader = self._cluster.snapshot.leader(batch.partition)
+        leader = self._cluster.metadata.snapshot.leader(batch.partition)
         connection = self._cluster.brokers.opened(leader.address, self._lane) if leader is not None else None
         if connection is not None:
             version = connection.choose(ProduceRequest)

@@ -209,6 +209,6 @@ class TransactionManager:
             raise UsageError("the producer is closed: use it inside its 'async with'")
         await self.wait_until(self.is_ready, "waiting for the producer id, or for the end of the previous transaction,")
         self._commit_by = None
-        self.state.begin(self._cluster.features.get(_FEATURE, 0))
+        self.state.begin(self._cluster.metadata.features.get(_FEATURE, 0))
         message = "transactional id %r: beginning a transaction, epoch %d"
         _log.debug(message, self.state.transactional_id, self.state.producer_epoch)

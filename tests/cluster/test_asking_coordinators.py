@@ -285,7 +285,7 @@ async def test_a_broker_that_is_down_does_not_keep_us_from_asking_another() -> N
 async def test_a_whole_broker_tells_its_coordinators_and_features(release: str | None, level: int | None) -> None:
     broker = Broker(nodes=3, port=None, max_versions=release)
     async with broker, opened(broker.connect, broker.bootstrap) as cluster:
-        assert cluster.features.get("transaction.version") == level
+        assert cluster.metadata.features.get("transaction.version") == level
         for key in ("g", "h", "i"):
             await cluster.coordinator(TRANSACTION, key, cluster.deadline(10))
             alive = HeartbeatRequest(group_id=key, generation_id=1, member_id="m")

@@ -38,7 +38,7 @@ async def test_an_address_that_leads_nowhere_does_not_keep_us_from_the_next(firs
         broker.on[ApiKey.METADATA] = lambda _: metadata(hosts=["good"])
         with anyio.fail_after(5):
             async with opened(net.connect, "bad:1,good:2", bootstrap_timeout_ms=1000) as cluster:
-                assert cluster.snapshot.nodes[1].address.host == "good"
+                assert cluster.metadata.snapshot.nodes[1].address.host == "good"
         assert list(dict.fromkeys(net.dials)) == ["bad", "good"]
 
 

@@ -66,9 +66,9 @@ async def test_a_large_answer_is_merged_and_freed_on_a_thread(monkeypatch: pytes
                 offloaded.append(function.__name__)
                 return await offload(function, *args)
 
-            cluster.runtime = attrs.evolve(cluster.runtime, offload=noted)  # type: ignore[arg-type]  # a generic one
-            before = cluster.snapshot
-            after = await cluster.refresh(before, cluster.deadline(10))
+            cluster.metadata._runtime = attrs.evolve(cluster.runtime, offload=noted)  # type: ignore[arg-type]  # a generic one
+            before = cluster.metadata.snapshot
+            after = await cluster.metadata.refresh(before, cluster.deadline(10))
             assert [one.leader_epoch for one in after.topics["t"].partitions] == [1, 0]
             assert [one.leader_epoch for one in before.topics["t"].partitions] == [0, 0]
             await eventually(lambda: offloaded == ["merge", "forget"])
@@ -80,10 +80,10 @@ async def test_however_many_ask_for_metadata_one_request_is_under_way() -> None:
         async with opened(broker.connect) as cluster:
             assert broker.count(MetadataRequest) == 1
             del broker.on[ApiKey.METADATA]
-            seen, found = cluster.snapshot, []
+            seen, found = cluster.metadata.snapshot, []
 
             async def refresh() -> None:
-                found.append(await cluster.refresh(seen, cluster.deadline(10)))
+                found.append(await cluster.metadata.refresh(seen, cluster.deadline(10)))
 
             async with anyio.create_task_group() as tasks:
                 for _ in range(50):
@@ -99,15 +99,15 @@ async def test_a_snapshot_that_was_replaced_already_asks_for_nothing() -> None:
     async with ScriptedBroker() as broker:
         answering(broker, metadata())
         async with opened(broker.connect) as cluster:
-            old = cluster.snapshot
-            new = await cluster.refresh(old, cluster.deadline(10))
+            old = cluster.metadata.snapshot
+            new = await cluster.metadata.refresh(old, cluster.deadline(10))
             count = broker.count(MetadataRequest)
-            cluster.mark_stale(old)
-            assert await cluster.refresh(old, cluster.deadline(10)) is new
+            cluster.metadata.mark_stale(old)
+            assert await cluster.metadata.refresh(old, cluster.deadline(10)) is new
             await anyio.wait_all_tasks_blocked()
             assert broker.count(MetadataRequest) == count
-            cluster.mark_stale(new)
-            assert (await cluster.wait_for_update(new)).generation == new.generation + 1
+            cluster.metadata.mark_stale(new)
+            assert (await cluster.metadata.wait_for_update(new)).generation == new.generation + 1
 
 
 async def test_metadata_that_does_not_come_says_why() -> None:
@@ -117,15 +117,15 @@ async def test_metadata_that_does_not_come_says_why() -> None:
             answering(broker, metadata(error=ErrorCode.REBOOTSTRAP_REQUIRED))
             told = r"^no metadata within 0\.1 s: no broker reachable: b:9092: .*REBOOTSTRAP_REQUIRED"
             with pytest.raises(RequestTimeout, match=told):
-                await cluster.refresh(cluster.snapshot, cluster.deadline(0.1))
+                await cluster.metadata.refresh(cluster.metadata.snapshot, cluster.deadline(0.1))
 
 
 async def test_only_topics_in_use_are_asked_for_and_nothing_is_created() -> None:
     async with ScriptedBroker() as broker:
         answering(broker, metadata())
         async with opened(broker.connect) as cluster:
-            cluster.track_topics(["t", "u", "t"])
-            await cluster.refresh(cluster.snapshot, cluster.deadline(10))
+            cluster.metadata.track_topics(["t", "u", "t"])
+            await cluster.metadata.refresh(cluster.metadata.snapshot, cluster.deadline(10))
         assert asked_topics(broker) == [[], ["t", "u"]]
         assert not any(request.allow_auto_topic_creation for request in broker.seen)
 
@@ -143,11 +143,11 @@ async def test_when_the_known_brokers_are_gone_the_bootstrap_addresses_are_tried
         answering(entry, metadata(hosts=["moving"]), metadata(hosts=["moved"]))
         answering(moving, metadata(hosts=["moving"]))
         async with opened(net.connect, "entry:9092") as cluster:
-            assert cluster.snapshot.nodes[1].address.host == "moving"
+            assert cluster.metadata.snapshot.nodes[1].address.host == "moving"
             del net.hosts["moving"]
             for peer in moving.peers:
                 await peer.stream.aclose()
-            snapshot = await cluster.refresh(cluster.snapshot, cluster.deadline(10))
+            snapshot = await cluster.metadata.refresh(cluster.metadata.snapshot, cluster.deadline(10))
             assert snapshot.nodes[1].address.host == "moved"
 
 
@@ -169,10 +169,10 @@ async def test_a_topic_is_waited_for(first: MetadataResponse) -> None:
     async with ScriptedBroker() as broker:
         answering(broker, metadata(), first, first, metadata(topic("t", partition(0), partition(1))))
         async with opened(broker.connect) as cluster:
-            known = await cluster.topic("t", cluster.deadline(10))
+            known = await cluster.metadata.topic("t", cluster.deadline(10))
             assert [one.index for one in known.partitions] == [0, 1]
             assert broker.count(MetadataRequest) == 4
-            assert await cluster.topic("t", cluster.deadline(0)) is known
+            assert await cluster.metadata.topic("t", cluster.deadline(0)) is known
 
 
 async def test_a_topic_that_does_not_come_is_told_with_the_brokers_answer() -> None:
@@ -181,7 +181,7 @@ async def test_a_topic_that_does_not_come_is_told_with_the_brokers_answer() -> N
         async with opened(broker.connect) as cluster:
             told = r"^topic 't' is not known after 0\.1 s: .*UNKNOWN_TOPIC_OR_PARTITION"
             with pytest.raises(TopicNotReady, match=told):
-                await cluster.topic("t", cluster.deadline(0.1))
+                await cluster.metadata.topic("t", cluster.deadline(0.1))
 
 
 @pytest.mark.parametrize(
@@ -196,7 +196,7 @@ async def test_a_topic_that_is_refused_is_told_at_once(code: ErrorCode, error: t
         answering(broker, metadata(), metadata(topic("t", error=code)))
         async with opened(broker.connect) as cluster:
             with anyio.fail_after(5), pytest.raises(error, match="topic 't'"):
-                await cluster.topic("t", cluster.deadline(60))
+                await cluster.metadata.topic("t", cluster.deadline(60))
         assert broker.count(MetadataRequest) == 2
 
 
@@ -338,10 +338,10 @@ async def test_closing_tells_those_who_wait() -> None:
                 heard.append(error)
 
         async with opened(broker.connect) as cluster:
-            far_ahead = attrs.evolve(cluster.snapshot, generation=1 << 40)
+            far_ahead = attrs.evolve(cluster.metadata.snapshot, generation=1 << 40)
             async with anyio.create_task_group() as tasks:
-                tasks.start_soon(wait, cluster.topic("t", cluster.deadline(60)))
-                tasks.start_soon(wait, cluster.wait_for_update(far_ahead))
+                tasks.start_soon(wait, cluster.metadata.topic("t", cluster.deadline(60)))
+                tasks.start_soon(wait, cluster.metadata.wait_for_update(far_ahead))
                 tasks.start_soon(wait, cluster.ask(lambda _: None, DELETE, cluster.deadline(60)))
                 await anyio.wait_all_tasks_blocked()
                 with anyio.fail_after(5):
@@ -357,8 +357,8 @@ async def test_a_closed_cluster_refuses_work_at_once() -> None:
             pass
         with anyio.fail_after(5):
             for call in (
-                cluster.topic("t", cluster.deadline(60)),
-                cluster.refresh(cluster.snapshot, cluster.deadline(60)),
+                cluster.metadata.topic("t", cluster.deadline(60)),
+                cluster.metadata.refresh(cluster.metadata.snapshot, cluster.deadline(60)),
                 cluster.ask(any_broker, DELETE, cluster.deadline(60)),
             ):
                 with pytest.raises(UsageError, match="the client is not open"):

@@ -27,10 +27,10 @@ async def test_the_features_are_those_of_the_broker_that_answered_metadata_last(
         for broker in (old, new):
             broker.on[ApiKey.METADATA] = lambda _: metadata(hosts=("old", "new"))
         async with opened(net.connect, "old:9092") as cluster:
-            assert cluster.features == {"transaction.version": 1}
-            await cluster.connection(cluster.snapshot.nodes[2])
-            assert cluster.features == {"transaction.version": 1}
+            assert cluster.metadata.features == {"transaction.version": 1}
+            await cluster.connection(cluster.metadata.snapshot.nodes[2])
+            assert cluster.metadata.features == {"transaction.version": 1}
             del net.hosts["old"]
             await old.peers[0].stream.aclose()
-            await cluster.refresh(cluster.snapshot, cluster.deadline(10))
-            assert cluster.features == {"transaction.version": 2}
+            await cluster.metadata.refresh(cluster.metadata.snapshot, cluster.deadline(10))
+            assert cluster.metadata.features == {"transaction.version": 2}

@@ -127,24 +127,24 @@ async def test_who_waits_for_news_hears_of_it_without_a_request() -> None:
     async with ScriptedBroker() as broker:
         broker.on[ApiKey.METADATA] = lambda _: known()
         async with opened(broker.connect) as cluster:
-            seen, found = cluster.snapshot, list[Snapshot]()
+            seen, found = cluster.metadata.snapshot, list[Snapshot]()
 
             async def wait() -> None:
-                found.append(await cluster.wait_for_update(seen))
+                found.append(await cluster.metadata.wait_for_update(seen))
 
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(wait)
                 await anyio.wait_all_tasks_blocked()
-                cluster.use_leaders({T0: (2, 5)}, [])
-                assert cluster.snapshot is seen
+                cluster.metadata.use_leaders({T0: (2, 5)}, [])
+                assert cluster.metadata.snapshot is seen
                 await anyio.wait_all_tasks_blocked()
                 assert found == []
-                cluster.use_leaders({T0: (7, 6)}, iter([NEW]))
+                cluster.metadata.use_leaders({T0: (7, 6)}, iter([NEW]))
                 await eventually(lambda: len(found) == 1)
-            assert found == [cluster.snapshot]
+            assert found == [cluster.metadata.snapshot]
             assert (await cluster.leader(T0, cluster.deadline(10))) == NEW
             # Whoever acted on the snapshot before is told that a newer one is there.
-            cluster.mark_stale(seen)
+            cluster.metadata.mark_stale(seen)
             await anyio.wait_all_tasks_blocked()
         assert broker.count(MetadataRequest) == 1
 
@@ -158,28 +158,28 @@ async def test_a_leader_named_while_a_thread_merges_is_not_lost(
         broker.on[ApiKey.METADATA] = lambda _: known()
         async with opened(broker.connect) as cluster:
             monkeypatch.setattr(metadata_module, "_LARGE", 1)
-            seen, merging, gate = cluster.snapshot, anyio.Event(), anyio.Event()
+            seen, merging, gate = cluster.metadata.snapshot, anyio.Event(), anyio.Event()
 
             async def held(function: Any, *args: Any) -> Any:
                 merging.set()
                 await gate.wait()
                 return function(*args)
 
-            cluster.runtime = attrs.evolve(cluster.runtime, offload=held)  # type: ignore[arg-type]  # a generic one
+            cluster.metadata._runtime = attrs.evolve(cluster.runtime, offload=held)  # type: ignore[arg-type]  # a generic one
             broker.on[ApiKey.METADATA] = lambda _: known(epoch=epoch)
-            cluster.mark_stale(seen)
+            cluster.metadata.mark_stale(seen)
             await merging.wait()
             for newer in (6, 7, 8):
-                cluster.use_leaders({T0: (7, newer)}, [NEW])
-            named = cluster.snapshot
+                cluster.metadata.use_leaders({T0: (7, newer)}, [NEW])
+            named = cluster.metadata.snapshot
             assert named.generation == seen.generation + 3
             gate.set()
             with anyio.fail_after(5):
-                merged = await cluster.wait_for_update(named)
+                merged = await cluster.metadata.wait_for_update(named)
             assert merged.generation > named.generation
-            assert cluster._named is None
+            assert cluster.metadata._named is None
             assert led(merged) == {T0: (leader, max(epoch, 8)), T1: (1, epoch), U0: (1, epoch)}
             assert merged.leader(T0) == merged.nodes[leader]
             # The next answer is merged with what is known by then.
             broker.on[ApiKey.METADATA] = lambda _: known(epoch=10)
-            assert led(await cluster.refresh(merged, cluster.deadline(10)))[T0] == (1, 10)
+            assert led(await cluster.metadata.refresh(merged, cluster.deadline(10)))[T0] == (1, 10)

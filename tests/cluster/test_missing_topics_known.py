@@ -90,7 +90,7 @@ async def test_a_topic_that_does_not_exist_is_waited_for_as_long_as_is_set(allow
                 r"^topic 'oders' does not exist: .* for 5 s \(topic_metadata_propagation_max_ms\); check the spelling"
             )
             with pytest.raises(TopicNotReady, match=told) as raised:
-                await cluster.topic("oders", cluster.deadline(60))
+                await cluster.metadata.topic("oders", cluster.deadline(60))
             assert 5 <= anyio.current_time() - began < 7
             assert hint in str(raised.value)
             assert isinstance(raised.value.__cause__, UnknownTopicOrPartition)
@@ -104,7 +104,7 @@ async def test_a_topic_that_is_created_meanwhile_is_found_and_logged(caplog: pyt
         broker.on[ApiKey.METADATA] = lambda _: missing("late")
         async with opened(broker.connect, **DEFAULTS) as cluster, anyio.create_task_group() as tasks:
             for _ in range(3):  # who waits for the same topic makes no further line
-                tasks.start_soon(cluster.topic, "late", cluster.deadline(60))
+                tasks.start_soon(cluster.metadata.topic, "late", cluster.deadline(60))
             await anyio.sleep(5)
             broker.on[ApiKey.METADATA] = lambda _: metadata(topic("late", partition(0)))
     what_to_do = "check the spelling, create the topic, or set allow_auto_create_topics=True"
@@ -122,10 +122,10 @@ async def test_an_answer_from_before_the_call_does_not_count() -> None:
         broker.on[ApiKey.METADATA] = lambda _: missing("late")
         async with opened(broker.connect, **DEFAULTS, topic_metadata_propagation_max_ms=0) as cluster:
             with pytest.raises(TopicNotReady, match="does not exist"):
-                await cluster.topic("late", cluster.deadline(60))
+                await cluster.metadata.topic("late", cluster.deadline(60))
             await anyio.sleep(1)
             broker.on[ApiKey.METADATA] = lambda _: metadata(topic("late", partition(0)))
-            assert len((await cluster.topic("late", cluster.deadline(60))).partitions) == 1
+            assert len((await cluster.metadata.topic("late", cluster.deadline(60))).partitions) == 1
 
 
 @pytest.mark.anyio
@@ -135,7 +135,7 @@ async def test_a_topic_without_a_leader_is_waited_for_until_the_deadline() -> No
         broker.on[ApiKey.METADATA] = lambda _: metadata(topic("t", error=ErrorCode.LEADER_NOT_AVAILABLE))
         async with opened(broker.connect, **DEFAULTS) as cluster:
             with pytest.raises(TopicNotReady, match=r"^topic 't' is not known after 60 s: .*LEADER_NOT_AVAILABLE"):
-                await cluster.topic("t", cluster.deadline(60))
+                await cluster.metadata.topic("t", cluster.deadline(60))
 
 
 @pytest.mark.anyio
@@ -146,10 +146,10 @@ async def test_a_topic_that_is_followed_and_missing_is_looked_for_every_ten_seco
     async with ScriptedBroker() as broker:
         broker.on[ApiKey.METADATA] = lambda asked: missing(*(one.name for one in asked.request.topics))
         async with opened(broker.connect, **DEFAULTS) as cluster:
-            with cluster.following(lambda: ["late"]):
-                cluster.mark_stale(cluster.snapshot)
+            with cluster.metadata.following(lambda: ["late"]):
+                cluster.metadata.mark_stale(cluster.metadata.snapshot)
                 await anyio.sleep(3000)
-                assert cluster.missing_of(["late", "other"]) == ["late"]
+                assert cluster.metadata.missing_of(["late", "other"]) == ["late"]
                 assert 250 <= broker.count(MetadataRequest) <= 305
                 assert [one.levelname for one in caplog.records] == ["WARNING"]
                 await anyio.sleep(7000)
@@ -168,7 +168,7 @@ async def test_a_topic_that_is_followed_is_never_forgotten() -> None:
             *(topic(one.name, partition(0)) for one in asked.request.topics)
         )
         async with opened(broker.connect, **DEFAULTS) as cluster:
-            with cluster.following(lambda: ["read"], lambda: ["watched"]):
+            with cluster.metadata.following(lambda: ["read"], lambda: ["watched"]):
                 for _ in range(5):
                     await anyio.sleep(310)  # more than metadata_max_age_ms, and metadata_max_idle_ms
                     assert {"read", "watched"} <= {one.name for one in broker.seen[-1].topics}

@@ -45,13 +45,13 @@ async def test_a_topic_that_nobody_uses_is_no_longer_asked_for() -> None:
         )
         options = {"metadata_max_age_ms": 60_000, "metadata_max_idle_ms": 150_000, **DEFAULTS}
         async with opened(broker.connect, **options) as cluster:
-            await cluster.topic("left", cluster.deadline(1))
-            await cluster.topic("used", cluster.deadline(1))
+            await cluster.metadata.topic("left", cluster.deadline(1))
+            await cluster.metadata.topic("used", cluster.deadline(1))
             for _ in range(5):
                 await anyio.sleep(60)
-                cluster.track_topics(["used"])
+                cluster.metadata.track_topics(["used"])
             assert [one.name for one in broker.seen[-1].topics] == ["used"]
-            assert set(cluster.snapshot.topics) == {"used"}
+            assert set(cluster.metadata.snapshot.topics) == {"used"}
 
 
 async def test_idle_connections_are_closed_and_opened_when_needed() -> None:
@@ -63,7 +63,7 @@ async def test_idle_connections_are_closed_and_opened_when_needed() -> None:
             assert not broker.peers[0].gone
             await anyio.sleep(20)
             assert broker.peers[0].gone
-            await cluster.refresh(cluster.snapshot, cluster.deadline(10))
+            await cluster.metadata.refresh(cluster.metadata.snapshot, cluster.deadline(10))
             assert len(broker.peers) == 2
 
 
@@ -73,7 +73,7 @@ async def test_a_cluster_in_trouble_is_not_asked_in_a_tight_loop() -> None:
         async with opened(broker.connect, **DEFAULTS) as cluster:
             broker.on[ApiKey.METADATA] = lambda _: metadata(error=ErrorCode.UNKNOWN_SERVER_ERROR)
             with pytest.raises(RequestTimeout, match=r"^no metadata within 30 s: .*UNKNOWN_SERVER_ERROR"):
-                await cluster.refresh(cluster.snapshot, cluster.deadline(30))
+                await cluster.metadata.refresh(cluster.metadata.snapshot, cluster.deadline(30))
             assert 25 <= broker.count(MetadataRequest) <= 50
 
 
@@ -150,7 +150,7 @@ async def test_a_write_that_stalls_ends_the_connection_and_holds_its_caller_no_l
     async with ScriptedBroker() as broker:
         broker.on[ApiKey.METADATA] = lambda _: metadata()
         async with opened(broker.connect, **DEFAULTS) as cluster:
-            connection = await cluster.connection(cluster.snapshot.nodes[1])
+            connection = await cluster.connection(cluster.metadata.snapshot.nodes[1])
             broker.peers[0].client.hold()
             started = anyio.current_time()
             with pytest.raises(ConnectionLost, match=r"^b:9092 did not take \d+ bytes within 5 s$"):
@@ -162,7 +162,7 @@ async def test_a_caller_with_little_time_outlasts_it_by_the_stall_of_its_write_a
     async with ScriptedBroker() as broker:
         broker.on[ApiKey.METADATA] = lambda _: metadata()
         async with opened(broker.connect, **DEFAULTS) as cluster:
-            connection = await cluster.connection(cluster.snapshot.nodes[1])
+            connection = await cluster.connection(cluster.metadata.snapshot.nodes[1])
             broker.peers[0].client.hold()
             started = anyio.current_time()
             with anyio.move_on_after(1) as scope:

@@ -66,12 +66,12 @@ async def test_when_all_known_brokers_are_gone_the_bootstrap_addresses_are_asked
         old.on[ApiKey.METADATA] = lambda _: told("known", "one", topic("t", partition(0, epoch=7)))
         new.on[ApiKey.METADATA] = lambda _: told("fresh", "two", topic("t", partition(0, epoch=1)))
         async with opened(net.connect, "seed:9092") as cluster:
-            cluster.track_topics(("t",))
-            snapshot = await cluster.refresh(cluster.snapshot, cluster.deadline(5))
+            cluster.metadata.track_topics(("t",))
+            snapshot = await cluster.metadata.refresh(cluster.metadata.snapshot, cluster.deadline(5))
             del net.hosts["known"]
             net.hosts["seed"] = net.hosts["fresh"] = new.connect
             await cluster.brokers.abandon()
-            snapshot = await cluster.refresh(snapshot, cluster.deadline(5))
+            snapshot = await cluster.metadata.refresh(snapshot, cluster.deadline(5))
             assert snapshot.nodes[1].address.host == "fresh"
             # It is another cluster: epochs of the old one do not count.
             found = snapshot.partition(TopicPartition("t", 0))
@@ -87,11 +87,11 @@ async def test_without_recovery_the_known_brokers_alone_are_asked() -> None:
         async with opened(net.connect, "seed:9092", metadata_recovery_strategy="none") as cluster:
             del net.hosts["known"]
             net.dials.clear()
-            cluster.mark_stale(cluster.snapshot)
+            cluster.metadata.mark_stale(cluster.metadata.snapshot)
             await eventually(lambda: len(net.dials) > 3)
             assert set(net.dials) == {"known"}
             net.hosts["known"] = broker.connect
-            await cluster.refresh(cluster.snapshot, cluster.deadline(5))
+            await cluster.metadata.refresh(cluster.metadata.snapshot, cluster.deadline(5))
 
 
 @pytest.mark.anyio
@@ -106,7 +106,7 @@ async def test_brokers_that_keep_silent_are_left_when_it_is_time() -> None:
         }
         with anyio.fail_after(10):
             async with opened(net.connect, "seed:9092", **limits) as cluster:
-                await cluster.refresh(cluster.snapshot, cluster.deadline(5))
+                await cluster.metadata.refresh(cluster.metadata.snapshot, cluster.deadline(5))
         assert "known" in net.dials
 
 
@@ -118,9 +118,9 @@ async def test_a_broker_that_says_to_begin_again_is_left() -> None:
         right.on[ApiKey.METADATA] = lambda _: told(hosts[0])
         wrong.on[ApiKey.METADATA] = lambda _: told("known", error=ErrorCode.REBOOTSTRAP_REQUIRED)
         async with opened(net.connect, "seed:9092") as cluster:
-            held = await cluster.connection(cluster.snapshot.nodes[1], "some lane")
+            held = await cluster.connection(cluster.metadata.snapshot.nodes[1], "some lane")
             hosts[0] = "fresh"
-            snapshot = await cluster.refresh(cluster.snapshot, cluster.deadline(5))
+            snapshot = await cluster.metadata.refresh(cluster.metadata.snapshot, cluster.deadline(5))
             assert snapshot.nodes[1].address.host == "fresh"
             assert held.failure is not None
 
@@ -137,7 +137,7 @@ async def test_brokers_behind_nat_are_dialled_where_the_map_says() -> None:
             return "outside", port
 
         async with opened(net.connect, "seed:9092", advertised_listeners_map=outside) as cluster:
-            node = cluster.snapshot.nodes[1]
+            node = cluster.metadata.snapshot.nodes[1]
             connection = await cluster.connection(node)
             assert connection.broker == "inside:9092"
             assert node.address.host == "inside"
@@ -161,7 +161,7 @@ async def test_a_map_that_leads_nowhere_is_an_error_that_says_so(given: Any, mes
         broker.on[ApiKey.METADATA] = lambda _: told("inside")
         async with opened(Net(seed=broker).connect, "seed:9092", advertised_listeners_map=given) as cluster:
             with pytest.raises(ConfigError, match=message):
-                await cluster.connection(cluster.snapshot.nodes[1])
+                await cluster.connection(cluster.metadata.snapshot.nodes[1])
 
 
 # --- names ---------------------------------------------------------------------------------------------------
@@ -198,7 +198,7 @@ async def test_a_bootstrap_name_is_dialled_by_its_canonical_names(monkeypatch: p
         canonical_only: dict[str, Any] = {"client_dns_lookup": "resolve_canonical_bootstrap_servers_only"}
         async with opened(net.connect, "alias:9092", **canonical_only) as cluster:
             assert net.dials == ["gone", "b2"]
-            assert cluster.snapshot.nodes[1].address.host == "b2"
+            assert cluster.metadata.snapshot.nodes[1].address.host == "b2"
         with pytest.raises(NoBrokerReachable, match="unknown:9092: cannot connect to unknown:9092"):
             async with opened(net.connect, "unknown:9092", bootstrap_timeout_ms=100, **canonical_only):
                 raise AssertionError("opened")

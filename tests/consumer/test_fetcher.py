@@ -62,7 +62,7 @@ async def test_a_partition_that_waits_for_a_busy_broker_is_read_although_the_par
             consumer.resume(a(1))
             cluster.fill(a(1), *numbers(5, 10))
             cluster.move(a(0), 2)
-            await client._cluster.refresh(client._cluster.snapshot, client._cluster.deadline(5))
+            await client._cluster.metadata.refresh(client._cluster.metadata.snapshot, client._cluster.deadline(5))
             await cluster.held[0].answer(cluster.answer({a(0): 6}))
 
 
@@ -77,7 +77,7 @@ async def test_a_leader_that_becomes_known_is_asked_while_the_old_one_keeps_a_lo
             await cluster.holds(1)
             cluster.move(a(0), 2)
             cluster.fill(a(0), *numbers(5, 10))
-            await client._cluster.refresh(client._cluster.snapshot, client._cluster.deadline(5))
+            await client._cluster.metadata.refresh(client._cluster.metadata.snapshot, client._cluster.deadline(5))
         assert consumer.position(a(0)) == 10
 
 

@@ -175,7 +175,7 @@ async def test_a_retention_that_nobody_understands_is_refused() -> None:
 
 async def test_topics_go_by_id_where_all_ids_are_known() -> None:
     async with running() as (broker, cluster, offsets):
-        await cluster.topic("a", soon(cluster))
+        await cluster.metadata.topic("a", soon(cluster))
         await offsets.commit({A0: 3}, soon(cluster))
         assert await offsets.committed([A0, A1], soon(cluster)) == {A0: OffsetAndMetadata(3), A1: None}
         assert versions(broker, ApiKey.OFFSET_COMMIT) == versions(broker, ApiKey.OFFSET_FETCH) == {10}
@@ -188,14 +188,14 @@ async def test_topics_go_by_id_where_all_ids_are_known() -> None:
 
 async def test_topics_that_were_made_anew_go_by_name() -> None:
     async with running() as (broker, cluster, offsets):
-        old = await cluster.topic("a", soon(cluster))
+        old = await cluster.metadata.topic("a", soon(cluster))
         broker.delete_topic("a")
         broker.create_topic("a", partitions=2)
         assert await offsets.committed([A0], soon(cluster)) == {A0: None}
         assert [asked.version for asked in broker.requests.of(ApiKey.OFFSET_FETCH)] == [10, 9]
-        snapshot = cluster.snapshot
+        snapshot = cluster.metadata.snapshot
         if snapshot.topics["a"].topic_id == old.topic_id:
-            snapshot = await cluster.refresh(snapshot, soon(cluster))
+            snapshot = await cluster.metadata.refresh(snapshot, soon(cluster))
         assert snapshot.topics["a"].topic_id != old.topic_id  # it has looked again
         broker.delete_topic("a")
         broker.create_topic("a", partitions=2)

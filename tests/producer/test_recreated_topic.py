@@ -43,7 +43,7 @@ async def answer_held(cluster: FaultyCluster) -> None:
 async def refresh(producer: Bytes) -> None:
     """Have the producer's client ask for metadata."""
     known = producer._cluster
-    await known.refresh(known.snapshot, known.deadline(5))
+    await known.metadata.refresh(known.metadata.snapshot, known.deadline(5))
 
 
 @asynccontextmanager

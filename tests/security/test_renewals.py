@@ -264,6 +264,6 @@ async def test_who_waits_for_metadata_hears_at_once_that_the_user_is_no_more() -
         await broker.stop_node(1)
         await broker.start_node(1)
         with pytest.raises(SaslAuthenticationFailed):
-            await client._cluster.refresh(client._cluster.snapshot, client._cluster.deadline(60))
+            await client._cluster.metadata.refresh(client._cluster.metadata.snapshot, client._cluster.deadline(60))
         with pytest.raises(SaslAuthenticationFailed):
             await client.admin.create_topics({"u": 1})
