@@ -61,7 +61,7 @@ cdef Py_ssize_t EMPTY_RECORD_SIZE = record_size_bound(None, None)
 @cython.final
 @cython.no_gc
 cdef class BufferSpace:
-    """The bytes that batches occupy, and their limit (``buffer_memory``)."""
+    """The number of bytes that all batches occupy, and its limit (``buffer_memory``)."""
 
     cdef public Py_ssize_t limit, used
 
@@ -72,7 +72,7 @@ cdef class BufferSpace:
 
 @cython.final
 cdef class StickyPartition:
-    """The partition that a topic's records without a key go to, and the bytes that went to it so far."""
+    """The current partition for a topic's records without a key, and the number of bytes sent to it so far."""
 
     cdef public Py_ssize_t partition, sent, limit, max_sent
     cdef public object available
@@ -87,9 +87,9 @@ cdef class StickyPartition:
 
 @cython.final
 cdef class OpenBatch:
-    """A batch that takes records: its builder, and the result that their deliveries wait for.
+    """A batch to which records can be appended: its builder, and the result that the records' deliveries wait for.
 
-    ``timestamps`` (an array of ms) gets the timestamp of each record.
+    Each record's timestamp, in ms since the epoch, is appended to the array ``timestamps``.
     """
 
     cdef readonly BatchBuilder builder
@@ -106,7 +106,7 @@ cdef class OpenBatch:
         self.closed = False
 
     def append(self, BufferSpace space not None, int64_t timestamp, key, value, headers):
-        """Append a record and return its index; -1 if the batch is closed or full."""
+        """Append a record, add its size to ``space`` and return its index; return -1 if the batch is closed or full."""
         for content in (key, value):
             if content is not None and not PyBytes_Check(content):
                 raise TypeError(f"bytes are needed, not a {type(content).__name__}")
@@ -135,7 +135,7 @@ cdef class OpenBatch:
 
 @cython.final
 cdef class OpenTopic:
-    """A topic with its open batches, valid until the metadata changes."""
+    """A topic with the open batch of each partition; it is discarded when the metadata changes."""
 
     cdef readonly object name, available
     cdef readonly Py_ssize_t count
@@ -151,9 +151,9 @@ cdef class OpenTopic:
 
 
 cdef class Appender:
-    """The base of the producer: its methods encode records into the open batches of their partitions.
+    """The base class of the producer: its methods encode records into the open batches of the records' partitions.
 
-    Arguments, and the methods of the subclass, are those of the pure twin.
+    The pure twin describes the arguments, and the methods that a subclass must have.
     """
 
     cdef object _choose_partition, _read_clock, _serialize_key, _serialize_value, _wake, _send_immediately
@@ -167,7 +167,7 @@ cdef class Appender:
     __class_getitem__ = classmethod(GenericAlias)
 
     def __cinit__(self):
-        # Enough for an error instead of a crash, should a subclass not call __init__.
+        # If a subclass does not call __init__, these values cause an error instead of a crash.
         self._space = BufferSpace.__new__(BufferSpace, 0)
         self._topics = {}
 
@@ -196,21 +196,21 @@ cdef class Appender:
         """Send one record, and wait until it is acknowledged.
 
         Args:
-            topic: its topic.
-            value: bytes, or what the ``value_serializer`` takes; None is a tombstone.
-            key: as ``value``; records with equal keys go to the same partition, as with Kafka's Java client.
-            partition: overrides the choice by key.
-            timestamp_ms: ms since the epoch; now if not given.
-            headers: names and bytes.
+            topic: the record's topic.
+            value: bytes or an object for the ``value_serializer``; None is a tombstone.
+            key: bytes or an object for the ``key_serializer``; by default it decides the partition as in Java's client.
+            partition: the record's partition, instead of the partitioner's choice.
+            timestamp_ms: the record's timestamp, in ms since the epoch; by default the current time.
+            headers: pairs of a name and bytes or None, or a mapping.
 
-        A call that is cancelled before it accepts the record sends nothing; an accepted record is still sent.
+        If the call is cancelled before the record is in a batch, the record is not sent; if later, it is still sent.
 
         Raises:
-            BufferFull, TopicNotReady: no buffer space, or no such topic, within ``max_block_ms``.
-            RecordTooLarge: the record exceeds ``max_request_size``.
+            BufferFull, TopicNotReady: there was no buffer space, or the topic was not known, within ``max_block_ms``.
+            RecordTooLarge: the record is larger than ``max_request_size`` or ``buffer_memory``.
             RequestTimeout: no acknowledgement within ``delivery_timeout_ms``; a broker may have written the record.
-            BrokerError: the broker refuses the record.
-            UsageError: the topic's name is not allowed, or it has no such partition.
+            BrokerError: the broker refused the record.
+            UsageError: an argument is invalid, the topic does not have the partition, or the producer is not open.
         """
         cdef Py_ssize_t index = 0
         cdef OpenBatch batch
@@ -225,7 +225,7 @@ cdef class Appender:
         elif batch.builder.used >= batch.builder.limit:
             self._wake()
         result = batch.result
-        # This is result.wait(index) without its coroutine.
+        # The same as result.wait(index), but without a coroutine.
         if not result.completed:
             try:
                 await result.wait_handle(index)
@@ -240,7 +240,7 @@ cdef class Appender:
     async def enqueue(self, topic, value=None, *, key=None, partition=None, timestamp_ms=None, headers=()):
         """Accept one record: wait for the topic's metadata and for buffer space, but not for the acknowledgement.
 
-        Arguments and errors are those of :meth:`send`; await the delivery for the record's result.
+        Arguments and errors are those of :meth:`send`. Await the returned delivery for the record's metadata or error.
         """
         cdef Py_ssize_t index = 0
         cdef OpenBatch batch
@@ -248,7 +248,7 @@ cdef class Appender:
         self._unyielded += 1
         if self._unyielded >= YIELD_EVERY:
             self._unyielded = 0
-            # Yield before the record is accepted: a caller cancelled here knows that it was not.
+            # Yield before the record is accepted: a caller that is cancelled here knows that no batch has the record.
             await self._let_others_run()
         try:
             batch = self.put(topic, value, key, partition, timestamp_ms, headers, &index)
@@ -263,11 +263,11 @@ cdef class Appender:
 
     @cython.binding(True)
     def send_nowait(self, topic, value=None, *, key=None, partition=None, timestamp_ms=None, headers=()):
-        """Accept one record without waiting for anything. Arguments are those of :meth:`send`.
+        """Accept one record without waiting, and return its delivery. Arguments are those of :meth:`send`.
 
         Raises:
             BufferFull: ``buffer_memory`` is used up.
-            TopicNotReady: the topic's partitions are not known yet; the client requests its metadata.
+            TopicNotReady: the topic's partitions are not known yet; the client requests the topic's metadata.
             RecordTooLarge, UsageError: as :meth:`send`.
         """
         cdef Py_ssize_t index = 0
@@ -280,15 +280,15 @@ cdef class Appender:
         return delivery
 
     def _bind_thread(self):
-        """Refuse records from other threads from now on."""
+        """Accept records only from the calling thread from now on."""
         self._thread, self._is_bound = PyThread_get_thread_ident(), True
 
     def _invalidate_topics(self):
-        """Open every topic again at its next record: the metadata or the producer's state has changed."""
+        """Open every topic again at its next record, after a change of the metadata or of the producer's state."""
         self._topics.clear()
 
     def _append(self, topic, value, key, partition, timestamp_ms, headers):
-        """Append one record to a batch; return the batch and the record's index in it."""
+        """Append one record to a batch; return the batch and the record's index in the batch."""
         cdef Py_ssize_t index = 0
         cdef OpenBatch batch = self.put(topic, value, key, partition, timestamp_ms, headers, &index)
         return batch, index
@@ -296,9 +296,9 @@ cdef class Appender:
     def _append_many(
         self, topic, values, keys, partition, timestamp_ms, headers, Py_ssize_t start, Py_ssize_t stop
     ):
-        """Append records ``start`` to ``stop``; return the index of the first that was not appended.
+        """Append the records from ``start`` to ``stop`` - 1; return the index of the first record that is not appended.
 
-        Raises if the first record fails; a later failure is raised by the next call.
+        Raise the error of record ``start``; stop at an error of a later record, which the next call then raises.
         """
         cdef Py_ssize_t at, index
         cdef OpenBatch batch
@@ -417,7 +417,7 @@ cdef inline int64_t now_ms() noexcept:
 
 
 cdef uint32_t murmur2(bytes data) noexcept:
-    """As partitioner.murmur2."""
+    """Return the same hash as partitioner.murmur2."""
     cdef const uint8_t *at = <const uint8_t *>PyBytes_AS_STRING(data)
     cdef Py_ssize_t left = PyBytes_GET_SIZE(data)
     cdef uint32_t h = <uint32_t>0x9747B28C ^ <uint32_t>left, k

@@ -1,4 +1,4 @@
-# The event that tasks await for the records of a batch: included by _hot.pyx.
+# The event that a batch's completion sets, and that tasks await for their records; _hot.pyx includes this file.
 
 cdef enum:
     WAITING
@@ -8,7 +8,7 @@ cdef enum:
 
 @cython.final
 cdef class BatchEvent:
-    """The compiled twin: one callback of the loop resumes all tasks, where futures need one for each."""
+    """The compiled twin of the batch's event: one callback of the loop resumes all tasks; futures need one per task."""
 
     cdef object _loop
     cdef list _waiting
@@ -48,13 +48,13 @@ cdef class BatchEvent:
                 if waiter.state == RESUMED and waiter.wakeup is not None:
                     waiter.context.run(waiter.wakeup, waiter)
         finally:
-            if self._waiting:  # a task that interrupts the loop does not keep the others waiting
+            if self._waiting:  # a task has interrupted the loop, such as by KeyboardInterrupt: resume the other tasks
                 self._loop.call_soon(self._resume)
 
 
 @cython.final
 cdef class Waiter:
-    """The awaitable of one task: the part of a future's interface that a task uses."""
+    """The awaitable of one task, with the part of a future's interface that a task uses."""
 
     cdef public bint _asyncio_future_blocking
     cdef bint was_yielded
@@ -91,7 +91,7 @@ cdef class Waiter:
         if self.state != WAITING:
             return False
         self.state = CANCELLED
-        # A future knows how to cancel the task.
+        # This future raises the CancelledError in the task.
         future = self.loop.create_future()
         future.cancel(msg)
         future.add_done_callback(self.wakeup, context=self.context)

@@ -1,4 +1,4 @@
-"""The implementation of the appender in use: compiled or pure, as for records."""
+"""The classes of the appender: compiled if those of ``records.batch`` are, otherwise in plain Python."""
 
 from typing import TYPE_CHECKING
 

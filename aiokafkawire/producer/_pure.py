@@ -36,17 +36,17 @@ class Loop(Protocol):
         """Return a new future."""
 
     def call_soon(self, callback: Callable[..., object], *args: Any, context: Context | None = None) -> object:
-        """Call back in the loop's next iteration."""
+        """Call ``callback(*args)`` in the loop's next iteration."""
 
 
 class Sends(Protocol):
     """The part of the sender that the appender uses."""
 
     def wake(self) -> None:
-        """Send a new or full batch soon."""
+        """Send the ready batches soon; the appender calls this when it opens or fills a batch."""
 
     def send_immediately(self) -> Coroutine[Any, Any, None] | None:
-        """Send a new batch in this call if nothing is in flight; the caller must await a returned coroutine at once."""
+        """Send the ready batches now if no request is in flight; the caller must await a returned coroutine at once."""
 
 
 class ChoosesPartitions(Protocol):
@@ -64,7 +64,7 @@ class ChoosesPartitions(Protocol):
 
 @final
 class BufferSpace:
-    """The bytes that batches occupy, and their limit (``buffer_memory``)."""
+    """The number of bytes that all batches occupy, and its limit (``buffer_memory``)."""
 
     __slots__ = ("limit", "used")
 
@@ -75,7 +75,7 @@ class BufferSpace:
 
 @final
 class StickyPartition:
-    """The partition that a topic's records without a key go to, and the bytes that went to it so far."""
+    """The current partition for a topic's records without a key, and the number of bytes sent to it so far."""
 
     __slots__ = ("available", "limit", "max_sent", "partition", "sent")
 
@@ -84,16 +84,16 @@ class StickyPartition:
         self.available: Sequence[int] = available
         self.sent: int = sent
         self.limit: int = limit
-        """The partition stays up to this number of bytes."""
+        """The maximum of ``sent`` if the open batch is full; beyond it, a partition is chosen anew."""
         self.max_sent: int = max_sent
-        """The partition stays up to this number of bytes while the open batch has room."""
+        """The maximum of ``sent`` while the open batch has room."""
 
 
 @final
 class OpenBatch:
-    """A batch that takes records: its builder, and the result that their deliveries wait for.
+    """A batch to which records can be appended: its builder, and the result that the records' deliveries wait for.
 
-    ``timestamps`` (an array of ms) gets the timestamp of each record.
+    Each record's timestamp, in ms since the epoch, is appended to the array ``timestamps``.
     """
 
     __slots__ = ("builder", "closed", "result", "timestamps")
@@ -103,7 +103,7 @@ class OpenBatch:
         self.result: DeliveryResult = result
         self.timestamps: array[int] = timestamps
         self.closed: bool = False
-        """Whether the batch takes no more records: it is full, was sent once, or will not be sent."""
+        """Whether no more records may be appended: the batch is full, was prepared for sending, or will not be sent."""
 
     def append(
         self,
@@ -113,7 +113,7 @@ class OpenBatch:
         value: bytes | None,
         headers: Iterable[Header],
     ) -> int:
-        """Append a record and return its index; -1 if the batch is closed or full."""
+        """Append a record, add its size to ``space`` and return its index; return -1 if the batch is closed or full."""
         if self.closed:
             return -1
         builder = self.builder
@@ -129,13 +129,13 @@ class OpenBatch:
 
 @final
 class OpenTopic:
-    """A topic with its open batches, valid until the metadata changes.
+    """A topic with the open batch of each partition; it is discarded when the metadata changes.
 
     Args:
-        name: the topic.
-        count: the number of its partitions.
-        available: the partitions with a leader.
-        sticky: the partition for records without a key, if the partitioner is sticky.
+        name: the topic's name.
+        count: the number of the topic's partitions.
+        available: the indexes of the partitions that have a leader.
+        sticky: the partition for records without a key; None if the partitioner is not sticky or has not chosen yet.
     """
 
     __slots__ = ("available", "batches", "count", "name", "sticky")
@@ -150,7 +150,7 @@ class OpenTopic:
 
 @final
 class BatchEvent:
-    """The event of a batch on asyncio's ``loop``, for tasks only. Each task awaits a future without a coroutine."""
+    """The event that a batch's completion sets, for tasks of asyncio's ``loop``; each task awaits its own future."""
 
     __slots__ = ("_futures", "_is_set", "_loop")
 
@@ -167,7 +167,7 @@ class BatchEvent:
                 future.set_result(None)
 
     def wait(self) -> Awaitable[None]:
-        """Return an awaitable that ends once the event is set; only one task may await it."""
+        """Return an awaitable, for one task only, that ends once the event is set."""
         future = self._loop.create_future()
         if self._is_set:
             future.set_result(None)
@@ -178,20 +178,20 @@ class BatchEvent:
 
 
 class Appender(Generic[K, V]):
-    """The base of the producer: its methods encode records into the open batches of their partitions.
+    """The base class of the producer: its methods encode records into the open batches of the records' partitions.
 
-    A subclass opens topics and batches, and waits for metadata and buffer space; see the last methods.
+    The last methods are for a subclass: they open topics and batches, and wait for metadata and buffer space.
 
     Args:
         sender: sends the batches.
         space: counts the bytes that all batches occupy.
-        max_record_size: the maximum size of a record, in bytes.
+        max_record_size: the maximum of ``record_size_bound`` for a record, in bytes.
         partitioning: chooses partitions.
-        wall_ms: returns the time, in ms since the epoch.
+        wall_ms: returns the current time, in ms since the epoch.
         key_serializer: converts keys to bytes; None if keys are bytes already.
-        value_serializer: the same for values.
-        transactional: whether :meth:`_add_to_transaction` must allow each record.
-        thread_id: returns the calling thread's id; after :meth:`_bind_thread` calls from other threads are refused.
+        value_serializer: converts values to bytes; None if values are bytes already.
+        transactional: whether :meth:`_add_to_transaction` is called for each record.
+        thread_id: returns the calling thread's id, for :meth:`_bind_thread`.
     """
 
     def __init__(
@@ -229,21 +229,21 @@ class Appender(Generic[K, V]):
         """Send one record, and wait until it is acknowledged.
 
         Args:
-            topic: its topic.
-            value: bytes, or what the ``value_serializer`` takes; None is a tombstone.
-            key: as ``value``; records with equal keys go to the same partition, as with Kafka's Java client.
-            partition: overrides the choice by key.
-            timestamp_ms: ms since the epoch; now if not given.
-            headers: names and bytes.
+            topic: the record's topic.
+            value: bytes or an object for the ``value_serializer``; None is a tombstone.
+            key: bytes or an object for the ``key_serializer``; by default it decides the partition as in Java's client.
+            partition: the record's partition, instead of the partitioner's choice.
+            timestamp_ms: the record's timestamp, in ms since the epoch; by default the current time.
+            headers: pairs of a name and bytes or None, or a mapping.
 
-        A call that is cancelled before it accepts the record sends nothing; an accepted record is still sent.
+        If the call is cancelled before the record is in a batch, the record is not sent; if later, it is still sent.
 
         Raises:
-            BufferFull, TopicNotReady: no buffer space, or no such topic, within ``max_block_ms``.
-            RecordTooLarge: the record exceeds ``max_request_size``.
+            BufferFull, TopicNotReady: there was no buffer space, or the topic was not known, within ``max_block_ms``.
+            RecordTooLarge: the record is larger than ``max_request_size`` or ``buffer_memory``.
             RequestTimeout: no acknowledgement within ``delivery_timeout_ms``; a broker may have written the record.
-            BrokerError: the broker refuses the record.
-            UsageError: the topic's name is not allowed, or it has no such partition.
+            BrokerError: the broker refused the record.
+            UsageError: an argument is invalid, the topic does not have the partition, or the producer is not open.
         """
         try:
             batch, index = self._append(topic, value, key, partition, timestamp_ms, headers)
@@ -269,12 +269,12 @@ class Appender(Generic[K, V]):
     ) -> Delivery:
         """Accept one record: wait for the topic's metadata and for buffer space, but not for the acknowledgement.
 
-        Arguments and errors are those of :meth:`send`; await the delivery for the record's result.
+        Arguments and errors are those of :meth:`send`. Await the returned delivery for the record's metadata or error.
         """
         self._unyielded += 1
         if self._unyielded >= YIELD_EVERY:
             self._unyielded = 0
-            # Yield before the record is accepted: a caller cancelled here knows that it was not.
+            # Yield before the record is accepted: a caller that is cancelled here knows that no batch has the record.
             await self._let_others_run()
         try:
             batch, index = self._append(topic, value, key, partition, timestamp_ms, headers)
@@ -294,11 +294,11 @@ class Appender(Generic[K, V]):
         timestamp_ms: int | None = None,
         headers: Headers = (),
     ) -> Delivery:
-        """Accept one record without waiting for anything. Arguments are those of :meth:`send`.
+        """Accept one record without waiting, and return its delivery. Arguments are those of :meth:`send`.
 
         Raises:
             BufferFull: ``buffer_memory`` is used up.
-            TopicNotReady: the topic's partitions are not known yet; the client requests its metadata.
+            TopicNotReady: the topic's partitions are not known yet; the client requests the topic's metadata.
             RecordTooLarge, UsageError: as :meth:`send`.
         """
         batch, index = self._append(topic, value, key, partition, timestamp_ms, headers)
@@ -307,11 +307,11 @@ class Appender(Generic[K, V]):
         return Delivery(batch.result, index)
 
     def _bind_thread(self) -> None:
-        """Refuse records from other threads from now on."""
+        """Accept records only from the calling thread from now on."""
         self._thread = self._thread_id()
 
     def _invalidate_topics(self) -> None:
-        """Open every topic again at its next record: the metadata or the producer's state has changed."""
+        """Open every topic again at its next record, after a change of the metadata or of the producer's state."""
         self._topics.clear()
 
     def _append(
@@ -323,7 +323,7 @@ class Appender(Generic[K, V]):
         timestamp_ms: int | None,
         headers: Headers,
     ) -> tuple[OpenBatch, int]:
-        """Append one record to a batch; return the batch and the record's index in it."""
+        """Append one record to a batch; return the batch and the record's index in the batch."""
         if self._thread is not None and self._thread_id() != self._thread:
             raise wrong_thread()
         if timestamp_ms is not None and not (type(timestamp_ms) is int and 0 <= timestamp_ms < 2**63):
@@ -364,9 +364,9 @@ class Appender(Generic[K, V]):
         start: int,
         stop: int,
     ) -> int:
-        """Append records ``start`` to ``stop``; return the index of the first that was not appended.
+        """Append the records from ``start`` to ``stop`` - 1; return the index of the first record that is not appended.
 
-        Raises if record ``start`` fails; the error of a later record is raised by the next call, which starts with it.
+        Raise the error of record ``start``; stop at an error of a later record, which the next call then raises.
         """
         for at in range(start, stop):
             try:
@@ -395,7 +395,7 @@ class Appender(Generic[K, V]):
     # --- for the subclass --------------------------------------------------------------------------------
 
     def _open_topic(self, topic: str) -> OpenTopic:
-        """Return the topic if its partitions are known, or raise why no record can be sent to it."""
+        """Return the topic if its partitions are known; otherwise raise the reason why it accepts no record."""
         raise NotImplementedError
 
     def _open_batch(
@@ -407,15 +407,15 @@ class Appender(Generic[K, V]):
         value: bytes | None,
         headers: Sequence[Header],
     ) -> tuple[OpenBatch, int]:
-        """Append a record to the partition's last batch or a new one; return the batch and the index in it."""
+        """Append a record to the partition's last batch or a new one; return the batch and the record's index in it."""
         raise NotImplementedError
 
     def _add_to_transaction(self, topic: str, partition: int) -> None:
-        """Raise if the transaction takes no record for this partition."""
+        """Add the partition of a record to the transaction; raise an error if the transaction accepts no record."""
         raise NotImplementedError
 
     def _no_space(self, topic: str, size: int) -> KafkaError:
-        """Return why there is no space for a record of up to ``size`` bytes."""
+        """Return the error for a record of up to ``size`` bytes, for which there is no space."""
         raise NotImplementedError
 
     async def _let_others_run(self) -> None:
@@ -431,7 +431,7 @@ class Appender(Generic[K, V]):
         timestamp_ms: int | None,
         headers: Headers,
     ) -> tuple[OpenBatch, int]:
-        """Append a record as soon as its topic is known and there is space; raise after ``max_block_ms``."""
+        """Append a record as soon as its topic is known and there is buffer space; raise after ``max_block_ms``."""
         raise NotImplementedError
 
 

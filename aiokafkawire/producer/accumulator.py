@@ -1,13 +1,13 @@
-"""Gathers records into batches, and decides which batches are sent now.
+"""Gathers records into batches, and decides which batches to send now.
 
 The rules:
 
-1. If nothing is in flight to a broker, its batches are sent once ``linger_ms`` have passed. Otherwise records gather
-   longer: a batch is sent when it is full, or when all requests that were in flight before it was ready are answered.
-2. Several batches of a partition may be in flight, each in a request of its own and all to the same broker. Retries
-   are sent first, in their original order, once no later batch is in flight.
-3. While the leader has acknowledged no batch of a partition, or none since a failure, only one batch is in flight. A
-   leader that does not know the producer accepts any sequence number as its first: after refusing the first batch, it
+1. A batch is sent when it is full; or when it has lingered for ``linger_ms``, and all requests that were sent to the
+   broker before that time are answered. While a batch waits for these answers, it gathers more records.
+2. Several batches of a partition may be in flight, each in a request of its own and all to the same broker. Batches to
+   retry are sent before new ones, in their original order, and only once no later batch is in flight.
+3. Only one batch of a partition is in flight until the leader has acknowledged one, and again after a failure. A leader
+   that does not know the producer accepts any sequence number as the first: after refusing the first batch, the leader
    would write the second. No new batch is sent while a retry is in flight: a leader remembers only the last five
    batches, and would no longer recognise the retried one.
 4. A batch counts against ``buffer_memory`` from its first record until it is acknowledged or fails.
@@ -36,40 +36,40 @@ __all__ = ("NOTHING_READY", "NOT_READY", "NO_LEADER", "ReadyRequests", "RecordAc
 T = TypeVar("T")
 
 NO_LEADER: Final = -1
-"""The route of a partition without a known leader."""
+"""The result of a ``route`` function (see :meth:`RecordAccumulator.drain`) for a partition without a known leader."""
 NOT_READY: Final = -2
-"""The route of a partition that must wait for a connection, for the producer id, or for the transaction."""
+"""The result of a ``route`` function if a connection, the producer id or the transaction is not ready yet."""
 
 
 @attrs.define(eq=False)
 class _Queue:
-    """The batches of one partition that wait to be sent, in their order."""
+    """The queue of one partition's batches that wait to be sent."""
 
     waiting: deque[ProducerBatch] = attrs.field(factory=deque)
     proven: bool = False
-    """Whether the leader has acknowledged the batches before these, and so would detect a missing one."""
+    """Whether the leader has acknowledged a batch since the last failure, and so would detect a missing batch."""
     restart: SequenceAction | None = None
-    """The action to carry out as soon as none of the partition's batches is in flight."""
+    """The restart that is due once none of the partition's batches is in flight; None if no restart is due."""
 
 
 @attrs.define
 class ReadyRequests:
-    """The result of a drain: the requests to send now, and the other work that it found."""
+    """The result of :meth:`RecordAccumulator.drain`: the requests to send now, and other work that it found."""
 
     requests: list[InFlightRequest] = attrs.field(factory=list)
-    """In the order in which to send them; a broker may have several."""
+    """The requests in the order in which to send them; several may go to one broker."""
     to_compress: list[ProducerBatch] = attrs.field(factory=list)
     """Batches that a thread must compress before they can be sent."""
     no_leader: bool = False
-    """Whether a partition that is due has no known leader."""
+    """Whether a partition with a batch to send has no known leader."""
     full: set[int] = attrs.field(factory=set)
-    """The brokers that have due batches, and the maximum number of requests in flight."""
+    """The node ids of brokers to which the maximum number of requests is in flight, although more batches are due."""
     next_ready_at: float = float("inf")
-    """The earliest time at which a batch queued behind those sent now has lingered or backed off."""
+    """The earliest later time at which another batch of the sent batches' partitions has lingered or backed off."""
 
 
 NOTHING_READY: Final = ReadyRequests()
-"""The result of a call that did not examine the queues."""
+"""The result to use instead of calling :meth:`RecordAccumulator.drain`."""
 
 
 class RecordAccumulator:
@@ -91,7 +91,7 @@ class RecordAccumulator:
         self._ready: dict[TopicPartition, _Queue] = {}
         self._batches = 0
         self.last_batch_at: float = float("-inf")
-        """When the last batch was opened."""
+        """The time at which the last batch was opened."""
         self.space: BufferSpace = BufferSpace(config.buffer_memory)
         self._space_freed: Event | None = None
 
@@ -107,7 +107,7 @@ class RecordAccumulator:
 
     @property
     def unfinished(self) -> list[ProducerBatch]:
-        """Every batch that is in flight or waits to be sent, in order per partition."""
+        """Every batch that is in flight or waits to be sent, the batches of each partition in their order."""
         by_partition: dict[TopicPartition, list[ProducerBatch]] = {}
         for batch in self.in_flight.all_batches():
             by_partition.setdefault(batch.partition, []).append(batch)
@@ -119,11 +119,11 @@ class RecordAccumulator:
 
     @property
     def max_record_size(self) -> int:
-        """The maximum of what ``record_size_bound`` may return for a record, in bytes."""
+        """The maximum size of a record in bytes, as computed by ``record_size_bound``."""
         return min(self._config.max_request_size, self._config.buffer_memory)
 
     def no_space(self, topic: str, bound: int) -> RecordTooLarge | BufferFull:
-        """Return why there is no space for a record of up to ``bound`` bytes."""
+        """Return the error for a record of up to ``bound`` bytes, for which there is no space."""
         limit = self.max_record_size
         if bound > limit:
             setting = "max_request_size" if limit == self._config.max_request_size else "buffer_memory"
@@ -131,7 +131,7 @@ class RecordAccumulator:
         return BufferFull(f"{self.space.used} of {self.space.limit} bytes wait to be acknowledged (buffer_memory)")
 
     async def wait_for_space(self) -> None:
-        """Wait until a batch frees its space."""
+        """Wait until the space of any batch is freed."""
         if self._space_freed is None:
             self._space_freed = self._new_event()
         await self._space_freed.wait()
@@ -145,9 +145,9 @@ class RecordAccumulator:
         headers: Sequence[Header],
         now: float,
     ) -> tuple[ProducerBatch, int]:
-        """Append a record to its partition's last batch or to a new one; there must be space for it.
+        """Append a record to the partition's last batch or a new one; return the batch and the record's index in it.
 
-        Return the batch and the record's index in it.
+        The caller must have checked that there is buffer space for the record.
         """
         queue = self._queue(partition)
         if queue.waiting:
@@ -184,7 +184,7 @@ class RecordAccumulator:
         return queue.waiting[-1].builder.size + size <= self._config.batch_size
 
     def queue_lengths(self, topic: str) -> dict[int, int]:
-        """Return the number of waiting batches for each of the topic's partitions that has any."""
+        """Return the numbers of waiting batches by partition index, for partitions of the topic that have any."""
         return {
             partition.partition: len(queue.waiting)
             for partition, queue in self._ready.items()
@@ -194,10 +194,10 @@ class RecordAccumulator:
     # --- sending ---------------------------------------------------------------------------------------
 
     def drain(self, route: Callable[[TopicPartition], int], now: float, *, flushing: bool = False) -> ReadyRequests:
-        """Return the requests to send now, which count as in flight from here on.
+        """Record the requests to send now as in flight, and return them; with ``flushing``, batches do not linger.
 
         ``route`` returns the node id of a partition's leader, NO_LEADER or NOT_READY. A batch in ``to_compress`` is
-        sent by a later call, once it is ``compressed``.
+        returned by a later call, after a thread has compressed it.
         """
         ready = ReadyRequests()
         while self._ready and self._drain_once(ready, route, now, flushing):
@@ -207,14 +207,14 @@ class RecordAccumulator:
     def _drain_once(
         self, ready: ReadyRequests, route: Callable[[TopicPartition], int], now: float, flushing: bool
     ) -> bool:
-        """Add one request to ``ready`` for each broker with due batches; return whether there was any."""
+        """Add one request to ``ready`` for each broker with due batches; return whether a request was added."""
         requests: dict[int, list[ProducerBatch]] = {}
         sizes: dict[int, int] = {}
         for partition, queue in self._ready.items():
             batch = queue.waiting[0]
             if batch.not_before > now or batch.compressing:
                 continue
-            # Nearly always the partition has nothing in flight, and the rules need no check.
+            # Nearly always no batch of the partition is in flight, and rules 2 and 3 need no check.
             in_flight = self.in_flight.batches(partition)
             if (in_flight or queue.restart is not None) and not self._is_next(queue, batch, in_flight):
                 continue
@@ -249,7 +249,7 @@ class RecordAccumulator:
         return bool(requests)
 
     def _is_next(self, queue: _Queue, batch: ProducerBatch, in_flight: Sequence[ProducerBatch]) -> bool:
-        """Return whether ``batch``, the partition's first waiting one, may follow its batches ``in_flight``."""
+        """Return whether ``batch``, a partition's first waiting batch, may follow the partition's batches in flight."""
         if not in_flight:
             return queue.restart is None or self._restarted(queue, batch.partition)
         if not batch.attempts and in_flight[0].attempts > 1:
@@ -279,11 +279,11 @@ class RecordAccumulator:
         return now >= ready_at and (not sent or sent[0].sent_at > ready_at)
 
     def _ready_at(self, batch: ProducerBatch) -> float:
-        """Return the time at which the batch has lingered or, if it is a retry, backed off."""
+        """Return the time at which the batch has lingered or, for a retry, backed off."""
         return batch.not_before if batch.attempts else batch.created_at + self._linger
 
     def _take(self, leader: int, batches: list[ProducerBatch], now: float) -> float:
-        """Remove batches from their queues to send them; return the earliest time at which a batch behind is ready."""
+        """Take ``batches`` from their queues; return the earliest later time at which a batch left in them is ready."""
         next_ready_at = float("inf")
         for batch in batches:
             batch.close()
@@ -300,9 +300,9 @@ class RecordAccumulator:
         return next_ready_at
 
     def deadline(self, now: float) -> float | None:
-        """Return the first time after ``now`` at which a batch expires, or has lingered or backed off; None if none.
+        """Return the first time after ``now`` at which a batch expires, has lingered or has backed off, or None.
 
-        Earlier times do not count: a batch that was ready by then waits for a connection or a leader.
+        Earlier times do not count: a batch that was ready before ``now`` waits for a connection or a leader.
         """
         moments = [
             batch.created_at + self._timeout for batch in self.in_flight.all_batches() if not batch.result.completed
@@ -315,12 +315,12 @@ class RecordAccumulator:
     # --- completing ------------------------------------------------------------------------------------
 
     def is_first(self, batch: ProducerBatch) -> bool:
-        """Return whether no batch of the partition is before this one, neither in flight nor waiting."""
+        """Return whether ``batch`` is the first of its partition's batches that are in flight or wait."""
         queues = self.in_flight.batches(batch.partition), self._queue(batch.partition).waiting
         return all(queue[0].order >= batch.order for queue in queues if queue)
 
     def acknowledge(self, batch: ProducerBatch) -> None:
-        """Free the space of a written batch; several of its partition's next batches may be in flight."""
+        """Free the space of a written batch, and allow several batches of its partition to be in flight (rule 3)."""
         self._queue(batch.partition).proven = True
         self.remove(batch)
 
@@ -334,32 +334,32 @@ class RecordAccumulator:
             self._space_freed = None
 
     def discard_expired(self, batch: ProducerBatch) -> None:
-        """Discard a batch that expired in flight, now that its request has ended."""
+        """Handle the end of the request of a batch that expired in flight: allow only one batch in flight (rule 3)."""
         self._queue(batch.partition).proven = False
         self._discard(batch.partition)
 
     def requeue(self, batch: ProducerBatch, error: KafkaError, not_before: float) -> None:
-        """Return the batch to its position in the queue, to be sent again from the time ``not_before`` on.
+        """Return the batch to its position in the queue, to be sent again at the time ``not_before`` or later.
 
-        ``error`` becomes the reason why the partition's batches wait.
+        ``error`` becomes the ``last_error`` of all waiting batches of the partition.
         """
         batch.not_before = not_before
         for held_up in self._wait_again(batch).waiting:
             held_up.last_error = error
 
     def requeue_split(self, batch: ProducerBatch) -> None:
-        """Split a batch that is too large, and return its halves to the queue."""
+        """Split a batch that is too large for a broker, and put its halves into the queue."""
         self.space.used -= batch.builder.size
         for half in batch.split():
             self.space.used += half.builder.size
             self._wait_again(half)
 
     def restart(self, partition: TopicPartition, action: SequenceAction) -> None:
-        """Schedule the action for when none of the partition's batches is in flight; none is sent before."""
+        """Restart the partition by ``action`` once none of its batches is in flight; until then, no batch is sent."""
         self._queue(partition).restart = action
 
     def restart_recreated(self, topic_id: Callable[[str], UUID]) -> None:
-        """Restart the partitions with batches sent under an old topic id; ``topic_id`` returns a topic's current id."""
+        """Restart each partition with a batch sent under an old topic id; ``topic_id`` returns a topic's current id."""
         action = SequenceAction.RESUME if self._transactional else SequenceAction.RENUMBER
         for partition, queue in self._queues.items():
             now_id = topic_id(partition.topic)
@@ -375,7 +375,7 @@ class RecordAccumulator:
         return queue
 
     def _discard(self, partition: TopicPartition) -> None:
-        """Discard the partition's queue if nothing is waiting, in flight or to be restarted."""
+        """Discard the partition's queue if no batch waits or is in flight, and no restart is due."""
         queue = self._queues.get(partition)
         if queue is not None and not queue.waiting:
             self._ready.pop(partition, None)
@@ -383,21 +383,21 @@ class RecordAccumulator:
                 del self._queues[partition]
 
     def take_expired(self, now: float) -> list[ProducerBatch]:
-        """Return the batches older than ``delivery_timeout_ms``, and remove the waiting ones from their queues.
+        """Return the batches older than ``delivery_timeout_ms``, and remove those that wait from their queues.
 
-        The others stay in flight until their requests end.
+        Those that are in flight stay so until their requests end.
         """
         in_flight = [
             batch
             for batch in self.in_flight.all_batches()
             if now >= batch.created_at + self._timeout and not batch.result.completed
         ]
-        # deadline() computes the same sum: with another one, rounding could end a wait before the batch expires.
+        # The same sum as in deadline(): if it were rounded differently, the sender could wake before the batch expires.
         waiting = self.take_waiting(lambda batch: True if now >= batch.created_at + self._timeout else None)
         return in_flight + [batch for batch, _ in waiting]
 
     def take_waiting(self, reason_of: Callable[[ProducerBatch], T | None]) -> list[tuple[ProducerBatch, T]]:
-        """Remove each waiting batch for which ``reason_of`` returns a reason; return these batches and reasons."""
+        """Remove each waiting batch for which ``reason_of`` returns a reason; return these batches with the reasons."""
         taken: list[tuple[ProducerBatch, T]] = []
         for partition, queue in list(self._ready.items()):
             kept: deque[ProducerBatch] = deque()
@@ -414,7 +414,7 @@ class RecordAccumulator:
         return taken
 
     def record_error(self, error: KafkaError, concerns: Callable[[ProducerBatch], bool]) -> None:
-        """Record the error as the reason for waiting of each batch for which ``concerns`` returns True."""
+        """Set ``last_error`` of each waiting batch for which ``concerns`` returns True."""
         for queue in self._ready.values():
             for batch in queue.waiting:
                 if concerns(batch):

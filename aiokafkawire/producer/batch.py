@@ -18,19 +18,19 @@ from .legacy_message_format import NEWEST_MAGIC, as_message_set
 __all__ = ("BatchResult", "ProducerBatch")
 
 _LARGE: Final = 64 * 1024
-"""The producer compresses batches above this size on a thread."""
+"""The size in bytes above which the producer compresses a batch on a thread."""
 _new_tuple: Final = tuple.__new__
 
 
 @attrs.define(eq=False)
 class ProducerBatch:
-    """Records of one partition that are sent together."""
+    """A batch of records of one partition, which are sent together."""
 
     partition: TopicPartition
     order: tuple[int, int]
-    """The batch's number in the producer and, for a part of a split batch, the index of its first record there."""
+    """The batch's number in the producer, and the index of its first record in the batch from which it was split."""
     opened: OpenBatch
-    """The encoded records; more can be appended until it is closed."""
+    """The encoded records; more can be appended until the batch is closed."""
     result: "BatchResult"
     created_at: float
     transactional: bool = False
@@ -38,14 +38,14 @@ class ProducerBatch:
     """Whether a thread is compressing the batch."""
     compressed: bool = False
     not_before: float = float("-inf")
-    """The time from which the batch may be sent again."""
+    """The earliest time at which the batch may be sent again."""
     attempts: int = 0
     last_error: KafkaError | None = None
-    """Why the batch still waits: the error of its last attempt, or of an earlier batch of the partition."""
+    """Why the batch still waits: the last error of an attempt to send it or an earlier batch, or to connect."""
     encoded: bytes | None = None
-    """The batch's bytes once it is built; a retry sends the same."""
+    """The batch's bytes once they are built; a retry sends the same bytes."""
     magic: int = NEWEST_MAGIC
-    """The format of ``encoded``."""
+    """The format of ``encoded``: 2 for a record batch, 0 and 1 for message sets."""
     producer_id: int = -1
     producer_epoch: int = -1
     base_sequence: int = -1
@@ -63,11 +63,11 @@ class ProducerBatch:
 
     @property
     def closed(self) -> bool:
-        """Whether the batch takes no more records: it is full, was sent once, or will not be sent."""
+        """Whether no more records may be appended, see :class:`OpenBatch`."""
         return self.opened.closed
 
     def close(self) -> None:
-        """Close the batch: it takes no more records."""
+        """Close the batch, so that no more records are appended."""
         self.opened.closed = True
 
     @property
@@ -77,14 +77,14 @@ class ProducerBatch:
 
     @property
     def needs_thread(self) -> bool:
-        """Whether compressing the batch would block the event loop for long."""
+        """Whether the batch is not compressed yet and is so large that a thread must compress it."""
         return bool(self.builder.codec) and not self.compressed and self.builder.size > _LARGE
 
     def encode(self, magic: int = NEWEST_MAGIC) -> bytes:
         """Return the batch's bytes in the format ``magic``; message sets (0 and 1) have no sequence number.
 
         Raises:
-            UnsupportedVersion: the old format cannot carry the records' headers or the transaction.
+            UnsupportedVersion: a message set cannot carry the records' headers, the transaction or the codec.
         """
         if self.magic != magic:
             self.encoded, self.magic = None, magic
@@ -100,18 +100,18 @@ class ProducerBatch:
         return self.encoded
 
     def has_other_topic(self, topic_id: UUID) -> bool:
-        """Return whether the batch was last sent under another id than this: the topic was recreated since."""
+        """Return whether the batch was last sent under another id than ``topic_id``: the topic was recreated since."""
         return bool(self.attempts) and ZERO_UUID not in (self.topic_id, topic_id) and self.topic_id != topic_id
 
     def reset_sequence(self) -> None:
-        """Drop the sequence number of a batch that was not written; it gets another when it is sent."""
+        """Drop the sequence number of a batch that was not written; the batch gets another when it is sent."""
         self.producer_id = self.producer_epoch = self.base_sequence = -1
         self.encoded = None
 
     def split(self) -> "tuple[ProducerBatch, ProducerBatch]":
         """Split a batch that is too large for a broker into two; every record keeps its sequence number.
 
-        Deliveries of the records stay valid: the batch's result refers to the results of the two.
+        Deliveries of the records stay valid: the batch's result refers to the results of the two parts.
         """
         halves, first = [], 0
         builders = halve(self.builder)
@@ -133,9 +133,9 @@ class ProducerBatch:
 
 
 class BatchResult:
-    """The result of one batch, and the event that its waiters share. It keeps the records' timestamps, not the records.
+    """The result of one batch, with an event for all waiters; it keeps the records' timestamps, not the records.
 
-    A batch that is split has two parts, each with a result of its own.
+    If the batch is split, each of its two parts has a result of its own.
     """
 
     __slots__ = (
@@ -157,7 +157,7 @@ class BatchResult:
         self.timestamps: array[int] = array("q")
         """The producer's timestamp of each record, in ms since the epoch."""
         self.completed: bool = False
-        """Whether the batch was acknowledged, failed, or was split."""
+        """Whether the batch was acknowledged, has failed, or was split."""
         self.error: KafkaError | None = None
         self._base_offset = -1
         self._log_append_time = -1
@@ -165,10 +165,10 @@ class BatchResult:
         # Created by the first waiter: most records of a fast producer are never awaited.
         self._event: Event | None = None
         self.parts: Sequence[BatchResult] = ()
-        """The results of the parts of a batch that was split."""
+        """The results of the two parts if the batch was split."""
 
     async def wait(self, index: int) -> RecordMetadata:
-        """Return the metadata of record ``index`` once it is acknowledged, or raise the error of its batch."""
+        """Return the metadata of record ``index`` once the record is acknowledged, or raise the error of the batch."""
         if self.completed:
             self._awaited.add(index)
         else:
@@ -190,7 +190,7 @@ class BatchResult:
         return self._event.wait()
 
     def discard_waiter(self, index: int) -> None:
-        """Count record ``index`` as not awaited: its caller was cancelled, so flush() reports its failure."""
+        """Count record ``index`` as not awaited: its waiter was cancelled, so flush() reports the record's failure."""
         self._awaited.discard(index)
         if self.parts:
             part, part_index = self._part(index)
@@ -202,7 +202,7 @@ class BatchResult:
             raise copy_for_reraise(self.error)
         offset = self._base_offset + index if self._base_offset >= 0 else -1
         timestamp = self._log_append_time if self._log_append_time >= 0 else self.timestamps[index]
-        # This is RecordMetadata(...) without its function call for each record.
+        # The same as RecordMetadata(...), but without a function call for each record.
         return _new_tuple(RecordMetadata, (*self.partition, offset, timestamp))
 
     async def wait_until_complete(self) -> None:
@@ -227,17 +227,17 @@ class BatchResult:
         return len(self.timestamps) - len(self._awaited)
 
     def resolve(self, base_offset: int, log_append_time: int) -> None:
-        """Complete a written batch. The offset is -1 if unknown; the time is -1 if the producer's timestamps count."""
+        """Complete a written batch. An unknown offset is -1; the time is -1 if the producer's timestamps are used."""
         self._base_offset, self._log_append_time = base_offset, log_append_time
         self._complete()
 
     def fail(self, error: KafkaError) -> None:
-        """Complete a batch that will not be written."""
+        """Complete a batch that has failed with this error."""
         self.error = error
         self._complete()
 
     def split(self, counts: Sequence[int]) -> "list[BatchResult]":
-        """Return the results of the batch's parts, given the parts' numbers of records; each completes separately."""
+        """Complete the result by splitting it: return one result for each part, given the parts' numbers of records."""
         parts, first = [], 0
         for count in counts:
             part = BatchResult(self.partition, self._new_event)

@@ -50,7 +50,7 @@ _NOT_APPENDED: Final = frozenset(
         ErrorCode.INVALID_PRODUCER_EPOCH,
     }
 )
-"""Errors with which a leader refuses a batch before it appends it, unless the response has an offset."""
+"""The errors with which a leader refuses a batch without appending it, unless the response has an offset."""
 
 _log = logging.getLogger("aiokafkawire.producer")
 
@@ -58,7 +58,7 @@ _log = logging.getLogger("aiokafkawire.producer")
 class BatchCompletion:
     """The handler of ended requests: it completes their batches, or returns them to the accumulator for a retry.
 
-    It also keeps the failures that flush() reports. The sender removes a request from those in flight before it calls.
+    The handler also keeps the failures that flush() reports. It gets requests that are no longer counted as in flight.
     """
 
     def __init__(
@@ -70,7 +70,7 @@ class BatchCompletion:
     ) -> None:
         self.failures: UnreportedFailures = UnreportedFailures()
         self.on_failure: Callable[[KafkaError], None] | None = None
-        """Called after a batch has failed, with its error."""
+        """A function that is called with the error of each batch that has failed."""
         self._cluster, self._config, self._accumulator = cluster, config, accumulator
         self._transaction = transaction
         self._clock = cluster.runtime.now
@@ -79,7 +79,7 @@ class BatchCompletion:
     # --- the end of a request --------------------------------------------------------------------------
 
     def response_received(self, request: InFlightRequest, response: ProduceResponse) -> bool:
-        """Handle the response to each batch; return whether all were written."""
+        """Handle the response to a request; return whether all its batches were written."""
         single = single_response(request, response)
         if single is not None and not single.error_code:
             self._written(request.batches[0], single)
@@ -114,7 +114,7 @@ class BatchCompletion:
             self._not_acknowledged(batch, error, request)
 
     def unsupported(self, batch: ProducerBatch, error: KafkaError) -> None:
-        """Split or fail a batch that was not sent, since its leader is too old for some of its records."""
+        """Split or fail a batch that was not sent, because its leader does not support some of its records."""
         if batch.result.completed:  # it expired meanwhile
             self._accumulator.discard_expired(batch)
         elif batch.count > 1 and not batch.transactional:
@@ -123,12 +123,12 @@ class BatchCompletion:
             self.fail(batch, error)
 
     def written_unacknowledged(self, request: InFlightRequest) -> None:
-        """Complete the batches of a request with ``acks=0``, once it is written to the connection."""
+        """Complete the batches of a request with ``acks=0``, once the request is written to the connection."""
         for batch in request.batches:
             self._acknowledge(batch, -1, -1)
 
     def _not_acknowledged(self, batch: ProducerBatch, error: KafkaError, request: InFlightRequest) -> None:
-        """Retry the batch if the error allows it and time is left; otherwise fail it."""
+        """Retry, split or acknowledge the batch if the error and ``retries`` allow it; fail the batch otherwise."""
         accumulator = self._accumulator
         action, first = None, accumulator.is_first(batch)
         if batch.base_sequence >= 0:
@@ -141,7 +141,7 @@ class BatchCompletion:
             return
         may_retry = batch.attempts <= self._config.retries
         if action in (SequenceAction.RENUMBER, SequenceAction.NEW_PRODUCER_ID):
-            # Even if this batch is not retried: the leader would refuse those behind it as well.
+            # Even if this batch is not retried: the leader would refuse the partition's later batches as well.
             accumulator.restart(batch.partition, action)
         lost = _lost_with_topic(batch, self._cluster.metadata.snapshot)
         if action is SequenceAction.WRITTEN:
@@ -153,7 +153,7 @@ class BatchCompletion:
         elif isinstance(error, MessageTooLarge) and batch.count > 1:
             accumulator.requeue_split(batch)
         elif retry and may_retry:
-            # The batches behind the first one wait for it, and need no backoff of their own.
+            # The partition's later batches wait for its first one, and need no backoff of their own.
             wait = self._backoff(batch.partition) if first and not self._has_new_leader(batch, request) else 0.0
             self._retry(batch, error, self._clock() + wait)
         else:
@@ -167,8 +167,8 @@ class BatchCompletion:
         self._accumulator.requeue(batch, error, not_before)
 
     def _retry_time(self, batch: ProducerBatch, action: SequenceAction) -> float:
-        # A batch that waits for others or gets another number has not failed; but a broker that refuses the number
-        # again and again must not be asked in a tight loop.
+        # A batch that waits for earlier ones or gets another number needs no backoff; but a broker that refuses the
+        # number again and again must not receive it in a tight loop.
         at_once = action is SequenceAction.RETRY_BEHIND or batch.attempts < 2
         return self._clock() + (0.0 if at_once else self._backoff(batch.partition))
 
@@ -181,7 +181,7 @@ class BatchCompletion:
     def _use_leaders(
         self, request: InFlightRequest, response: ProduceResponse, answers: Sequence[BatchResponse]
     ) -> None:
-        """Use new leaders that the response names (KIP-951)."""
+        """Use the new leaders that the response names (KIP-951)."""
         leaders = {}
         for batch, answer in answers:
             if answer is not None and answer.error_code and answer.current_leader.leader_id >= 0:
@@ -192,7 +192,7 @@ class BatchCompletion:
             before = self._cluster.metadata.snapshot
             self._cluster.metadata.use_leaders(leaders, nodes)
             if request.snapshot is before:
-                request.snapshot = self._cluster.metadata.snapshot  # it has nothing newer for other partitions
+                request.snapshot = self._cluster.metadata.snapshot  # only these leaders have changed
 
     def _has_new_leader(self, batch: ProducerBatch, request: InFlightRequest) -> bool:
         """Return whether the batch's partition now has another leader than the broker that got the request."""
@@ -202,7 +202,7 @@ class BatchCompletion:
     # --- the end of a batch ----------------------------------------------------------------------------
 
     def _acknowledge(self, batch: ProducerBatch, base_offset: int, log_append_time: int) -> None:
-        """Complete a written batch; the offset is -1 if it is not known."""
+        """Complete a written batch; ``base_offset`` is -1 if unknown."""
         if batch.result.completed:  # it expired meanwhile
             self._accumulator.discard_expired(batch)
             return
@@ -211,7 +211,7 @@ class BatchCompletion:
         batch.result.resolve(base_offset, log_append_time)
 
     def fail(self, batch: ProducerBatch, error: KafkaError) -> None:
-        """Fail a batch with this error; it is not sent again."""
+        """Fail a batch with this error, and do not send it again."""
         self._backoffs.pop(batch.partition, None)
         self._accumulator.remove(batch)
         batch.result.fail(error)
@@ -233,7 +233,7 @@ class BatchCompletion:
             self.fail(batch, error)
 
     def use_snapshot(self, snapshot: Snapshot) -> None:
-        """Handle topics that this snapshot shows as recreated: fail lost batches, and restart the partitions."""
+        """Handle topics that this snapshot shows as recreated: fail lost batches, and restart sequence numbers."""
         if self._transaction is not None:
             self._transaction.check_topic_ids(snapshot.topic_id)
         self.fail_waiting(lambda batch: _lost_with_topic(batch, snapshot))
@@ -260,7 +260,7 @@ class BatchCompletion:
 def _lost_with_topic(batch: ProducerBatch, snapshot: Snapshot) -> KafkaError | None:
     """Return the error of a batch that cannot be sent to a recreated topic; None for other batches.
 
-    A broker may have written it to the old topic, or the new topic has no such partition.
+    A broker may have written the batch to the old topic, or the new topic does not have the partition.
     """
     topic = snapshot.topics.get(batch.partition.topic)
     if topic is None or not batch.has_other_topic(topic.topic_id):
@@ -276,12 +276,12 @@ def _lost_with_topic(batch: ProducerBatch, snapshot: Snapshot) -> KafkaError | N
 
 
 def _is_refusal(answer: PartitionProduceResponse) -> bool:
-    """Return whether this error proves that the request did not write the batch."""
+    """Return whether ``answer``, an error, proves that this request did not write the batch."""
     return answer.base_offset < 0 and answer.error_code in _NOT_APPENDED
 
 
 def _description(batch: ProducerBatch, answer: PartitionProduceResponse) -> str:
-    """Return the text of an error: the request, and the broker's messages on it and on single records (KIP-467)."""
+    """Return the text of an error: the request, and the broker's messages on the batch and on records (KIP-467)."""
     text = f"Produce to {batch.partition}"
     if answer.error_message:
         text += f": {answer.error_message}"

@@ -2,15 +2,14 @@
 
 A leader knows the last sequence number that it wrote for a producer and partition, and accepts only the next. So:
 
-1. A batch gets its number when it is first sent, and keeps it for every retry: if the leader has the batch already, it
-   answers as if it had just written it.
-2. A leader refuses a batch as out of order while an earlier one is missing. If the earlier one will be retried, the
-   refused batch is retried after it. If the earlier one has failed, its number is never written: the partition
-   restarts at 0 in the next epoch, and the leader refuses batches that are still in flight under the old one.
-3. Only batches that are known not to be written get new numbers. A refused batch is not written, and no batch that was
-   sent after it is.
-4. The log of a recreated topic knows no producer. Once no batch of the partition is in flight, the partition restarts
-   at 0 in the next epoch. A transaction has one epoch, so its batches keep their numbers.
+1. A batch gets its number when it is first sent, and keeps it for every retry. If the leader has the batch already, the
+   leader answers as if it had just written the batch.
+2. A leader refuses a batch as out of order while an earlier one is missing. If the earlier batch will be retried, the
+   refused batch is retried after it. If the earlier batch has failed, its number is never written: the partition's
+   numbers restart at 0 in the next epoch, and the leader refuses batches that are still in flight in the old epoch.
+3. Only batches that are known not to be written get new numbers: a refused batch, and the batches sent after it.
+4. The log of a recreated topic has no sequence numbers. Once no batch of the partition is in flight, the partition's
+   numbers restart at 0 in the next epoch. A transaction has one epoch, so its batches keep their numbers.
 """
 
 from enum import Enum
@@ -42,9 +41,9 @@ class SequenceAction(Enum):
 
 
 def classify(error: KafkaError, *, first: bool, transactional: bool) -> SequenceAction | None:
-    """Return the action after a batch's error; None if it is not about the sequence number, or ends a transaction.
+    """Return the action after a batch's error; None if the error is not about sequence numbers, or ends a transaction.
 
-    ``first`` is whether the batch is the earliest of its partition, among those in flight and those waiting.
+    ``first`` is whether the batch is the first of its partition's batches that are in flight or wait.
     """
     if isinstance(error, DuplicateSequenceNumber):
         return SequenceAction.WRITTEN
@@ -58,7 +57,7 @@ def classify(error: KafkaError, *, first: bool, transactional: bool) -> Sequence
 
 
 class NumberedBatch(Protocol):
-    """The sequence-number fields of a batch."""
+    """The part of a batch that :class:`SequenceNumbers` uses."""
 
     partition: TopicPartition
     producer_id: int
@@ -93,7 +92,7 @@ class SequenceNumbers:
         return self.producer_id < 0
 
     def set_producer_id(self, producer_id: int, producer_epoch: int) -> None:
-        """Use this id and epoch for partitions without sequence numbers, and for those that restart."""
+        """Use this id and epoch for partitions without sequence numbers, and for those that restart under a new id."""
         self.producer_id, self.producer_epoch = producer_id, producer_epoch
 
     def reset(self, producer_id: int, producer_epoch: int) -> None:
@@ -102,7 +101,7 @@ class SequenceNumbers:
         self.set_producer_id(producer_id, producer_epoch)
 
     def number(self, batch: NumberedBatch) -> None:
-        """Give the batch its sequence number, unless it has one."""
+        """Give the batch the next sequence number of its partition, unless the batch has one."""
         if batch.base_sequence >= 0:
             return
         sequence = self._partitions.get(batch.partition)
@@ -114,7 +113,7 @@ class SequenceNumbers:
         sequence.next_sequence = sequence_after(sequence.next_sequence, batch.count)
 
     def restart(self, partition: TopicPartition, action: SequenceAction) -> bool:
-        """Restart a partition at 0 in its next epoch, or under a new id; return False while that id is not known.
+        """Restart a partition's numbers at 0 in its next epoch or under a new id; return False if no new id is known.
 
         No batch of the partition may be in flight, and the caller resets the numbers of its waiting batches.
         """
@@ -122,7 +121,7 @@ class SequenceNumbers:
         if sequence is None:
             return not self.needs_producer_id
         if action is SequenceAction.RENUMBER and sequence.producer_epoch < _LAST_EPOCH:
-            # Each partition has an epoch of its own: a leader compares it only with earlier ones of the partition.
+            # Each partition has an epoch of its own: a leader compares it only with the partition's earlier epochs.
             self._partitions[partition] = _PartitionSequence(sequence.producer_id, sequence.producer_epoch + 1)
             return True
         if sequence.producer_id == self.producer_id:
@@ -134,5 +133,5 @@ class SequenceNumbers:
 
 
 def sequence_after(sequence: int, count: int) -> int:
-    """Return the sequence number ``count`` records later. It wraps: 0 follows the largest int32."""
+    """Return the sequence number ``count`` records later; 0 follows the largest int32."""
     return (sequence + count) % _SEQUENCES

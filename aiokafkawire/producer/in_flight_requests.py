@@ -26,7 +26,7 @@ class _HandlesResponses(Protocol):
 
 @attrs.define(eq=False)
 class InFlightRequest:
-    """A produce request. The connection calls either ``resolve`` or ``fail``, once."""
+    """A produce request. The connection calls either :meth:`resolve` or :meth:`fail`, once."""
 
     broker: int
     """The broker's node id."""
@@ -34,8 +34,8 @@ class InFlightRequest:
     sent_at: float
     sender: _HandlesResponses = attrs.field(init=False)
     snapshot: Snapshot = attrs.field(init=False)
-    """The metadata that named its broker as the leader."""
-    connection: Any = attrs.field(init=False)  # a Connection, which a pure module cannot import
+    """The metadata that named the broker as the leader of the batches' partitions."""
+    connection: Any = attrs.field(init=False)  # a Connection; this module may not import the network
     version: int = -1
 
     def resolve(self, frame: bytes, position: int) -> None:
@@ -58,7 +58,7 @@ class InFlightRequests:
         return bool(self._by_broker)
 
     def add(self, request: InFlightRequest) -> None:
-        """Add a request and its batches, which are in flight from now on."""
+        """Add a request and its batches."""
         self._by_broker.setdefault(request.broker, deque()).append(request)
         for batch in request.batches:
             self._by_partition.setdefault(batch.partition, deque()).append(batch)
@@ -75,11 +75,11 @@ class InFlightRequests:
         _remove(self._by_partition, batch.partition, batch)
 
     def requests(self, broker: int) -> Sequence[InFlightRequest]:
-        """Return the requests to this broker."""
+        """Return the requests in flight to this broker, oldest first."""
         return self._by_broker.get(broker, ())
 
     def batches(self, partition: TopicPartition) -> Sequence[ProducerBatch]:
-        """Return the partition's batches in flight."""
+        """Return the partition's batches in flight, oldest first."""
         return self._by_partition.get(partition, ())
 
     def all_batches(self) -> Iterator[ProducerBatch]:
@@ -87,7 +87,7 @@ class InFlightRequests:
         return (batch for batches in self._by_partition.values() for batch in batches)
 
     def oldest(self) -> Iterable[InFlightRequest]:
-        """Return the oldest request to each broker."""
+        """Return the oldest request in flight to each broker."""
         return [requests[0] for requests in self._by_broker.values()]
 
 

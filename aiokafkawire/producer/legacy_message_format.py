@@ -1,6 +1,6 @@
 """Message sets, the batch format of brokers older than Kafka 0.11, which have no record batches (KIP-98).
 
-Produce v0 and v1 (0.8, 0.9) carry message sets of magic 0, which have no timestamps; v2 (0.10) those of magic 1.
+Produce v0 and v1 (0.8, 0.9) carry message sets of magic 0, without timestamps; Produce v2 (0.10) those of magic 1.
 """
 
 from typing import Final
@@ -21,7 +21,7 @@ _BEFORE_LZ4: Final = ("0.8.0", "0.8.1")
 
 
 def magic_of(version: int) -> int:
-    """Return the magic number of the records' format in a version of Produce."""
+    """Return the magic number of the record format that a version of Produce carries."""
     return 2 if version >= FIRST_WITH_BATCHES else 1 if version >= _FIRST_WITH_MAGIC_1 else 0
 
 
@@ -29,10 +29,10 @@ def check_codec(codec: Codec, supported: Versions, broker: str, release: str | N
     """Refuse a codec that the broker cannot read.
 
     Args:
-        codec: the compression of the batches.
+        codec: the codec of the batches.
         supported: the versions of Produce that the broker supports.
-        broker: its name, for the error.
-        release: the broker's release, if it is too old for the ApiVersions request.
+        broker: the broker's name, for the error.
+        release: the broker's release; None if the broker supports ApiVersions.
 
     Raises:
         UnsupportedVersion: the broker does not know the codec.
@@ -54,9 +54,9 @@ def as_message_set(builder: BatchBuilder, magic: int, *, transactional: bool) ->
     """Return the batch as a message set, without a sequence number.
 
     Raises:
-        UnsupportedVersion: a record has headers or is transactional, or the format does not know the codec.
+        UnsupportedVersion: a record has headers or is transactional, or the format does not support the codec.
     """
-    from ..records.message_set_writer import down_convert  # few producers meet such old brokers
+    from ..records.message_set_writer import down_convert  # imported late: few brokers are so old
 
     (batch,) = split(memoryview(builder.build(transactional=transactional)), "a batch to be sent")
     return down_convert(batch, magic, level=builder.level)

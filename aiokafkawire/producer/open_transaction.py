@@ -1,4 +1,4 @@
-"""The open transaction: its partitions and offsets, and which of them must still be sent to coordinators."""
+"""The open transaction: its partitions and offsets, some of which must still be sent to coordinators."""
 
 from collections.abc import Mapping
 from enum import IntEnum
@@ -15,7 +15,7 @@ __all__ = ("TransactionStarted", "OffsetsCommit", "OpenTransaction")
 
 
 class TransactionStarted(IntEnum):
-    """Whether the coordinator has an open transaction."""
+    """The producer's knowledge of whether the transaction has started at the coordinator."""
 
     NO = 0
     MAYBE = 1
@@ -24,13 +24,13 @@ class TransactionStarted(IntEnum):
 
 @attrs.define(eq=False)
 class OffsetsCommit:
-    """The commit of a group's offsets with the transaction. Once ``done``, it has an ``error`` if it failed."""
+    """The commit of a group's offsets with the transaction; once it is ``done``, ``error`` is None if it succeeded."""
 
     done: bool = False
     error: KafkaError | None = None
 
     def complete(self, error: KafkaError | None = None) -> None:
-        """Complete the commit; later calls are ignored."""
+        """Complete the commit, with an error if it failed; later calls are ignored."""
         if not self.done:
             self.done, self.error = True, error
 
@@ -45,7 +45,7 @@ class _WaitingOffsets:
 
 @attrs.define(eq=False)
 class OpenTransaction:
-    """One transaction, from its begin to its end."""
+    """A transaction of the producer, from its beginning to its end."""
 
     started: TransactionStarted = TransactionStarted.NO
     bump: bool = False
@@ -56,7 +56,7 @@ class OpenTransaction:
     """The partitions of the transaction's records; batches may be sent only to those in ``added``."""
     added: set[TopicPartition] = attrs.field(factory=set)
     topic_ids: dict[str, UUID] = attrs.field(factory=dict)
-    """The topics whose leaders acknowledged records of the transaction, with the topics' ids at that time."""
+    """The ids of the topics to which batches of the transaction were written, as of each topic's first batch."""
     _new: list[TopicPartition] = attrs.field(factory=list)
     _adding: list[TopicPartition] = attrs.field(factory=list)
     _groups: set[str] = attrs.field(factory=set)
@@ -65,11 +65,11 @@ class OpenTransaction:
 
     @property
     def has_waiting_offsets(self) -> bool:
-        """Whether there are offsets that were not sent yet."""
+        """Whether offsets wait to be sent to a coordinator."""
         return bool(self._waiting)
 
     def mark_started(self, started: TransactionStarted) -> None:
-        """Record that the coordinator has, or may have, the transaction."""
+        """Record that the transaction has started, or may have started, at the coordinator."""
         self.started = max(self.started, started)
 
     def add(self, partition: TopicPartition, version: int) -> None:
@@ -82,14 +82,14 @@ class OpenTransaction:
             self.mark_started(TransactionStarted.MAYBE)
 
     def add_offsets(self, group: GroupMetadata, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> OffsetsCommit:
-        """Add offsets of a group, to be sent together with its offsets that still wait."""
+        """Add offsets of a group, to be sent together with other waiting offsets of the group; return their commit."""
         waiting = self._waiting.setdefault(group, _WaitingOffsets())
         waiting.offsets.update(offsets)
         waiting.commits.append(OffsetsCommit())
         return waiting.commits[-1]
 
     def next_request(self, identity: ProducerIdentity) -> TransactionRequest | None:
-        """Return the next request that sends new partitions, or then offsets, to a coordinator; None if none is due."""
+        """Return the next request to a coordinator: first for new partitions, then for offsets; None if none is due."""
         request = self._next_partitions(identity) or self._next_offsets(identity)
         if request is not None:
             self.mark_started(TransactionStarted.MAYBE)
@@ -112,7 +112,7 @@ class OpenTransaction:
         return commit_offsets(identity, group, waiting.offsets)
 
     def succeeded(self, done: TransactionRequest) -> None:
-        """Record that a coordinator has carried out this request."""
+        """Record that a coordinator has carried out the request ``done``."""
         self.mark_started(TransactionStarted.YES)
         if isinstance(done.request, AddPartitionsToTxnRequest):
             self.added.update(self._adding)
@@ -123,11 +123,11 @@ class OpenTransaction:
                 commit.complete()
 
     def drop_new_partitions(self) -> None:
-        """Drop the partitions that were not sent to the coordinator: nothing will be written to them."""
+        """Drop the partitions that were not sent to the coordinator: no record will be written to them."""
         self._new.clear()
 
     def fail_offsets(self, error: KafkaError) -> None:
-        """Fail the commits that are not complete."""
+        """Fail the commits of offsets that are not done."""
         waiting = [commit for offsets in self._waiting.values() for commit in offsets.commits]
         for commit in [*self._committing, *waiting]:
             commit.complete(copy_for_reraise(error))

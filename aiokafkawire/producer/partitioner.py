@@ -1,4 +1,4 @@
-"""Chooses a record's partition: by a hash of its key that other clients share, or by a strategy without keys."""
+"""Chooses a record's partition: by a hash of its key, as other clients do, or by a strategy that ignores keys."""
 
 from bisect import bisect_right
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -32,7 +32,7 @@ __all__ = (
 )
 
 ByKey = Callable[[bytes, int], int]
-"""Returns the partition of a key, given the number of partitions."""
+"""A function that returns the partition of a key, given the number of partitions."""
 
 _SEED: Final = 0x9747B28C
 _MIX: Final = 0x5BD1E995
@@ -43,10 +43,10 @@ _SIGN: Final = 0x80000000
 
 
 class Choose(Protocol):
-    """A function that chooses a record's partition, called once for each record when there is space for it."""
+    """A function that chooses a record's partition, called once for each record after buffer space was found."""
 
     def __call__(self, topic: str, key: bytes | None, available: Sequence[int], count: int, size: int, /) -> int:
-        """Return the index of one of the topic's ``count`` partitions, those in ``available`` having a leader.
+        """Return the index of one of the topic's ``count`` partitions; ``available`` lists those that have a leader.
 
         ``size`` is the result of ``record_size_bound`` for the record. A topic's ``available`` is the same object until
         a partition gets or loses its leader.
@@ -57,9 +57,9 @@ class Choose(Protocol):
 class Partitioning:
     """The partitioner as the appender uses it.
 
-    ``choose`` returns the partition of any record. The appender may skip the call in two cases: with ``hashes_keys``, a
-    key's partition is its murmur2 hash; and a topic's ``sticky`` partition takes records without a key (or all, with
-    ``ignores_keys``) up to its ``limit`` of bytes, or up to its ``max_sent`` while the open batch has room.
+    ``choose`` returns the partition of any record. The appender may skip the call in two cases: with ``hashes_keys``,
+    :func:`murmur2` gives a key's partition; and records without a key (with ``ignores_keys``, all records) go to the
+    topic's ``sticky`` partition, up to its ``limit`` of bytes, or its ``max_sent`` while the open batch has room.
     """
 
     choose: Choose
@@ -75,17 +75,17 @@ class QueueSizes(Protocol):
         """Return whether the partition has an open batch with room for a record of up to ``size`` bytes."""
 
     def queue_lengths(self, topic: str) -> Mapping[int, int]:
-        """Return the number of waiting batches for each of the topic's partitions that has any."""
+        """Return the numbers of waiting batches by partition index, for partitions of the topic that have any."""
 
     def unavailable(self, topic: str) -> Collection[int]:
-        """Return the topic's partitions whose leader is unavailable by :class:`BrokerAvailability`."""
+        """Return the indexes of the topic's partitions whose leader is unavailable, see :class:`BrokerAvailability`."""
 
 
 # --- by key --------------------------------------------------------------------------------------------
 
 
 def murmur2(data: bytes) -> int:
-    """Return MurmurHash2 (Austin Appleby's, 32 bits) with the seed of Kafka's Java client; unsigned."""
+    """Return the unsigned 32-bit MurmurHash2 (by Austin Appleby) with the seed of Kafka's Java client."""
     length = len(data)
     h = _SEED ^ length
     whole = length & ~3
@@ -100,7 +100,7 @@ def murmur2(data: bytes) -> int:
 
 
 def fnv1a(data: bytes) -> int:
-    """Return the absolute value of the 32-bit FNV-1a hash as a signed number, as Sarama and librdkafka use it."""
+    """Return the absolute value of the 32-bit FNV-1a hash, read as a signed number, as Sarama and librdkafka do."""
     h = _FNV_OFFSET
     for byte in data:
         h = (h ^ byte) * _FNV_PRIME & _WORD
@@ -134,18 +134,18 @@ _BY_KEY: Final[dict[str, ByKey]] = {
 
 
 class UniformSticky:
-    """Sends records without a key to one partition until a batch is full, then to another one (KIP-480, KIP-794).
+    """A partitioner that sends records without a key to one partition until a batch is full (KIP-480, KIP-794).
 
     The partition changes at the end of a batch, once ``batch_size`` bytes were sent to the partition: so the change
-    does not send batches half empty, and slow brokers get no more records than others. While the open batch still has
-    room, the change waits for its end, but not for more than twice as many bytes.
+    leaves no batch half empty, and slow brokers get no more records than others. While the open batch has room, the
+    change waits, but for at most twice ``batch_size`` bytes in all.
 
     The next partition is random, and may be the same. With ``partitioner_adaptive_partitioning_enable`` a partition
-    with few waiting batches is likelier: its weight is the longest queue's length plus 1, less the length of its own.
+    with few waiting batches is likelier: its weight is the longest queue's length plus 1, less its own queue's length.
     """
 
     def __init__(self, config: ProducerConfig, chance: RandomSource, queues: QueueSizes, by_key: ByKey | None) -> None:
-        """Choose the partition of a key by calling ``by_key``; if that is None, ignore keys."""
+        """Choose the partition of a record with a key by ``by_key``; if ``by_key`` is None, ignore keys."""
         self._chance, self._queues, self._by_key = chance, queues, by_key
         self._adaptive = config.partitioner_adaptive_partitioning_enable
         self._skips_unavailable = config.partitioner_availability_timeout_ms > 0
@@ -172,7 +172,7 @@ class UniformSticky:
 
     def _next(self, topic: str, available: Sequence[int], count: int, size: int) -> int:
         if not available:
-            # The record waits for a leader in any partition.
+            # No partition has a leader, so the record waits for one in any partition.
             chosen = self._chance.randrange(count)
         elif self._adaptive and len(available) > 1:
             chosen = self._by_load(topic, available)
@@ -186,7 +186,7 @@ class UniformSticky:
         lengths = self._queues.queue_lengths(topic)
         if lengths and self._skips_unavailable:
             unavailable = set(self._queues.unavailable(topic))
-            # A partition with nothing waiting stays: only a record finds out whether its broker is back.
+            # A partition without waiting batches is kept: only a record sent to it shows whether its broker is back.
             kept = [index for index in available if index not in unavailable or not lengths.get(index)]
             available = kept or available
         if not lengths:
@@ -197,7 +197,7 @@ class UniformSticky:
 
 
 def _is_gone(sticky: StickyPartition, available: Sequence[int], count: int) -> bool:
-    """Return whether the sticky partition has lost its leader or was deleted, now that ``available`` has changed."""
+    """Use the new ``available``; return whether the sticky partition has lost its leader or was deleted."""
     sticky.available = available
     return sticky.partition not in (available or range(count))
 
@@ -213,7 +213,7 @@ class BrokerAvailability:
         self._failing: dict[int, tuple[float, float]] = {}
 
     def record_attempt(self, broker: int, now: float, *, sent: bool) -> None:
-        """Record whether due batches could be ``sent``; False without a connection, or with too many in flight."""
+        """Record whether due batches were ``sent``; False without a connection, or with too many requests in flight."""
         if sent:
             self._failing.pop(broker, None)
         else:
@@ -226,11 +226,11 @@ class BrokerAvailability:
         return 0 < self._timeout < last - first
 
 
-# --- the others ----------------------------------------------------------------------------------------
+# --- round robin, random, the user's function -------------------------------------------------------------
 
 
 class RoundRobin:
-    """Sends each record to the next available partition, with or without a key."""
+    """A partitioner that sends each record, with or without a key, to the topic's next available partition."""
 
     def __init__(self) -> None:
         self._next: dict[str, int] = {}
@@ -275,16 +275,16 @@ def make_partitioner(config: ProducerConfig, chance: RandomSource, queues: Queue
     """Return the partitioning that ``config.partitioner`` names.
 
     - ``default``, as in the Java client: the key's murmur2 hash; :class:`UniformSticky` for records without a key, or
-      for all with ``partitioner_ignore_keys``.
+      with ``partitioner_ignore_keys`` for all records.
     - ``murmur2``, ``consistent`` (CRC-32), ``fnv1a``, as in librdkafka: this hash of the key; a missing key is hashed
       as an empty one.
     - The same names with ``_random``: this hash of the key; :class:`UniformSticky` for records without a key, and with
       ``consistent_random`` also for empty keys.
     - ``random``: a random partition for each record, with or without a key.
     - ``round_robin``: :class:`RoundRobin`.
-    - A function of the user: its exceptions propagate; UsageError if its result is not a partition of the topic.
+    - A function of the user: its exceptions propagate; a result that is not a partition of the topic raises UsageError.
 
-    A key's partition depends only on its hash, not on whether the partition has a leader.
+    A hash chooses among all partitions, including those without a leader.
     """
     name = config.partitioner
     if not isinstance(name, str):

@@ -1,4 +1,4 @@
-"""Produce requests: encoded from batches, and their responses sorted by batch."""
+"""The encoding of batches in Produce requests, and the assignment of the responses to the batches."""
 
 from collections.abc import Iterator, Sequence
 from struct import Struct
@@ -24,25 +24,25 @@ from .legacy_message_format import FIRST_WITH_BATCHES, NEWEST_MAGIC, magic_of
 __all__ = ("BatchResponse", "ProduceRequestEncoder", "accepted_versions", "batch_responses", "single_response")
 
 BatchResponse: TypeAlias = tuple[ProducerBatch, PartitionProduceResponse | None]
-"""A batch with its response; None if the broker's response lacks it."""
+"""A batch with its part of the response; None if the response lacks the batch."""
 
 # Requests have no topic names from v13 on (KIP-516), so v12 is the last version for topics without known ids.
 _ANY: Final = Versions.parse("0+")
 _BY_NAME: Final = Versions.parse("0-12")
 _INT32: Final = Struct(">i")
 _MAX_CACHED: Final = 1_000
-"""The number of partitions whose requests are cached, some hundred bytes each."""
+"""The maximum number of partitions with a cached envelope, which has a few hundred bytes."""
 _NO_SINGLETON: Final = 2
-"""bytes shorter than this are interned, so their identity would not be unique."""
+"""The minimum length of a bytes object with a unique identity: shorter ones are interned."""
 
 
 def accepted_versions(batches: Sequence[ProducerBatch]) -> Versions:
-    """Return the versions of Produce that can name the batches' topics."""
+    """Return the versions of Produce that can name the batches' topics, by topic id or by topic name."""
     return _ANY if all(batch.topic_id.int for batch in batches) else _BY_NAME
 
 
 class _Envelope(NamedTuple):
-    """The bytes around the batch in the requests for one partition."""
+    """The bytes around the batch in requests with a single batch, for one partition."""
 
     version: int
     topic_id: UUID
@@ -54,7 +54,7 @@ class _Envelope(NamedTuple):
 
 
 class ProduceRequestEncoder:
-    """Encodes Produce requests. For requests with one batch, it caches the bytes around it for each partition."""
+    """The encoder of Produce requests; for a request with one batch, it caches the bytes around it, by partition."""
 
     def __init__(self, *, acks: int, timeout_ms: int, transactional_id: str | None, requires_idempotence: bool) -> None:
         self._acks, self._timeout_ms, self._transactional_id = acks, timeout_ms, transactional_id
@@ -62,7 +62,7 @@ class ProduceRequestEncoder:
         self._envelopes: dict[TopicPartition, _Envelope] = {}
 
     def encode(self, version: int, batches: Sequence[ProducerBatch]) -> Sequence[Buffer]:
-        """Return the request's parts, as :func:`~aiokafkawire.protocol.compiler.encode_into` does.
+        """Return the encoded request in parts, which are to be sent one after the other.
 
         Raises:
             InvalidMessage, UnsupportedVersion: this version of the request cannot carry the batches.
@@ -85,7 +85,7 @@ class ProduceRequestEncoder:
     ) -> tuple[Buffer, ...]:
         """Return the parts of a request with one batch; raises as :meth:`encode`."""
         envelope = self._envelopes.get(partition)
-        # The ids' identity is enough: an equal id of another snapshot only costs a new envelope.
+        # Comparing the ids' identity is enough: an equal id of another snapshot only costs a new envelope.
         if envelope is None or envelope.version != version or envelope.topic_id is not topic_id:
             if len(self._envelopes) >= _MAX_CACHED:
                 self._envelopes.clear()
@@ -133,7 +133,7 @@ class ProduceRequestEncoder:
 
 
 def single_response(request: InFlightRequest, response: ProduceResponse) -> PartitionProduceResponse | None:
-    """Return the response to the request's only batch; None if there are several, or it is not about this batch."""
+    """Return the response to a request's only batch; None for several batches, or a response not about this batch."""
     if len(request.batches) != 1 or len(response.responses) != 1:
         return None
     batch, topic = request.batches[0], response.responses[0]
@@ -143,7 +143,7 @@ def single_response(request: InFlightRequest, response: ProduceResponse) -> Part
 
 
 def batch_responses(request: InFlightRequest, response: ProduceResponse) -> Iterator[BatchResponse]:
-    """Return each batch of the request with its response."""
+    """Yield each batch of the request with its part of the response."""
     names = {batch.topic_id: batch.partition.topic for batch in request.batches}
     found: dict[Any, PartitionProduceResponse] = {}
     for topic in response.responses:

@@ -1,4 +1,4 @@
-"""The producer: the public methods."""
+"""The producer's public API."""
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -40,12 +40,12 @@ V = TypeVar("V", contravariant=True)
 
 
 class Producer(Appender[K, V], Generic[K, V]):
-    """Sends records; made by :meth:`Client.producer`, and used as ``async with``.
+    """A client that sends records; made by :meth:`Client.producer`, and used as ``async with``.
 
     Records of a partition are written once and in the order in which the producer accepted them, even after retries,
-    if ``acks`` is "all" and the brokers support it (0.11 and later, see ``enable_idempotence``).
+    if ``acks`` is "all" and the brokers support idempotence (0.11 and later, see ``enable_idempotence``).
 
-    Leaving the ``async with`` sends the records that still wait. If its body was cancelled, leaving takes at most
+    Leaving the ``async with`` sends the records that still wait. If the body was cancelled, leaving takes at most
     5 seconds, and records that are not acknowledged by then fail.
     """
 
@@ -86,7 +86,7 @@ class Producer(Appender[K, V], Generic[K, V]):
     async def __aenter__(self) -> Self:
         if self._state != "new":
             raise UsageError(f"this producer is {self._state}: ask the client for another")
-        self._state = "closed"  # even if opening fails, it is not opened twice
+        self._state = "closed"  # a producer that fails to open is not opened again
         self._opened_at = opened_at()
         self._cluster.owner.spawn(self._sender.run)
         if self._transactions is not None:
@@ -129,7 +129,7 @@ class Producer(Appender[K, V], Generic[K, V]):
             if self._cluster.owner.has_lost_loop:
                 self._refuse_records("closed")
             self._cluster.owner.require_own_loop()
-            # The flush does not wait for records that are accepted from now on.
+            # The flush would not wait for records that were accepted from now on.
             self._refuse_records("closing")
             await finish(self._flush_and_stop, within=within)
         elif self._state == "closing":
@@ -142,11 +142,11 @@ class Producer(Appender[K, V], Generic[K, V]):
             await self._stop()
 
     def _stop_at_failure(self) -> None:
-        """Stop at the first failure: with its error, fail the records that are not in flight, and refuse others."""
+        """Stop at the first failed batch: with its error, fail the records not in flight, and refuse new records."""
         self._sender.stop_at_failure()
 
     async def _discard(self, error: KafkaError) -> None:
-        """Fail the records that are not in flight with this error; wait until the others are acknowledged or failed."""
+        """Fail the records that are not in flight with this error; wait for the results of those in flight."""
         self._sender.stop(error)
         await self._sender.wait_until_complete()
 
@@ -175,7 +175,7 @@ class Producer(Appender[K, V], Generic[K, V]):
 
         Raises:
             UsageError: the producer is not open, or the topic's name is not allowed.
-            TopicNotReady: its partitions are not known; the client requests its metadata.
+            TopicNotReady: the topic's partitions are not known; the client requests the topic's metadata.
             KafkaError: the producer has failed with this error, and can send nothing more.
         """
         self._cluster.owner.require_own_loop()
@@ -265,20 +265,20 @@ class Producer(Appender[K, V], Generic[K, V]):
         timestamp_ms: int | None = None,
         headers: Headers = (),
     ) -> list[RecordMetadata]:
-        """Send many records, and return their metadata when all are acknowledged.
+        """Send many records, and return their metadata, in the same order, when all are acknowledged.
 
         Args:
             topic: the topic of all records.
             values: the records' values, each as ``value`` of :meth:`send`.
             keys: one key for each value; None for records without keys.
-            partition, timestamp_ms, headers: the same for all records, as for :meth:`send`.
+            partition, timestamp_ms, headers: as for :meth:`send`, the same for all records.
 
-        If the call is cancelled, the records that it accepted are still sent.
+        If the call is cancelled, the records accepted until then are still sent.
 
         Raises:
             DeliveryFailed: accepted records were not delivered; the exception has their errors.
             ValueError: the numbers of keys and values differ.
-            KafkaError: a record was not accepted, as by :meth:`enqueue`; the records before it are still sent.
+            KafkaError: a record was not accepted, see :meth:`enqueue`; the records before it are still sent.
         """
         _check_column("values", values)
         if keys is not None:
@@ -311,27 +311,27 @@ class Producer(Appender[K, V], Generic[K, V]):
         timestamp_ms: int | None = None,
         headers: Headers = (),
     ) -> int:
-        """Accept columns of many records, the fastest way to send them. :meth:`flush` raises the failures of delivery.
+        """Accept many records as columns, the fastest way to send; :meth:`flush` raises the errors of their delivery.
 
         Args:
             topic: the topic of all records.
             values: the records' values, each as ``value`` of :meth:`send`, in a list or an Arrow array.
             keys: one key for each value; None for records without keys.
-            partition, timestamp_ms, headers: the same for all records, as for :meth:`send`.
+            partition, timestamp_ms, headers: as for :meth:`send`, the same for all records.
 
         Returns:
             The number of records.
 
         Raises:
             UsageError: the numbers of keys and values differ.
-            KafkaError: a record was not accepted, as by :meth:`enqueue`; a note has the number of records before it,
-                which are still sent.
+            KafkaError: a record was not accepted, see :meth:`enqueue`; the error's note has the number of records
+                before that record, which are still sent.
         """
         count = _length("values", values)
         if keys is not None and _length("keys", keys) != count:
             raise UsageError(f"{count} values and {len(keys)} keys: there must be one key for each value")
         for first in range(0, count, YIELD_EVERY):
-            # Yield before the records are accepted: a caller cancelled here knows that they were not.
+            # Yield before the records are accepted: a caller that is cancelled here knows that they were not accepted.
             await self._let_others_run()
             part = _as_list(values[first : first + YIELD_EVERY])
             part_keys = None if keys is None else _as_list(keys[first : first + YIELD_EVERY])
@@ -362,11 +362,11 @@ class Producer(Appender[K, V], Generic[K, V]):
         await self._sender.flush()
 
     async def partitions_for(self, topic: str) -> tuple[int, ...]:
-        """Return the topic's partitions; wait for its metadata for up to ``max_block_ms``.
+        """Return the indexes of the topic's partitions; wait for the topic's metadata for up to ``max_block_ms``.
 
         Raises:
-            TopicNotReady: the partitions are not known in time.
-            BrokerError: the broker refuses the metadata of this topic.
+            TopicNotReady: the partitions were not known in time.
+            BrokerError: the broker refused the metadata of this topic.
         """
         self._cluster.owner.require_own_loop()
         check_topic_name(topic)
@@ -376,7 +376,7 @@ class Producer(Appender[K, V], Generic[K, V]):
     # --- transactions ----------------------------------------------------------------------------------
 
     def transaction(self) -> "Transaction[K, V]":
-        """Return a transaction for ``async with``, which commits it at the end, and aborts it on an exception.
+        """Return a transaction for ``async with``: leaving the body commits it, or aborts it after an exception.
 
         Raises:
             UsageError: the producer was made without a ``transactional_id``, or is not open.
@@ -394,12 +394,12 @@ class Producer(Appender[K, V], Generic[K, V]):
 
     @property
     def identity(self) -> ProducerIdentity:
-        """The id and epoch with which another producer writes into the transaction that is open in this one.
+        """The producer id and epoch with which another producer writes into this producer's open transaction.
 
-        Pass it to ``client.producer(identity=...)``. The other producer's transactions are parts of this one, which it
-        neither begins nor ends. No two producers with one identity may write to the same partition, since leaders would
-        take their records for retries of one another. Reading this property shares the identity: with
-        ``transaction.version`` 1, the next transaction then needs another epoch, which brokers before 2.5 do not give.
+        Pass the identity to ``client.producer(identity=...)``. The other producer's transactions are parts of the open
+        one, which only this producer begins and ends. No two producers with one identity may write to the same
+        partition, since leaders would take their records for retries of one another. After this property was read, with
+        ``transaction.version`` 1 the next transaction needs another epoch, which brokers before 2.5 do not give.
 
         Raises:
             UsageError: no transaction is open.

@@ -21,11 +21,11 @@ __all__ = ("ProducerIdManager",)
 _log = logging.getLogger("aiokafkawire.producer")
 
 _NO_TRANSACTIONS: Final = 2**31 - 1
-"""The transaction timeout of a producer without transactions, as Java's client sends it."""
+"""The transaction timeout in ms for a producer without transactions, as sent by Java's client."""
 
 
 class ProducerIdManager:
-    """Sets the producer id and epoch of the sequence numbers: requests them, or takes those of the transactions."""
+    """The source of the sequence numbers' producer id and epoch: requests to brokers, or the transactions."""
 
     def __init__(self, cluster: Cluster, config: ProducerConfig, accumulator: RecordAccumulator) -> None:
         self._cluster, self._config, self._accumulator = cluster, config, accumulator
@@ -41,7 +41,7 @@ class ProducerIdManager:
             sequences.reset(transaction.producer_id, transaction.producer_epoch)
 
     def start_request(self, tasks: TaskGroup, sender: "Sender") -> None:
-        """Start a task that requests a producer id for this sender, unless one is running."""
+        """Start a task that requests a producer id for this sender, unless such a task is running."""
         if not self._requesting:
             self._requesting = True
             tasks.start_soon(self._request, sender)
@@ -62,7 +62,7 @@ class ProducerIdManager:
             if self._config.enable_idempotence:
                 sender.stop(error)
             else:
-                # Users of old brokers know that they lack idempotence; unauthorized users may not know it.
+                # Users of old brokers know that these lack idempotence; unauthorized users may not know why it is off.
                 level = logging.INFO if isinstance(error, UnsupportedVersion) else logging.WARNING
                 _log.log(level, "sending without idempotence, so a retry may write a record twice: %s", error)
                 self._accumulator.sequences = None

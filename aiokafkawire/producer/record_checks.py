@@ -19,10 +19,10 @@ __all__ = (
 )
 
 RECORD_OVERHEAD: Final = 24
-"""The bytes that ``record_size_bound`` adds for the lengths and deltas of a record at their longest."""
+"""The part of ``record_size_bound``, in bytes, that most records do not need: their lengths and deltas are short."""
 
 YIELD_EVERY: Final = 1000
-"""The number of records after which a caller that never has to wait lets other tasks run."""
+"""The number of accepted records after which a method yields to other tasks, even if it never has to wait."""
 
 _HEADERS: Final = "pairs of a name and bytes or None, such as [('source', b'web')], or a mapping"
 

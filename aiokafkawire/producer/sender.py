@@ -1,4 +1,4 @@
-"""Sends ready batches to their leaders, and completes them by the responses."""
+"""Sends ready batches to the leaders of their partitions, and passes the responses on to be handled."""
 
 import asyncio
 from collections.abc import Callable, Coroutine, Iterator
@@ -44,15 +44,15 @@ if TYPE_CHECKING:  # most producers make no transactions
 __all__ = ("Sender",)
 
 _TOGETHER: Final = 0.001
-"""Seconds for which an opened connection waits for others that are being opened, so that one step serves all."""
+"""The minimum seconds to wait, after a connection has opened, for others that are being opened, to use all at once."""
 _TOGETHER_PER_CONNECTION: Final = 0.000_02
-"""The same for each connection that is being opened, if the sum is longer: a thousand take a second to open."""
+"""The seconds to wait for each connection that is being opened, if the sum exceeds ``_TOGETHER``."""
 
 
 class Sender:
-    """Sends one producer's batches. ``on_stop`` is called when nothing can be sent any more.
+    """The sender of one producer's batches. It calls ``on_stop`` when nothing can be sent any more.
 
-    A batch is assigned to a broker only when the connection is open, so it is sent to the leader of that time.
+    A batch is assigned to a broker only once the connection to that broker is open, so it goes to the current leader.
     """
 
     def __init__(
@@ -88,7 +88,7 @@ class Sender:
         self._idle: anyio.Event | None = None
         self._generation = -1
         self._flushing = 0
-        # The next step starts these: connections, compression, and waits until requests with acks=0 are written.
+        # The next _step starts tasks for these: connecting, compressing, and writing requests with acks=0.
         self._unopened: dict[int, Node] = {}
         self._to_compress: list[ProducerBatch] = []
         self._unacknowledged: list[InFlightRequest] = []
@@ -97,7 +97,7 @@ class Sender:
         self._gathers_opened = False
         # The connections for the requests being drained, by node id.
         self._connections: dict[int, Connection] = {}
-        # The routes found since the metadata changed; each is valid until its connection fails.
+        # Leader and connection of partitions, found since the metadata changed; valid until the connection fails.
         self._routes: dict[TopicPartition, tuple[int, Connection]] = {}
         self._draining = False
         self._next_step = self._next_ready_at = float("inf")
@@ -105,22 +105,22 @@ class Sender:
         self._worker = Worker(self._step, self._fail_unfinished)
 
     def _new_event(self) -> Event:
-        """Return an event for tasks of the client's event loop: they may await a hundred thousand records a second."""
+        """Return an event for tasks of the client's event loop; on asyncio, return the faster :class:`BatchEvent`."""
         self._cluster.owner.require_own_loop()
-        loop = asyncio._get_running_loop()  # trio's tasks have none
+        loop = asyncio._get_running_loop()  # None under trio
         return anyio.Event() if loop is None else BatchEvent(loop)
 
     @property
     def has_ended(self) -> bool:
-        """Whether the sender is closed."""
+        """Whether the sender has ended, by :meth:`close` or after an error."""
         return self._worker.has_ended
 
     def wake(self) -> None:
-        """Run a step soon, since there may be work for it."""
+        """Call :meth:`_step` soon, since there may be work to do."""
         self._worker.wake()
 
     async def run(self) -> None:
-        """Send until closed."""
+        """Send batches until :meth:`close`."""
         await self._worker.run()
 
     # --- what the partitioner asks ---------------------------------------------------------------------
@@ -146,7 +146,7 @@ class Sender:
     # --- sending ---------------------------------------------------------------------------------------
 
     def _step(self, tasks: TaskGroup) -> float | None:
-        """Send the batches that are ready; return the seconds until the next step, or None to wait for :meth:`wake`."""
+        """Send the ready batches and start slow work; return the seconds until the next call, None for no limit."""
         now = self._clock()
         self.completion.fail_expired(now)
         self._fail_unsendable()
@@ -160,7 +160,7 @@ class Sender:
         return wait
 
     def send_ready(self) -> None:
-        """Send the batches that are ready, and wake the worker if there is other work."""
+        """Send the batches that are ready, and wake the background task if there is other work."""
         now = self._clock()
         self._send_ready(now)
         if self._needs_step(now):
@@ -173,7 +173,7 @@ class Sender:
         self._record_sent(ready, now)
 
     def send_immediately(self) -> Coroutine[Any, Any, None] | None:
-        """Send a new batch in this call if nothing is in flight; the caller must await a returned coroutine at once."""
+        """Send the ready batches now if no request is in flight; the caller must await a returned coroutine at once."""
         if self._in_flight:
             self.wake()
             return None
@@ -181,7 +181,7 @@ class Sender:
         ready, connections = self._submit_ready(now)
         unwritten = [connection for connection in connections if not connection.transmit_at_once()]
         self._record_sent(ready, now)
-        # A batch that still waits lingers, and the step ends its wait.
+        # A waiting batch may be lingering: then _step ends its wait.
         if self._needs_step(now) or self.accumulator.has_waiting:
             self.wake()
         return self._transmit(unwritten) if unwritten else None
@@ -189,11 +189,11 @@ class Sender:
     async def _transmit(self, connections: list[Connection]) -> None:
         for connection in connections[1:]:
             connection.transmit_soon()
-        with suppress(Exception):  # the connection is closed, and its requests fail with the cause
+        with suppress(Exception):  # after an error the connection is closed, and its requests fail with that error
             await connections[0].transmit()
 
     def _submit_ready(self, now: float) -> tuple[ReadyRequests, list[Connection]]:
-        """Submit every request that is ready; return them for :meth:`_record_sent`, and the connections to transmit."""
+        """Submit every request that is ready; return the drain's result, and the connections that must transmit."""
         if self._draining or self._worker.has_ended:
             return NOTHING_READY, []
         self._draining = True
@@ -246,17 +246,17 @@ class Sender:
         return Versions(max(accepted.first, allowed.first), min(accepted.last, allowed.last))
 
     def _drop_unsupported(self, request: InFlightRequest, connection: Connection) -> bool:
-        """Remove the batches that an old broker does not support from the request; return whether any batch is left."""
+        """Remove from the request the batches that an old broker does not support; return whether any batch is left."""
         for batch, error in self._encoder.unsupported(request.version, list(request.batches), connection.broker):
             self._in_flight.remove_batch(request, batch)
             self.completion.unsupported(batch, error)
-            self.wake()  # for the batches behind it: no response starts the next request
+            self.wake()  # for the partition's next batches, which no response causes to be sent
         if not request.batches:
             self._remove(request)
         return bool(request.batches)
 
     def _record_sent(self, ready: ReadyRequests, now: float) -> None:
-        """Record the requests that were sent. Called after their transmission, which must not wait for this."""
+        """Record the sent requests and the other work of a drain, after the transmission, which this must not delay."""
         if ready is NOTHING_READY:
             return
         for broker in ready.full:
@@ -269,7 +269,7 @@ class Sender:
         self._no_leader = self._no_leader or ready.no_leader
 
     def _needs_step(self, now: float) -> bool:
-        """Return whether a step has work to start, or must end a wait before the next step is scheduled."""
+        """Return whether :meth:`_step` must be called earlier than scheduled, to start work or to end a wait."""
         if self._unopened or self._to_compress or self._unacknowledged or self._no_leader or self._wants_producer_id:
             return True
         if self._next_ready_at < self._next_step:
@@ -317,7 +317,7 @@ class Sender:
             self.send_ready()
 
     async def _wait_for_wire(self, request: InFlightRequest) -> None:
-        """Complete a request with acks=0 once it is written: only the connection's backpressure slows the producer."""
+        """Complete a request with acks=0 once it is written, so that the backpressure of writing slows the producer."""
         connection: Connection = request.connection
         try:
             connection.transmit_soon()
@@ -330,7 +330,7 @@ class Sender:
             self._continue_sending()
 
     def _close_silent(self, tasks: TaskGroup, now: float) -> Iterator[float]:
-        """Close the connections of brokers that do not answer; yield the seconds left to each of the other brokers."""
+        """Close each connection whose oldest request has timed out; yield the seconds left for the others' requests."""
         for request in self._in_flight.oldest():
             left = request.sent_at + self._request_timeout - now
             if left > 0:
@@ -340,10 +340,10 @@ class Sender:
             silent = f"left Produce unanswered for {self._request_timeout:g} s (request_timeout_ms)"
             tasks.start_soon(connection.close, ConnectionLost(f"{connection.broker} {silent}"))
 
-    # --- what takes longer than a step -----------------------------------------------------------------
+    # --- work in tasks of its own ----------------------------------------------------------------------
 
     def _start_slow_work(self, tasks: TaskGroup, now: float) -> Iterator[float]:
-        """Start the work that takes longer than a step; yield the seconds until a failed attempt may be repeated."""
+        """Start tasks for slow work, such as connecting; after a failure, yield the seconds to wait before a retry."""
         if self._wants_producer_id and self.accumulator.has_waiting:
             self._producer_ids.start_request(tasks, self)
         to_compress, self._to_compress = self._to_compress, []
@@ -356,7 +356,7 @@ class Sender:
         for node in unopened.values():
             retry_at = self._cluster.brokers.retry_at(node.address, self._lane)
             if retry_at > now:
-                # Another broker may become the leader long before this one is back, or its backoff ends.
+                # Another broker may become the leader long before this broker is back, or its backoff ends.
                 self._cluster.metadata.mark_stale(self._cluster.metadata.snapshot)
                 yield min(retry_at - now, self._cluster.config.retry_backoff_ms / 1000)
             elif node.node_id not in self._opening:
@@ -380,7 +380,7 @@ class Sender:
             self._connections[route[0]] = route[1]
             return route[0]
         if route is not None and not self._acks:
-            # With acks=0 a broker closes the connection for any error, so the metadata may be wrong: wait for newer.
+            # With acks=0 a broker closes the connection at any error: the metadata may be wrong, so wait for a refresh.
             return NO_LEADER
         node = snapshot.leader(partition)
         if node is None:
@@ -414,7 +414,7 @@ class Sender:
         await self._wake_for_opened()
 
     async def _wake_for_opened(self) -> None:
-        """Run one step for all connections that open at about the same time, instead of one for each."""
+        """Wake the background task once for all connections that open at about the same time."""
         if self._opening:
             if self._gathers_opened:
                 return
@@ -428,7 +428,7 @@ class Sender:
             await self._cluster.runtime.offload(self._compression(batch))
             batch.compressed = True
         except UnsupportedVersion:
-            batch.compressed = True  # the batch fails when it is sent
+            batch.compressed = True  # sending it raises the same error again
         except Exception as error:
             failed = as_kafka_error(error, f"compressing records for {batch.partition}")
             self.completion.fail_waiting(lambda waiting: failed if waiting is batch else None)
@@ -437,7 +437,7 @@ class Sender:
             self.wake()
 
     def _compression(self, batch: ProducerBatch) -> Callable[[], object]:
-        """Return the function for a thread: it compresses the batch, or encodes the message set for an old leader."""
+        """Return the function for a thread, which compresses the batch, or encodes a message set for an old leader."""
         leader = self._cluster.metadata.snapshot.leader(batch.partition)
         connection = self._cluster.brokers.opened(leader.address, self._lane) if leader is not None else None
         if connection is not None:
@@ -449,18 +449,14 @@ class Sender:
     # --- flushing and closing --------------------------------------------------------------------------
 
     async def flush(self) -> None:
-        """Wait until every record accepted so far is acknowledged or has failed.
-
-        Raises:
-            DeliveryFailed: a record that no caller awaited has failed since the last flush.
-        """
+        """Wait and raise as :meth:`Producer.flush`."""
         await self.wait_until_complete()
         failed = self.completion.failures.take()
         if failed is not None:
             raise failed
 
     async def wait_until_complete(self) -> None:
-        """Wait until every record accepted so far is acknowledged or has failed, without raising failures."""
+        """Wait until every record accepted so far is acknowledged or has failed; raise no error for failed records."""
         with self.flushing():
             for batch in self.accumulator.unfinished:
                 await batch.result.wait_until_complete()
@@ -473,7 +469,7 @@ class Sender:
 
     @contextmanager
     def flushing(self) -> Iterator[None]:
-        """Send batches without lingering in this context, in which a caller waits for them."""
+        """Send batches without lingering while the returned context is open."""
         self._flushing += 1
         self.wake()
         try:
@@ -482,11 +478,11 @@ class Sender:
             self._flushing -= 1
 
     def stop_at_failure(self) -> None:
-        """Call :meth:`stop` as soon as a batch has failed."""
+        """Call :meth:`stop` with the error of the first batch that fails."""
         self.completion.on_failure = self.stop
 
     def stop(self, error: KafkaError) -> None:
-        """Fail the batches that are not in flight with this error, and refuse records; only the first call counts."""
+        """Fail the batches that are not in flight with this error, and refuse new records; ignore later calls."""
         if self.fatal is None:
             self.fatal = error
             self._on_stop()
@@ -508,7 +504,7 @@ class Sender:
             )
 
     def _fail_unfinished(self) -> None:
-        """Fail every batch that has no result when the sender ends, for any reason."""
+        """Fail every batch that has no result; called when the sender ends, for any reason."""
         self._on_stop()
         why = "the producer was closed before the record was acknowledged; it may have been written"
         for batch in self.accumulator.unfinished:

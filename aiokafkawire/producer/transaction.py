@@ -1,4 +1,4 @@
-"""The transaction that users get: an ``async with`` that commits or aborts."""
+"""The transaction as its users see it: an ``async with`` that commits or aborts."""
 
 import math
 from collections.abc import Awaitable, Callable, Iterable, Mapping
@@ -40,27 +40,27 @@ K = TypeVar("K", contravariant=True)
 V = TypeVar("V", contravariant=True)
 
 _ABORT_SECONDS: Final = CLOSE_SECONDS
-"""How long the abort may take after the body was cancelled; if it takes longer, the brokers abort by their timeout."""
+"""The seconds that an abort may take after the body was cancelled; if it takes longer, the brokers' timeout aborts."""
 
 
 class Consumed(Protocol):
-    """The part of a consumer that a transaction uses to commit its offsets."""
+    """The part of a consumer that a transaction uses to commit the consumer's offsets."""
 
     def positions(self) -> Mapping[TopicPartition, OffsetAndMetadata]:
-        """Return the position of each partition: after the last record that the consumer returned."""
+        """Return the position of each partition: the offset after the last record that the consumer returned."""
 
     def group_metadata(self) -> GroupMetadata:
         """Return the consumer's group and membership (KIP-447)."""
 
     def check_ownership(self, *, since: float | None = None) -> None:
-        """Raise CommitFailed if the group revoked partitions of records polled last, or after the time ``since``."""
+        """Raise CommitFailed if the group revoked partitions whose records were polled last or after ``since``."""
 
 
 class Transaction(Generic[K, V]):
-    """Records and offsets of which read_committed consumers see all or none (KIP-98); see ``Producer.transaction``.
+    """A set of records and offsets of which read_committed consumers see all or none (KIP-98).
 
-    An exception in its body aborts it and propagates. If it cannot be committed, leaving it aborts it and raises the
-    error. The producer can then begin another transaction, unless the producer was fenced or has failed.
+    If the body of its ``async with`` raises, or it cannot be committed, the transaction is aborted, and the error is
+    raised. The producer can then begin another transaction, unless the producer was fenced or has failed.
     """
 
     def __init__(self, producer: "Producer[K, V]", sender: Sender, manager: TransactionManager) -> None:
@@ -98,7 +98,7 @@ class Transaction(Generic[K, V]):
         timestamp_ms: int | None = None,
         headers: Headers = (),
     ) -> RecordMetadata:
-        """Send as :meth:`Producer.send`, which writes to the log; read_committed consumers wait for the commit."""
+        """Send one record as :meth:`Producer.send`; read_committed consumers see the record only after the commit."""
         self._require_open()
         return await self._producer.send(
             topic, value, key=key, partition=partition, timestamp_ms=timestamp_ms, headers=headers
@@ -114,7 +114,7 @@ class Transaction(Generic[K, V]):
         timestamp_ms: int | None = None,
         headers: Headers = (),
     ) -> list[RecordMetadata]:
-        """Send as :meth:`Producer.send_many`."""
+        """Send many records as :meth:`Producer.send_many`."""
         self._require_open()
         return await self._producer.send_many(
             topic, values, keys=keys, partition=partition, timestamp_ms=timestamp_ms, headers=headers
@@ -130,7 +130,7 @@ class Transaction(Generic[K, V]):
         timestamp_ms: int | None = None,
         headers: Headers = (),
     ) -> Delivery:
-        """Send as :meth:`Producer.enqueue`. The commit waits for the record, and fails if the record does."""
+        """Accept a record as :meth:`Producer.enqueue`. The commit waits for it, and fails if the record fails."""
         self._require_open()
         return await self._producer.enqueue(
             topic, value, key=key, partition=partition, timestamp_ms=timestamp_ms, headers=headers
@@ -146,7 +146,7 @@ class Transaction(Generic[K, V]):
         timestamp_ms: int | None = None,
         headers: Headers = (),
     ) -> Delivery:
-        """Send as :meth:`Producer.send_nowait`. The commit waits for the record, and fails if the record does."""
+        """Accept a record as :meth:`Producer.send_nowait`. The commit waits for it, and fails if the record fails."""
         self._require_open()
         return self._producer.send_nowait(
             topic, value, key=key, partition=partition, timestamp_ms=timestamp_ms, headers=headers
@@ -158,16 +158,16 @@ class Transaction(Generic[K, V]):
         *,
         group: GroupMetadata | str | None = None,
     ) -> None:
-        """Commit consumed offsets together with the records: all or none (KIP-447).
+        """Commit consumed offsets together with the transaction's records, or neither (KIP-447).
 
         Args:
-            consumed: a consumer, for the positions after the records that it returned; or offsets.
-            group: with offsets, their group: its id, or ``consumer.group_metadata()``.
+            consumed: a consumer, whose positions are committed; or the offsets to commit.
+            group: the group of the offsets, as its id or ``consumer.group_metadata()``; by default the consumer's.
 
         Raises:
-            UsageError: no transaction is open, or offsets came without a group.
-            CommitFailed: the group has assigned the partitions to others meanwhile. The transaction can only be
-                aborted, even if this error is caught.
+            UsageError: no transaction is open, or offsets were given without a group.
+            CommitFailed: the group has revoked the partitions meanwhile, or removed the consumer. The transaction can
+                only be aborted, even if this error is caught.
             FencedInstanceId: another consumer has the same ``group_instance_id``. The transaction can only be aborted.
             KafkaError: the transaction can only be aborted, because of this error.
         """
@@ -218,10 +218,10 @@ class Transaction(Generic[K, V]):
             raise error
 
     async def _abort_because(self, why: BaseException) -> None:
-        """Abort because of the error ``why``; an error of the abort itself is added to it as a note.
+        """Abort because of the error ``why``; an error of the abort itself is added to ``why`` as a note.
 
         Raises:
-            ProducerFenced: the producer was fenced, and ``why`` only says that a leader refused its epoch.
+            ProducerFenced: the producer was fenced, and ``why`` only says that a leader refused the producer's epoch.
         """
         try:
             await self._abort(why)
@@ -262,7 +262,7 @@ add_hints(Transaction, TRANSACTION)
 
 
 def _group(given: object) -> GroupMetadata:
-    """Return the checked group of the offsets."""
+    """Check the group that a user gave, and return it as GroupMetadata."""
     if not isinstance(given, GroupMetadata):
         if not isinstance(given, str):
             raise UsageError(f"group must be a group's id or consumer.group_metadata(), got {shown(given)}")

@@ -1,4 +1,4 @@
-"""The action after an error in a transaction, which depends on the failed request, and the error to raise."""
+"""The choice of the action after an error in a transaction, by the failed request, and of the error to raise."""
 
 from collections.abc import Mapping
 from enum import Enum
@@ -56,7 +56,7 @@ _ABORT, _FAIL = TransactionErrorAction.ABORT, TransactionErrorAction.FAIL
 
 @attrs.frozen
 class _Row:
-    """The actions after a request's errors: codes that errors.py calls fatal or abortable, others, and no response."""
+    """The actions after a request's errors: fatal or abortable in errors.py, other, and unanswered or retriable."""
 
     fatal: TransactionErrorAction
     abortable: TransactionErrorAction
@@ -65,7 +65,7 @@ class _Row:
     exceptions: Mapping[type[KafkaError], TransactionErrorAction] = attrs.field(factory=dict)
 
 
-# An abort is safe after any error: if it is impossible, EndTxn fails. So it is tried wherever it may help.
+# An abort is safe after any error, since EndTxn fails if an abort is impossible. So it is tried wherever it may help.
 _ROWS: Final[Mapping[type[Request[Any]], _Row]] = {
     InitProducerIdRequest: _Row(_FAIL, _FAIL, _FAIL, _FAIL),
     AddPartitionsToTxnRequest: _Row(_FAIL, _ABORT, _ABORT, _ABORT),
@@ -89,7 +89,7 @@ _ON_BATCH: Final = _Row(
 
 
 def action_after_request(request: Request[Any], error: KafkaError) -> TransactionErrorAction:
-    """Return the action after a coordinator refused this request, or did not answer it."""
+    """Return the action after a coordinator refused the request with this error, or did not answer."""
     if isinstance(request, EndTxnRequest):
         return _action(_ON_COMMIT if request.committed else _ON_ABORT, error)
     return _action(_ROWS[type(request)], error)
@@ -111,7 +111,7 @@ def _action(row: _Row, error: KafkaError) -> TransactionErrorAction:
 
 
 def commit_failed(request: Request[Any], error: KafkaError) -> KafkaError:
-    """Return CommitFailed if the coordinator refused the offsets of a former group member; else the error itself."""
+    """Return CommitFailed if the coordinator refused offsets of a former group member; else ``error`` itself."""
     if not isinstance(request, TxnOffsetCommitRequest) or not isinstance(error, IllegalGeneration | UnknownMemberId):
         return error
     failed = CommitFailed(
@@ -123,7 +123,7 @@ def commit_failed(request: Request[Any], error: KafkaError) -> KafkaError:
 
 
 def leaves_doubt(error: KafkaError) -> bool:
-    """Return whether a request that failed with this error may still take effect, or its producer id is unknown."""
+    """Return whether a request with this error may still take effect, or the brokers do not know the producer id."""
     return not isinstance(error, BrokerError) or error.retriable or isinstance(error, UnknownProducerId)
 
 
@@ -140,7 +140,7 @@ _ADVICE: Final[Mapping[type[KafkaError], str]] = {
 def explained(transactional_id: str, error: KafkaError, request: Request[Any] | None = None) -> KafkaError:
     """Return the error to raise from now on: of the same class and with advice, or ProducerFenced for a wrong epoch.
 
-    ``request`` is the one that failed; None if a batch failed.
+    ``request`` is the failed request; None if a batch failed.
     """
     prefix = f"transactional_id {transactional_id!r}"
     if isinstance(error, ProducerFenced | InvalidProducerEpoch):

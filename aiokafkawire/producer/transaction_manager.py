@@ -21,13 +21,13 @@ _log = logging.getLogger("aiokafkawire.producer")
 
 _FEATURE = "transaction.version"
 _FIRST_BACKOFF = 0.02
-"""Seconds: brokers return CONCURRENT_TRANSACTIONS for some ms, while they write the previous transaction's markers."""
+"""The seconds before the first retry: for a few ms, brokers still write the markers of the previous transaction."""
 
 
 class TransactionManager:
-    """Sends the requests of the state machine, and lets tasks wait for its phases.
+    """The sender of the requests of ``state``, the state machine; tasks use it to wait for phases of ``state``.
 
-    ``on_change`` is called after every result.
+    ``on_change`` is called after the result of every request.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class TransactionManager:
         await self._worker.stop()
 
     def wake(self) -> None:
-        """Run a step soon, since there may be a request to send."""
+        """Call :meth:`_step` soon, since there may be a request to send."""
         self._worker.wake()
 
     def _step(self, tasks: TaskGroup) -> None:
@@ -92,7 +92,7 @@ class TransactionManager:
         if state.generation == generation:
             return
         message = "transactional id %r: producer id %d, epoch %d"
-        # EndTxn of transaction.version 2 brings a new epoch after each transaction, which fences no producer.
+        # With transaction.version 2, EndTxn brings a new epoch after each transaction, and fences no other producer.
         level = logging.INFO if starting else logging.DEBUG
         _log.log(level, message, state.transactional_id, state.producer_id, state.producer_epoch)
 
@@ -115,7 +115,7 @@ class TransactionManager:
         """Wait until ``reached`` returns True; ``what`` names the wait in errors.
 
         Raises:
-            RequestTimeout: it took longer than ``max_block_ms``.
+            RequestTimeout: the wait took longer than ``max_block_ms``.
             UsageError: the producer was closed meanwhile.
             KafkaError: the producer has failed with this error.
         """
@@ -137,12 +137,7 @@ class TransactionManager:
             raise copy_for_reraise(self.state.error)
 
     def add_partition(self, partition: TopicPartition) -> None:
-        """Add the partition of a record to the transaction.
-
-        Raises:
-            UsageError: no transaction is open.
-            KafkaError: the transaction can only be aborted, or the producer has failed, because of this error.
-        """
+        """Add the partition of a record to the transaction. Raises as :meth:`TransactionStateMachine.add_partition`."""
         state = self.state
         if state.phase is not TransactionPhase.OPEN and state.error is None:
             raise UsageError("a producer with a transactional_id sends inside 'async with producer.transaction()'")
@@ -159,7 +154,7 @@ class TransactionManager:
         return self.state.phase is TransactionPhase.READY
 
     async def commit(self) -> None:
-        """Commit the transaction within ``max_block_ms``; ``state`` then has the result."""
+        """Commit the transaction within ``max_block_ms``; ``state`` has the result: its phase and its error."""
         _log.debug("transactional id %r: committing the transaction", self.state.transactional_id)
         self.state.commit()
         # All requests of the commit share one deadline, so that it ends in time.
@@ -176,14 +171,14 @@ class TransactionManager:
         return self._abort_scheduled or self.state.phase is TransactionPhase.ABORTING
 
     def abort(self, finish_batches: Callable[[], Awaitable[None]]) -> None:
-        """Abort the transaction in the background, after awaiting ``finish_batches``, which leaves none in flight."""
+        """Abort the transaction in the background, after ``finish_batches`` has left none of its batches in flight."""
         _log.debug("transactional id %r: aborting the transaction", self.state.transactional_id)
         self._abort_scheduled = True
         self._cluster.owner.spawn(self._abort, finish_batches)
 
     async def _abort(self, finish_batches: Callable[[], Awaitable[None]]) -> None:
         try:
-            # The caller was cancelled in a commit: wait for the commit's end, and abort if it fails.
+            # If the caller was cancelled in a commit, wait for the commit's end, and abort only if the commit fails.
             if self.state.phase is TransactionPhase.COMMITTING:
                 while self.state.phase is TransactionPhase.COMMITTING and not self._worker.ended.is_set():
                     await self._changed.wait()
@@ -200,10 +195,7 @@ class TransactionManager:
     async def begin(self) -> None:
         """Open a transaction, once the previous one has ended and the producer id is known.
 
-        Raises:
-            UsageError: the producer is closed.
-            RequestTimeout: this took longer than ``max_block_ms``.
-            KafkaError: the producer has failed with this error.
+        Raises as :meth:`wait_until`.
         """
         if self._worker.ended.is_set():
             raise UsageError("the producer is closed: use it inside its 'async with'")

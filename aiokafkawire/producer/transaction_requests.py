@@ -1,8 +1,8 @@
 """A transaction's requests to coordinators, and the errors in their responses.
 
-With Produce up to v11, TxnOffsetCommit up to v4 and EndTxn up to v4, a client adds partitions and groups to its
-transaction itself; with later versions of the three the brokers do that, and EndTxn also bumps the epoch (KIP-890).
-All requests of a transaction must be of one kind, so the versions of each are limited.
+With Produce up to v11, TxnOffsetCommit up to v4 and EndTxn up to v4 (``transaction.version`` 1), a client adds
+partitions and groups to its transaction itself; with later versions (``transaction.version`` 2) the brokers do that,
+and EndTxn also bumps the epoch (KIP-890). A transaction must not mix the two, so the versions of requests are limited.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -42,16 +42,16 @@ __all__ = (
 )
 
 PRODUCE_V1: Final = Versions.parse("3-11")
-"""Produce in a transaction of version 1: records in batches need v3."""
+"""The versions of Produce in a transaction of version 1; record batches need v3."""
 PRODUCE_V2: Final = Versions.parse("12+")
-"""Produce in a transaction of version 2: the leader adds the partition."""
+"""The versions of Produce in a transaction of version 2, to which the leader adds the partition."""
 
 _INIT: Final = Versions.parse("0-5")  # v6 is for two-phase commits (KIP-939), and not stable
-_BUMP: Final = Versions.parse("3-5")  # KIP-360: has the epoch to bump
-_ADD_PARTITIONS: Final = Versions.parse("0-3")  # later ones are for brokers
+_BUMP: Final = Versions.parse("3-5")  # KIP-360: the request has the epoch to bump
+_ADD_PARTITIONS: Final = Versions.parse("0-3")  # later versions are for brokers
 _ADD_OFFSETS: Final = Versions.parse("0-4")
 _COMMIT_OFFSETS_V1: Final = Versions.parse("0-4")
-_COMMIT_OF_MEMBER_V1: Final = Versions.parse("3-4")  # KIP-447: older ones cannot say which member it is
+_COMMIT_OF_MEMBER_V1: Final = Versions.parse("3-4")  # KIP-447: older versions do not name the member
 _COMMIT_OFFSETS_V2: Final = Versions.parse("5")  # v6 has ids instead of topic names
 _END_V1: Final = Versions.parse("0-4")
 _END_V2: Final = Versions.parse("5+")
@@ -59,9 +59,9 @@ _END_V2: Final = Versions.parse("5+")
 
 @attrs.frozen
 class TransactionRequest:
-    """A request to the coordinator of ``key``, which is sent in one of ``versions``.
+    """A request to the coordinator of ``key``, to be sent in one of ``versions``.
 
-    ``check`` raises the error in a response; among several, a retriable one.
+    ``check`` raises the error in a response; of several errors, a retriable one if there is any.
     """
 
     request: Request[Any]
@@ -87,7 +87,7 @@ def init_producer_id(identity: ProducerIdentity, timeout_ms: int) -> Transaction
 
 
 def add_partitions(identity: ProducerIdentity, partitions: Sequence[TopicPartition]) -> TransactionRequest:
-    """Return the request that adds partitions to the transaction, and starts it if they are its first."""
+    """Return the request that adds partitions to the transaction, and starts the transaction by its first ones."""
     topics: dict[str, list[int]] = {}
     for topic, index in partitions:
         topics.setdefault(topic, []).append(index)
@@ -105,7 +105,7 @@ def add_partitions(identity: ProducerIdentity, partitions: Sequence[TopicPartiti
 
 
 def add_offsets(identity: ProducerIdentity, group_id: str) -> TransactionRequest:
-    """Return the request that adds a group to the transaction, before :func:`commit_offsets`."""
+    """Return the request that adds a group to the transaction, to be sent before that of :func:`commit_offsets`."""
     request = AddOffsetsToTxnRequest(
         transactional_id=identity.transactional_id,
         producer_id=identity.producer_id,

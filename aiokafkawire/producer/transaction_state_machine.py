@@ -2,15 +2,15 @@
 
 The rules:
 
-1. One request at a time: :meth:`TransactionStateMachine.next_request` returns none while one is in flight.
-2. In a transaction of version 1, batches of a partition are sent once the coordinator has added it, and a group's
-   offsets once it has added the group. In a transaction of version 2 the brokers add both.
-3. The first error decides: after an abortable error the only request is the abort, after a fatal one there is none.
-4. A transaction that the coordinator does not know ends without a request.
+1. One request at a time: :meth:`TransactionStateMachine.next_request` returns None while a request is in flight.
+2. In a transaction of version 1, a partition's batches are sent once the coordinator has added the partition, and a
+   group's offsets once the coordinator has added the group. In a transaction of version 2 the brokers add both.
+3. After an abortable error the only further request is the abort; after a fatal error there is none.
+4. A transaction that has not started at the coordinator ends without a request.
 5. If a broker may still write a batch of an ended transaction of version 1, the epoch is bumped, so that the broker
-   refuses the batch. It is also bumped before the first transaction of version 2, and by the end of each of these.
+   refuses the batch. The epoch is also bumped before the first transaction of version 2, and by each one's EndTxn.
 6. With the identity of another producer, records are written into the other producer's open transaction, and only the
-   other producer begins and ends it.
+   other producer begins and ends this transaction.
 """
 
 from collections.abc import Callable, Mapping
@@ -45,7 +45,7 @@ __all__ = (
 
 
 class TransactionPhase(Enum):
-    """The phases of a transactional producer."""
+    """The phase of a transactional producer."""
 
     STARTING = "waiting for its producer id, or for the next epoch"
     READY = "ready for a transaction to begin"
@@ -79,7 +79,7 @@ class TransactionStateMachine:
     Args:
         transactional_id: the producer's transactional id.
         timeout_ms: how long a transaction may be open.
-        identity: the identity of the producer whose open transaction gets the records; None to begin transactions.
+        identity: the identity of the producer whose open transaction gets the records; None to begin own transactions.
     """
 
     def __init__(self, transactional_id: str, timeout_ms: int, identity: ProducerIdentity | None = None) -> None:
@@ -87,11 +87,11 @@ class TransactionStateMachine:
         self._timeout_ms, self._injected = timeout_ms, identity is not None
         self.phase: TransactionPhase = _STARTING
         self.error: KafkaError | None = None
-        """Why the open transaction can only be aborted; in FAILED, why the producer is unusable, and what to do."""
+        """The error that allows only an abort of the open transaction or, in FAILED, made the producer unusable."""
         self.producer_id: int = -1
         self.producer_epoch: int = -1
         self.generation: int = 0
-        """Grows with every change of the producer id or epoch: sequence numbers restart."""
+        """The number of changes of the producer id or epoch; after each, sequence numbers restart."""
         self.version: int = 0
         """The ``transaction.version`` of the latest transaction: 1 or 2; 0 before the first."""
         self._transaction = OpenTransaction()
@@ -120,8 +120,8 @@ class TransactionStateMachine:
     def share(self) -> ProducerIdentity:
         """Return :attr:`identity`, and expect that another producer writes into the open transaction with it.
 
-        The other's sequence numbers begin at 0, so this producer's next transaction needs another epoch, as it always
-        has with version 2.
+        The other producer's sequence numbers begin at 0, so this producer's next transaction needs another epoch, which
+        it always has with version 2.
         """
         self._transaction.mark_started(TransactionStarted.MAYBE)
         self._transaction.bump = self._transaction.bump or self.version < 2
@@ -139,7 +139,7 @@ class TransactionStateMachine:
         self._require(_READY, "a transaction cannot begin")
         self._transaction = OpenTransaction()
         if not self._injected:
-            # Brokers do not add a partition to a transaction of version 2 that has version 1 in the same epoch.
+            # Brokers do not add a partition to a transaction of version 2 if version 1 was used in the same epoch.
             upgrades = version >= 2 and self._epoch_used_v1
             self.version = 2 if version >= 2 and not upgrades else 1
             self._transaction.bump = upgrades
@@ -161,7 +161,7 @@ class TransactionStateMachine:
     def may_send(self, partition: TopicPartition) -> bool:
         """Return whether a batch of the partition may be sent now; if so, count the transaction as started.
 
-        It may be sent even if ``error`` is set: a batch in doubt is sent again, to learn whether it was written.
+        ``error`` does not prevent this: a batch in doubt is sent again, to learn whether it was written.
         """
         if self.phase not in (_OPEN, _COMMITTING) or partition not in self._transaction.added:
             return False
@@ -169,33 +169,22 @@ class TransactionStateMachine:
         return True
 
     def add_offsets(self, group: GroupMetadata, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> OffsetsCommit:
-        """Commit offsets with the transaction; of several for one partition, the last counts.
+        """Commit offsets with the transaction; of several offsets for one partition, the last is committed.
 
-        The result is complete at once if there are no offsets.
-
-        Raises:
-            UsageError: no transaction is open.
-            KafkaError: the transaction can only be aborted, or the producer has failed, because of this error.
+        The returned commit is done at once if there are no offsets. Raises as :meth:`add_partition`.
         """
         self._require(_OPEN, "no offsets can be committed")
         return self._transaction.add_offsets(group, offsets) if offsets else OffsetsCommit(done=True)
 
     def must_abort(self, error: KafkaError) -> None:
-        """Allow only an abort from now on, because of an error that the brokers do not know.
-
-        Raises:
-            UsageError: no transaction is open.
-            KafkaError: the transaction could only be aborted before, or the producer has failed, because of this error.
-        """
+        """Allow only an abort from now on, after an error that the client found. Raises as :meth:`add_partition`."""
         self._require(_OPEN, "no offsets can be committed")
         self._can_only_abort(error, in_doubt=False)
 
     def commit(self) -> None:
         """Commit the transaction, once its offsets are sent. All its batches must be complete.
 
-        Raises:
-            UsageError: no transaction is open.
-            KafkaError: the transaction can only be aborted, or the producer has failed, because of this error.
+        Raises as :meth:`add_partition`.
         """
         self._require(_OPEN, "nothing can be committed")
         self._transaction.drop_new_partitions()
@@ -203,7 +192,7 @@ class TransactionStateMachine:
         self._close_if_done()
 
     def abort(self) -> None:
-        """Abort the transaction, once the request in flight has its result. None of its batches may be sent any more.
+        """Abort the transaction, once the request in flight has a result. No batch of it may be sent any more.
 
         Raises:
             UsageError: no transaction is open.
@@ -227,7 +216,7 @@ class TransactionStateMachine:
     # --- results from brokers ----------------------------------------------------------------------------
 
     def batch_failed(self, partition: TopicPartition, error: KafkaError, *, sent: bool = True) -> None:
-        """Record that a batch failed, after it was ``sent`` or before. It has no effect outside of a transaction."""
+        """Record that a batch failed, after it was ``sent`` or before; do nothing outside of a transaction."""
         if self.phase not in (_OPEN, _COMMITTING, _ABORTING):
             return
         if action_after_batch(error) is TransactionErrorAction.FAIL:
@@ -237,12 +226,12 @@ class TransactionStateMachine:
 
     def _records_lost(self, error: KafkaError, *, in_doubt: bool) -> None:
         if self._in_flight is not None and isinstance(self._in_flight.request, EndTxnRequest):
-            self._transaction.in_doubt |= in_doubt  # the request that ends it is in flight already
+            self._transaction.in_doubt |= in_doubt  # EndTxn is in flight already
         else:
             self._can_only_abort(error, in_doubt=in_doubt)
 
     def batch_written(self, topic: str, topic_id: UUID) -> None:
-        """Record that the topic with this id acknowledged a batch."""
+        """Record that a leader acknowledged a batch of the topic, and the topic's id."""
         self._transaction.topic_ids.setdefault(topic, topic_id)
 
     def check_topic_ids(self, topic_id: Callable[[str], UUID]) -> None:
@@ -277,7 +266,7 @@ class TransactionStateMachine:
         """Continue after a response without an error to the request ``done``.
 
         Raises:
-            UsageError: this is not the request in flight.
+            UsageError: ``done`` is not the request in flight.
         """
         self._end_request(done)
         if self.phase is _FAILED:
@@ -294,10 +283,9 @@ class TransactionStateMachine:
             self._close_if_done()
 
     def failed(self, refused: TransactionRequest, error: KafkaError) -> None:
-        """Continue after a request failed and is not retried any more; it may have taken effect.
+        """Continue after the request ``refused`` failed and is not retried any more; it may have taken effect.
 
-        Raises:
-            UsageError: this is not the request in flight.
+        Raises as :meth:`succeeded`.
         """
         self._end_request(refused)
         if self.phase is _FAILED:
@@ -328,7 +316,7 @@ class TransactionStateMachine:
             self._epoch_used_v1 = False
 
     def _close_if_done(self) -> None:
-        """Close an ending transaction that needs no request."""
+        """Close the transaction if it is to be committed or aborted and needs no request for that."""
         transaction = self._transaction
         if self.phase not in (_COMMITTING, _ABORTING) or self._in_flight is not None or transaction.has_waiting_offsets:
             return
@@ -336,7 +324,7 @@ class TransactionStateMachine:
             self._close()
 
     def _close(self) -> None:
-        """Continue after the transaction has ended."""
+        """Enter the next phase after the transaction has ended."""
         ended, error = self._transaction, self.error
         self._transaction, self.error = OpenTransaction(), None
         if self._injected and (error is not None or ended.in_doubt):

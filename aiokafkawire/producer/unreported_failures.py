@@ -11,7 +11,7 @@ _MAX_KEPT: Final = 100
 
 
 class UnreportedFailures:
-    """The results of failed batches; beyond the first hundred, only the number of records and the last error."""
+    """The results of up to a hundred failed batches; of further ones, only the number of records and the last error."""
 
     def __init__(self) -> None:
         self._results: list[BatchResult] = []
@@ -29,7 +29,7 @@ class UnreportedFailures:
             self._last = result.error
 
     def take(self) -> DeliveryFailed | None:
-        """Return the failures since the last call as one error; None if callers awaited them all."""
+        """Return the failures since the last call as one error; None if callers awaited all failed records."""
         results, self._results = self._results, []
         count, self._more = self._more, 0
         last, self._last = self._last, None

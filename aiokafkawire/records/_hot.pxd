@@ -1,4 +1,4 @@
-# What other compiled modules reach of the record loop.
+# The parts of the compiled record modules that other compiled modules use.
 
 from libc.stdint cimport int64_t, uint8_t
 
@@ -14,7 +14,7 @@ cdef class Source:
 cdef class ConsumerRecord:
     cdef Source _source
     cdef int64_t _offset, _timestamp
-    # Where key and value are in the source's body, until they are touched.
+    # The positions of key and value in the source's body until the first access; NULL afterwards.
     cdef const char *_key_at
     cdef const char *_value_at
     cdef Py_ssize_t _key_size, _value_size
@@ -39,7 +39,7 @@ cdef class RecordReader:
     cdef int64_t _count, _left, _base_offset, _last_delta, _base_timestamp, _max_timestamp, _from_offset, _delta
     cdef bint _log_append_time, _untracked
     cdef object _key_deserializer, _value_deserializer
-    cdef tuple _headers  # of the record found last
+    cdef tuple _headers  # the headers of the record found last
 
     cdef bint find(self, Found *found) except -1
     cdef ConsumerRecord advance(self)

@@ -79,7 +79,7 @@ cdef inline uint8_t *put_varint(uint8_t *to, int64_t value) noexcept nogil:
 
 
 cdef inline uint8_t *put_bytes(uint8_t *to, const char *what, Py_ssize_t size) noexcept nogil:
-    """Write a length and that many bytes; only the length for null."""
+    """Write ``size`` and the bytes at ``what``; for null (size -1) only the size. Return the position after them."""
     to = put_varint(to, size)
     if size > 0:
         memcpy(to, what, size)
@@ -88,7 +88,7 @@ cdef inline uint8_t *put_bytes(uint8_t *to, const char *what, Py_ssize_t size) n
 
 
 cdef const uint8_t *long_varint(const uint8_t *at, const uint8_t *end, int bits, int64_t *value) noexcept nogil:
-    """Decode the varint at ``at`` and return its end; NULL if it is truncated or has more than ``bits`` bits."""
+    """Decode the varint at ``at``; return the position after it, or NULL if truncated or of more than ``bits`` bits."""
     cdef uint64_t raw = 0, byte
     cdef int shift = 0
     while True:

@@ -2,7 +2,7 @@
 
 
 cpdef Py_ssize_t record_size_bound(key, value, headers=()) except -1:
-    """Return the maximum size of a record in any batch, without the batch header of 61 bytes."""
+    """Return the maximum encoded size of a record in any batch, without the batch header of 61 bytes."""
     cdef Py_ssize_t size = RECORD_OVERHEAD
     if key is not None:
         size += len(key)
@@ -17,7 +17,7 @@ cpdef Py_ssize_t record_size_bound(key, value, headers=()) except -1:
 @cython.internal
 @cython.no_gc
 cdef class Content:
-    """A buffer of bytes, used without a copy; null is NULL with size -1."""
+    """The bytes of a key or value, used without a copy; for None, ``at`` is NULL and ``size`` is -1."""
 
     cdef Py_buffer buffer
     cdef bint is_held
@@ -42,10 +42,10 @@ cdef class Content:
 
 @cython.final
 cdef class BatchBuilder:
-    """The builder of one batch, which encodes each record at once.
+    """The builder of one record batch; :meth:`append` encodes a record immediately.
 
-    ``count``, ``base_timestamp`` (the first record's) and ``max_timestamp`` may be read; the timestamps are -1 in an
-    empty batch. ``limit`` bounds the size before compression with the header; the first record always fits.
+    ``count``, ``base_timestamp`` (the first record's) and ``max_timestamp`` may be read; both timestamps are -1 in an
+    empty batch. ``limit`` bounds the size in bytes with the header, before compression; a first record may exceed it.
     """
 
     def __cinit__(self):
@@ -65,14 +65,14 @@ cdef class BatchBuilder:
 
     @property
     def size(self):
-        """The current size in bytes, before compression and with the header."""
+        """The current size in bytes, with the header and before compression."""
         return self.used
 
     def append(self, timestamp, key, value, headers=()):
         """Encode one record; return its offset in the batch, or -1 if the batch is full.
 
-        An argument of another type raises Python's error and leaves the batch unchanged, as do timestamps of more than
-        64 bits or with a larger difference.
+        If an argument has a wrong type, or if a timestamp or its difference to the first timestamp exceeds 64 bits, the
+        method raises Python's own error and leaves the batch unchanged.
         """
         cdef Content key_content, value_content
         cdef int64_t milliseconds = PyNumber_Index(timestamp)
@@ -102,7 +102,7 @@ cdef class BatchBuilder:
         Py_ssize_t value_size,
         bytes headers,
     ) except -2:
-        """Add a record of the bytes at ``key`` and ``value``, NULL for null, and encoded headers, None for none."""
+        """Add a record and return its index, as :meth:`append`; a null key or value is NULL, with size -1."""
         cdef Py_ssize_t index = self.count, size, whole
         cdef int64_t delta = 0
         cdef uint8_t *to
@@ -156,9 +156,9 @@ cdef class BatchBuilder:
         bint transactional=False,
         bint control=False,
     ):
-        """Return the batch for a Produce request: base offset 0, no leader epoch, checksum set.
+        """Return the batch for a Produce request: with base offset 0, without a leader epoch, with the checksum.
 
-        It may be called again, also with other producer state; records are compressed again only if some were added.
+        The method may be called again, also with other arguments; it compresses the records again only after an append.
 
         Raises:
             UsageError: the batch is empty.
@@ -197,7 +197,7 @@ cdef class BatchBuilder:
         return batch
 
     def compress(self):
-        """Compress the records for :meth:`build`, possibly on another thread; do not append meanwhile."""
+        """Compress the records in advance for :meth:`build`, also on another thread; no append may run meanwhile."""
         if self.codec and self.count:
             self.compressed()
 
@@ -277,9 +277,9 @@ cdef bytes varint_bytes(int64_t value):
 @cython.no_gc  # the result does not refer to its deliveries, so there are no reference cycles
 @cython.freelist(256)
 cdef class Delivery:
-    """The delivery of one record that a producer sends; it may be awaited several times.
+    """An awaitable for the outcome of sending one record; it may be awaited several times.
 
-    The delivery refers to its batch's result, and keeps neither the batch nor an event of its own.
+    A delivery refers to the shared result of its batch: it has no event of its own, and does not keep the batch alive.
     """
 
     def __init__(self, result, Py_ssize_t index):

@@ -3,10 +3,10 @@
 
 @cython.final
 cdef class RecordReader:
-    """An iterator over the records of one batch, from its decompressed body.
+    """An iterator that decodes the records of one batch from the batch's decompressed body.
 
-    Errors do not end the iteration: after a DeserializationError the next step returns the next record; after a
-    CorruptBatch it raises the same error again. Each record is validated completely before it is returned.
+    Errors do not end the iteration: after a DeserializationError, ``next`` returns the next record; after a
+    CorruptBatch, ``next`` raises the same error again. Each record is validated completely before it is returned.
     """
 
     __class_getitem__ = classmethod(GenericAlias)
@@ -49,7 +49,7 @@ cdef class RecordReader:
 
     @property
     def next_offset(self):
-        """The next offset to read: after the last returned record, or after the batch at its end.
+        """The next offset to read: the one after the last returned record or, after all records, after the batch.
 
         A batch may extend beyond its last record, if compaction has removed later records.
         """
@@ -64,14 +64,14 @@ cdef class RecordReader:
         return self.ended() if record is None else record
 
     cdef ConsumerRecord advance(self):
-        """Return the next record, deserialized; None at the end and at damage."""
+        """Return the next record, deserialized; None at the end of the batch or at damage."""
         cdef ConsumerRecord record = self.step()
         if record is not None and not self._untracked:
             self.deserialize(record)
         return record
 
     cdef ConsumerRecord step(self):
-        """Return the next record at or after ``from_offset``; None if there is none."""
+        """Return the next record at or after ``from_offset``; None at the end of the batch or at damage."""
         cdef Found found
         cdef ConsumerRecord record
         if not self.find(&found):
@@ -90,12 +90,12 @@ cdef class RecordReader:
         else:
             record._headers = ()
         if self._untracked:
-            # The record has no reference cycle: untracking it spares loops over millions of records the collector.
+            # The record has no reference cycle, and untracking spares the garbage collector millions of records.
             PyObject_GC_UnTrack(record)
         return record
 
     cdef inline bint find(self, Found *found) except -1:
-        """Find the next record at or after ``from_offset``, and step past it; put its headers in ``_headers``."""
+        """Move past the next record at or after ``from_offset``; set ``found`` and ``_headers``, or return False."""
         cdef const uint8_t *at = self._at
         cdef const uint8_t *limit = self._end
         cdef const uint8_t *end
@@ -178,13 +178,13 @@ cdef class RecordReader:
             PyMem_Free(all)
 
     cdef object ended(self):
-        """Raise StopIteration at the end, or CorruptBatch."""
+        """Raise StopIteration at the end of the batch, or CorruptBatch at damage."""
         if self._left or self._at != self._end:
             self.damaged()
         raise StopIteration
 
     cdef int damaged(self) except -1:
-        """Raise the pure reader's error for this damage."""
+        """Raise the error that the pure reader raises for the damage at the current position."""
         cdef Source source = self._source
         reader = PureReader(
             source.view,
@@ -222,7 +222,7 @@ cdef class RecordReader:
 cdef inline const uint8_t *field(
     const uint8_t *at, const uint8_t *limit, const char **field_at, int64_t *size
 ) noexcept nogil:
-    """Read a key or a value at ``at``; return its end, or NULL for damage. A null value is NULL with size -1."""
+    """Read a key or value at ``at``; return the position after it, or NULL at damage. Null is NULL with size -1."""
     at = varint(at, limit, 32, size)
     if at is NULL or not -1 <= size[0] <= limit - at:
         return NULL
@@ -234,7 +234,7 @@ cdef inline const uint8_t *field(
 
 
 cdef bytes numbers(const Found *all, Py_ssize_t count, bint timestamps):
-    """Return the offsets or timestamps of all records as int64."""
+    """Return the timestamps or the offsets of all records as int64 numbers."""
     cdef bytes made = PyBytes_FromStringAndSize(NULL, count * sizeof(int64_t))
     cdef int64_t *to = <int64_t *>PyBytes_AS_STRING(made)
     cdef Py_ssize_t index
@@ -244,7 +244,7 @@ cdef bytes numbers(const Found *all, Py_ssize_t count, bint timestamps):
 
 
 cdef object bytes_column(const Found *all, Py_ssize_t count, int64_t total, bint values):
-    """Return the keys or values of all records. Their total is far below 2 GiB, as a batch's size is."""
+    """Return the keys or values of all records; ``total``, their size, is far below 2 GiB, as the batch's size is."""
     cdef bytes ends = PyBytes_FromStringAndSize(NULL, (count + 1) * sizeof(int32_t))
     cdef bytes data = PyBytes_FromStringAndSize(NULL, total)
     cdef bytes validity = PyBytes_FromStringAndSize(NULL, (count + 7) // 8)
@@ -270,7 +270,7 @@ cdef object bytes_column(const Found *all, Py_ssize_t count, int64_t total, bint
 
 
 cdef tuple read_headers(const uint8_t **at, const uint8_t *end):
-    """Read the headers at ``at`` and advance ``at``; return None if they are damaged."""
+    """Read the headers at ``at`` and move ``at`` past them; return None if they are damaged."""
     cdef const uint8_t *here = at[0]
     cdef int64_t count = 0, length = 0
     here = varint(here, end, 32, &count)
@@ -281,7 +281,7 @@ cdef tuple read_headers(const uint8_t **at, const uint8_t *end):
         here = varint(here, end, 32, &length)
         if here is NULL or not 0 <= length <= end - here:
             return None
-        # Kafka's classes replace invalid UTF-8, so the record must be readable here, too.
+        # Kafka's classes replace invalid UTF-8 in names, so such a record must be readable here, too.
         name = PyUnicode_DecodeUTF8(<const char *>here, length, "replace")
         here = varint(here + length, end, 32, &length)
         if here is NULL or not -1 <= length <= end - here:

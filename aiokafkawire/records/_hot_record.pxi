@@ -38,8 +38,8 @@ cdef class ConsumerRecord:
     """One record of a topic: immutable, hashable, picklable.
 
     A record from a batch keeps the batch's bytes alive, and copies its key and value on first access. To keep a record
-    for long, call :meth:`detach`. ``key`` and ``value`` are the results of the consumer's deserializers, or the raw
-    bytes without them.
+    for a long time, keep the copy that :meth:`detach` returns. ``key`` and ``value`` are the results of the consumer's
+    deserializers, or the raw bytes without deserializers.
     """
 
     __class_getitem__ = classmethod(GenericAlias)
@@ -62,7 +62,7 @@ cdef class ConsumerRecord:
         timestamp_type=CREATE_TIME,
         leader_epoch=None,
     ):
-        """Make a record for tests and pipelines; ``key`` and ``value`` default to the raw ones."""
+        """Make a record for tests and pipelines; ``key`` and ``value`` default to ``raw_key`` and ``raw_value``."""
         self._source = made_source(topic, partition, leader_epoch, timestamp_type)
         self._offset = offset
         self._timestamp = timestamp
@@ -90,22 +90,22 @@ cdef class ConsumerRecord:
 
     @property
     def timestamp(self):
-        """The timestamp in ms since the epoch, -1 for none; ``timestamp_type`` is its origin."""
+        """The timestamp in ms since the epoch; -1 if the record has none."""
         return self._timestamp
 
     @property
     def timestamp_type(self):
-        """Whether the producer set the timestamp, or the broker."""
+        """Whether the producer or the broker set the timestamp."""
         return self._source.timestamp_type
 
     @property
     def leader_epoch(self):
-        """The epoch of the leader that appended the record, if the broker returned it."""
+        """The epoch of the leader that appended the record; None if the broker did not return it."""
         return self._source.leader_epoch
 
     @property
     def headers(self):
-        """Names and values, in the producer's order; names may repeat."""
+        """The headers' names and values, in the producer's order; a name may occur several times."""
         return self._headers
 
     @property
@@ -126,7 +126,7 @@ cdef class ConsumerRecord:
 
     @property
     def key(self):
-        """The deserialized key, or the raw key; None for a null key."""
+        """The deserialized key, or the raw key without a deserializer; None for a null key."""
         if self._key is not RAW:
             return self._key
         if self._key_at is not NULL:
@@ -136,7 +136,7 @@ cdef class ConsumerRecord:
 
     @property
     def value(self):
-        """The deserialized value, or the raw value; None for a null value."""
+        """The deserialized value, or the raw value without a deserializer; None for a null value."""
         if self._value is not RAW:
             return self._value
         if self._value_at is not NULL:

@@ -21,10 +21,10 @@ V = TypeVar("V")
 
 @final
 class RecordReader(Generic[K, V]):
-    """An iterator that decodes the records of one batch from its decompressed body.
+    """An iterator that decodes the records of one batch from the batch's decompressed body.
 
-    Errors do not end the iteration: after a DeserializationError the next step returns the next record; after a
-    CorruptBatch every step raises the same error again. Each record is validated completely before it is returned.
+    Errors do not end the iteration: after a DeserializationError, ``next`` returns the next record; after a
+    CorruptBatch, ``next`` raises the same error again. Each record is validated completely before it is returned.
     """
 
     __slots__ = (
@@ -76,7 +76,7 @@ class RecordReader(Generic[K, V]):
 
     @property
     def next_offset(self) -> int:
-        """The next offset to read: that after the last returned record or, after all records, that after the batch.
+        """The next offset to read: the one after the last returned record or, after all records, after the batch.
 
         A batch may extend beyond its last record, if compaction has removed later records.
         """

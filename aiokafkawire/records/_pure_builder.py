@@ -20,7 +20,7 @@ _RECORD_OVERHEAD = 5 + 1 + 10 + 5 + 5 + 5 + 5  # length, attributes, two deltas,
 
 
 def record_size_bound(key: bytes | None, value: bytes | None, headers: Sequence[Header] = ()) -> int:
-    """Return the maximum size of a record in any batch, without the batch header of 61 bytes."""
+    """Return the maximum encoded size of a record in any batch, without the batch header of 61 bytes."""
     size = _RECORD_OVERHEAD + len(key or b"") + len(value or b"")
     for name, content in headers:
         size += 10 + len(name.encode()) + len(content or b"")
@@ -31,9 +31,8 @@ def record_size_bound(key: bytes | None, value: bytes | None, headers: Sequence[
 class BatchBuilder:
     """The builder of one record batch; :meth:`append` encodes a record immediately.
 
-    ``count``, ``base_timestamp`` (the first record's) and ``max_timestamp`` may be read; the timestamps are -1 in an
-    empty batch. ``limit`` is the maximum size in bytes, with the header and before compression; the first record is
-    accepted even if it is larger.
+    ``count``, ``base_timestamp`` (the first record's) and ``max_timestamp`` may be read; both timestamps are -1 in an
+    empty batch. ``limit`` bounds the size in bytes with the header, before compression; a first record may exceed it.
     """
 
     __slots__ = ("_buffer", "_built", "base_timestamp", "codec", "count", "level", "limit", "max_timestamp")
@@ -46,11 +45,11 @@ class BatchBuilder:
         self.max_timestamp: int = -1
         self.level: int | None = level
         self._buffer = bytearray(layout.HEADER_SIZE)  # space for the header, then records
-        self._built: tuple[int, bytes] | None = None  # record count at the last compression, and its result
+        self._built: tuple[int, bytes] | None = None  # the count at the last compression, and the compressed records
 
     @property
     def size(self) -> int:
-        """The current size in bytes, before compression and with the header."""
+        """The current size in bytes, with the header and before compression."""
         return len(self._buffer)
 
     def append(self, timestamp: int, key: bytes | None, value: bytes | None, headers: Sequence[Header] = ()) -> int:
@@ -99,10 +98,9 @@ class BatchBuilder:
         transactional: bool = False,
         control: bool = False,
     ) -> bytes:
-        """Return the batch for a Produce request: base offset 0, no leader epoch, checksum set.
+        """Return the batch for a Produce request: with base offset 0, without a leader epoch, with the checksum.
 
-        The method may be called again, also with another producer id, epoch or sequence; records are compressed again
-        only if records were added.
+        The method may be called again, also with other arguments; it compresses the records again only after an append.
 
         Raises:
             UsageError: the batch is empty.
@@ -116,7 +114,7 @@ class BatchBuilder:
             return b"".join((self._header(attributes, state, packed), packed))
 
     def compress(self) -> None:
-        """Compress the records in advance for :meth:`build`; another thread may do so if no record is appended."""
+        """Compress the records in advance for :meth:`build`, also on another thread; no append may run meanwhile."""
         if self.codec is not Codec.NONE:
             with memoryview(self._buffer) as whole, whole[layout.HEADER_SIZE :] as records:
                 self._compressed(records)

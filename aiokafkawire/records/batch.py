@@ -209,7 +209,7 @@ def _foreign_magic(magic: int) -> str:
 
 
 def set_base_offset(batch: bytes | memoryview, base_offset: int, leader_epoch: int) -> bytes:
-    """Return a copy of a batch with the two fields that a leader sets, which the checksum does not cover."""
+    """Return a copy of a batch with the base offset and leader epoch of a leader, which the checksum does not cover."""
     view = memoryview(batch)
     return b"".join(
         (
@@ -222,7 +222,7 @@ def set_base_offset(batch: bytes | memoryview, base_offset: int, leader_epoch: i
 
 
 def set_log_append_time(batch: bytes | memoryview, timestamp: int) -> bytes:
-    """Return a copy of a batch with the broker's timestamp, for a topic with LogAppendTime."""
+    """Return a copy of a batch with the broker's timestamp (ms since the epoch), for a topic with LogAppendTime."""
     view = memoryview(batch)
     (attributes,) = layout.INT16.unpack_from(view, layout.ATTRIBUTES_AT)
     covered = b"".join(
@@ -237,7 +237,7 @@ def set_log_append_time(batch: bytes | memoryview, timestamp: int) -> bytes:
 
 
 def sealed(head: bytearray, records: bytes | memoryview) -> bytes:
-    """Join a header and encoded records to a batch, and set the batch's length and checksum."""
+    """Join a header and encoded records to a batch; set the length and checksum in the header."""
     layout.INT32.pack_into(head, layout.LENGTH_AT, len(head) + len(records) - layout.LOG_OVERHEAD)
     covered = b"".join((head[layout.ATTRIBUTES_AT :], records))
     layout.UINT32.pack_into(head, layout.CRC_AT, crc32c(covered))
@@ -260,6 +260,6 @@ else:
 
 
 def load_beside(package: str) -> ModuleType:
-    """Load another package's twin of the implementation in use here, or its pure twin if it was not compiled."""
+    """Load the compiled or pure module of a package, the kind in use here; the pure one if it was not compiled."""
     twins = {"pure": "_pure"} if IMPLEMENTATION == "pure" else _TWINS
     return load_twin(package, twins, "AIOKAFKAWIRE_RECORDS")[1]

@@ -13,7 +13,7 @@ def crc32c(data: Buffer, start: int = 0) -> int:
     """Compute the checksum of ``data``, continuing from ``start``, the checksum of the preceding bytes."""
     global _compute
     if _compute is None:
-        # Imported with the first batch: loading it costs a tenth of the package's import time.
+        # Imported with the first batch: loading this library takes a tenth of the package's import time.
         from crc32c import crc32c as compute
 
         _compute = compute

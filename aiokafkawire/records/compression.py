@@ -147,7 +147,7 @@ class _Output:
 _GZIP_WINDOW = 31  # zlib's largest window, +16 for gzip's header and checksum
 
 _INPUT_STEP = 1 << 16
-"""The size of input slices: at the end of each member, libraries copy all remaining input of the slice."""
+"""The size in bytes of input slices: at the end of each member or frame, libraries copy the slice's remaining input."""
 
 
 def _inflate_gzip(data: memoryview, output: _Output) -> None:
@@ -168,7 +168,7 @@ def _inflate_gzip(data: memoryview, output: _Output) -> None:
 
 # --- lz4 ---------------------------------------------------------------------------------------------------
 
-_LZ4_STEP = 1 << 18  # the library allocates the requested size
+_LZ4_STEP = 1 << 18  # the library allocates the size of output that is requested
 
 
 def _compress_lz4(data: Buffer, level: int) -> bytes:

@@ -79,7 +79,7 @@ class AnyReader(Protocol[K, V]):
 
     @property
     def next_offset(self) -> int:
-        """The next offset to read: that after the last returned record or, after all records, that after the batch."""
+        """The next offset to read: the one after the last returned record or, after all records, after the batch."""
 
     def columns(self) -> Columns:
         """Return the remaining records as columns, with raw keys and values."""

@@ -82,7 +82,7 @@ class MessageReader(Generic[K, V]):
 
     @property
     def next_offset(self) -> int:
-        """The next offset to read: that after the last returned record or, after all records, that after the set."""
+        """The next offset to read: the one after the last returned record or, after all records, after the set."""
         following = self._next_offset
         if self._position >= len(self._view):
             following = max(following, self._last_offset + 1)
@@ -161,7 +161,7 @@ class MessageReader(Generic[K, V]):
             raise ValueError("compressed inside a compressed message")
         key, value = key_and_value(view, position + layout.MESSAGE_KEY_AT[magic], end)
         timestamp_type = TimestampType.NO_TIMESTAMP_TYPE
-        if not magic:  # also inside a wrapper of magic 1, as in Java's consumer
+        if not magic:  # no timestamp, not even inside a wrapper of magic 1, as in Java's consumer
             timestamp = -1
         elif self._wrapper is None:
             timestamp_type = TimestampType(attributes >> 3 & 1)

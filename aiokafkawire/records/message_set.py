@@ -86,7 +86,7 @@ class MessageSet:
         self._checked = False
         self._body: memoryview | None = None
         self._first = header.base_offset
-        self._shift = 0  # to add to inner offsets
+        self._shift = 0  # the number to add to inner offsets
 
     @classmethod
     def parse(cls, view: memoryview, position: int = 0, where: str = "") -> "MessageSet":
@@ -257,7 +257,7 @@ def _shift(header: MessageSetHeader, last: int) -> int:
 
     A wrapper has the offset of its last inner message. In magic 1 inner offsets are relative to the wrapper (KIP-31);
     if a client wrote absolute offsets, the number is 0. In magic 0 inner offsets are absolute. If no broker assigned
-    the wrapper's offset, it is 0, and the inner offsets are used unchanged.
+    the wrapper's offset, that offset is 0, and the inner offsets are used unchanged.
     """
     if not header.last_offset:
         return 0
