@@ -1,4 +1,4 @@
-"""Selects the compiled record iterator where the records' compiled implementation is in use."""
+"""Selects the compiled record iterator if the compiled implementation of records is in use."""
 
 from typing import TYPE_CHECKING
 
@@ -13,5 +13,5 @@ __all__ = ("IteratorState", "RecordIterator")
 if not TYPE_CHECKING:
     _twin = load_beside(__package__)
     IteratorState = _twin.IteratorState
-    # In plain Python a separate iterator would not be faster: the consumer is its own iterator.
+    # None in plain Python, where an iterator that reads batches itself would not be faster.
     RecordIterator = getattr(_twin, "RecordIterator", None)

@@ -1,17 +1,17 @@
-"""Plans the fetches of each broker, and reads their batches.
+"""Plans the fetches from each broker, and reads the fetched batches.
 
 The rules:
 
 1. One fetch per broker is in flight at a time. A partition is fetched from one broker: its leader, or a closer replica.
-2. The next fetch skips a partition that is paused, has no position or an unvalidated one, or has reached its end. If a
-   partition has much unread data, the fetch requests the data after it, so that brokers work while the user reads; if
-   it has little, or two unread fetches, it is skipped. A broker with a partition that is skipped for its unread data
-   gets no fetch: a fetch of its other partitions might wait for data, and delay the skipped one.
+2. The next fetch skips a partition that is paused, has no position or an unvalidated one, or has reached its end. Of a
+   partition with much unread data, the fetch requests the data after that, so that brokers work while the user reads; a
+   partition with little unread data, or with two unread fetches, is skipped. A broker with a partition that is skipped
+   for its unread data gets no fetch: a fetch of other partitions might wait for data, and delay the skipped partition.
 3. Brokers fill a limited response in the order of the request, so the partition that returned data last comes last. In
    a fetch session brokers rotate the partitions themselves.
 4. The unread data of all partitions stays below ``fetch_max_bytes``, which the fetches in flight share; a response may
    exceed its share by one batch per partition, as brokers always return a first batch whole (KIP-74). Data of paused
-   partitions does not count, or it could keep all others from being read.
+   partitions does not count, since it could keep all other partitions from being fetched.
 5. A response counts only for partitions whose epoch has not changed since the request.
 """
 
@@ -32,7 +32,7 @@ from .subscription_state import PartitionState
 __all__ = ("AT_LEAST_ONE_SINCE", "PartitionFetch", "CompletedFetch", "plan", "fetch_budgets", "limit_bytes")
 
 _MUCH: Final = 64 * 1024
-"""The unread bytes of a partition with which the data after them is fetched ahead; fewer are soon read."""
+"""The minimum of a partition's unread bytes for the data after them to be fetched ahead; fewer bytes are soon read."""
 AT_LEAST_ONE_SINCE: Final = 3
 """The first version of Fetch that returns a first batch whole, however large, and has a limit for all partitions
 (KIP-74)."""
@@ -40,9 +40,9 @@ AT_LEAST_ONE_SINCE: Final = 3
 
 @attrs.frozen
 class PartitionFetch:
-    """One partition of a fetch: its state, offset and epoch.
+    """The fetch of one partition's data from ``offset`` on, planned when the epoch of ``state`` was ``epoch``.
 
-    ``leader_epoch`` is the leader's, -1 if unknown; ``max_bytes`` limits the response.
+    ``leader_epoch`` is the leader's, -1 if unknown; ``max_bytes`` limits the data in the response.
     """
 
     state: PartitionState
@@ -70,7 +70,7 @@ class CompletedFetch:
         """The replica that the leader names to fetch from instead."""
         self._aborted_transactions = (data.aborted_transactions or ()) if committed_only else None
         self.begun: AnyBatch | None = None
-        """The batch that is being checked and decompressed; if the call is cancelled, the next call continues it."""
+        """The next batch, if it was taken from the data but has no reader yet, as while a thread decompresses it."""
         self.is_decompressed: bool = False
         """Whether a thread has checked and decompressed ``begun``."""
         self.decompression_error: Exception | None = None
@@ -95,7 +95,7 @@ class CompletedFetch:
 
     @property
     def end(self) -> int | None:
-        """The offset after the last batch; None while there is too little data to fetch ahead."""
+        """The offset after the last batch; None if there is too little data for more to be fetched ahead."""
         if self._end == -1:
             self._end = _end(self.records) if len(self.records) >= _MUCH else None
         return self._end
@@ -104,7 +104,7 @@ class CompletedFetch:
         return self
 
     def __next__(self) -> AnyBatch:
-        """Return the next batch with records for the user, and move the position past hidden batches before it.
+        """Return the next batch with records for the user; move the position past control or aborted batches before.
 
         Raises:
             CorruptBatch: the bytes are not a batch.
@@ -127,7 +127,7 @@ class CompletedFetch:
 
 
 def _end(records: memoryview) -> int | None:
-    """Return the offset after the last batch; None for formats before record batches, and for broken batches."""
+    """Return the offset after the last whole batch; None for formats before record batches, and for broken batches."""
     last, position = None, 0
     while len(records) - position > layout.MAGIC_AT:
         (length,) = layout.INT32.unpack_from(records, position + layout.LENGTH_AT)
@@ -145,7 +145,7 @@ def _epoch(header: AnyHeader) -> int | None:
 
 
 class _Aborted:
-    """The aborted transactions in the fetched data of a partition, whose batches are passed in order (KIP-98)."""
+    """The aborted transactions in one partition's fetched data; the methods are called with its batches in order."""
 
     def __init__(self, transactions: Iterable[AbortedTransaction]) -> None:
         ordered = sorted(transactions, key=lambda transaction: transaction.first_offset)
@@ -157,12 +157,12 @@ class _Aborted:
             self._producers[self._later.popleft()[1]] = None
 
     def hides(self, header: AnyHeader) -> bool:
-        """Return whether the batch belongs to an aborted transaction."""
+        """Return whether the batch belongs to an aborted transaction (KIP-98)."""
         self._reach(header)
         return header.is_transactional and header.producer_id in self._producers
 
     def ended(self, header: AnyHeader) -> None:
-        """End the transaction of a marker's producer; later records of the producer belong to another one."""
+        """End the transaction of a marker's producer; later records of the producer belong to another transaction."""
         self._reach(header)
         self._producers.pop(header.producer_id, None)
 
@@ -177,11 +177,11 @@ def plan(
     max_bytes: int,
     now: float,
 ) -> tuple[dict[int, list[PartitionFetch]], TopicPartition | None]:
-    """Return the partitions to fetch from each broker now, and one without a known leader, if there is any.
+    """Return the partitions to fetch from each broker now, and a partition without a known leader, if there is any.
 
     ``states`` has all partitions of each broker to fetch from; ``ahead`` has the partitions whose data after ``unread``
-    is fetched already; ``busy`` has the ids of brokers with a fetch in flight. ``max_bytes`` limits each partition;
-    ``now`` is in seconds.
+    is fetched already; ``busy`` has the ids of brokers with a fetch in flight. ``max_bytes`` limits the data of each
+    partition; ``now`` is in seconds.
     """
     occupied: set[int] = set()
     free: list[tuple[PartitionState, Node | None, int | None]] = []
@@ -227,7 +227,7 @@ def fetch_budgets(
 
     Brokers without a budget are left out. ``asked`` has the ids of the brokers to fetch from now; ``brokers`` is the
     number of all brokers that are read from; ``promised`` has the budgets of the fetches in flight; ``limit`` is the
-    budget of all.
+    limit for all budgets and all unread data.
     """
     kept = sum(len(fetched.records) for fetched in unread if not fetched.ask.state.is_suspended)
     left, share, found = limit - kept - sum(promised), max(1, limit // max(1, brokers)), {}
@@ -242,8 +242,8 @@ def fetch_budgets(
 def limit_bytes(asks: list[PartitionFetch], version: int, budget: int) -> list[PartitionFetch]:
     """Return the partitions to fetch, limited to ``budget`` bytes in all for versions of Fetch before v3.
 
-    These versions have no limit for all partitions, so each partition gets a share of it. A partition whose next
-    message exceeds its share is fetched alone.
+    These versions have no limit for all partitions, so each partition gets a share of the budget. A partition whose
+    next message exceeds its share is fetched alone.
     """
     if version >= AT_LEAST_ONE_SINCE:
         return asks

@@ -42,8 +42,8 @@ _CLOCK_EVERY = 16
 class ConsumerBatch(Generic[K, V]):
     """A batch of one partition, as the producer wrote it: iterate it for its records, or call :meth:`columns`.
 
-    Records are decoded when they are iterated. Iterating raises CorruptBatch or DeserializationError; after a
-    DeserializationError it continues with the next record.
+    Records are decoded when they are iterated. The iteration raises CorruptBatch or DeserializationError; after a
+    DeserializationError, iterate again to continue with the next record.
     """
 
     __slots__ = ("_reader", "next_offset", "partition", "timestamp_type", "topic")
@@ -67,9 +67,7 @@ class ConsumerBatch(Generic[K, V]):
         return self._reader
 
     def columns(self) -> Columns:
-        """Return the remaining records as buffers in Arrow's layout, without an object per record.
-
-        Deserializers are not used.
+        """Return the remaining records, not deserialized, as buffers in Arrow's layout without an object per record.
 
         Raises:
             CorruptBatch: the batch is damaged; no record is returned.
@@ -119,11 +117,11 @@ class RecordIteration(Generic[K, V]):
         self._got_at: float | None = None
         # Called when the user has finished all records handed out.
         self._on_release: Callable[[], None] = lambda: None
-        # Called when the user polls and has to wait for records.
+        # Called when the user polls for other records than those of the current batch.
         self._on_poll: Callable[[], None] = lambda: None
         # Called before the iteration waits for data, with the positions past all fetched records; may raise.
         self._before_waiting: Callable[[], None] = lambda: None
-        # Errors that the next call raises.
+        # Errors that the next calls raise, one each.
         self._pending_errors: deque[Exception] = deque()
         self._yielded_at = 0.0
         self._was_cancelled = False
@@ -144,10 +142,10 @@ class RecordIteration(Generic[K, V]):
         """Return the next record; wait for it if needed.
 
         Raises:
-            DeserializationError: the record cannot be deserialized; the position is past it, and the loop may be
-                entered again.
-            CorruptBatch: a batch is damaged; to continue, seek past it.
-            KafkaError: fetching failed, either with an error that is not retriable, or for ``default_api_timeout_ms``.
+            DeserializationError: the record cannot be deserialized; the position is past the record, and the loop may
+                be entered again.
+            CorruptBatch: a batch is damaged; to continue, seek past the batch.
+            KafkaError: fetching failed with an error that is not retriable, or for ``default_api_timeout_ms``.
             StopAsyncIteration: another task has closed the consumer meanwhile.
             UsageError: the consumer is not open, another task uses it, or the running event loop is not the client's.
         """
@@ -157,7 +155,7 @@ class RecordIteration(Generic[K, V]):
         return await self._next_record()
 
     async def _next_in_loop(self, records: "_Records[K, V]") -> ConsumerRecord[K, V]:
-        """Return the next record to an ``async for`` in plain Python, which ends on close."""
+        """Return the next record of an ``async for`` in plain Python, or end the loop after a close."""
         await self._let_others_run()
         self._check_state(ends=True)
         record = await self._next_record(checks_user=records.seen != self._iterator_state.changes)
@@ -165,7 +163,7 @@ class RecordIteration(Generic[K, V]):
         return record
 
     async def _next_for(self, iterator: RecordIterator) -> ConsumerRecord[K, V]:
-        """Return the next record, and give its batch to the compiled iterator, which ends on close."""
+        """Return the next record, and pass its batch to the compiled iterator; or end the loop after a close."""
         await self._let_others_run(check_clock=True)
         self._check_state(ends=True)
         record = await self._next_record()
@@ -225,7 +223,7 @@ class RecordIteration(Generic[K, V]):
         return records
 
     def _take_from(self, reading: CompletedFetch, max_records: int, records: list[ConsumerRecord[K, V]]) -> None:
-        """Add records of the current batch, up to ``max_records`` in all."""
+        """Add records of the current batch to ``records``, up to ``max_records`` in all."""
         reader: AnyReader[K, V] | None = reading.reader
         if reader is None:
             return
@@ -246,10 +244,10 @@ class RecordIteration(Generic[K, V]):
                 state.position = reader.next_offset
 
     def batches(self) -> AsyncIterator[ConsumerBatch[K, V]]:
-        """Iterate whole batches instead of records, the fastest way. The position moves a batch at a time.
+        """Iterate whole batches instead of records, which is fastest. The position moves a batch at a time.
 
-        A batch of which some records were handed out is returned without them. Raises and ends as the iteration of
-        records does.
+        A batch of which some records were handed out is returned without those records. Raises and ends as the
+        iteration of records does.
         """
         return _Batches(self)
 
@@ -269,7 +267,7 @@ class RecordIteration(Generic[K, V]):
         return ConsumerBatch(reading.ask.state.partition, reader, reading.batch_end, reading.timestamp_type)
 
     def _ready_batch(self) -> ConsumerBatch[K, V] | None:
-        """Return another fetched batch without finishing the batches before; None if there is none.
+        """Return another fetched batch without finishing the batches handed out before; None if there is none.
 
         Errors are left to the next call that waits.
         """
@@ -280,7 +278,7 @@ class RecordIteration(Generic[K, V]):
         return None if reading is None else self._take_batch(reading)
 
     async def _next_reading(self) -> CompletedFetch:
-        """Finish the records handed out, wait for data of any partition, and return it with a batch to read."""
+        """Finish the records handed out, wait for data of any partition, and return the data with a started batch."""
         self._user.begin()
         try:
             return await self._wait_for_reading()
@@ -338,7 +336,7 @@ class RecordIteration(Generic[K, V]):
         """Return the consumer's health."""
 
     def _ready(self, *, without: Collection[CompletedFetch] = ()) -> CompletedFetch | None:
-        """Return data with a batch to read, without waiting, and count it as handed out; None if there is none."""
+        """Return fetched data with a started batch, whose records the caller hands out; None if no data is ready."""
         for fetched in self._in_turn():
             if fetched not in without and self._is_readable(fetched) and self._begin_batch(fetched):
                 state = fetched.ask.state
@@ -350,7 +348,7 @@ class RecordIteration(Generic[K, V]):
         return None
 
     def _in_turn(self) -> Iterator[CompletedFetch]:
-        """Yield unread data in the order of arrival. Usually only the first is used, so the others are listed later."""
+        """Yield the first unread data, then all unread data in the order of arrival; usually only the first is used."""
         unread = self._fetcher.unread
         if unread:
             yield next(iter(unread.values()))
@@ -369,7 +367,7 @@ class RecordIteration(Generic[K, V]):
         self._on_release()
 
     def _begin_batch(self, fetched: CompletedFetch) -> bool:
-        """Start the next batch unless one is started, and return whether one is. Data without another batch is dropped.
+        """Start the next batch unless a batch is started, and return whether one is; drop data without another batch.
 
         A large compressed batch is started by a later call, after a thread has decompressed it.
         """
@@ -416,7 +414,7 @@ class RecordIteration(Generic[K, V]):
             return
         if not fetched.ask.offset < fetched.batch_end == fetched.ask.state.position:
             return
-        # Readers of this batch have to take the next one from ``fetched``, whose position may move past hidden ones.
+        # Iterators that read this batch must not continue there, since the position may move past hidden batches.
         self._iterator_state.changes += 1
         try:
             if fetched.reader is not None:
@@ -444,7 +442,7 @@ class RecordIteration(Generic[K, V]):
         return self._state in ("closing", "closed")
 
     def _has_in_hand(self) -> bool:
-        """Return whether the user has records that it has not finished."""
+        """Return whether the user has not finished all records that were handed out."""
         if self._reading is not None and self._reading.ask.state.is_in_hand:
             return True
         return any(state.is_in_hand for state in self._in_hand)
@@ -456,7 +454,7 @@ class RecordIteration(Generic[K, V]):
             raise UsageError(f"the consumer is {state}: use it inside its 'async with'")
 
     async def _let_others_run(self, *, check_clock: bool = False) -> None:
-        """Let other tasks run if this one has not waited for long; read the clock only every few records."""
+        """Let other tasks run if this task has run too long without waiting; read the clock only every few records."""
         self._iterator_state.polls += 1
         check_clock = check_clock or self._iterator_state.polls % _CLOCK_EVERY == 0
         if not check_clock:
@@ -476,14 +474,14 @@ class _Records(AsyncIterator[ConsumerRecord[K, V]]):
     def __init__(self, consumer: RecordIteration[K, V]) -> None:
         self._consumer = consumer
         self.seen = -1
-        """The consumer's ``IteratorState.changes`` at the last record: if it is the same, the task is not checked."""
+        """The consumer's ``IteratorState.changes`` at the last record; while unchanged, the task is not checked."""
 
     def __anext__(self) -> Awaitable[ConsumerRecord[K, V]]:
         return self._consumer._next_in_loop(self)
 
 
 def check_poll(max_records: object, timeout: object) -> None:
-    """Raise UsageError for invalid arguments of poll(); other clients take the timeout first."""
+    """Raise UsageError for invalid arguments of poll(), with a hint: other clients' poll() takes a timeout first."""
     if not is_integer(max_records, 1, INT64):
         if is_integer(max_records, -INT64, 0):
             raise UsageError(f"max_records must be at least 1, got {max_records}")

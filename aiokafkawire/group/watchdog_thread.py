@@ -9,7 +9,7 @@ from typing import Final, TypeAlias
 __all__ = ("WatchdogThread", "Wait", "wait_for")
 
 Wait: TypeAlias = Callable[[threading.Event, float | None], None]
-"""Waits until the event is set, or the seconds have passed; None waits without limit."""
+"""A function that waits until the event is set or the seconds have passed; None waits without limit."""
 
 _LONGEST: Final = threading.TIMEOUT_MAX
 
@@ -43,11 +43,11 @@ class WatchdogThread:
 
     @property
     def is_here(self) -> bool:
-        """Whether this is the process that created it."""
+        """Whether the current process is the one that created this object, not a forked child."""
         return os.getpid() == self._pid
 
     def start(self) -> None:
-        """Start the thread, unless it has started or ended. If that fails, log a warning."""
+        """Start the thread, unless it has started or ended. If it cannot start, log a warning."""
         if not self.is_here:
             return
         with self._lock:
