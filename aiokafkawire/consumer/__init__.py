@@ -1,1 +1,1 @@
-"""Batches in, records out."""
+"""The consumer: it fetches batches from brokers, and hands out their records."""

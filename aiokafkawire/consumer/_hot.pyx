@@ -52,19 +52,19 @@ cdef int64_t YIELD_EVERY = 10  # ms after which an iteration that never waits le
 @cython.final
 @cython.no_gc
 cdef class IteratorState:
-    """Counters that a record iterator checks before each record."""
+    """Counters shared by a consumer and its record iterators; ``_pure.py`` describes them."""
 
     cdef public Py_ssize_t changes, polls
 
 
 @cython.final
 cdef class RecordIterator:
-    """The iterator of ``async for``: it takes the records of the current batch, and after it calls the consumer.
+    """An iterator for ``async for``, which reads the current batch itself and calls the consumer for the next one.
 
     Args:
         iterator_state: the consumer's counters.
-        slow: a coroutine function that returns the next record, and has its batch adopted.
-        reads_clock: whether the event loop uses the machine's clock.
+        slow: the consumer's coroutine function that returns the next record, and passes its batch to :meth:`adopt`.
+        reads_clock: whether the event loop uses the machine's monotonic clock, which the iterator then reads itself.
     """
 
     cdef IteratorState iterator_state
@@ -79,7 +79,7 @@ cdef class RecordIterator:
         self.iterator_state, self.slow, self.reads_clock = iterator_state, slow, reads_clock
 
     def adopt(self, reader, state):
-        """Continue in this batch, as long as nothing changes."""
+        """Take the next records from ``reader``, until ``changes`` changes; ``state`` is the partition's."""
         self.reader = reader if type(reader) is RecordReader else None
         self.state, self.seen, self.left = state, self.iterator_state.changes, CLOCK_EVERY
         if self.reads_clock:
@@ -94,7 +94,7 @@ cdef class RecordIterator:
         return step
 
     cdef ConsumerRecord take(self):
-        """Return the next buffered record; None if there is none, or if other tasks have to run first."""
+        """Return the next record of the batch; None if ``slow`` has to return it, or has to let other tasks run."""
         cdef ConsumerRecord record
         if self.reader is None:
             return None
@@ -112,7 +112,7 @@ cdef class RecordIterator:
         finally:
             self.state.position = self.reader.next_offset
         if record is None:
-            self.reader = None  # the end, or damage: the slow path handles it
+            self.reader = None  # the batch has ended or is damaged: ``slow`` handles both
         else:
             self.iterator_state.polls += 1
         return record
@@ -122,7 +122,7 @@ cdef class RecordIterator:
 @cython.internal
 @cython.freelist(8)
 cdef class Next:
-    """One step of the iteration: awaiting it takes a record, so that none is lost if it is never awaited."""
+    """One step of the iteration: it takes a record only when awaited, so a step that is never awaited loses none."""
 
     cdef RecordIterator iterator
     cdef object coroutine

@@ -11,15 +11,15 @@ _CLOCK_EVERY: Final = 16
 
 @final
 class IteratorState:
-    """Counters that a record iterator checks before each record."""
+    """Counters shared by a consumer and its record iterators."""
 
     __slots__ = ("changes", "polls")
 
     def __init__(self) -> None:
         self.changes: int = 0
-        """The number of events that may change the next record: seeks, pauses, and changes of the assignment."""
+        """The number of events that may change the next record, such as seeks, pauses and changes of the assignment."""
         self.polls: int = 0
-        """The number of the user's polls."""
+        """The number of the user's polls: calls of ``poll``, and records and batches taken by iterators."""
 
 
 @final

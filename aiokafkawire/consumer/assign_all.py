@@ -13,7 +13,7 @@ __all__ = ("AllPartitions",)
 
 
 class AllPartitions:
-    """Assigns every partition of its topics, including those that are added later."""
+    """The assignment of every partition of the given topics, including partitions that are added later."""
 
     def __init__(self, cluster: Cluster, positions: SubscriptionState, fetcher: Fetcher, topics: Iterable[str]) -> None:
         self._cluster, self._positions, self._fetcher = cluster, positions, fetcher

@@ -1,4 +1,4 @@
-"""Commits the offsets of finished records automatically: at intervals, and before their partitions are revoked."""
+"""Commits the offsets of finished records automatically: at intervals, before a revocation, and on close."""
 
 import logging
 from collections.abc import Mapping
@@ -18,11 +18,11 @@ __all__ = ("AutoCommit",)
 _log = logging.getLogger("aiokafkawire.consumer")
 
 _MIN_PATIENCE: Final = 1.0
-"""The least seconds that an auto-commit waits for its response, before newer finished offsets are sent."""
+"""The minimum seconds that an auto-commit waits for a response, before it sends newer offsets on another connection."""
 _SOON: Final = 1 / 8
-"""The fraction of the interval after which newly assigned partitions are first committed; it doubles from then on."""
+"""The first interval after an assignment, as a fraction of the configured one; intervals then double up to it."""
 _SILENT: Final = 0.2
-"""Seconds after which the connection of an abandoned commit is not used again: its coordinator waits for replicas."""
+"""The seconds after which an unanswered commit makes the next commit use a new connection."""
 
 
 class AutoCommit:
@@ -32,7 +32,7 @@ class AutoCommit:
         cluster: has the clock and the settings.
         positions: the consumer's positions.
         offsets: sends the commits.
-        commits: the consumer's commits on request, none of which is in progress during an auto-commit.
+        commits: makes the commits on request; no such commit is in progress during an auto-commit.
         every: the seconds between auto-commits.
     """
 
@@ -46,16 +46,16 @@ class AutoCommit:
     ) -> None:
         self._cluster, self._positions, self._offsets = cluster, positions, offsets
         self._commits, self._every = commits, every
-        # When the unanswered commit was sent: the one in flight, or an abandoned one.
+        # When the unanswered commit, in flight or abandoned, was sent; None if every commit was answered.
         self._unanswered_since: float | None = None
         self._assigned = anyio.Event()
 
     def on_assigned(self) -> None:
-        """Commit sooner at first, since partitions are newly assigned."""
+        """Make the next intervals shorter, since partitions were assigned; see :meth:`run`."""
         self._assigned.set()
 
     async def run(self) -> None:
-        """Run auto-commits at their interval, and at once after an auto-commit that has taken longer.
+        """Commit at intervals, and at once after an auto-commit that took longer than its interval.
 
         After an assignment the intervals are shorter at first: a new owner often has much to read at once, and the next
         rebalance may soon move its partitions to other members.
@@ -74,11 +74,11 @@ class AutoCommit:
             await self.commit_finished(within=self._cluster.config.default_api_timeout_ms / 1000)
 
     async def commit_finished(self, *, within: float) -> None:
-        """Commit the offsets finished since the last call, within ``within`` seconds.
+        """Commit the offsets of the records that were finished since the last call, within ``within`` seconds.
 
-        A retry sends the offsets finished by then. A coordinator that waits for its replicas responds late, but it has
+        A retry sends the newest finished offsets. A coordinator that waits for its replicas responds late, but has
         accepted the commits that it received: so newer offsets are sent before it responds, in case this process is
-        killed. A failure is logged as a warning; the next auto-commit includes the offsets.
+        killed. A failed commit is logged as a warning, and its offsets are part of the next auto-commit.
         """
         deadline, commits = self._cluster.deadline(within), self._commits
         try:
@@ -112,7 +112,7 @@ class AutoCommit:
                     changed, deadline, group=group, skip_deleted=True, newer=newer, patience=patience
                 )
                 self._unanswered_since = None
-            # An unanswered attempt might still take effect after the last one: then commit once more.
+            # After ``patience`` there were several attempts, and an earlier one may take effect last: commit all again.
             commits.committed = finished if self._cluster.runtime.now() - began < patience else {}
         except KafkaError as error:
             if not isinstance(error, RequestTimeout):
@@ -125,7 +125,7 @@ class AutoCommit:
             commits.release()
 
     async def _reconnect_if_silent(self) -> None:
-        """Reconnect if an abandoned commit is unanswered: the coordinator reads no later request on its connection."""
+        """Reconnect if the last commit is unanswered: its coordinator reads no later request on the same connection."""
         now = self._cluster.runtime.now()
         if self._unanswered_since is not None and now - self._unanswered_since >= _SILENT:
             await self._offsets.close()

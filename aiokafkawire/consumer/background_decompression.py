@@ -15,14 +15,14 @@ from .completed_fetch import CompletedFetch
 __all__ = ("LARGE", "BackgroundDecompression")
 
 LARGE: Final = 64 * 1024
-"""Compressed batches above this are decompressed on a thread."""
+"""The size in bytes above which compressed batches are decompressed on a thread."""
 
 
 class BackgroundDecompression:
-    """Checks and decompresses the large batches of one consumer, one at a time.
+    """The background task that checks and decompresses one consumer's large batches, one at a time.
 
-    The work continues if the call that waits for it times out or is cancelled; the next call finds the result. One
-    background task does it, from the first large batch until :meth:`close`.
+    A decompression continues if the call that waits for it times out or is cancelled; the next call finds the result.
+    The task runs from the first large batch until :meth:`close`.
 
     Args:
         cluster: runs the background task.
@@ -37,7 +37,7 @@ class BackgroundDecompression:
         self._scope = anyio.CancelScope()
 
     def is_done(self, fetched: CompletedFetch, batch: AnyBatch) -> bool:
-        """Return whether the batch of ``fetched`` is decompressed; if not, start it unless another is in progress.
+        """Return whether the batch of ``fetched`` is decompressed; if not, start its decompression if none is running.
 
         Raises:
             CorruptBatch: the batch cannot be decompressed.
@@ -70,7 +70,7 @@ class BackgroundDecompression:
         try:
             await self._cluster.runtime.offload(partial(batch.prepare, check_crcs=self._check_crcs))
             fetched.is_decompressed = True
-        except Exception as error:  # the next call raises it
+        except Exception as error:  # the next call of is_done() raises it
             fetched.decompression_error = error
         finally:
             self._work = None

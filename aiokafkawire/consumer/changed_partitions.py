@@ -1,7 +1,7 @@
 """Selects the partitions that a step of the fetcher considers: all, or only those of brokers with changes.
 
-A thousand brokers send thousands of responses, each concerning one broker. Considering all partitions for each would
-take time that grows with the square of their number.
+Each response concerns the partitions of one broker. Considering all partitions after each response would take time that
+grows with the square of the number of brokers.
 """
 
 from collections.abc import Iterable
@@ -16,18 +16,18 @@ __all__ = ("ChangedPartitions",)
 
 
 class ChangedPartitions:
-    """A cache of the partitions to fetch from each broker, and the partitions with changes since the last step."""
+    """A cache of the partitions to fetch from each broker, and the dirty partitions: those with recent changes."""
 
     def __init__(self, positions: SubscriptionState) -> None:
         self._positions = positions
         self._by_broker: dict[int, dict[TopicPartition, PartitionState]] = {}
-        # The metadata and assignment of the cache.
+        # The metadata, and ``SubscriptionState.changes``, when the cache was made.
         self._snapshot: Snapshot | None = None
         self._changes = -1
-        # None if all partitions have changed.
+        # The partitions with changes; None if all may have changed.
         self._dirty: list[PartitionState] | None = None
         self.topics: tuple[str, ...] = ()
-        """The topics of all partitions, including paused ones."""
+        """The topics of all assigned partitions, including paused partitions."""
 
     @property
     def brokers(self) -> int:
@@ -35,11 +35,11 @@ class ChangedPartitions:
         return len(self._by_broker)
 
     def any_of(self, node_id: int) -> list[PartitionState]:
-        """Return one of the broker's partitions, if any; to mark it dirty marks all partitions of the broker."""
+        """Return one of the broker's partitions, if any, in a list: with it, :meth:`mark_dirty` marks all of them."""
         return list(islice(self._by_broker.get(node_id, {}).values(), 1))
 
     def mark_dirty(self, states: Iterable[PartitionState] = ()) -> None:
-        """Mark these partitions dirty, and all others of their brokers; without ``states``, mark all partitions."""
+        """Mark all partitions of the brokers of ``states`` dirty; without ``states``, those of all brokers."""
         dirty = list(states)
         if not dirty:
             self._dirty = None
@@ -47,7 +47,7 @@ class ChangedPartitions:
             self._dirty += dirty
 
     def take(self, snapshot: Snapshot, now: float) -> list[PartitionState] | None:
-        """Return the partitions to consider now: all partitions of the dirty ones' brokers, or None for all brokers.
+        """Return the partitions to consider now: all partitions of brokers with a dirty one, or None for all brokers.
 
         ``now`` is in seconds.
         """
@@ -62,7 +62,7 @@ class ChangedPartitions:
     def _of_their_brokers(
         self, snapshot: Snapshot, dirty: list[PartitionState], now: float
     ) -> list[PartitionState] | None:
-        """Return the partitions of the dirty ones' brokers; None if another replica is read, or one needs a lookup."""
+        """Return all partitions of the dirty ones' brokers; None if one has another broker now, or needs a lookup."""
         concerned: dict[int, dict[TopicPartition, PartitionState]] = {}
         for state in dirty:
             node = select_read_replica(snapshot, state, now)

@@ -15,14 +15,14 @@ from .subscription_state import PartitionState
 __all__ = ("CompletedFetch", "PartitionFetch")
 
 _MUCH: Final = 64 * 1024
-"""The unread bytes of a partition with which the data after them is fetched ahead; fewer are soon read."""
+"""The minimum of a partition's unread bytes for the data after them to be fetched ahead; fewer bytes are soon read."""
 
 
 @attrs.frozen
 class PartitionFetch:
-    """One partition of a fetch: its state, offset and epoch.
+    """The fetch of one partition's data from ``offset`` on, planned when the epoch of ``state`` was ``epoch``.
 
-    ``leader_epoch`` is the leader's, -1 if unknown; ``max_bytes`` limits the response.
+    ``leader_epoch`` is the leader's, -1 if unknown; ``max_bytes`` limits the data in the response.
     """
 
     state: PartitionState
@@ -50,7 +50,7 @@ class CompletedFetch:
         """The replica that the leader names to fetch from instead."""
         self._aborted_transactions = (data.aborted_transactions or ()) if committed_only else None
         self.begun: AnyBatch | None = None
-        """The batch that is being checked and decompressed; if the call is cancelled, the next call continues it."""
+        """The next batch, if it was taken from the data but has no reader yet, as while a thread decompresses it."""
         self.is_decompressed: bool = False
         """Whether a thread has checked and decompressed ``begun``."""
         self.decompression_error: Exception | None = None
@@ -75,7 +75,7 @@ class CompletedFetch:
 
     @property
     def end(self) -> int | None:
-        """The offset after the last batch; None while there is too little data to fetch ahead."""
+        """The offset after the last batch; None if there is too little data for more to be fetched ahead."""
         if self._end == -1:
             self._end = _end(self.records) if len(self.records) >= _MUCH else None
         return self._end
@@ -84,7 +84,7 @@ class CompletedFetch:
         return self
 
     def __next__(self) -> AnyBatch:
-        """Return the next batch with records for the user, and move the position past hidden batches before it.
+        """Return the next batch with records for the user; move the position past control or aborted batches before.
 
         Raises:
             CorruptBatch: the bytes are not a batch.
@@ -107,7 +107,7 @@ class CompletedFetch:
 
 
 def _end(records: memoryview) -> int | None:
-    """Return the offset after the last batch; None for formats before record batches, and for broken batches."""
+    """Return the offset after the last whole batch; None for formats before record batches, and for broken batches."""
     last, position = None, 0
     while len(records) - position > layout.MAGIC_AT:
         (length,) = layout.INT32.unpack_from(records, position + layout.LENGTH_AT)
@@ -125,7 +125,7 @@ def _epoch(header: AnyHeader) -> int | None:
 
 
 class _Aborted:
-    """The aborted transactions in the fetched data of a partition, whose batches are passed in order (KIP-98)."""
+    """The aborted transactions in one partition's fetched data; the methods are called with its batches in order."""
 
     def __init__(self, transactions: Iterable[AbortedTransaction]) -> None:
         ordered = sorted(transactions, key=lambda transaction: transaction.first_offset)
@@ -137,11 +137,11 @@ class _Aborted:
             self._producers[self._later.popleft()[1]] = None
 
     def hides(self, header: AnyHeader) -> bool:
-        """Return whether the batch belongs to an aborted transaction."""
+        """Return whether the batch belongs to an aborted transaction (KIP-98)."""
         self._reach(header)
         return header.is_transactional and header.producer_id in self._producers
 
     def ended(self, header: AnyHeader) -> None:
-        """End the transaction of a marker's producer; later records of the producer belong to another one."""
+        """End the transaction of a marker's producer; later records of the producer belong to another transaction."""
         self._reach(header)
         self._producers.pop(header.producer_id, None)

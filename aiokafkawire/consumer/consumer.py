@@ -52,18 +52,18 @@ V = TypeVar("V")
 
 
 class Consumer(Generic[K, V]):
-    """Reads records; made by :meth:`Client.consumer`, and used as ``async with``.
+    """A reader of records, made by :meth:`Client.consumer` and used as ``async with``.
 
     Iterate it for records, or :meth:`batches` for whole batches. After an error, enter the loop again to continue. Only
-    one task at a time may take records: while it waits for records or processes some, other tasks get a UsageError.
+    one task at a time may take records: while that task waits for or processes records, other tasks get a UsageError.
 
     With a ``group_id`` and topics, or after :meth:`subscribe`, it shares the topics' partitions with the other members
     of the group: it has joined once :attr:`assignment` is not empty. With ``enable_auto_commit``, finished records are
     committed automatically; a record or batch is finished once the user takes the next one. A rebalance waits until the
     user has finished the records of revoked partitions, up to ``max_poll_interval_ms``.
 
-    With a ``group_id`` and :meth:`assign`, partitions begin at the group's committed offsets, but the consumer joins no
-    group.
+    With a ``group_id`` and :meth:`assign`, reading begins at the group's committed offsets, but the consumer does not
+    join the group.
     """
 
     def __init__(
@@ -133,8 +133,8 @@ class Consumer(Generic[K, V]):
         Closing ends within ``timeout`` seconds, and sooner if the group's coordinator is unreachable: other members
         then read uncommitted records again. To wait for the commit, call :meth:`commit` before.
 
-        A cancellation is raised after closing, at most 5 seconds later. An iteration in another task ends, and a
-        :meth:`poll` that waits there returns an empty list.
+        A cancelled call still closes, and raises the cancellation at most 5 seconds later. In other tasks, iterations
+        end, and a :meth:`poll` that waits for records returns an empty list.
 
         Raises:
             UsageError: a listener of the consumer called it, or the running event loop is not the client's.
@@ -199,10 +199,10 @@ class Consumer(Generic[K, V]):
         """Return the next record; wait for it if needed.
 
         Raises:
-            DeserializationError: the record cannot be deserialized; the position is past it, and the loop may be
-                entered again.
-            CorruptBatch: a batch is damaged; to continue, seek past it.
-            KafkaError: fetching failed, either with an error that is not retriable, or for ``default_api_timeout_ms``.
+            DeserializationError: the record cannot be deserialized; the position is past the record, and the loop may
+                be entered again.
+            CorruptBatch: a batch is damaged; to continue, seek past the batch.
+            KafkaError: fetching failed with an error that is not retriable, or for ``default_api_timeout_ms``.
             StopAsyncIteration: another task has closed the consumer meanwhile.
             UsageError: the consumer is not open, another task uses it, or the running event loop is not the client's.
         """
@@ -221,10 +221,10 @@ class Consumer(Generic[K, V]):
         return await self._iteration.poll(max_records, timeout)
 
     def batches(self) -> AsyncIterator[ConsumerBatch[K, V]]:
-        """Iterate whole batches instead of records, the fastest way. The position moves a batch at a time.
+        """Iterate whole batches instead of records, which is fastest. The position moves a batch at a time.
 
-        A batch of which some records were handed out is returned without them. Raises and ends as the iteration of
-        records does.
+        A batch of which some records were handed out is returned without those records. Raises and ends as the
+        iteration of records does.
         """
         return self._iteration.batches()
 
@@ -233,11 +233,11 @@ class Consumer(Generic[K, V]):
     def assign(self, partitions: Iterable[TopicPartition] | Mapping[TopicPartition, int | OffsetSpec]) -> None:
         """Read these partitions and no others.
 
-        A mapping has the start of each partition: an offset or an OffsetSpec. Otherwise partitions that were assigned
-        before keep their position, and new ones begin at the group's committed offset, or by ``auto_offset_reset``.
+        A mapping has the offset or OffsetSpec from which to read each partition. Otherwise partitions assigned before
+        keep their positions, and new ones are read from the group's committed offset, or as ``auto_offset_reset`` says.
 
         Raises:
-            UsageError: the consumer has topics or a group, or a partition is invalid.
+            UsageError: the consumer was made with topics or has subscribed, or a partition is invalid.
         """
         self._iteration.require_open()
         if self._in_group is not None:
@@ -264,19 +264,19 @@ class Consumer(Generic[K, V]):
         on_lost: "Listener | None" = None,
         **unknown: Never,
     ) -> None:
-        """Share the partitions of these topics with the other members of the group; earlier topics are replaced.
+        """Share the partitions of these topics with the other members of the group; replace an earlier subscription.
 
         Args:
-            topics: names, or a list of names; they need not exist yet.
-            pattern: instead of names, a regular expression for the whole name; it includes topics created later.
+            topics: topic names, or a list of them; the topics need not exist yet.
+            pattern: a regular expression for whole topic names, instead of names; it includes topics created later.
             on_assigned: is called with newly assigned partitions, before their records are handed out; it may
                 :meth:`seek`.
-            on_revoked: is called with partitions that move to others, once the user has finished their records: the
-                last moment to :meth:`commit` for them.
-            on_lost: is called with partitions that others may read already, since the membership has ended; the default
-                is ``on_revoked``.
+            on_revoked: is called with partitions that move to other members, once the user has finished their records;
+                this is the last moment to :meth:`commit` the offsets.
+            on_lost: is called with partitions that other members may read already, since the membership has ended; the
+                default is ``on_revoked``.
 
-        The functions may be coroutine functions; heartbeats are sent meanwhile. The iteration raises their exceptions.
+        All three may be coroutine functions; heartbeats are sent while they run. The iteration raises their exceptions.
 
         Raises:
             UsageError: there is no ``group_id``, partitions were assigned by hand, or a topic is invalid.
@@ -358,10 +358,10 @@ class Consumer(Generic[K, V]):
         self._fetcher.wake()
 
     def position(self, partition: TopicPartition) -> int | None:
-        """Return the offset after the last record handed out; None while the start is being looked up.
+        """Return the offset after the last record handed out; None while the first position is being looked up.
 
         The position also skips fetched data that is not for users: control records, records of aborted transactions
-        (``read_committed``), and offsets that compaction has removed.
+        (``read_committed``), and offsets whose records compaction has removed.
 
         Raises:
             UsageError: the partition is not assigned.
@@ -371,11 +371,11 @@ class Consumer(Generic[K, V]):
         return state.position
 
     def _fetch_until(self, partition: TopicPartition, offset: int) -> None:
-        """Fetch nothing of the partition from ``offset`` on, to read a range."""
+        """Fetch no data of the partition from ``offset`` on, since the caller reads a range that ends there."""
         self._positions.require(partition).until = offset
 
     def pause(self, *partitions: TopicPartition | Collection[TopicPartition]) -> None:
-        """Pause these partitions until :meth:`resume`; fetched records are kept.
+        """Pause these partitions until :meth:`resume`: hand out no records, but keep those that are fetched.
 
         Raises:
             UsageError: a partition is not assigned.
@@ -383,11 +383,7 @@ class Consumer(Generic[K, V]):
         self._set_paused(partitions, paused=True)
 
     def resume(self, *partitions: TopicPartition | Collection[TopicPartition]) -> None:
-        """Undo :meth:`pause`.
-
-        Raises:
-            UsageError: a partition is not assigned.
-        """
+        """Resume paused partitions. Raises as :meth:`pause`."""
         self._set_paused(partitions, paused=False)
 
     def _set_paused(self, partitions: tuple[object, ...], *, paused: bool) -> None:
@@ -403,7 +399,7 @@ class Consumer(Generic[K, V]):
         return tuple(state.partition for state in self._positions if state.paused)
 
     def high_watermark(self, partition: TopicPartition) -> int | None:
-        """Return the end of the partition's log at the last fetch; None before the first.
+        """Return the offset at the end of the partition's log, as of the last fetch; None before the first fetch.
 
         Raises:
             UsageError: the partition is not assigned.
@@ -413,7 +409,7 @@ class Consumer(Generic[K, V]):
     async def offsets(
         self, specs: Mapping[TopicPartition, OffsetSpec], *, timeout: float | None = None
     ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
-        """Look up offsets: the beginning, the end, or by time; None for a partition without a record that late.
+        """Look up an offset for each spec: the beginning, the end, or by time; None if there is no record that late.
 
         ``timeout`` is in seconds, by default ``default_api_timeout_ms``.
 
@@ -457,7 +453,7 @@ class Consumer(Generic[K, V]):
         """Return the membership that commits, for ``transaction.commit_offsets(offsets, group=...)`` (KIP-447).
 
         It is the membership under which the records being processed were handed out: if the group has revoked their
-        partitions since, the coordinator rejects it, even if this consumer has rejoined meanwhile.
+        partitions since, the coordinator rejects the commit, even if this consumer has rejoined meanwhile.
 
         Raises:
             UsageError: the consumer was made without a ``group_id``.
@@ -467,10 +463,9 @@ class Consumer(Generic[K, V]):
     def owns(self, record: ConsumerRecord[Any, Any] | ConsumerBatch[Any, Any]) -> bool:
         """Return whether this consumer still owns the partition of a record or batch that it handed out.
 
-        If not, the group has revoked the partition since: another consumer may process the record, and a commit of it
-        fails. The result is also False for records that were not handed out under the current assignment. The
-        coordinator is not asked, so a member that was just evicted may get True: only a commit, or a transaction, is
-        certain.
+        False if the group has revoked the partition since: another consumer may process the record, and a commit of its
+        offset fails. False also for records that were not handed out under the current assignment. The method sends no
+        request, so a member that was just evicted may get True: only a successful commit or transaction is certain.
         """
         self._positions.settle()
         if isinstance(record, ConsumerBatch):
@@ -491,8 +486,8 @@ class Consumer(Generic[K, V]):
         ``transaction.commit_offsets(consumer)`` begin with this check.
 
         Args:
-            since: a time in seconds of the event loop's clock. Raise also for records handed out after this time whose
-                partitions were revoked after it, even if more records were polled since.
+            since: a time in seconds of the event loop's clock. If given, raise also if a partition was revoked, and its
+                records were processed, after this time, even if the user has polled since the revocation.
 
         Raises:
             CommitFailed: the group revoked partitions; the message has the reason.
@@ -511,12 +506,12 @@ class Consumer(Generic[K, V]):
         retention_ms: int | None = None,
         timeout: float | None = None,
     ) -> None:
-        """Commit offsets for the group, from which the next owner of the partitions continues.
+        """Commit offsets for the group: the next owner of each partition continues from its offset.
 
         Args:
             offsets: the offsets of the next records to read; by default :meth:`positions`.
             retention_ms: for how long the broker keeps the offsets, instead of ``offsets.retention.minutes``; brokers
-                support it from 0.9 on. Such a commit uses an older version without leader epochs (OffsetCommit v2-4).
+                support it from 0.9 on. The commit then uses an older version without leader epochs (OffsetCommit v2-4).
             timeout: in seconds, by default ``default_api_timeout_ms``.
 
         Raises:

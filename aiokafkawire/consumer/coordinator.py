@@ -39,17 +39,17 @@ __all__ = ("ConsumerCoordinator",)
 _log = logging.getLogger("aiokafkawire.group")
 
 _GRACE: Final = 0.4
-"""Seconds that closing waits for an unreachable coordinator, which may only be moving; and then the seconds that it
-waits for the response to LeaveGroup."""
+"""Seconds that leaving waits for an unreachable coordinator, which may only be moving to another broker; and seconds
+that it waits for the response to a last LeaveGroup."""
 _FOR_LISTENERS: Final = 0.8
 _TOPICS_KNOWN_WITHIN: Final = 10.0
-"""Seconds that a leader waits for the metadata of topics."""
+"""Seconds that a leader waits for the metadata of topics, and for the group's current assignment."""
 
 
 class ConsumerCoordinator:
     """The coordinator of a consumer in a group: subscribes, applies assignments, revokes partitions, and leaves.
 
-    The generation is the machine's, the assignment is that of ``positions``.
+    The machine has the current generation, and ``positions`` has the current assignment.
 
     Args:
         cluster: finds the group's coordinator.
@@ -61,7 +61,7 @@ class ConsumerCoordinator:
         assignors: the assignors that the consumer supports.
         lane: names the connections to the coordinator.
         polls: shows whether the user still polls.
-        report: passes an error to the user.
+        report: is called with the errors that the iteration has to raise to the user.
     """
 
     def __init__(
@@ -92,7 +92,7 @@ class ConsumerCoordinator:
         )
         self.subscription: TopicSubscription | None = None
         self._assignors = ClientSideAssignment(assignors, config.client_rack or None)
-        # The subscribed topics, as of the last JoinGroup; those that match the pattern, if there is one.
+        # The subscribed topics, or those that match the subscribed pattern, as of the last JoinGroup.
         self._topics: tuple[str, ...] = ()
         self._cluster, self._config, self._positions, self._fetcher = cluster, config, positions, fetcher
         self._commits, self._auto_commit, self._report = commits, auto_commit, report
@@ -109,7 +109,7 @@ class ConsumerCoordinator:
 
     @property
     def topics(self) -> tuple[str, ...]:
-        """The topics that are subscribed to by name."""
+        """The topics that the consumer subscribes to by name; empty with a pattern."""
         return self.subscription.topics if self.subscription is not None else ()
 
     # --- subscribing -----------------------------------------------------------------------------
@@ -120,16 +120,15 @@ class ConsumerCoordinator:
         self._cluster.owner.spawn(self._follow)
 
     def subscribe(self, subscription: TopicSubscription) -> None:
-        """Replace the subscription, and join or rejoin if it has changed."""
+        """Replace the subscription, and join or rejoin the group if it has changed."""
         before, self.subscription = self.subscription, subscription
         if subscription.pattern is not None and not self._watches_all:
             self._watches_all = True
             self._cluster.owner.spawn(self._watch_all_topics)
         self._cluster.metadata.track_topics(subscription.topics)
         if any(topic not in self._cluster.metadata.snapshot.topics for topic in subscription.topics):
-            self._cluster.metadata.mark_stale(
-                self._cluster.metadata.snapshot
-            )  # to learn soon which of them do not exist
+            # To know soon which of the topics do not exist.
+            self._cluster.metadata.mark_stale(self._cluster.metadata.snapshot)
         if before is None or before.topics != subscription.topics or before.pattern != subscription.pattern:
             self.driver.request_rejoin(
                 f"subscribed to {subscription}" if before is None else "the subscription has changed"
@@ -144,7 +143,7 @@ class ConsumerCoordinator:
             await self.driver.stop()
 
     async def unsubscribe(self, deadline: Deadline) -> None:
-        """Leave the group until there is another subscription."""
+        """Revoke all partitions, and leave the group until there is another subscription."""
         await self.leave("the consumer has unsubscribed", deadline)
         self.subscription = None
         self._topics = ()
@@ -156,16 +155,16 @@ class ConsumerCoordinator:
         self.driver.notify()
         try:
             with anyio.move_on_after(deadline.left(self._cluster.runtime.now())) as waiting:
-                with suppress(UsageError):  # the client is closed: there is no time to wait
+                with suppress(UsageError):  # the client is closed, and starts no more tasks
                     self._cluster.owner.spawn(self._watch_unreachable, waiting)
-                # A listener that hangs leaves time for the LeaveGroup.
+                # The limit leaves time for the LeaveGroup if a listener hangs.
                 with anyio.move_on_after(deadline.left(self._cluster.runtime.now()) * _FOR_LISTENERS):
                     async with self._lock:
                         if self.machine.is_member:
                             await self._revoke(self._positions.assigned, reason=reason)
                 await self.driver.leave(reason, deadline)
             if self.machine.state not in (GroupState.LEAVING, GroupState.OUTSIDE):
-                # A silent coordinator may still read it: then the other members need not wait for the session timeout.
+                # A silent coordinator may still read a LeaveGroup: without, the group waits for the session timeout.
                 grace = 0.0 if _is_unreachable(self.driver.trouble) else _GRACE
                 with anyio.move_on_after(min(grace, deadline.left(self._cluster.runtime.now()))):
                     await self.driver.leave(reason, deadline)
@@ -200,7 +199,7 @@ class ConsumerCoordinator:
                 machine.task_done(task)
 
     async def _prepare(self, task: PrepareRejoin) -> Sequence[tuple[str, bytes]]:
-        """Revoke the partitions that the protocol requires, after the user has finished their records.
+        """Revoke the partitions that a member may not keep during a rejoin, after the user has finished their records.
 
         Return the protocols to join with, the preferred one first.
         """
@@ -218,7 +217,7 @@ class ConsumerCoordinator:
             return self._assignors.protocols(self._topics, owned, generation)
 
     async def _assign(self, task: Assign) -> Mapping[str, bytes]:
-        """Return the encoded assignment of each member, as the group's leader."""
+        """Return the encoded assignment of each member, as the group's leader; none if it is decided already."""
         subscriptions = self._assignors.read(task.members)
         topics = sorted({topic for subscription in subscriptions.values() for topic in subscription.topics})
         await self._fetch_metadata(topics)
@@ -229,7 +228,7 @@ class ConsumerCoordinator:
         return self._assignors.assign(task.protocol, subscriptions, partitions)
 
     async def _assigned_of(self, partitions: Partitions) -> Partitions:
-        """Return the partitions that are already assigned; the previous leader may have used older metadata."""
+        """Return those of ``partitions`` that the group has assigned: its last leader may have used older metadata."""
         from ..group.described_assignment import assigned_in  # rarely needed
 
         group_id, deadline = self.machine.settings.group_id, self._cluster.deadline(_TOPICS_KNOWN_WITHIN)
@@ -273,7 +272,7 @@ class ConsumerCoordinator:
 
     async def _start_reading(self, partitions: Sequence[TopicPartition]) -> None:
         """Call on_assigned for withheld partitions, and then let their records be handed out."""
-        # The listener may seek before the first record is handed out.
+        # Look up the positions, but withhold the records until the listener has returned, since it may seek.
         self._fetcher.wake()
         try:
             await self._call_listener(self._listeners.on_assigned, partitions)
@@ -286,14 +285,14 @@ class ConsumerCoordinator:
             self._fetcher.notify()
 
     async def _lose_all(self, task: LosePartitions) -> None:
-        """Drop all partitions, which other members may own already; raise the error to the user, if there is one."""
+        """Drop all partitions, which other members may own already; report the membership's error, if there is one."""
         if self.machine.error is not None:
             self._report(self.machine.error)
         async with self._lock:
             await self._lose(self._positions.assigned, task.reason)
 
     async def _lose(self, partitions: Sequence[TopicPartition], reason: str) -> None:
-        """Stop reading partitions that others may read already, and call the listener."""
+        """Stop reading partitions that other members may read already, and call the user's listener."""
         self._drop(partitions, reason, lost=True)
         listeners = self._listeners
         await self._call_listener(listeners.on_lost or listeners.on_revoked, partitions)
@@ -301,9 +300,9 @@ class ConsumerCoordinator:
     async def _revoke(
         self, partitions: Sequence[TopicPartition], *, task: Task | None = None, reason: str = "they were revoked"
     ) -> None:
-        """Revoke these partitions after the user has finished their records: commit the records, and call the listener.
+        """Commit the finished records of these partitions, call the user's listener, and drop the partitions.
 
-        With a ``task``, stop waiting when the task is no longer current; then no partition is revoked.
+        With a ``task``, first wait until the user has finished the records; if it is obsolete then, revoke nothing.
         """
         if not partitions:
             return
@@ -375,7 +374,7 @@ class ConsumerCoordinator:
             _log.warning("leading %s without the metadata of all its topics: %s", self._named, error)
 
     async def _follow(self) -> None:
-        """Rejoin when the subscribed topics or their partitions change, if this member has to start the rebalance."""
+        """Rejoin when the subscribed topics change or, as the leader, when any member's topics or partitions change."""
         snapshot = self._cluster.metadata.snapshot
         with self._following, self._cluster.metadata.following(lambda: self.topics, lambda: self._assignors.watched):
             while True:
@@ -399,7 +398,7 @@ class ConsumerCoordinator:
         return None
 
     async def _watch_all_topics(self) -> None:
-        """Keep the metadata of all topics up to date as long as there is a pattern."""
+        """Keep the metadata of all topics up to date as long as the subscription is a pattern."""
         with self._cluster.metadata.all_topics():
             await self.driver.until(lambda: self.subscription is None or self.subscription.pattern is None)
         self._watches_all = False

@@ -21,7 +21,7 @@ _ENVELOPE: Final = 1024
 
 
 class FetchContext(NamedTuple):
-    """A fetch's snapshot, start and end in seconds, and version."""
+    """A fetch's metadata snapshot, the times in seconds when it began and ended, and its version of Fetch."""
 
     snapshot: Snapshot
     began: float
@@ -30,7 +30,7 @@ class FetchContext(NamedTuple):
 
 
 class FetchOutcome(NamedTuple):
-    """The consequences of a partition's result."""
+    """The consequences of one partition's result for the fetcher."""
 
     failed: bool = False
     """Whether the next fetch from the broker waits for a backoff."""
@@ -39,14 +39,14 @@ class FetchOutcome(NamedTuple):
     notify: bool = False
     """Whether there is data or an error for the iteration."""
     moved: bool = False
-    """Whether the next fetch of the partition differs from this one, so it need not wait."""
+    """Whether the partition's next fetch has another broker, offset or limit, so that it need not wait."""
 
 
 class FetchBuffer:
-    """Keeps fetched data until the user reads it, and handles errors of partitions.
+    """The fetched data that the user has not read yet, and the handler of partitions' results.
 
     Args:
-        replica_age: the seconds for which to read from a closer replica before the leader is asked again.
+        replica_age: the seconds for which to read from a closer replica before reading from the leader again.
         largest: the largest response in bytes (``receive_message_max_bytes``).
     """
 
@@ -62,7 +62,7 @@ class FetchBuffer:
         self._served = 0
 
     def drop_stale(self) -> None:
-        """Drop data that was fetched before a seek or a new assignment: its partition would not be fetched again."""
+        """Drop data fetched before a seek or for an earlier assignment: its partition would not be fetched again."""
         for kept in (self.unread, self.ahead):
             stale = [
                 partition
@@ -78,7 +78,7 @@ class FetchBuffer:
         return fetched is not None and fetched.end is not None
 
     def discard(self, fetched: CompletedFetch) -> bool:
-        """Drop data that is read or unusable; return whether data that was fetched ahead takes its place."""
+        """Drop data that was read or is unusable; return whether data that was fetched ahead takes its place."""
         partition = fetched.ask.state.partition
         if self.unread.get(partition) is not fetched:
             return False
@@ -94,7 +94,7 @@ class FetchBuffer:
         return self._positions.is_current(ask.state, ask.epoch) and ask.state.position == ask.offset
 
     def take(self, ask: PartitionFetch, answer: CompletedFetch | KafkaError, context: FetchContext) -> FetchOutcome:
-        """Handle one partition's result; ignore it after a seek."""
+        """Handle one partition's result; ignore it if the partition had a seek or was revoked since the request."""
         if not self._positions.is_current(ask.state, ask.epoch):
             return FetchOutcome()
         if isinstance(answer, CompletedFetch):
@@ -134,7 +134,7 @@ class FetchBuffer:
         """Raise the limit of the next fetch: before KIP-74 a message larger than the limit was never returned whole."""
         state, data = ask.state, answer.records
         size = _BODY_AT + int.from_bytes(data[_SIZE_AT:_BODY_AT], "big") if len(data) >= _BODY_AT else None
-        # A broker that truncates a message that would fit has its own limit.
+        # A broker that cuts off a message that would fit has a limit of its own: request twice as much.
         needed = size if size is not None and size > ask.max_bytes else 2 * ask.max_bytes
         if ask.max_bytes >= self._largest or (size is not None and size > self._largest):
             state.lost = True
@@ -150,21 +150,21 @@ class FetchBuffer:
         state = ask.state
         state.replica = None
         outdated = retry_action(error).refresh is Refresh.METADATA or isinstance(error, UnknownLeaderEpoch)
-        if not self.is_next(ask):  # reported once the user has read the data before it, if it still occurs
+        if not self.is_next(ask):  # reported if it occurs again once the user has read the data before
             return FetchOutcome(failed=True, outdated=outdated)
-        # A follower may lag behind, or have deleted more: then the leader is asked.
+        # A follower may lag behind, or have deleted more: after its error, the leader is read next.
         if isinstance(error, OffsetOutOfRange) and ask.from_leader and not self._positions.reset(state):
             state.lost = True
             reported = OffsetOutOfRange(f"{error}; auto_offset_reset is 'none', so call seek()")
             self._errors.report(state, reported)
             return FetchOutcome(notify=True)
-        # Also after a reset: a broker that finds every offset out of range must be reported at last.
+        # Also after a reset, so that a broker that finds every offset out of range is reported at last.
         self._errors.failed([state], error, context.began, context.now)
         return FetchOutcome(failed=True, outdated=outdated, notify=True)
 
 
 def _is_cut(answer: CompletedFetch) -> bool:
-    """Return whether the first message is cut off, or missing before the end of the log."""
+    """Return whether the first message is cut off, or missing although the log does not end at this offset."""
     data = answer.records
     if len(data) < _BODY_AT:
         return answer.ask.offset < answer.high_watermark

@@ -68,7 +68,7 @@ def answers(
 ) -> Iterator[tuple[PartitionFetch, CompletedFetch | KafkaError]]:
     """Yield the data or error of each partition in the response.
 
-    The response to a full fetch has every partition, unless a quota has emptied it (KIP-219).
+    A partition missing after a full fetch has an error, unless a quota has emptied the response (KIP-219).
     """
     found = {ask.state.partition: data for ask, data in _answered(session_request, response)}
     for partition, data in found.items():
@@ -87,7 +87,7 @@ def answers(
 def _answered(
     session_request: FetchSessionRequest, response: FetchResponse
 ) -> Iterator[tuple[PartitionFetch, PartitionData]]:
-    """Yield the requested partitions with their data; ignore others."""
+    """Yield the requested partitions with their data; skip partitions that were not requested."""
     names = {topic_id: name for name, topic_id in session_request.ids.items()}
     for topic in response.responses:
         name = topic.topic or names.get(topic.topic_id, "")

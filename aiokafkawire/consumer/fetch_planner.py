@@ -3,15 +3,15 @@
 The rules:
 
 1. One fetch per broker is in flight at a time. A partition is fetched from one broker: its leader, or a closer replica.
-2. The next fetch skips a partition that is paused, has no position or an unvalidated one, or has reached its end. If a
-   partition has much unread data, the fetch requests the data after it, so that brokers work while the user reads; if
-   it has little, or two unread fetches, it is skipped. A broker with a partition that is skipped for its unread data
-   gets no fetch: a fetch of its other partitions might wait for data, and delay the skipped one.
+2. The next fetch skips a partition that is paused, has no position or an unvalidated one, or has reached its end. Of a
+   partition with much unread data, the fetch requests the data after that, so that brokers work while the user reads; a
+   partition with little unread data, or with two unread fetches, is skipped. A broker with a partition that is skipped
+   for its unread data gets no fetch: a fetch of other partitions might wait for data, and delay the skipped partition.
 3. Brokers fill a limited response in the order of the request, so the partition that returned data last comes last. In
    a fetch session brokers rotate the partitions themselves.
 4. The unread data of all partitions stays below ``fetch_max_bytes``, which the fetches in flight share; a response may
    exceed its share by one batch per partition, as brokers always return a first batch whole (KIP-74). Data of paused
-   partitions does not count, or it could keep all others from being read.
+   partitions does not count, since it could keep all other partitions from being fetched.
 5. A response counts only for partitions whose epoch has not changed since the request.
 """
 
@@ -43,11 +43,11 @@ def plan(
     max_bytes: int,
     now: float,
 ) -> tuple[dict[int, list[PartitionFetch]], TopicPartition | None]:
-    """Return the partitions to fetch from each broker now, and one without a known leader, if there is any.
+    """Return the partitions to fetch from each broker now, and a partition without a known leader, if there is any.
 
     ``states`` has all partitions of each broker to fetch from; ``ahead`` has the partitions whose data after ``unread``
-    is fetched already; ``busy`` has the ids of brokers with a fetch in flight. ``max_bytes`` limits each partition;
-    ``now`` is in seconds.
+    is fetched already; ``busy`` has the ids of brokers with a fetch in flight. ``max_bytes`` limits the data of each
+    partition; ``now`` is in seconds.
     """
     occupied: set[int] = set()
     free: list[tuple[PartitionState, Node | None, int | None]] = []
@@ -93,7 +93,7 @@ def fetch_budgets(
 
     Brokers without a budget are left out. ``asked`` has the ids of the brokers to fetch from now; ``brokers`` is the
     number of all brokers that are read from; ``promised`` has the budgets of the fetches in flight; ``limit`` is the
-    budget of all.
+    limit for all budgets and all unread data.
     """
     kept = sum(len(fetched.records) for fetched in unread if not fetched.ask.state.is_suspended)
     left, share, found = limit - kept - sum(promised), max(1, limit // max(1, brokers)), {}
@@ -108,8 +108,8 @@ def fetch_budgets(
 def limit_bytes(asks: list[PartitionFetch], version: int, budget: int) -> list[PartitionFetch]:
     """Return the partitions to fetch, limited to ``budget`` bytes in all for versions of Fetch before v3.
 
-    These versions have no limit for all partitions, so each partition gets a share of it. A partition whose next
-    message exceeds its share is fetched alone.
+    These versions have no limit for all partitions, so each partition gets a share of the budget. A partition whose
+    next message exceeds its share is fetched alone.
     """
     if version >= AT_LEAST_ONE_SINCE:
         return asks

@@ -26,14 +26,14 @@ class FetchSessionRequest:
     asks: Mapping[TopicPartition, PartitionFetch]
     """All partitions of the session."""
     named: Collection[PartitionFetch]
-    """The partitions that the request names."""
+    """The fetches that are new or have changed since the last request."""
     forgotten: Collection[TopicPartition]
     ids: Mapping[str, UUID]
     """The id of every topic in the request; zeros for a topic without an id."""
 
     @property
     def is_full(self) -> bool:
-        """Whether the request names all partitions; the response then has all of them, not only the changed ones."""
+        """Whether the request names all partitions; the response then has all partitions, not only changed ones."""
         return self.epoch == _FULL
 
 
@@ -54,10 +54,10 @@ class FetchSession:
         self._by_id = False
 
     def next(self, asks: Collection[PartitionFetch], ids: Mapping[str, UUID], *, by_id: bool) -> FetchSessionRequest:
-        """Build the next request, to read ``asks`` and nothing else.
+        """Build the next request, which makes the session read the partitions of ``asks`` and no others.
 
         Args:
-            asks: the partitions' fetches, at most one for each.
+            asks: the fetches to make, at most one for each partition.
             ids: the ids of all topics of ``asks``.
             by_id: whether the request has topic ids instead of names (v13, KIP-516).
         """
@@ -94,7 +94,7 @@ class FetchSession:
             self.restart()
 
     def refused(self, code: int) -> None:
-        """Handle an error of the whole request."""
+        """Handle a response with an error for the whole request."""
         if code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND:
             self._session_id = _NO_SESSION
         self.restart()

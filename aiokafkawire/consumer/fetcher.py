@@ -39,7 +39,7 @@ __all__ = ("Fetcher",)
 
 _log = logging.getLogger("aiokafkawire.consumer")
 
-# Fetch v13 and later have topic ids only (KIP-516), so v12 is the last without them.
+# Fetch v13 and later have topic ids only (KIP-516), and v12 and earlier have topic names only.
 _BY_ID_SINCE: Final = 13
 _BY_ID_OR_NAME: Final = Versions.parse("0+")
 _BY_NAME: Final = Versions.parse("0-12")
@@ -54,7 +54,7 @@ _GRACE: Final = 5.0
 
 
 class Fetcher:
-    """The background fetcher of one consumer. Partitions begin at the offsets that ``group`` has committed, if any."""
+    """The background fetcher of one consumer. Reading begins at the offsets that ``group`` has committed, if any."""
 
     def __init__(
         self,
@@ -74,7 +74,7 @@ class Fetcher:
         """For how many seconds a broker may leave a fetch unanswered before it counts as silent."""
         self._sessions: dict[int, FetchSession] = {}
         self.answered: dict[int, float] = {}
-        """When each broker last responded to a fetch."""
+        """When each broker last responded to a fetch, by node id."""
         self._backoffs: dict[int, Backoff] = {}
         self._committed = config.isolation is IsolationLevel.READ_COMMITTED
         settings = cluster.config
@@ -97,20 +97,20 @@ class Fetcher:
         return self._buffer.unread
 
     def discard(self, fetched: CompletedFetch) -> None:
-        """Drop data that is read or unusable, and fetch more."""
+        """Drop data that was read or is unusable, and fetch more."""
         if self._buffer.discard(fetched):
             self.notify()
         self.wake((fetched.ask.state,))
 
     @property
     def has_ended(self) -> bool:
-        """Whether the fetcher has ended."""
+        """Whether the background fetching has ended, for any reason."""
         return self._worker.ended.is_set()
 
     def wake(self, states: Iterable[PartitionState] = ()) -> None:
         """Start due work soon, after a change of the assignment, of positions or of unread data.
 
-        If ``states`` are given, only their brokers are considered.
+        If ``states`` are given, consider only the brokers of these partitions.
         """
         self._changed_partitions.mark_dirty(states)
         self._worker.wake()
@@ -131,16 +131,16 @@ class Fetcher:
             await self._worker.run()
 
     async def close(self) -> None:
-        """Stop fetching."""
+        """Stop fetching, and close the connections for fetches."""
         await self._worker.stop()
         await self._cluster.brokers.close_lanes(self._lane)
 
     def error_of(self, partition: TopicPartition) -> KafkaError | None:
-        """Return the error that keeps a partition from being read now."""
+        """Return the error that keeps a partition from being read now, if there is one."""
         return self._errors.get(partition)
 
     def next_fault(self) -> KafkaError | None:
-        """Return an error that was not raised to the user yet."""
+        """Return an error to raise to the user, if there is one; each is returned once."""
         return self._errors.next()
 
     def _start_due(self, tasks: TaskGroup) -> float | None:
@@ -179,7 +179,7 @@ class Fetcher:
         for node_id, budget in found.items():
             tasks.start_soon(self._fetch, snapshot, node_id, asks[node_id], budget)
         if len(found) < len(asks):
-            # The data that frees budget may be of another broker.
+            # Budget may become free when the user reads data of another broker.
             self._changed_partitions.mark_dirty()
 
     async def _fetch(self, snapshot: Snapshot, node_id: int, asks: list[PartitionFetch], budget: int) -> None:
@@ -203,11 +203,11 @@ class Fetcher:
         if delay > 0:
             if notify:
                 self.notify()
-            # Its partitions may have moved to other brokers.
+            # The broker's partitions may have moved to other brokers.
             self.wake()
             await anyio.sleep(delay)
         del self._promised[node_id]
-        # The fetched partitions may have moved to another broker, and others wait for this one.
+        # The fetched partitions may have moved to another broker, and other partitions wait for a fetch from this one.
         self.wake([*(ask.state for ask in asks), *self._changed_partitions.any_of(node_id)])
         if notify and delay <= 0:
             if any(self._buffer.has_much(ask.state.partition) for ask in asks):
@@ -225,8 +225,8 @@ class Fetcher:
         ids = {topic: snapshot.topic_id(topic) for topic in dict.fromkeys(ask.state.partition.topic for ask in asks)}
         wanted = _BY_NAME if ZERO_UUID in ids.values() else _BY_ID_OR_NAME
         if self._committed and connection.known is not None and connection.known.is_untold:
-            # A broker that is known to be of 0.10 has no transactions; the release of this one is not known, and it
-            # might return aborted records.
+            # The release of this broker was inferred from its answers. If it is in fact newer, with transactions, it
+            # would return aborted records in an older version.
             wanted = Versions(max(wanted.first, _ISOLATES), wanted.last)
         version = choose_version(FetchRequest, connection.versions, wanted, connection.broker)
         session_request = session.next(limit_bytes(asks, version, budget), ids, by_id=version >= _BY_ID_SINCE)
@@ -246,7 +246,7 @@ class Fetcher:
         self._backoffs.pop(node_id, None)
         if response.throttle_time_ms > 0:
             return float(response.throttle_time_ms) / 1000, notify
-        # The broker has not waited for data, though asked to: a quick empty response is no error.
+        # An early empty response is no error: the broker has not waited for data, although requested to.
         is_early = waits and now - began < self._config.fetch_max_wait_ms / 2000
         return self._cluster.config.retry_backoff_ms / 1000 if is_early else 0.0, notify
 
@@ -270,7 +270,7 @@ class Fetcher:
     ) -> tuple[bool, bool, bool]:
         """Handle the partitions' results.
 
-        Return whether any failed, whether the broker should have waited for data, and whether to notify the iteration.
+        Return whether any failed, whether the broker had to wait for data, and whether to notify the iteration.
         """
         self._use_leaders(session_request, response)
         failed, waits, notify = False, True, False
@@ -310,5 +310,5 @@ def _why_unled(snapshot: Snapshot, partition: TopicPartition) -> KafkaError:
     topic = snapshot.topics.get(partition.topic)
     if topic is not None and topic.error != ErrorCode.NONE:
         return broker_error(topic.error, f"topic {partition.topic!r}")
-    # The error that brokers use; it is retriable as well.
+    # Brokers return this error too if there is no leader; it is retriable.
     return broker_error(ErrorCode.LEADER_NOT_AVAILABLE, f"{partition} has no known leader")

@@ -24,7 +24,7 @@ _MAX_REASONS: Final = 5
 
 @attrs.frozen
 class PartitionHealth:
-    """The health of one assigned partition. Times are in seconds before the snapshot, None for never."""
+    """The health of one assigned partition. Times are in seconds ago, None for never."""
 
     position: int | None
     high_watermark: int | None
@@ -37,7 +37,7 @@ class PartitionHealth:
     answered: float | None
     """When the broker last responded to a fetch."""
     silent: bool
-    """Whether the broker has not responded for too long."""
+    """Whether the broker's last response to a fetch is older than a fetch may take: ``fetch_max_wait_ms`` plus 5 s."""
     trouble: str | None
     """The last error of the partition, if it persists."""
 
@@ -74,14 +74,14 @@ class ConsumerHealth:
     """A consumer's health at one moment. Times are in seconds before that moment, None for never."""
 
     membership: MemberHealth | None
-    """None without a group."""
+    """The membership in the group; None without a group."""
     last_record: float | None
     """When the user last received a record or a batch."""
     partitions: Mapping[TopicPartition, PartitionHealth]
     why_idle: str | None
     """Why there are no records; None if there are some."""
     stalled: bool
-    """Whether the consumer receives no records although there may be some; False if it has read everything."""
+    """Whether the consumer has no records to hand out although unread ones may exist; False if it has read all."""
     lost_in_hand: Mapping[TopicPartition, str] = attrs.field(factory=dict)
     """The partitions that were revoked while their records were being processed, and the reasons. Commits fail until
     the next poll."""
@@ -100,7 +100,7 @@ def why_idle(
     missing: Sequence[str] = (),
     pattern: str | None = None,
 ) -> tuple[str | None, bool]:
-    """Return the reason why a consumer has no records, None if it has some; and whether it is stalled.
+    """Return why a consumer has no records to hand out, None if it has some; and whether it is stalled.
 
     Args:
         member: the consumer's membership, if it has a group.

@@ -1,4 +1,4 @@
-"""Finds the start offsets of partitions without a position."""
+"""Finds the offsets at which to begin reading partitions that have no position."""
 
 import logging
 from collections.abc import Callable, Sequence
@@ -23,10 +23,10 @@ _log = logging.getLogger("aiokafkawire.consumer")
 
 
 class InitialPositions:
-    """Looks up the committed offsets and start offsets of one consumer's partitions.
+    """The lookups of the offsets at which one consumer begins to read its partitions.
 
-    ``on_change`` is called with the partitions that have changed, or with an empty sequence if any may have. Without
-    ``group``, there are no committed offsets.
+    ``on_change`` is called with the partitions that have changed, or with an empty sequence if any partition may have
+    changed. Without ``group``, there are no committed offsets.
     """
 
     def __init__(
@@ -44,8 +44,8 @@ class InitialPositions:
     def take_due(self) -> list[list[PartitionState]]:
         """Return the partitions to look up now, in groups for :meth:`run`, so that a failing lookup delays no other.
 
-        Partitions with the same leader form a group, as do the partitions of an unknown topic; a partition without a
-        leader is a group of its own. Committed offsets are fetched for all partitions at once.
+        Partitions that may have committed offsets form one group. Other partitions form a group for each leader, and
+        for each unknown topic; a partition without a leader is a group of its own.
         """
         snapshot = self._cluster.metadata.snapshot
         committed: list[PartitionState] = []
@@ -71,7 +71,7 @@ class InitialPositions:
         return [*([committed] if committed else []), *groups.values()]
 
     async def run(self, states: list[PartitionState]) -> None:
-        """Look up the offsets of these partitions; after an error, report it, and back off before a retry."""
+        """Look up the offsets of one group of partitions; after an error, report it, and back off before a retry."""
         if states[0].ask_group:
             await self._run_committed(states)
             return
@@ -91,7 +91,7 @@ class InitialPositions:
         self._on_change(states)
 
     async def _run_committed(self, states: list[PartitionState]) -> None:
-        """Fetch committed offsets. Partitions without one look up the default start next; failed ones are due again."""
+        """Fetch committed offsets. Partitions without one look up their spec next; failed partitions are due again."""
         assert self._group is not None
         epochs = {state.partition: state.epoch for state in states}
         found: dict[TopicPartition, OffsetAndMetadata | BrokerError | None] = {}
@@ -130,7 +130,7 @@ class InitialPositions:
     async def _offsets(self, specs: dict[TopicPartition, OffsetSpec]) -> dict[TopicPartition, int]:
         """Return the offset for each spec; the end of the log for a partition without a record that late.
 
-        Return no offsets if the metadata has just become known: the next call groups the partitions by leader.
+        Return no offsets if one of several partitions has no leader: :meth:`take_due` then groups them anew.
         """
         deadline = self._cluster.deadline(self._cluster.config.default_api_timeout_ms / 1000)
         for topic in dict.fromkeys(partition.topic for partition in specs):

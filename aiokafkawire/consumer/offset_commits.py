@@ -31,7 +31,7 @@ _listening: Final[ContextVar[object]] = ContextVar("aiokafkawire_listening", def
 
 
 class OffsetCommitter:
-    """Commits the offsets of one consumer, one commit at a time, so that no retry overtakes a later commit.
+    """The committer of one consumer's offsets: one commit at a time, so that no retry overtakes a later commit.
 
     Args:
         cluster: finds the coordinator.
@@ -46,12 +46,12 @@ class OffsetCommitter:
         """The driver of the membership that commits, if the consumer has joined a group; see :meth:`join`."""
         self.committed: dict[TopicPartition, tuple[PartitionState, OffsetAndMetadata]] = {}
         """The offsets of the last auto-commit, except for partitions with a later commit on request."""
-        # The listener call in progress, if there is one.
+        # An object for the call of a listener in progress, if there is one.
         self._listening: object | None = None
         self._lock = anyio.Lock()
 
     def join(self, driver: "MembershipDriver") -> None:
-        """Commit as this member from now on."""
+        """Commit under the membership of ``driver`` from now on."""
         self.driver = driver
         self._offsets.on_result = driver.on_coordinator_result
 
@@ -80,12 +80,10 @@ class OffsetCommitter:
         retention_ms: int | None = None,
         skip_deleted: bool = False,
     ) -> None:
-        """Commit these offsets, to be kept for ``retention_ms`` if given.
+        """Commit these offsets, to be kept for ``retention_ms`` if given; ``skip_deleted`` ignores deleted partitions.
 
-        With ``skip_deleted``, ignore partitions that have been deleted.
-
-        A rebalance that leaves these partitions to this consumer only delays the commit. If they are revoked meanwhile,
-        the commit is rejected, even if they are assigned to this consumer again.
+        During a rebalance the commit waits, and succeeds if this consumer keeps the partitions. If one of them is
+        revoked meanwhile, the commit fails, even if that partition is assigned to this consumer again.
 
         Raises:
             CommitFailed: the partitions may belong to another member, or were revoked while their records were being
@@ -129,7 +127,7 @@ class OffsetCommitter:
             self.release()
 
     def _require_member(self, group: GroupMetadata, states: Mapping[TopicPartition, PartitionState | None]) -> None:
-        """Raise unless a member that still has the partitions may commit them."""
+        """Raise unless the consumer has joined no group, or is a member that still has these partitions."""
         if self.driver is None:
             return
         if group.generation_id < 0:
@@ -138,14 +136,14 @@ class OffsetCommitter:
             # A group without members accepts commits from any client, also from former members.
             raise _failed(group.group_id, list(states), broker_error(ErrorCode.UNKNOWN_MEMBER_ID))
         if any(state is not None and self._positions.get(at) is not state for at, state in states.items()):
-            # They may be assigned again in another generation, which could commit them.
+            # The partitions may be assigned again, in a generation whose commits would be accepted.
             raise _failed(group.group_id, list(states), broker_error(ErrorCode.ILLEGAL_GENERATION))
 
     async def acquire(self, deadline: Deadline) -> None:
         """Wait until no other commit is in progress.
 
         Raises:
-            RequestTimeout: the deadline passed before.
+            RequestTimeout: another commit was in progress until the deadline.
         """
         with anyio.move_on_after(deadline.left(self._cluster.runtime.now())):
             await self._lock.acquire()
@@ -157,7 +155,7 @@ class OffsetCommitter:
         self._lock.release()
 
     def notify_member(self, group: GroupMetadata, error: BrokerError) -> None:
-        """Pass the error of a commit by ``group`` to the membership, which it may end."""
+        """Pass the error of a commit by ``group`` to the membership, as it may show that the membership has ended."""
         assert self.driver is not None
         self.driver.machine.commit_refused(group, error, self._cluster.runtime.now())
         self.driver.wake()

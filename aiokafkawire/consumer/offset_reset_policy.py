@@ -1,4 +1,4 @@
-"""The start of partitions without a position, by ``auto_offset_reset``."""
+"""The offset at which to begin reading a partition without a position, as ``auto_offset_reset`` sets it."""
 
 from typing import TypeAlias
 
@@ -12,13 +12,13 @@ __all__ = ("DurationReset", "Start", "parse_reset_policy", "resolve_start")
 
 @attrs.frozen
 class DurationReset:
-    """Start at the first record of the last ``ms`` milliseconds, counted from the lookup (KIP-1106)."""
+    """The policy to begin at the first record of the ``ms`` milliseconds before the lookup (KIP-1106)."""
 
     ms: int
 
 
 Start: TypeAlias = OffsetSpec | DurationReset
-"""Where to start; ListOffsets returns the offset."""
+"""The place to begin reading, such as the end of the log; its offset is looked up by ListOffsets."""
 
 _NAMED = {"earliest": OffsetSpec.EARLIEST, "latest": OffsetSpec.LATEST}
 
@@ -30,5 +30,5 @@ def parse_reset_policy(policy: str) -> Start | None:
 
 
 def resolve_start(start: Start, wall_ms: int) -> OffsetSpec:
-    """Return the spec to look up now; ``wall_ms`` is the time in ms since the epoch."""
+    """Return the spec to look up now; ``wall_ms`` is the current time in ms since 1970 (UTC)."""
     return OffsetSpec.at(max(0, wall_ms - start.ms)) if isinstance(start, DurationReset) else start

@@ -11,10 +11,10 @@ __all__ = ("PendingErrors",)
 
 
 class PendingErrors:
-    """The errors of one consumer's partitions. Retriable ones are raised only if they last ``limit`` seconds.
+    """The errors of one consumer's partitions. Retriable errors are raised only if they last ``limit`` seconds.
 
-    1. Errors are timed per partition: a response of one leader says nothing about another.
-    2. An error that persists is reported again after the same time.
+    1. Errors are timed per partition: a response of one leader says nothing about another leader.
+    2. An error that persists is reported again after each further ``limit`` seconds.
     3. Only the newest error of a partition is kept, and none after a seek or a revocation.
     """
 
@@ -30,7 +30,7 @@ class PendingErrors:
         self._current.pop(partition, None)
 
     def get(self, partition: TopicPartition) -> KafkaError | None:
-        """Return the partition's current error."""
+        """Return the partition's current error, if there is one."""
         return self._current.get(partition)
 
     def clear_all(self, partitions: Collection[TopicPartition]) -> None:
@@ -71,7 +71,7 @@ class PendingErrors:
                 del self._since[state.partition]
 
     def report(self, state: PartitionState, error: KafkaError) -> None:
-        """Keep an error for the user, which :meth:`next` returns unless there is a seek or a revocation before."""
+        """Keep an error for the user: :meth:`next` returns it, unless the partition has a seek or is revoked before."""
         self._current[state.partition] = error
         self._pending[state.partition] = state, state.epoch, error
 

@@ -1,4 +1,4 @@
-"""Validates positions with new leaders (KIP-320)."""
+"""Checks positions with new leaders, whose logs may have been truncated (KIP-320)."""
 
 from collections.abc import Callable, Container, Iterable
 from typing import Final
@@ -22,7 +22,7 @@ _FOR_CONSUMERS: Final = Versions.parse("3+")
 
 
 class PositionValidator:
-    """Validates positions with new leaders. ``on_change`` is called after each check."""
+    """The checks of one consumer's positions with new leaders. ``on_change`` is called after each request."""
 
     def __init__(
         self, cluster: Cluster, positions: SubscriptionState, errors: PendingErrors, on_change: Callable[[], None]
@@ -41,7 +41,7 @@ class PositionValidator:
             tasks.start_soon(self._run, snapshot, node_id, checks)
 
     async def _run(self, snapshot: Snapshot, node_id: int, checks: list[EpochCheck]) -> None:
-        """Send the checks to one leader; after a failure, back off before they are due again."""
+        """Send the checks to one leader; after a failure, back off before the checks are due again."""
         cluster, began = self._cluster, self._cluster.runtime.now()
         failed: dict[EpochCheck, KafkaError] = {}
         try:

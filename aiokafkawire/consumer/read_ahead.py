@@ -2,13 +2,13 @@
 
 A :class:`Lent` holds records that the loop's thread has read ahead. Only the calling thread writes ``taken``, the
 number of records that it has taken; only the loop's thread writes the other attributes, and it updates the positions
-(:meth:`ReadAhead.settle`) before it uses them. So a record counts as handed out once the calling thread has it, and not
-before.
+(:meth:`ReadAhead.settle`) before it uses the positions. So a record counts as handed out once the calling thread has
+it, and not before.
 
 1. The calling thread stores the new ``taken`` first, and then compares ``iterator_state.changes`` with ``seen``. If
    they differ, it restores the old ``taken`` and calls the loop's thread. The loop's thread increments
-   ``iterator_state.changes`` first, and then reads ``taken``. So either the loop's thread knows of the record, or it
-   was not handed out.
+   ``iterator_state.changes`` first, and then reads ``taken``. So either the loop's thread knows of the record, or the
+   record was not handed out.
 2. Records that were not taken are lent again by the next call. If the partition was paused or withheld meanwhile, they
    are read again from the fetched data; after a seek or a revocation they are dropped.
 3. An error follows the last record: the calling thread takes the error by raising it.
@@ -32,7 +32,7 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 _RECURRING = (ConsumerStalled, CorruptBatch, StopAsyncIteration, UsageError)
-"""Errors that the next call raises again in any case."""
+"""Errors that are raised at once instead of lent, since the next call raises them again in any case."""
 
 
 @attrs.define(eq=False)
@@ -49,7 +49,7 @@ class _Part(Generic[K, V]):
     end: int = 0
     """The position after the last record."""
     cursor: int = 0
-    """The offset to continue from in the fetched data; transaction markers may lie between ``end`` and this."""
+    """The offset to continue from in the fetched data; transaction markers may lie between ``end`` and this offset."""
 
     def after(self, taken: int) -> tuple[int, int | None]:
         """Return the position and its leader epoch after ``taken`` records of the whole :class:`Lent`."""
@@ -61,7 +61,7 @@ class _Part(Generic[K, V]):
         return record.offset + 1, record.leader_epoch
 
     def settle(self, finished: int, taken: int) -> None:
-        """Move the position past the first ``taken`` records; the user still processes those after ``finished``."""
+        """Move the position past the first ``taken`` records of all parts; the first ``finished`` are finished."""
         state = self.fetched.ask.state
         position, epoch = self.after(taken)
         if taken < self.last or state.position is None or state.position < position:
@@ -81,11 +81,11 @@ class Lent(Generic[K, V]):
     count: int = 0
     """The number of records, or batches, without the error."""
     taken: int = 0
-    """The number of records, or batches, that the calling thread has taken; ``count + 1`` once it raised the error."""
+    """The number of records, or batches, that the calling thread has taken; ``count + 1`` after raising the error."""
     seen: int = -1
     """The value of ``iterator_state.changes`` when the records were lent."""
     one_by_one: bool = False
-    """Whether taking a record finishes the one before; otherwise only the next call finishes records."""
+    """Whether taking a record finishes the record before; otherwise only the next call finishes records."""
     parts: list[_Part[K, V]] = attrs.field(factory=list)
     finished: int = 0
     """The number of records that the user has certainly finished."""
@@ -99,10 +99,7 @@ class Lent(Generic[K, V]):
 
 
 class ReadAhead(Generic[K, V]):
-    """The event loop's side of reading one consumer from another thread.
-
-    Every method runs on the loop's thread.
-    """
+    """The event loop's side of reading one consumer from another thread; its methods run on the loop's thread."""
 
     def __init__(self, reads: RecordIteration[K, V], positions: SubscriptionState) -> None:
         self._reads, self._positions = reads, positions
@@ -130,7 +127,7 @@ class ReadAhead(Generic[K, V]):
     async def lend(
         self, unit: Literal["one by one", "together", "batch"], max_records: int, timeout: float | None
     ) -> Lent[K, V] | None:
-        """Lend up to ``max_records`` records, or one batch; return None if none arrives within ``timeout`` seconds.
+        """Lend up to ``max_records`` records, or one batch; return None if nothing arrives within ``timeout`` seconds.
 
         With ``one by one``, all records are of one partition.
 
@@ -138,7 +135,7 @@ class ReadAhead(Generic[K, V]):
             CorruptBatch, ConsumerStalled, UsageError: as the iteration of the consumer does. Other errors are lent.
         """
         reads = self._reads
-        self._positions.iterator_state.changes += 1  # makes the calling thread call the loop's from now on
+        self._positions.iterator_state.changes += 1  # makes the calling thread call the loop's thread from now on
         self.settle()
         self.finish()
         await reads.let_others_run()
@@ -166,7 +163,7 @@ class ReadAhead(Generic[K, V]):
         return all(self._reads.is_readable(part.fetched) for part in lent.parts if part.last > lent.taken)
 
     def _put_back(self) -> None:
-        """Rewind the data of partitions with records that were not taken; continue after the records of the others."""
+        """Rewind each partition's data if not all its records were taken, or move its position past the records."""
         lent, self._lent = self._lent, None
         for part in lent.parts if lent is not None else ():
             if not self._is_current(part):
@@ -198,7 +195,7 @@ class ReadAhead(Generic[K, V]):
         return lent if lent.has_more else None
 
     def _add_records(self, lent: Lent[K, V], fetched: CompletedFetch, max_records: int) -> None:
-        """Add records of one partition: of the current batch, and of the next ones in the same fetch."""
+        """Add records of one partition: of the current batch, and of the following batches of the same fetch."""
         state = fetched.ask.state
         assert state.position is not None  # there are records after it
         part = _Part(fetched, lent.records, state.position, state.leader_epoch, first=lent.count, end=state.position)
@@ -225,7 +222,7 @@ class ReadAhead(Generic[K, V]):
     def _begin_next_batch(self, fetched: CompletedFetch) -> bool:
         """Start the next batch of the same fetch without waiting; return whether there is one.
 
-        A later call handles the end of the data or a damaged batch, once the records before it are taken.
+        The end of the data and a damaged batch are left to a later call, once the records before are taken.
         """
         try:
             fetched.begun = fetched.begun or next(fetched, None)

@@ -7,9 +7,9 @@ __all__ = ("select_read_replica",)
 
 
 def select_read_replica(snapshot: Snapshot, state: PartitionState, now: float) -> Node | None:
-    """Return the broker to fetch from, at ``now`` in seconds; None without a leader.
+    """Return the broker to fetch a partition from, at ``now`` in seconds; None if the partition has no leader.
 
-    The replica that the leader has named is used until it expires, and while the cluster has it.
+    A replica that the leader has named is used until ``state.replica_until``, while the replica is online.
     """
     leader = snapshot.leader(state.partition)
     if leader is None or state.replica is None or now >= state.replica_until:

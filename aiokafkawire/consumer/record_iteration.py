@@ -41,8 +41,8 @@ _CLOCK_EVERY = 16
 class ConsumerBatch(Generic[K, V]):
     """A batch of one partition, as the producer wrote it: iterate it for its records, or call :meth:`columns`.
 
-    Records are decoded when they are iterated. Iterating raises CorruptBatch or DeserializationError; after a
-    DeserializationError it continues with the next record.
+    Records are decoded when they are iterated. The iteration raises CorruptBatch or DeserializationError; after a
+    DeserializationError, iterate again to continue with the next record.
     """
 
     __slots__ = ("_reader", "next_offset", "partition", "timestamp_type", "topic")
@@ -66,9 +66,7 @@ class ConsumerBatch(Generic[K, V]):
         return self._reader
 
     def columns(self) -> Columns:
-        """Return the remaining records as buffers in Arrow's layout, without an object per record.
-
-        Deserializers are not used.
+        """Return the remaining records, not deserialized, as buffers in Arrow's layout without an object per record.
 
         Raises:
             CorruptBatch: the batch is damaged; no record is returned.
@@ -211,7 +209,7 @@ class RecordIteration(Generic[K, V]):
         return records
 
     def _take_from(self, reading: CompletedFetch, max_records: int, records: list[ConsumerRecord[K, V]]) -> None:
-        """Add records of the current batch, up to ``max_records`` in all."""
+        """Add records of the current batch to ``records``, up to ``max_records`` in all."""
         reader: AnyReader[K, V] | None = reading.reader
         if reader is None:
             return
@@ -252,7 +250,7 @@ class RecordIteration(Generic[K, V]):
         return ConsumerBatch(reading.ask.state.partition, reader, reading.batch_end, reading.timestamp_type)
 
     def ready_batch(self) -> ConsumerBatch[K, V] | None:
-        """Return another fetched batch without finishing the batches before; None if there is none.
+        """Return another fetched batch without finishing the batches handed out before; None if there is none.
 
         Errors are left to the next call that waits.
         """
@@ -263,7 +261,7 @@ class RecordIteration(Generic[K, V]):
         return None if reading is None else self._take_batch(reading)
 
     async def next_reading(self) -> CompletedFetch:
-        """Finish the records handed out, wait for data of any partition, and return it with a batch to read."""
+        """Finish the records handed out, wait for data of any partition, and return the data with a started batch."""
         self.user.begin()
         try:
             return await self._wait_for_reading()
@@ -317,7 +315,7 @@ class RecordIteration(Generic[K, V]):
         return now
 
     def ready(self, *, without: Collection[CompletedFetch] = ()) -> CompletedFetch | None:
-        """Return data with a batch to read, without waiting, and count it as handed out; None if there is none."""
+        """Return fetched data with a started batch, whose records the caller hands out; None if no data is ready."""
         for fetched in self._in_turn():
             if fetched not in without and self.is_readable(fetched) and self.begin_batch(fetched):
                 state = fetched.ask.state
@@ -329,7 +327,7 @@ class RecordIteration(Generic[K, V]):
         return None
 
     def _in_turn(self) -> Iterator[CompletedFetch]:
-        """Yield unread data in the order of arrival. Usually only the first is used, so the others are listed later."""
+        """Yield the first unread data, then all unread data in the order of arrival; usually only the first is used."""
         unread = self._fetcher.unread
         if unread:
             yield next(iter(unread.values()))
@@ -348,7 +346,7 @@ class RecordIteration(Generic[K, V]):
         self.on_release()
 
     def begin_batch(self, fetched: CompletedFetch) -> bool:
-        """Start the next batch unless one is started, and return whether one is. Data without another batch is dropped.
+        """Start the next batch unless a batch is started, and return whether one is; drop data without another batch.
 
         A large compressed batch is started by a later call, after a thread has decompressed it.
         """
@@ -395,7 +393,7 @@ class RecordIteration(Generic[K, V]):
             return
         if not fetched.ask.offset < fetched.batch_end == fetched.ask.state.position:
             return
-        # Readers of this batch have to take the next one from ``fetched``, whose position may move past hidden ones.
+        # Iterators that read this batch must not continue there, since the position may move past hidden batches.
         self._iterator_state.changes += 1
         try:
             if fetched.reader is not None:
@@ -425,7 +423,7 @@ class RecordIteration(Generic[K, V]):
         return self.state in ("closing", "closed")
 
     def _has_in_hand(self) -> bool:
-        """Return whether the user has records that it has not finished."""
+        """Return whether the user has not finished all records that were handed out."""
         if self._reading is not None and self._reading.ask.state.is_in_hand:
             return True
         return any(state.is_in_hand for state in self._in_hand)
@@ -438,7 +436,7 @@ class RecordIteration(Generic[K, V]):
             raise UsageError(f"the consumer is {state}: use it inside its 'async with'")
 
     async def let_others_run(self, *, check_clock: bool = False) -> None:
-        """Let other tasks run if this one has not waited for long; read the clock only every few records."""
+        """Let other tasks run if this task has run too long without waiting; read the clock only every few records."""
         self._iterator_state.polls += 1
         check_clock = check_clock or self._iterator_state.polls % _CLOCK_EVERY == 0
         if not check_clock:
@@ -453,7 +451,7 @@ class RecordIteration(Generic[K, V]):
 
 
 def check_poll(max_records: object, timeout: object) -> None:
-    """Raise UsageError for invalid arguments of poll(); other clients take the timeout first."""
+    """Raise UsageError for invalid arguments of poll(), with a hint: other clients' poll() takes a timeout first."""
     if not is_integer(max_records, 1, INT64):
         if is_integer(max_records, -INT64, 0):
             raise UsageError(f"max_records must be at least 1, got {max_records}")

@@ -11,20 +11,20 @@ from ._implementation import IteratorState
 
 __all__ = ("SingleUser",)
 
-# The task that last took records of each consumer, by context: tasks that it starts inherit this and may take records.
+# The task that last took records of each consumer. Tasks started by that task inherit the value, and may take records.
 _Actors: TypeAlias = tuple[tuple["ref[Any]", "ref[Any]"], ...]
 _acting_for: Final[ContextVar[_Actors]] = ContextVar("aiokafkawire_acting_for", default=())
 
 
 class SingleUser:
-    """The guard of the task that takes a consumer's records.
+    """A guard that lets one task at a time take a consumer's records.
 
     A call raises while another task's call is in progress, and while another running task has unfinished records.
-    Tasks that this task has started since it took the records may take records in its place: ``asyncio.wait_for`` and
-    ``create_task`` start a task per call.
+    Tasks started by that task since it took the records may take records too: ``asyncio.wait_for`` and ``create_task``
+    start a task per call.
 
     Args:
-        iterator_state: is changed when another task takes over, so that a compiled iterator checks before it continues.
+        iterator_state: its ``changes`` grows when another task takes over, so that iterators check the task again.
         holds: returns whether records that were handed out are unfinished.
         require_own_loop: raises UsageError unless the consumer's event loop is running.
     """
@@ -67,7 +67,7 @@ class SingleUser:
         return task
 
     def begin(self) -> None:
-        """Record that this task may wait for records now; raises as :meth:`check`."""
+        """Record that this task begins to wait for records. Raises as :meth:`check`."""
         self._calling = self.check()
 
     def end(self) -> None:
@@ -75,7 +75,7 @@ class SingleUser:
         self._calling = None
 
     def require_commit(self) -> None:
-        """Raise if a task that does not take the records commits everything that was handed out.
+        """Raise if this task may not commit all records that were handed out, since another task has taken them.
 
         Raises:
             UsageError: another task waits for records, or has unfinished ones.

@@ -20,8 +20,8 @@ class PartitionState:
 
     ``position`` is the offset of the next record to hand out. It is None until it is looked up: with ``ask_group`` as
     the group's committed offset, otherwise, or if there is none, as the offset of ``spec``. ``epoch`` changes with each
-    seek, so that responses to earlier requests can be dropped. A ``lost`` partition has neither a position nor a start
-    to look up: it waits for a seek.
+    seek, so that responses to earlier requests can be dropped. A ``lost`` partition can neither be read nor looked up:
+    it waits for a seek.
     """
 
     partition: TopicPartition
@@ -34,20 +34,20 @@ class PartitionState:
     held: int | None = None
     """The offset of the first record that was handed out and that the user has not finished; None without one."""
     sought_in_hand: bool = False
-    """Whether there was a seek while the user had unfinished records, for which ``held`` is None since."""
+    """Whether the user has unfinished records from before a seek, after which ``held`` is None."""
     returned_at: float = -math.inf
     """When the user last finished records of the partition, in seconds of the runtime's clock."""
     handed_out_from: int | None = None
     """The lowest offset that was handed out since the partition was assigned; None before the first."""
     handed_out_to: int = 0
-    """The highest position before a seek; offsets before it, or before the position, were handed out."""
+    """The highest position before a seek: offsets below this position, or below the current one, were handed out."""
     paused: bool = False
     withheld: bool = False
     """Whether a rebalance is about to move the partition from or to this consumer: no record is handed out."""
     looking_up: bool = False
     lost: bool = False
     served: int = 0
-    """The number of the last result with data of this partition, counting those of all partitions; 0 without one."""
+    """The sequence number of the partition's last result with data, counted over all partitions; 0 without one."""
     high_watermark: int | None = None
     """The end of the log at the last fetch: the offset after the last record that all replicas have."""
     validated: int | None = None
@@ -76,7 +76,7 @@ class PartitionState:
 
     @property
     def is_in_hand(self) -> bool:
-        """Whether the user has received records of the partition that it has not finished."""
+        """Whether the user has received records of the partition, and has not finished all of them."""
         return self.held is not None or self.sought_in_hand
 
     def finish(self, now: float) -> None:
@@ -93,7 +93,7 @@ class PartitionState:
 
     @property
     def is_suspended(self) -> bool:
-        """Whether no records of the partition may be handed out now, so none are fetched."""
+        """Whether no records of the partition may be handed out now, so that no records are fetched."""
         return self.paused or self.withheld
 
     @property
@@ -115,18 +115,18 @@ class PartitionState:
 
 
 class Lends(Protocol):
-    """Records lent to another thread, which takes them without the event loop; see ``read_ahead.py``."""
+    """Records lent to another thread, which takes them without the event loop; see ``lent_records.py``."""
 
     def settle(self) -> None:
         """Move the positions past the records that the thread has taken."""
 
     def finish(self) -> None:
-        """Count the records that the thread has taken as finished."""
+        """Mark the records that the thread has taken as finished."""
 
 
 @attrs.frozen
 class LostInHand:
-    """A partition that was revoked while the user processed its records, whose results no longer count."""
+    """A partition that was revoked while the user processed its records; the results of those no longer count."""
 
     state: PartitionState
     group: GroupMetadata | None
@@ -136,7 +136,7 @@ class LostInHand:
 
 @attrs.frozen
 class Revocation:
-    """When and why a partition was revoked, and when the user last finished its records; infinity if some were not."""
+    """The time and reason of a partition's revocation, and when the user finished its records; infinity if never."""
 
     returned_at: float
     at: float
@@ -147,8 +147,8 @@ class SubscriptionState:
     """The assigned partitions of one consumer, with their positions.
 
     Args:
-        default: the start of partitions without a position; None if there is none.
-        in_group: whether committed offsets come before the default.
+        default: where to begin reading a partition without a position; None if the partition then waits for a seek.
+        in_group: whether the group's committed offset, if there is one, is used instead of the default.
     """
 
     def __init__(self, default: Start | None, *, in_group: bool = False) -> None:
@@ -190,7 +190,7 @@ class SubscriptionState:
             self._states[partition] = kept if kept is not None and start is None else self._new_state(partition, start)
 
     def appeared(self, partitions: Iterable[TopicPartition]) -> None:
-        """Add partitions that were just created: they are read from their beginning."""
+        """Add partitions that were just created: without a committed offset, they are read from their beginning."""
         self._changed()
         for partition in partitions:
             self._epoch += 1
@@ -199,7 +199,7 @@ class SubscriptionState:
             )
 
     def add(self, partitions: Iterable[TopicPartition], *, withheld: bool = False) -> None:
-        """Add partitions, which begin at the committed offsets."""
+        """Add partitions, to be read from their committed offsets or the default on, once they are not withheld."""
         self._changed()
         for partition in partitions:
             state = self._states[partition] = self._new_state(partition, None)
@@ -208,7 +208,7 @@ class SubscriptionState:
     def changes_to(
         self, assigned: Collection[TopicPartition]
     ) -> tuple[tuple[TopicPartition, ...], tuple[TopicPartition, ...]]:
-        """Return the partitions to revoke, and those to add, so that these are assigned."""
+        """Return the partitions to revoke and the partitions to add, so that ``assigned`` becomes the assignment."""
         kept = frozenset(assigned)
         revoked = tuple(partition for partition in self._states if partition not in kept)
         return revoked, tuple(partition for partition in dict.fromkeys(assigned) if partition not in self._states)
@@ -247,11 +247,7 @@ class SubscriptionState:
         }
 
     def require_not_revoked_since(self, began: float) -> None:
-        """Raise if a partition was revoked after ``began`` whose records the user finished after ``began``, or never.
-
-        Raises:
-            CommitFailed: a partition was revoked.
-        """
+        """Raise CommitFailed if records were processed after ``began`` whose partition was revoked after ``began``."""
         for partition, revocation in self.revocations.items():
             if revocation.at >= began and revocation.returned_at >= began:
                 raise CommitFailed(
@@ -261,11 +257,7 @@ class SubscriptionState:
                 )
 
     def require_not_lost(self, partitions: Collection[TopicPartition] | None = None) -> None:
-        """Raise if any of these partitions was revoked while the user processed its records; None checks all.
-
-        Raises:
-            CommitFailed: a partition was revoked.
-        """
+        """Raise CommitFailed if one of these partitions, by default any, was revoked with records in hand."""
         lost = [partition for partition in self.lost_in_hand if partitions is None or partition in partitions]
         if lost:
             found = self.lost_in_hand[lost[0]]
@@ -298,7 +290,7 @@ class SubscriptionState:
     def _changed(self) -> None:
         self.changes += 1
         self.iterator_state.changes += 1
-        self.settle()  # afterwards, since the other thread takes nothing more from now on
+        self.settle()  # after the count, since the other thread takes no more records once that has changed
 
     def _new_state(self, partition: TopicPartition, start: int | OffsetSpec | None) -> PartitionState:
         self._epoch += 1
@@ -339,7 +331,7 @@ class SubscriptionState:
         state.position, state.spec = (to, None) if isinstance(to, int) else (None, to)
 
     def reset(self, state: PartitionState) -> bool:
-        """Look up the default start again, as the position is out of range; return False without a default."""
+        """Look up the default start, as the position is no longer valid; return False without a default start."""
         if self._default is None:
             return False
         self.seek(state.partition, self._default)

@@ -18,7 +18,7 @@ Listener = Callable[[tuple[TopicPartition, ...]], Awaitable[None] | None]
 
 @attrs.frozen
 class RebalanceListeners:
-    """The user's listeners of a rebalance."""
+    """The user's functions that a rebalance calls; :meth:`.Consumer.subscribe` describes them."""
 
     on_assigned: Listener | None = None
     on_revoked: Listener | None = None
@@ -54,7 +54,7 @@ def subscription_to(
     """Build a subscription from a user's arguments.
 
     Raises:
-        UsageError: there are neither topics nor a pattern, or both, or a name is invalid.
+        UsageError: there are neither topics nor a pattern, or both, or one of the arguments is invalid.
     """
     given = tuple(topics)
     for name in given:

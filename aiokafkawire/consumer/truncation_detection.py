@@ -36,17 +36,17 @@ class EpochCheck:
     """The new leader's epoch."""
 
     def counts(self, positions: SubscriptionState) -> bool:
-        """Return whether the partition is still assigned and its position has not changed."""
+        """Return whether a result of the check still counts: the partition is assigned, at the same position."""
         return positions.is_current(self.state, self.epoch) and self.state.position == self.position
 
 
 def due(
     snapshot: Snapshot, states: Iterable[PartitionState], unread: Container[TopicPartition]
 ) -> dict[int, list[EpochCheck]]:
-    """Return the checks to make before the next fetches, by leader. Partitions with unread data are checked later."""
+    """Return the checks due before the next fetches, by leader id. Partitions with unread data are checked later."""
     found: dict[int, list[EpochCheck]] = {}
     for state in states:
-        # Most positions are valid, and this runs before each fetch.
+        # Written for speed: this runs before each fetch, and most positions are valid.
         if state.position is None or state.leader_epoch is None or state.lost or state.validating or state.is_suspended:
             continue
         known = snapshot.partition(state.partition)
@@ -84,13 +84,13 @@ def answered(response: OffsetForLeaderEpochResponse) -> dict[TopicPartition, Epo
 def settle(
     positions: SubscriptionState, check: EpochCheck, answer: EpochEndOffset
 ) -> LogTruncated | BrokerError | None:
-    """Apply a result; return an error to raise to the user or to retry after.
+    """Apply the result of a check; return a LogTruncated to raise to the user, or a BrokerError to retry after.
 
-    1. The epoch ended at the position or after it: the position is valid.
+    1. The epoch of the last record read ended at the position or after it: the position is valid.
     2. The epoch ended before the position: the log was truncated, and reading continues at the end of the epoch.
-    3. The leader does not know the epoch: no record of it is known to be left, so the default start is looked up.
+    3. The leader does not know the epoch: none of its records may be left, so ``auto_offset_reset`` applies.
 
-    Without a default start, 2 and 3 return an error, and the partition waits for a seek.
+    With ``auto_offset_reset="none"``, 2 and 3 return an error, and the partition waits for a seek.
     """
     state = check.state
     if answer.error_code != ErrorCode.NONE:

@@ -20,14 +20,14 @@ __all__ = (
 
 
 class RebalanceProtocol(IntEnum):
-    """When members revoke partitions: all before they join, or only those that move, after the assignment (KIP-429)."""
+    """The protocol of a rebalance: members revoke all partitions before it, or after it those that move (KIP-429)."""
 
     EAGER = 0
     COOPERATIVE = 1
 
 
 class Assignor(Protocol):
-    """Assigns partitions to members (``partition.assignment.strategy``). Users may write their own.
+    """An assignor of partitions to members (``partition.assignment.strategy``). Users may write their own.
 
     Each consumer uses its own assignor objects until it is closed. All members send the names of their assignors to the
     coordinator, which picks a name that all of them sent, and a leader, whose assignor decides for the group.
@@ -47,7 +47,7 @@ class Assignor(Protocol):
     def subscription(self, topics: Sequence[str], owned: Sequence[TopicPartition], generation: int) -> bytes | None:
         """Return the ``user_data`` of this member's subscription, for the leader's assignor.
 
-        The subscription has ``owned`` and ``generation`` in any case. After the member has lost its membership,
+        The subscription contains ``owned`` and ``generation`` besides. After the member has lost its membership,
         ``owned`` is empty and ``generation`` is -1.
         """
 
@@ -77,7 +77,7 @@ def needs_racks(members: Collection[str], partitions: Collection[Collection[str]
     It does if members' racks have replicas, and not all partitions have replicas in the same racks.
 
     Args:
-        members: the racks of the members, without members that have none.
+        members: the racks of the members that have one.
         partitions: the racks of each partition's replicas.
     """
     everywhere = frozenset(rack for racks in partitions for rack in racks)
@@ -85,7 +85,7 @@ def needs_racks(members: Collection[str], partitions: Collection[Collection[str]
 
 
 def _in_turn(subscriptions: Mapping[str, Subscription]) -> list[str]:
-    """Return the members in the order of assignment: static ones by instance id, then the others by member id."""
+    """Return the members in the order of assignment: static members by instance id, then all others by member id."""
 
     def key(member: str) -> tuple[bool, bytes]:
         instance = subscriptions[member].group_instance_id
@@ -112,7 +112,7 @@ class _Plain:
 
 
 class RoundRobinAssignor(_Plain):
-    """Assigns all partitions in turn, each to the next member that subscribes to its topic."""
+    """The round-robin assignor: it assigns partitions in turn, each to the next member that subscribes to the topic."""
 
     name = "roundrobin"
 
@@ -139,7 +139,7 @@ class RoundRobinAssignor(_Plain):
 
 
 class RangeAssignor(_Plain):
-    """Assigns each member a range of each topic's partitions; a remainder goes to the first members, one to each.
+    """The range assignor: members get a range of each topic's partitions; a remainder goes to the first, one to each.
 
     1. Topics with equal partition counts and the same subscribers are co-partitioned: one member reads the same
        partition number of all of them.
@@ -171,7 +171,7 @@ class RangeAssignor(_Plain):
 
 
 class _Topic:
-    """The assignment of one topic in progress."""
+    """The assignment in progress of one topic's partitions."""
 
     def __init__(self, name: str, infos: Sequence[PartitionInfo], readers: list[str], racks: Mapping[str, str]) -> None:
         self.name, self.readers, self.size = name, readers, len(infos)
@@ -239,7 +239,7 @@ def _match_co_partitioned(
 ) -> None:
     """Assign each partition number, in all topics at once, to the first member with replicas in its rack in each topic.
 
-    Members have no more than their share; numbers without such a member stay unassigned.
+    No member gets more than its share; numbers without a matching member stay unassigned.
     """
     remaining = list(readers)
     for partition in range(size):

@@ -2,13 +2,13 @@
 
 The rules:
 
-1. While the member's event loop runs, the member sends heartbeats itself, and none of this schedule is due. The loop
-   counts as blocked if no heartbeat was answered for one and a half heartbeat intervals. Answers to the heartbeats of
-   this schedule count as well.
+1. While the member's event loop runs, the member sends heartbeats itself, and this schedule sends none. The loop counts
+   as blocked if no heartbeat was answered for one and a half heartbeat intervals. Answers to heartbeats of this
+   schedule count as well.
 2. A rebalance does not end a membership, and the member may still join in time: heartbeats continue, as in Java.
 3. A member that has not polled for ``max_poll_interval`` gets no heartbeats: a loop that is blocked for ever must not
    keep its partitions (KIP-62). Heartbeats begin again with the next poll.
-4. An answer that ends the membership ends the heartbeats, until there is another membership.
+4. An answer that shows the end of the membership ends the heartbeats, until there is another membership.
 5. After a failure the next heartbeat waits for a backoff, which doubles. Only the first failure in a row is reported.
 """
 
@@ -55,8 +55,8 @@ class HeartbeatMember:
 class HeartbeatReport:
     """The outcome of a heartbeat.
 
-    ``code`` is the error code of the coordinator's response, None if there was none or the broker is not the
-    coordinator; ``error`` is set if the heartbeat failed. ``at`` is in seconds of the schedule's clock.
+    ``code`` is the error code of the coordinator's response, None without a response or if the error is retriable;
+    ``error`` is set if the heartbeat failed. ``at`` is in seconds of the schedule's clock.
     """
 
     member: HeartbeatMember
@@ -94,7 +94,7 @@ class HeartbeatSchedule:
         self._connection_used_at: float | None = None
 
     def set_member(self, member: HeartbeatMember | None, now: float) -> bool:
-        """Send heartbeats for this member, whose membership was just confirmed; return whether the member is new."""
+        """Set the member to send heartbeats for, whose membership was just confirmed; return whether it has changed."""
         if member == self.member:
             return False
         self.member, self._ended, self._failures = member, False, 0
@@ -129,7 +129,7 @@ class HeartbeatSchedule:
         return HeartbeatAction.WAIT, min(moments) - now if moments else None
 
     def answered(self, member: HeartbeatMember, code: int, sent_at: float, now: float) -> HeartbeatReport | None:
-        """Record the error code of the response to a heartbeat; return the report to the member's loop, if any."""
+        """Record the error code of a heartbeat's response; return the report to the member's loop, if one is due."""
         self._connection_used_at = now
         if code in _MEMBER_LIVES:
             if member == self.member:
@@ -142,12 +142,12 @@ class HeartbeatSchedule:
         return HeartbeatReport(member, now, code, error)
 
     def failed(self, member: HeartbeatMember, error: KafkaError, now: float) -> HeartbeatReport | None:
-        """Record that a heartbeat got no response and its connection is closed; return the report, if any."""
+        """Record that a heartbeat got no response and its connection is closed; return the report, if one is due."""
         self._connection_used_at = None
         return self._back_off(member, error, now)
 
     def refused(self, member: HeartbeatMember, error: KafkaError, now: float) -> HeartbeatReport:
-        """Record that the coordinator can take no heartbeat of the member at all; return the report."""
+        """Record that no heartbeat of this member can be sent to the coordinator at all; return the report."""
         self._connection_used_at = now
         self._end(member)
         return HeartbeatReport(member, now, error=error)

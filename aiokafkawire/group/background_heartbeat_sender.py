@@ -21,13 +21,12 @@ __all__ = ("HeartbeatSender",)
 class HeartbeatSender:
     """A task that sends heartbeats while the member's loop is blocked.
 
-    The rules are those of :mod:`.background_heartbeat_schedule`.
-    All methods must be called on the event loop that runs the task.
+    The rules are those of :mod:`.background_heartbeat_schedule`. Call all methods on the event loop that runs the task.
 
     Args:
         config: the client's settings.
         address_of: maps the address that a broker advertises to the one to dial.
-        report: is called with the outcome of heartbeats.
+        report: is called with each report of the schedule.
         max_poll_interval: for how long heartbeats are sent without a poll, in seconds (KIP-62).
         connector: opens byte streams to brokers.
         backoff: the wait after a failure, in seconds; it doubles up to ``backoff_max``.
@@ -75,7 +74,7 @@ class HeartbeatSender:
                 await self._owner.close()
 
     def set_member(self, member: HeartbeatMember | None) -> None:
-        """Send heartbeats for this member, whose membership was just confirmed, from now on; send none with None."""
+        """Set the member to send heartbeats for, whose membership was just confirmed; None for no heartbeats."""
         if self._schedule.set_member(member, self._now()):
             if self._sending is not None and member is not None and member.broker != self._broker:
                 self._sending.cancel()  # the previous coordinator may be dead

@@ -36,7 +36,7 @@ class BackgroundHeartbeats:
         self._polled_at = float("-inf")
         self._closed = False
         self.lag: BlockedLoop = BlockedLoop(machine.settings.heartbeat_interval)
-        """Logs what blocks the member's event loop; run it while the member could lose its membership."""
+        """A watch that logs the code that blocks the member's event loop; the membership driver runs it."""
 
     def step(self, now: float, polled_at: float) -> None:
         """Pass the member's state to the thread, and the thread's reports to the machine."""
@@ -75,7 +75,7 @@ class BackgroundHeartbeats:
         )
 
     def close(self) -> None:
-        """Stop the thread; wait for at most a second, as it may be resolving a name. May be called again."""
+        """Stop the thread; wait for its end at most a second, as it may be resolving a name. May be called again."""
         self._closed, self._sender = True, None
         self._loop.stop(within=1.0)
 
@@ -88,7 +88,7 @@ class BackgroundHeartbeats:
             if report.member != self._member:
                 continue
             if report.code is not None:
-                # The loop may have been blocked since: the response confirms the membership only for its own time.
+                # The loop may have been blocked since the response, which confirms the membership as of its arrival.
                 ago = max(0.0, time.monotonic() - report.at)
                 self._machine.on_thread_heartbeat(report.member.group, report.code, now - ago)
             else:

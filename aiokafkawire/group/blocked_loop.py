@@ -33,15 +33,15 @@ class Ticks:
         self._reported = False
 
     def tick(self, now: float) -> float | None:
-        """Record a tick; return the seconds for which the loop was blocked before it, if not below the threshold."""
+        """Record a tick; return the seconds for which the loop was blocked before, None if below the threshold."""
         blocked = now - self._due_at
         self._due_at, self._reported = now + self.period, False
         return blocked if blocked >= self._threshold else None
 
     def look(self, now: float) -> tuple[float | None, float]:
-        """Return for how long the loop has been blocked, and when to check again.
+        """Return the seconds for which the loop has been blocked, and the seconds until the next check.
 
-        The first value is None unless the block exceeds the threshold and was not returned before.
+        The first value is None if the block is below the threshold, or was returned before.
         """
         blocked = now - self._due_at
         if blocked < self._threshold:
@@ -51,9 +51,9 @@ class Ticks:
 
 
 class BlockedLoop:
-    """Logs one warning for each block of the event loop, with the stack of the blocking code.
+    """A watch that logs each block of the event loop: a warning with the blocking code's stack, and one at the end.
 
-    Code that does not release the GIL (in a C extension) also blocks the thread; then only the block's end is logged.
+    Code that does not release the GIL (in a C extension) blocks this watch too; then only the block's end is logged.
 
     Args:
         threshold: the shortest block to log, in seconds.

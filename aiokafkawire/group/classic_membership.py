@@ -4,14 +4,14 @@ The rules:
 
 1. One JoinGroup, SyncGroup or LeaveGroup is in flight at a time, and at most one Heartbeat beside it. A response counts
    only if the state has not changed since the request.
-2. Before a member joins, it revokes the partitions that its protocol requires (:class:`PrepareRejoin`). It sends
-   heartbeats meanwhile, but none during the JoinGroup, which the coordinator counts as a heartbeat.
+2. Before a member joins, it revokes partitions as its rebalance protocol requires (:class:`PrepareRejoin`). It sends
+   heartbeats until then, but none during the JoinGroup, which the coordinator counts as a heartbeat.
 3. A member keeps its partitions until the coordinator ends the membership, even if the coordinator is unreachable.
 4. When the membership ends, the member loses all partitions at once. It rejoins as a new member (LOSE), or under its id
    with a new generation (LOSE_GENERATION).
 5. A static member (KIP-345) sends no LeaveGroup: it may rejoin before its session times out.
 6. If a rejoin is requested during a rebalance or a leave, the member rejoins afterwards.
-7. One rebalance often follows another: the second round of a cooperative one, or one for more members. So the first
+7. A rebalance often follows another: as its cooperative second round, or because more members join. So the first
    heartbeats after a rebalance have shorter intervals, which grow to the configured one.
 """
 
@@ -50,35 +50,25 @@ _HEARTBEAT_STATES: Final = (_PREPARING, _ASSIGNING, _SYNCING, _STABLE)
 class ClassicMembership:
     """The :class:`~.membership.Membership` of one member in a classic group.
 
-    The member's coordinator reports the result of a :attr:`task` by :meth:`prepared`, :meth:`assigned` or
-    :meth:`task_done`.
+    The executor of a :attr:`task` reports its result by :meth:`prepared`, :meth:`assigned` or :meth:`task_done`.
     """
 
     def __init__(self, settings: MemberSettings) -> None:
         self.settings: MemberSettings = settings
         self.state: GroupState = _OUTSIDE
         self.error: KafkaError | None = None
-        """The error that led to the state FAILED."""
         self.task: Task | None = None
-        """The task to execute now."""
         self.member_id: str = ""
         self.generation: int = -1
         self.assigned_generation: int = -1
         """The generation that assigned the member's partitions; -1 without one."""
         self.protocol: str = ""
-        """The assignor that the coordinator has chosen; empty until it is known."""
         self.last_group: GroupMetadata | None = None
-        """The current or last membership. Once others may have its partitions, the coordinator rejects its commits."""
         self.confirmed_at: float | None = None
-        """When the coordinator last confirmed the membership."""
         self.rebalances: int = 0
-        """The number of generations that the member has joined."""
         self.reason: str = ""
-        """The reason why the member last joined or left."""
         self.leads: bool = False
-        """Whether the member leads its generation."""
         self.on_enter: Callable[[GroupState], None] = lambda before: None
-        """Called after every change of the state, with the previous state."""
         self._protocols: Sequence[tuple[str, bytes]] = ()
         self._assignments: Mapping[str, bytes] = {}
         self._rejoin_reason: str | None = None
@@ -119,7 +109,7 @@ class ClassicMembership:
                 self.error = None
                 self._prepare(reason)
         elif self.state is _PREPARING:
-            # The subscription is built after PrepareRejoin, so it will include this change.
+            # PrepareRejoin builds the subscription at its end, which will include this change.
             self._rejoin_reason = None
         else:
             self._rejoin_reason = reason
@@ -129,7 +119,7 @@ class ClassicMembership:
         self._back_off_until = now + self.settings.retry_backoff
 
     def leave(self, reason: str) -> None:
-        """Leave the group. The state is OUTSIDE once the member has left, which a static one does at once (KIP-345)."""
+        """Leave the group, a static member at once (KIP-345). The state is OUTSIDE once the member has left."""
         self._rejoin_reason = None
         if self.state in (_OUTSIDE, _LEAVING):
             return
@@ -322,14 +312,14 @@ class ClassicMembership:
     def _handle_error(self, kind: RequestKind, error: BrokerError, now: float, member_id: str = "") -> None:
         action = THEN.get((kind, error.code), ErrorAction.FAIL)
         if kind in (RequestKind.JOIN, RequestKind.SYNC) and action is not ErrorAction.FAIL:
-            # The first such error is normal; back off longer and longer if they repeat.
+            # One error of these is normal; if they repeat, each backoff is longer.
             self._failures += 1
             self._back_off_until = now + self.settings.retry_backoff * min(self._failures - 1, _MAX_BACK_OFF_FACTOR)
         if action is ErrorAction.JOIN_WITH_ID:
             self.member_id = member_id or self.member_id
         elif action is ErrorAction.REJOIN:
             self._confirm(now)
-            # In other states the SyncGroup response will report it.
+            # In other states the SyncGroup response will report the rebalance.
             if self.state is _STABLE or kind is RequestKind.SYNC:
                 self._prepare("the group is rebalancing")
         elif action in (ErrorAction.LOSE, ErrorAction.LOSE_GENERATION):
@@ -347,7 +337,7 @@ class ClassicMembership:
     def _left(self) -> None:
         self._enter(_OUTSIDE)
         self._reset(lose_id=True)
-        # With a task, this happens at its end.
+        # If there is a task, the member rejoins when it is done.
         if self._rejoin_reason is not None and self.task is None:
             self.request_rejoin(self._rejoin_reason)
 

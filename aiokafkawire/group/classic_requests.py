@@ -36,8 +36,8 @@ def join(
 ) -> CoordinatorRequest:
     """Build a JoinGroup; its response comes once all members have joined, or after ``rebalance_timeout_ms``.
 
-    Brokers that support only v0 (0.9 and 0.10.0) wait for the session timeout instead. By default they accept at most
-    30 s (``group.max.session.timeout.ms``), so the request for v0 has at most 30 s.
+    Brokers that support only v0 (0.9 and 0.10.0) respond after the session timeout instead. By default they accept at
+    most 30 s (``group.max.session.timeout.ms``), so a v0 request has a session timeout of at most 30 s.
     """
     newest = _join(settings, settings.session_timeout_ms, member_id, protocols, reason)
     if settings.group_instance_id is not None:

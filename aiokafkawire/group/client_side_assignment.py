@@ -57,8 +57,8 @@ class ClientSideAssignment:
     """The assignors of one consumer, and the topics that it watches as the group's leader.
 
     Args:
-        assignors: the assignors that it supports, the preferred one first. If all support it, the consumer rebalances
-            cooperatively (KIP-429).
+        assignors: the consumer's assignors, the preferred one first. If all of them support cooperative rebalances, the
+            consumer keeps its partitions during a rebalance (KIP-429).
         rack: the consumer's rack, if known.
     """
 
@@ -86,7 +86,7 @@ class ClientSideAssignment:
         Args:
             topics: the subscribed topics.
             owned: the member's partitions.
-            generation: the generation that assigned them; -1 without one.
+            generation: the generation that assigned ``owned``; -1 without one.
         """
         protocols = []
         for name, assignor in self._assignors.items():
@@ -140,7 +140,7 @@ class ClientSideAssignment:
         return {member: encode_assignment(decided.get(member, empty)) for member in subscriptions}
 
     def watch(self, subscriptions: Mapping[str, Subscription], partitions: Partitions) -> None:
-        """Remember the partitions of these members' topics: if they change, the group has to rebalance."""
+        """Remember the current partitions of these members' topics: if these change, the group has to rebalance."""
         self._watched = tuple(
             sorted({topic for subscription in subscriptions.values() for topic in subscription.topics})
         )
@@ -152,7 +152,7 @@ class ClientSideAssignment:
 
     @property
     def watched(self) -> tuple[str, ...]:
-        """The topics whose changes require another rebalance, if this member was the last leader."""
+        """The topics whose changes require another rebalance; none unless this member leads the group."""
         return self._watched
 
     # --- its own assignment ------------------------------------------------------------------------------

@@ -83,7 +83,7 @@ class Assignment:
 
 
 def by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:
-    """Return the partitions of each topic, in the order of the input."""
+    """Return the partition numbers of each topic, in the order of the input."""
     found: dict[str, list[int]] = {}
     for topic, partition in partitions:
         found.setdefault(topic, []).append(partition)
@@ -95,7 +95,7 @@ def encode_subscription(subscription: Subscription, version: int = NEWEST) -> by
 
     Raises:
         InvalidMessage: a field's value does not fit its type.
-        UnsupportedVersion: there is no such version.
+        UnsupportedVersion: ``version`` does not exist.
     """
     owned = [
         ConsumerProtocolSubscriptionTopicPartition(topic=topic, partitions=partitions)

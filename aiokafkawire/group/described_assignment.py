@@ -13,7 +13,7 @@ __all__ = ("assigned_in",)
 async def assigned_in(
     cluster: Cluster, group_id: str, deadline: Deadline, lane: str
 ) -> dict[TopicPartition, None] | None:
-    """Return all partitions assigned in a group of consumers; None while it is rebalancing.
+    """Return all partitions assigned in a group of consumers; None while the group is rebalancing.
 
     Raises:
         RequestTimeout: the deadline passed.

@@ -75,9 +75,9 @@ class GroupOffsets:
                 support it from 0.9 on.
             skip_deleted: ignore partitions that have been deleted.
             newer: returns newer offsets of the same partitions, which each retry sends instead of ``offsets``.
-            patience: seconds to wait for a response. After that the commit is retried on another connection, for twice
+            patience: seconds to wait for a response. After them the commit is retried on another connection, for twice
                 as long: a coordinator that waits for its replicas has accepted the commit, but reads no later request
-                of that connection. Other requests on the lane then fail, and have to be retried.
+                of the same connection. Other requests on the lane then fail, and have to be retried.
 
         Raises:
             UsageError: a partition or offset is invalid, or a static member gives ``retention_ms``.
@@ -189,7 +189,7 @@ class GroupOffsets:
         return {partition: offset for partition, offset in found.items() if not isinstance(offset, BrokerError)}
 
     async def look_up(self, partitions: Collection[TopicPartition], deadline: Deadline) -> Found:
-        """Return the committed offsets as :meth:`committed`, but return partitions' errors instead of raising them."""
+        """Return each partition's committed offset or error. Raises as :meth:`committed` if all partitions fail."""
         return await self._fetch(partitions, deadline, partly=True, stable=True)
 
     async def all_committed(
@@ -260,7 +260,7 @@ class GroupOffsets:
         *,
         stable: bool,
     ) -> Found:
-        """Send OffsetFetch in the newest version that the coordinator supports; retry retriable errors of ``read``."""
+        """Send OffsetFetch in the coordinator's newest version; retry if ``read`` raises a retriable error."""
         group_id = self.group_id
 
         async def ask(request: Request[OffsetFetchResponse], wanted: Versions) -> OffsetFetchResponse:

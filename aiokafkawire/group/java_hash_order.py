@@ -18,7 +18,7 @@ _WORD: Final = 0xFFFFFFFF
 _SMALLEST: Final = 16
 _FULL_BUCKET: Final = 8
 _CROWDED_UNTIL: Final = 64
-"""Smaller tables are doubled as well when a bucket has more keys than ``_FULL_BUCKET``; larger ones never are."""
+"""Tables with fewer buckets are doubled also if a bucket has more than ``_FULL_BUCKET`` keys; larger tables are not."""
 
 
 def string_hash(text: str) -> int:

@@ -20,7 +20,7 @@ class MemberLog:
         machine.on_enter = self.entered
 
     def entered(self, before: GroupState) -> None:
-        """Log the transition to a new state."""
+        """Log the change from the state ``before`` to the current one, if it changes the membership."""
         machine, state = self._machine, self._machine.state
         named = machine.settings.named
         if state is GroupState.PREPARING:

@@ -39,9 +39,9 @@ class GroupState(Enum):
 
 
 class RequestKind(Enum):
-    """The kinds of requests to a coordinator.
+    """The kind of a member's request to its coordinator.
 
-    The offset committer sends OffsetCommit, whose errors can also end the membership.
+    OffsetCommit is sent by the offset committer; its errors can end the membership too.
     """
 
     JOIN = "JoinGroup"
@@ -135,16 +135,15 @@ class LosePartitions:
 
 
 Task: TypeAlias = PrepareRejoin | Assign | ApplyAssignment | LosePartitions
-"""What the member's coordinator does between requests, one task at a time. A task may become obsolete meanwhile: then
-:attr:`Membership.task` is another one."""
+"""The client's work between requests to the coordinator, one task at a time. Once :attr:`Membership.task` is another
+task, or None, the task in progress is obsolete."""
 
 
 class Membership(Protocol):
     """The membership of one member under one group protocol, without I/O.
 
-    It alone knows the member id and the generation. :class:`~.membership_driver.MembershipDriver` sends the requests
-    that are :meth:`due`, reports their results, and has the member's coordinator execute :attr:`task`. Times are in
-    seconds.
+    This object alone has the member id and the generation. :class:`~.membership_driver.MembershipDriver` sends the
+    requests that are :meth:`due`, reports their results, and has :attr:`task` executed. Times are in seconds.
     """
 
     settings: MemberSettings
@@ -154,7 +153,7 @@ class Membership(Protocol):
     task: Task | None
     """The task to execute now."""
     last_group: GroupMetadata | None
-    """The current or last membership. Once others may have its partitions, the coordinator rejects its commits."""
+    """The current or last membership. Once other members may own its partitions, the broker rejects its commits."""
     confirmed_at: float | None
     """When the coordinator last confirmed the membership."""
     rebalances: int
@@ -162,7 +161,7 @@ class Membership(Protocol):
     reason: str
     """The reason why the member last joined or left."""
     protocol: str
-    """The name of the group's assignor; empty until it is known."""
+    """The name of the group's assignor; empty until it is chosen."""
     leads: bool
     """Whether the member leads its generation."""
     on_enter: Callable[[GroupState], None]
@@ -182,7 +181,7 @@ class Membership(Protocol):
 
     @property
     def sends_heartbeats(self) -> bool:
-        """Whether heartbeats are due at intervals."""
+        """Whether the member sends heartbeats now, at intervals."""
 
     def request_rejoin(self, reason: str) -> None:
         """Join or rejoin the group, now or after the rebalance or the leave in progress."""

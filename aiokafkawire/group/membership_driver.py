@@ -40,11 +40,11 @@ _LEAVE_TIMEOUT: Final = 1.0
 
 
 Polls: TypeAlias = Callable[[], tuple[int, bool]]
-"""Returns how often the user has polled so far, and whether it is waiting for records now."""
+"""A function that returns how often the user has polled, and whether the user is waiting for records now."""
 
 
 class MembershipDriver:
-    """A group member, from its first request to its last.
+    """The driver of one group member: sends the member's requests, and has its tasks executed.
 
     Args:
         cluster: finds the coordinator.
@@ -86,7 +86,7 @@ class MembershipDriver:
         self._worker = Worker(self._step, self.notify)
 
     async def run(self) -> None:
-        """Run until stopped."""
+        """Drive the member until :meth:`stop`."""
         if self._background is None:
             await self._worker.run()
             return
@@ -253,7 +253,7 @@ class MembershipDriver:
         return self._join_lane if kind.is_slow else self.lane
 
     def _check(self, answer: Any) -> None:
-        """Raise retriable errors, which concern the coordinator; the machine handles the others."""
+        """Raise the response's error if it is retriable, for a retry; the machine handles all other errors."""
         code = answer.error_code
         if code != ErrorCode.NONE:
             error = broker_error(code, self._settings.named)
@@ -281,7 +281,7 @@ class MembershipDriver:
         """
         if not any(request.kind.is_slow for request in self._requests):
             self._next_check = now + self._settings.session_timeout_ms / 1000 / 3
-            # Requests of this step begin after it.
+            # A JoinGroup or SyncGroup of this step begins after the step.
             return None if self.machine.state is GroupState.OUTSIDE else self._next_check - now
         if now >= self._next_check:
             self._next_check = now + self._settings.session_timeout_ms / 1000 / 3
@@ -290,9 +290,9 @@ class MembershipDriver:
 
     async def _find_coordinator(self) -> None:
         kind, group_id = CoordinatorType.GROUP, self._settings.group_id
-        # The previous coordinator counts if the last lookup has found none.
+        # If the last lookup has found no coordinator, compare with the one found before.
         before = self._coordinator = self._cluster.known_coordinator(kind, group_id) or self._coordinator
-        if before is not None:  # otherwise the request in flight is looking for it already
+        if before is not None:  # otherwise the request in flight is looking for a coordinator already
             self._cluster.invalidate_coordinator(kind, group_id)
         try:
             found = await self._cluster.coordinator(kind, group_id, self._deadline(RequestKind.HEARTBEAT))

@@ -55,7 +55,7 @@ def commit_request(
 ) -> OffsetCommitRequest:
     """Build an OffsetCommit for one of :func:`commit_versions`.
 
-    Without a membership, coordinators accept it only for a group without members.
+    Coordinators accept a request without a membership only for a group without members.
 
     Args:
         group: the membership that commits.
@@ -91,7 +91,7 @@ def commit_versions(group: GroupMetadata, *, by_id: bool = False, retention_ms: 
     """Return the versions of OffsetCommit that have all fields of this commit.
 
     Raises:
-        UsageError: no version can, or ``retention_ms`` is invalid.
+        UsageError: no version has all of them, or ``retention_ms`` is invalid.
     """
     if retention_ms is None:
         first, last = _BY_ID if by_id else _BY_NAME

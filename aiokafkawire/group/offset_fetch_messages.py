@@ -49,7 +49,7 @@ _ONE_GROUP: Final = Versions.parse("1-7")
 _ALL_SINCE: Final = 2
 
 Found: TypeAlias = dict[TopicPartition, OffsetAndMetadata | BrokerError | None]
-"""A group's committed offset for each partition; None if there is none, or the error."""
+"""A group's committed offset for each partition, or the partition's error; None if no offset is committed."""
 
 
 # --- questions -----------------------------------------------------------------------------------------------------
@@ -203,5 +203,5 @@ def check_fetched(found: Found, *, partly: bool = False) -> None:
 
 
 def only_committed(found: Found) -> dict[TopicPartition, OffsetAndMetadata]:
-    """Return the partitions that have a committed offset."""
+    """Return the committed offsets, without partitions that have no offset or an error."""
     return {partition: offset for partition, offset in found.items() if isinstance(offset, OffsetAndMetadata)}

@@ -1,4 +1,4 @@
-"""The partition movements of a sticky assignment, so that no two members swap partitions of a topic."""
+"""The partition movements of a sticky assignment, recorded so that no two members swap partitions of a topic."""
 
 from ..types import TopicPartition
 from .java_hash_order import HashOrder, partition_hash, string_hash
@@ -18,9 +18,9 @@ class Movements:
         self._topic_hashes: dict[str, int] = {}
 
     def instead_of(self, partition: TopicPartition, giver: int, taker: int) -> TopicPartition:
-        """Return the partition to move to the member ``taker``.
+        """Return the partition to move to the member ``taker``, which is ``partition`` by default.
 
-        This is ``partition``, or one of its topic that moved from ``taker`` to the member that had ``partition`` first.
+        If one of the same topic has moved from ``taker`` to the first owner of ``partition``, that one returns instead.
         """
         first = self._of_partition[partition][0] if partition in self._of_partition else giver
         others = self._of_topic.get(partition.topic, {}).get((taker, first))
@@ -47,5 +47,5 @@ class Movements:
         pairs = self._of_topic[partition.topic]
         pairs[pair].remove(partition)
         if not len(pairs[pair]):
-            del pairs[pair]  # a new one has the initial size, which determines its order
+            del pairs[pair]  # a new table has the initial size, which determines its order
         return pair[0]

@@ -48,11 +48,11 @@ _Moving = Mapping[TopicPartition, str]
 
 
 class StickyAssignor:
-    """Keeps current assignments, assigns the remaining partitions evenly, and moves as few as possible (KIP-54).
+    """The sticky assignor: keeps assignments, assigns other partitions evenly, and moves as few as possible (KIP-54).
 
     - With equal subscriptions, partition counts differ by one at most.
-    - Otherwise a member has two or more partitions less than another only if it subscribes to none of the other's.
-    - Members in a partition's rack come first, as far as equal counts allow (KIP-881).
+    - Otherwise a member has two or more partitions less than another only if it may read none of the other's.
+    - Partitions go first to members in their rack, as far as equal counts allow (KIP-881).
 
     Members revoke all partitions before they join, so each reports the partitions that it owned in its user data.
     """

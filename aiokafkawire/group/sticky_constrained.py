@@ -37,12 +37,12 @@ class _Shares:
         self._topics, self._ownership, self._racks = topics, ownership, racks
         total, count = sum(len(infos) for infos in topics.values()), len(ownership.owned)
         self._low, self._larger = divmod(total, count)
-        """The share rounded down, and how many members may still have one more."""
+        """The share rounded down, and the number of members that may still get one partition more than that."""
         self._high = self._low + (self._larger > 0)
         self._below: list[str] = []
-        """Members with less than the share rounded down."""
+        """Members with fewer partitions than the share rounded down."""
         self._at_low: list[str] = []
-        """Members with exactly that, which get one more if any is left when no member is below."""
+        """Members with exactly that share, which may get one more partition once no member has fewer."""
         self._given_up: dict[TopicPartition, str] = {}
         self.assigned: dict[str, list[TopicPartition]] = {member: [] for member in ownership.owned}
         self.moving: dict[TopicPartition, str] = {}
@@ -84,7 +84,7 @@ class _Shares:
     def deal_in_racks(self, partitions: list[TopicPartition]) -> list[TopicPartition]:
         """Assign partitions to members in their racks, and return the remaining partitions.
 
-        Members below their share get them in turn; after them, the first member that may have one more.
+        Each partition goes to the next member below its share, or else to the first member that may have one more.
         """
         below, at_low = _Below(self._below, self._racks), _AtLow(self._at_low, self._racks)
         left = []
@@ -105,7 +105,7 @@ class _Shares:
         return left
 
     def deal(self, partitions: list[TopicPartition]) -> None:
-        """Assign partitions in turn to members below their share; without any, one to each that may have one more."""
+        """Assign partitions in turn to members below their share, then one to each member that may have one more."""
         below, at_low = deque(self._below), deque(self._at_low)
         for partition in partitions:
             member = (below or at_low).popleft()
@@ -134,7 +134,7 @@ class _Below:
         self._turn = 0
 
     def next(self, racks: tuple[str, ...]) -> str | None:
-        """Return the next member in one of the racks, and advance the turn."""
+        """Return the next member in one of the racks, and advance the turn; None if there is no such member."""
         best: tuple[bool, int] | None = None
         for rack in racks:
             positions = self._in_rack.get(rack)
@@ -176,7 +176,7 @@ class _AtLow:
             self._in_rack.setdefault(rack, deque()).append(member)
 
     def pop(self, racks: tuple[str, ...]) -> str | None:
-        """Remove and return the first member in one of the racks."""
+        """Remove and return the first member in one of the racks; None if there is no such member."""
         firsts = [self._in_rack[rack][0] for rack in racks if self._in_rack.get(rack)]
         if not firsts:
             return None

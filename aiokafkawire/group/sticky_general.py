@@ -1,4 +1,4 @@
-"""Sticky assignment with different subscriptions: partitions move until no move makes it more balanced."""
+"""Sticky assignment with different subscriptions: partitions move until no move makes the assignment more balanced."""
 
 from bisect import bisect_left, insort
 from collections.abc import Iterable, Mapping
@@ -22,10 +22,10 @@ def assign_by_moving(
     """Return each member's partitions.
 
     1. Members keep their partitions of subscribed topics; where racks matter, only those in their rack.
-    2. Each remaining partition goes to the subscribed member with the fewest; where racks matter, first to members in
-       its rack.
+    2. Each remaining partition goes to the subscribed member with the fewest partitions; where racks matter, members in
+       the partition's rack come first.
     3. Partitions move from a member to a subscribed one with at least two less: back to a former owner if there is one,
-       else to the one with the fewest. If the result is no better balanced, all moves are undone.
+       else to the member with the fewest. If the result is no better balanced, all moves are undone.
     """
     balance = _Balance(topics, subscriptions, ownership, racks)
     unassigned = balance.keep()
@@ -126,13 +126,13 @@ class _Balance:
     # --- moving ----------------------------------------------------------------------------------------
 
     def _takes_part(self, member: int) -> bool:
-        """Return whether the member lacks a partition of its topics, or has one that another subscribes to."""
+        """Return whether the member lacks a partition of its topics, or another member subscribes to one of them."""
         if len(self._has[member]) < sum(len(self._topics[topic]) for topic in self._subscribed[member]):
             return True
         return any(len(self._readers[topic]) > 1 for topic in self._subscribed[member])
 
     def _move(self, partitions: list[TopicPartition]) -> bool:
-        """Move partitions until no move helps; return whether any was moved."""
+        """Move partitions until no move helps, or for ``_MOST_ROUNDS``; return whether any partition was moved."""
         moved = False
         for _ in range(_MOST_ROUNDS):
             if not [partition for partition in partitions if self._move_one(partition)]:

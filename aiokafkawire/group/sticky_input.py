@@ -13,7 +13,7 @@ from .java_hash_order import hash_ordered
 __all__ = ("OwnedPartitions", "Ownership", "Racks", "Topics", "settle")
 
 Topics = Mapping[str, Sequence[PartitionInfo]]
-"""The partitions of the subscribed topics, in order."""
+"""The partitions of each subscribed topic, sorted by number."""
 
 
 class OwnedPartitions(NamedTuple):
@@ -27,7 +27,7 @@ class OwnedPartitions(NamedTuple):
 class Ownership:
     """The current owners of partitions.
 
-    ``owned`` has all members, in the order of Java's hash map, each with its partitions in the reported order.
+    ``owned`` has all members, in the order of Java's hash map, each with its partitions in the order it reported.
     ``disputed`` has the partitions that two members of one generation claimed. ``former`` has the members that owned a
     partition in a generation before the newest, and still subscribe to its topic.
     """
@@ -40,8 +40,8 @@ class Ownership:
 def settle(topics: Topics, subscriptions: Mapping[str, Subscription], held: Mapping[str, OwnedPartitions]) -> Ownership:
     """Return the owners of partitions, without conflicts.
 
-    Of several members that claim a partition, the one with the newest generation owns it; if two have the same, none
-    does. Deleted partitions are left out. Java leaves them in, and then assigns other partitions twice, or fails.
+    Of several members that claim a partition, the one with the newest generation owns it; if two have the same, none of
+    them does. Deleted partitions are left out: Java leaves them in, and then assigns other partitions twice, or fails.
     """
     existing = {topic: frozenset(info.partition for info in infos) for topic, infos in topics.items()}
     owned: dict[str, dict[TopicPartition, None]] = {member: {} for member in hash_ordered(subscriptions)}
@@ -53,7 +53,7 @@ def settle(topics: Topics, subscriptions: Mapping[str, Subscription], held: Mapp
             if partition.partition not in existing.get(partition.topic, ()):
                 continue
             other = owner.get(partition)
-            # As in Java, the other's generation comes from its subscription, this one's from the assignor's user data.
+            # As in Java, the other member's generation comes from its subscription, and this member's from ``held``.
             others = NO_GENERATION if other is None else subscriptions[other].generation_id
             if other is not None and generation < others:
                 continue
