@@ -186,6 +186,7 @@ class TransactionManager:
                     return  # the transaction is committed, and the next one may be open already
             await finish_batches()
             if self.state.phase is TransactionPhase.OPEN:
+                self._commit_by = None  # the abort has time of its own, even if the commit has used up its time
                 self.state.abort()
         finally:
             self._abort_scheduled = False
