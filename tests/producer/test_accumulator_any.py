@@ -104,10 +104,8 @@ class AnySequence(RuleBasedStateMachine):
         self.gathered = RecordAccumulator(config, asyncio.Event, self.sequences)
         cluster: Any = SimpleNamespace(
             runtime=SimpleNamespace(now=lambda: self.now),
-            snapshot=EMPTY,
             backoff=lambda: Backoff(0.01, 0.1, Random(1)),
-            track_topics=lambda topics: None,
-            mark_stale=lambda snapshot: None,
+            metadata=SimpleNamespace(snapshot=EMPTY, mark_stale=lambda snapshot: None),
         )
         self.outcomes = Counted(cluster, config, self.gathered, None)
         self.outcomes.ended = []
