@@ -79,7 +79,10 @@ async def offsets_of_groups(
 
 
 async def _by_coordinator(cluster: Cluster, group_ids: list[str], deadline: Deadline) -> list[list[str]]:
-    """Return a list of groups for each coordinator that has several; none if brokers lack FindCoordinator."""
+    """Return one list of groups for each coordinator that has at least two of them.
+
+    The result is empty if the brokers do not support FindCoordinator.
+    """
     found: dict[Node, list[str]] = {}
     for group_id in group_ids:
         try:

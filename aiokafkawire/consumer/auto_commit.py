@@ -2,16 +2,19 @@
 
 import logging
 from collections.abc import Mapping
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import anyio
 
 from ..cluster.cluster import Cluster
+from ..cluster.retry import Deadline
 from ..errors import BrokerError, KafkaError, RequestTimeout
-from ..group.group_offsets import GroupOffsets
-from ..types import OffsetAndMetadata, TopicPartition
-from .offset_commits import NOT_ENTITLED, OffsetCommitter
+from ..group.group_offsets import NOT_ENTITLED, GroupOffsets
+from ..types import GroupMetadata, OffsetAndMetadata, TopicPartition
 from .subscription_state import SubscriptionState
+
+if TYPE_CHECKING:  # consumers with assign() join no group
+    from ..group.membership_driver import MembershipDriver
 
 __all__ = ("AutoCommit",)
 
@@ -32,20 +35,13 @@ class AutoCommit:
         cluster: has the clock and the settings.
         positions: the consumer's positions.
         offsets: sends the commits.
-        commits: makes the commits on request; no such commit is in progress during an auto-commit.
         every: the seconds between auto-commits.
     """
 
-    def __init__(
-        self,
-        cluster: Cluster,
-        positions: SubscriptionState,
-        offsets: GroupOffsets,
-        commits: OffsetCommitter,
-        every: float,
-    ) -> None:
-        self._cluster, self._positions, self._offsets = cluster, positions, offsets
-        self._commits, self._every = commits, every
+    def __init__(self, cluster: Cluster, positions: SubscriptionState, offsets: GroupOffsets, every: float) -> None:
+        self._cluster, self._positions, self._offsets, self._every = cluster, positions, offsets, every
+        self.driver: MembershipDriver | None = None
+        """The driver of the membership that commits, if the consumer has joined a group."""
         # When the unanswered commit, in flight or abandoned, was sent; None if every commit was answered.
         self._unanswered_since: float | None = None
         self._assigned = anyio.Event()
@@ -80,49 +76,48 @@ class AutoCommit:
         accepted the commits that it received: so newer offsets are sent before it responds, in case this process is
         killed. A failed commit is logged as a warning, and its offsets are part of the next auto-commit.
         """
-        deadline, commits = self._cluster.deadline(within), self._commits
+        deadline, driver = self._cluster.deadline(within), self.driver
         try:
-            await commits.acquire(deadline)
+            await self._offsets.acquire(deadline)
         except RequestTimeout:
             return  # the commit in progress reports its own result
-        group = commits.group
+        group = driver.machine.group if driver is not None else GroupMetadata(self._offsets.group_id)
         try:
-            if group.generation_id < 0 and commits.driver is not None:
-                return
-            finished = {
-                partition: (self._positions.require(partition), at)
-                for partition, at in self._positions.finished().items()
-            }
-            changed = {
-                partition: at
-                for partition, (state, at) in finished.items()
-                if commits.committed.get(partition) != (state, at)
-            }
-            began, patience = self._cluster.runtime.now(), max(self._every, _MIN_PATIENCE)
-
-            def newer() -> Mapping[TopicPartition, OffsetAndMetadata]:
-                for partition, at in self._positions.finished().items():
-                    if partition in changed and self._positions.get(partition) is finished[partition][0]:
-                        changed[partition], finished[partition] = at, (finished[partition][0], at)
-                return changed
-
-            if changed:
-                await self._reconnect_if_silent()
-                await self._offsets.commit(
-                    changed, deadline, group=group, skip_deleted=True, newer=newer, patience=patience
-                )
-                self._unanswered_since = None
-            # After ``patience`` there were several attempts, and an earlier one may take effect last: commit all again.
-            commits.committed = finished if self._cluster.runtime.now() - began < patience else {}
+            if driver is None or driver.machine.is_member:
+                await self._commit_finished(group, deadline)
         except KafkaError as error:
             if not isinstance(error, RequestTimeout):
                 self._unanswered_since = None
-            if commits.driver is not None and isinstance(error, BrokerError) and error.code in NOT_ENTITLED:
-                commits.notify_member(group, error)
+            if driver is not None and isinstance(error, BrokerError) and error.code in NOT_ENTITLED:
+                driver.commit_refused(group, error)
             else:
                 _log.warning("auto-commit of group %r failed: %s", group.group_id, error)
         finally:
-            commits.release()
+            self._offsets.release()
+
+    async def _commit_finished(self, group: GroupMetadata, deadline: Deadline) -> None:
+        positions = self._positions
+        offsets = positions.finished()
+        states = {partition: positions.require(partition) for partition in offsets}
+        changed = {partition: at for partition, at in offsets.items() if states[partition].auto_committed != at}
+        began, patience = self._cluster.runtime.now(), max(self._every, _MIN_PATIENCE)
+
+        def newer() -> Mapping[TopicPartition, OffsetAndMetadata]:
+            for partition, at in positions.finished().items():
+                if partition in changed and positions.get(partition) is states[partition]:
+                    changed[partition] = at
+            return changed
+
+        if changed:
+            await self._reconnect_if_silent()
+            await self._offsets.commit(
+                changed, deadline, group=group, skip_deleted=True, newer=newer, patience=patience
+            )
+            self._unanswered_since = None
+        # After ``patience`` there were several attempts, and an earlier one may take effect last: commit all again.
+        is_certain = self._cluster.runtime.now() - began < patience
+        for partition, state in states.items():
+            state.auto_committed = changed.get(partition, offsets[partition]) if is_certain else None
 
     async def _reconnect_if_silent(self) -> None:
         """Reconnect if the last commit is unanswered: its coordinator reads no later request on the same connection."""

@@ -574,6 +574,6 @@ def _commits(
     from .auto_commit import AutoCommit
     from .offset_commits import OffsetCommitter
 
-    commits = OffsetCommitter(cluster, positions, offsets)
     every = config.auto_commit_interval_ms / 1000
-    return commits, AutoCommit(cluster, positions, offsets, commits, every) if config.enable_auto_commit else None
+    auto_commit = AutoCommit(cluster, positions, offsets, every) if config.enable_auto_commit else None
+    return OffsetCommitter(cluster, positions, offsets), auto_commit

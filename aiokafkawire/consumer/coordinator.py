@@ -97,6 +97,8 @@ class ConsumerCoordinator:
         self._cluster, self._config, self._positions, self._fetcher = cluster, config, positions, fetcher
         self._commits, self._auto_commit, self._report = commits, auto_commit, report
         commits.join(self.driver)
+        if auto_commit is not None:
+            auto_commit.driver = self.driver
         self._following = anyio.CancelScope()
         self._watches_all = False
         # Held during a change of the assignment.

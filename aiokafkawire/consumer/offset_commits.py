@@ -10,7 +10,7 @@ import anyio
 from ..cluster.cluster import Cluster
 from ..cluster.retry import Deadline
 from ..errors import BrokerError, CommitFailed, ErrorCode, RequestTimeout, broker_error, copy_for_reraise
-from ..group.group_offsets import GroupOffsets
+from ..group.group_offsets import NOT_ENTITLED, GroupOffsets
 from ..group.membership import ApplyAssignment, GroupState
 from ..types import CoordinatorType, GroupMetadata, OffsetAndMetadata, TopicPartition, normalize_offsets
 from .subscription_state import PartitionState, SubscriptionState, format_partitions
@@ -18,13 +18,11 @@ from .subscription_state import PartitionState, SubscriptionState, format_partit
 if TYPE_CHECKING:  # consumers with assign() join no group
     from ..group.membership_driver import MembershipDriver
 
-__all__ = ("NOT_ENTITLED", "OffsetCommitter")
+__all__ = ("OffsetCommitter",)
 
 _INCOMPLETE: Final = (GroupState.ASSIGNING, GroupState.SYNCING)
 _RETRY_DELAY: Final = 0.02
 """Seconds between the attempts of a commit during a rebalance."""
-NOT_ENTITLED: Final = (ErrorCode.ILLEGAL_GENERATION, ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.REBALANCE_IN_PROGRESS)
-"""The errors of a commit under a membership that has ended, or during a rebalance."""
 
 
 _listening: Final[ContextVar[object]] = ContextVar("aiokafkawire_listening", default=None)
@@ -44,11 +42,8 @@ class OffsetCommitter:
         cluster.log_coordinator(CoordinatorType.GROUP, offsets.group_id)
         self.driver: MembershipDriver | None = None
         """The driver of the membership that commits, if the consumer has joined a group; see :meth:`join`."""
-        self.committed: dict[TopicPartition, tuple[PartitionState, OffsetAndMetadata]] = {}
-        """The offsets of the last auto-commit, except for partitions with a later commit on request."""
         # An object for the call of a listener in progress, if there is one.
         self._listening: object | None = None
-        self._lock = anyio.Lock()
 
     def join(self, driver: "MembershipDriver") -> None:
         """Commit under the membership of ``driver`` from now on."""
@@ -98,9 +93,10 @@ class OffsetCommitter:
         def kept() -> bool:
             return all(state is not None and self._positions.get(at) is state for at, state in states.items())
 
-        await self.acquire(deadline)
-        for partition in given:
-            self.committed.pop(partition, None)
+        await self._offsets.acquire(deadline)
+        for state in states.values():
+            if state is not None:
+                state.auto_committed = None
         try:
             while True:
                 await self._wait_for_assignment(deadline)
@@ -124,7 +120,7 @@ class OffsetCommitter:
                 else:
                     return
         finally:
-            self.release()
+            self._offsets.release()
 
     def _require_member(self, group: GroupMetadata, states: Mapping[TopicPartition, PartitionState | None]) -> None:
         """Raise unless the consumer has joined no group, or is a member that still has these partitions."""
@@ -138,27 +134,6 @@ class OffsetCommitter:
         if any(state is not None and self._positions.get(at) is not state for at, state in states.items()):
             # The partitions may be assigned again, in a generation whose commits would be accepted.
             raise _failed(group.group_id, list(states), broker_error(ErrorCode.ILLEGAL_GENERATION))
-
-    async def acquire(self, deadline: Deadline) -> None:
-        """Wait until no other commit is in progress.
-
-        Raises:
-            RequestTimeout: another commit was in progress until the deadline.
-        """
-        with anyio.move_on_after(deadline.left(self._cluster.runtime.now())):
-            await self._lock.acquire()
-            return
-        raise RequestTimeout(f"a commit before this one took longer than {deadline.allowed:g} s")
-
-    def release(self) -> None:
-        """Let the next commit begin."""
-        self._lock.release()
-
-    def notify_member(self, group: GroupMetadata, error: BrokerError) -> None:
-        """Pass the error of a commit by ``group`` to the membership, as it may show that the membership has ended."""
-        assert self.driver is not None
-        self.driver.machine.commit_refused(group, error, self._cluster.runtime.now())
-        self.driver.wake()
 
     @contextmanager
     def listening(self) -> Iterator[None]:
@@ -187,7 +162,7 @@ class OffsetCommitter:
         self, group: GroupMetadata, error: BrokerError, deadline: Deadline, kept: Callable[[], bool]
     ) -> None:
         assert self.driver is not None
-        self.notify_member(group, error)
+        self.driver.commit_refused(group, error)
         if self.is_listening:
             return
         machine = self.driver.machine

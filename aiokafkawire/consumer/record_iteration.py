@@ -346,9 +346,10 @@ class RecordIteration(Generic[K, V]):
         self.on_release()
 
     def begin_batch(self, fetched: CompletedFetch) -> bool:
-        """Start the next batch unless a batch is started, and return whether one is; drop data without another batch.
+        """Start the next batch of ``fetched`` if none is in progress, and return whether a batch is in progress then.
 
-        A large compressed batch is started by a later call, after a thread has decompressed it.
+        If ``fetched`` has no more batches, it is discarded. A large compressed batch is started by a later call, after
+        a thread has decompressed it.
         """
         if fetched.reader is not None:
             return True

@@ -42,6 +42,8 @@ class PartitionState:
     handed_out_to: int = 0
     """The highest position before a seek: offsets below this position, or below the current one, were handed out."""
     paused: bool = False
+    auto_committed: OffsetAndMetadata | None = None
+    """The offset of the last auto-commit; None without one, and after a commit on request."""
     withheld: bool = False
     """Whether a rebalance is about to move the partition from or to this consumer: no record is handed out."""
     looking_up: bool = False

@@ -6,11 +6,20 @@ from functools import partial
 from typing import Final
 from uuid import UUID
 
+import anyio
+
 from ..cluster.cluster import Cluster
 from ..cluster.connection_pool import CONTROL
 from ..cluster.request_variants import in_newest_form
 from ..cluster.retry import Deadline
-from ..errors import BrokerError, ErrorCode, KafkaError, UnknownTopicOrPartition, UnsupportedVersion
+from ..errors import (
+    BrokerError,
+    ErrorCode,
+    KafkaError,
+    RequestTimeout,
+    UnknownTopicOrPartition,
+    UnsupportedVersion,
+)
 from ..protocol.messages.group_offsets import OffsetCommitRequest, OffsetCommitResponse, OffsetFetchResponse
 from ..protocol.primitives import ZERO_UUID
 from ..protocol.schema import Request, Versions
@@ -34,8 +43,10 @@ from .offset_fetch_messages import (
     zookeeper_question,
 )
 
-__all__ = ("GroupOffsets",)
+__all__ = ("NOT_ENTITLED", "GroupOffsets")
 
+NOT_ENTITLED: Final = (ErrorCode.ILLEGAL_GENERATION, ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.REBALANCE_IN_PROGRESS)
+"""The errors of a commit under a membership that has ended, or during a rebalance."""
 _WITHOUT_OFFSETS: Final = "0.8.0"
 
 
@@ -45,12 +56,28 @@ class GroupOffsets:
     def __init__(self, cluster: Cluster, group_id: str, lane: str = CONTROL) -> None:
         self._cluster, self._lane = cluster, lane
         self.group_id: str = group_id
+        self._lock = anyio.Lock()
         self.on_result: Callable[[KafkaError | None], None] = lambda _: None
         """Receives the error of each failed request to the coordinator, and None after a response."""
 
     async def close(self) -> None:
         """Close the connections of the lane."""
         await self._cluster.brokers.close_lanes(self._lane)
+
+    async def acquire(self, deadline: Deadline) -> None:
+        """Wait until no other commit is in progress, so that no retry overtakes a later commit; then :meth:`release`.
+
+        Raises:
+            RequestTimeout: another commit was in progress until the deadline.
+        """
+        with anyio.move_on_after(deadline.left(self._cluster.runtime.now())):
+            await self._lock.acquire()
+            return
+        raise RequestTimeout(f"a commit before this one took longer than {deadline.allowed:g} s")
+
+    def release(self) -> None:
+        """Let the next commit begin."""
+        self._lock.release()
 
     # --- committing ------------------------------------------------------------------------------------
 

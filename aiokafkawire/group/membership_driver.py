@@ -13,6 +13,7 @@ from ..cluster.metadata import Node
 from ..cluster.request_variants import in_newest_form
 from ..cluster.retry import Deadline
 from ..errors import (
+    BrokerError,
     ErrorCode,
     KafkaError,
     RequestTimeout,
@@ -22,7 +23,7 @@ from ..errors import (
 )
 from ..protocol.schema import Request, Versions
 from ..runtime import Worker, background_tasks
-from ..types import CoordinatorType
+from ..types import CoordinatorType, GroupMetadata
 from .member_log import MemberLog
 from .membership import CoordinatorRequest, GroupState, LosePartitions, Membership, RequestKind, Task
 
@@ -113,6 +114,11 @@ class MembershipDriver:
     def request_rejoin(self, reason: str) -> None:
         """Join or rejoin the group; see :meth:`Membership.request_rejoin`."""
         self.machine.request_rejoin(reason)
+        self._worker.wake()
+
+    def commit_refused(self, group: GroupMetadata, error: BrokerError) -> None:
+        """Pass on the error of a commit by ``group``; see :meth:`Membership.commit_refused`."""
+        self.machine.commit_refused(group, error, self._clock())
         self._worker.wake()
 
     def wake(self) -> None:

@@ -24,7 +24,7 @@ _READ: Final = 256 * 1024
 
 
 class _Reply:
-    """A request that waits for its answer."""
+    """The pending answer to a request that was sent."""
 
     __slots__ = ("answer", "error", "event", "request")
 

@@ -54,7 +54,7 @@ class _Fields:
             raise WireError(f"{self.what}: {field} at byte {self.position - len(data)} is not UTF-8") from cause
 
     def count(self, layout: Struct, smallest: int, field: str) -> int:
-        """Read a number of elements; check that the frame has ``smallest`` bytes, an element's minimum, for each."""
+        """Read an element count; check that the rest of the frame can hold as many elements of ``smallest`` bytes."""
         count, left = self.number(layout, field), len(self.view) - self.position
         if not 0 <= count <= left // smallest:
             raise WireError(f"{self.what}: {count} {field}, with {left} bytes left")

@@ -303,7 +303,7 @@ class Connection:
         await self._transport.written()
 
     def decode(self, answer: type[R], spoken: int, frame: bytes, position: int) -> R:
-        """Decode the response that a handler received.
+        """Decode the response of version ``spoken`` that begins at ``position`` of a received frame.
 
         Raises:
             WireError: the response violates the protocol.

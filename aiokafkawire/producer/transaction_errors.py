@@ -56,7 +56,11 @@ _ABORT, _FAIL = TransactionErrorAction.ABORT, TransactionErrorAction.FAIL
 
 @attrs.frozen
 class _Row:
-    """The actions after a request's errors: fatal or abortable in errors.py, other, and unanswered or retriable."""
+    """The actions for one kind of request, by the class of its error.
+
+    ``fatal`` and ``abortable`` are as errors.py marks the error; ``unanswered`` is also for retriable errors; ``other``
+    is for the rest; ``exceptions`` come first.
+    """
 
     fatal: TransactionErrorAction
     abortable: TransactionErrorAction
@@ -123,7 +127,7 @@ def commit_failed(request: Request[Any], error: KafkaError) -> KafkaError:
 
 
 def leaves_doubt(error: KafkaError) -> bool:
-    """Return whether a request with this error may still take effect, or the brokers do not know the producer id."""
+    """Return whether it is uncertain if the request takes effect, or if the brokers still know the producer id."""
     return not isinstance(error, BrokerError) or error.retriable or isinstance(error, UnknownProducerId)
 
 

@@ -1,4 +1,4 @@
-"""The end, the ranges and the lost data of a stream's micro-batch, computed from offsets."""
+"""Plans a stream's micro-batch: its end (by the limits of admission), its ranges, and the offsets that were lost."""
 
 from collections.abc import Mapping
 

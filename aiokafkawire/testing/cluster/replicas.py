@@ -84,21 +84,21 @@ class HostedPartition:
         return [node for node in self.in_sync_replicas if self.end_offset(node) < self.log.log_end_offset]
 
     def end_offset(self, node: int) -> int:
-        """Return the end offset of this replica."""
+        """Return the end offset of the replica on ``node``."""
         return self.log.log_end_offset if node == self.leader else self._ends[node]
 
     def high_watermark(self, node: int) -> int:
-        """Return the high watermark that this replica knows; a held follower does not learn of a higher one."""
+        """Return the high watermark that the replica on ``node`` knows; a held follower does not learn of a higher one."""
         known = self.held.get(node) if node != self.leader else None
         whole = self.log.high_watermark if known is None else known
         return min(whole, self.end_offset(node), self.log.high_watermark)
 
     def last_stable_offset(self, node: int) -> int:
-        """Return the offset up to which read_committed consumers may read from this replica."""
+        """Return the offset up to which read_committed consumers may read from the replica on ``node``."""
         return min(self.log.last_stable_offset, self.high_watermark(node))
 
     def epoch_end(self, epoch: int, node: int) -> EpochEnd:
-        """Return the end of an epoch in this replica's log; see :meth:`LeaderEpochs.end_of`."""
+        """Return the end of an epoch in the log of the replica on ``node``; see :meth:`LeaderEpochs.end_of`."""
         start, end = self.log.log_start_offset, self.end_offset(node)
         return self.epochs.end_of(epoch, start, max(start, end), leads=node == self.leader)
 

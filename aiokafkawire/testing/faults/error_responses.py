@@ -163,7 +163,10 @@ def _identity(struct: Any) -> list[Any]:
 
 
 def _made(cls: type[Any], version: int, source: Any, *, force: bool) -> Any:
-    """Return a response, or a result in it, with the values of ``source``; with ``force``, no result array is empty."""
+    """Build a ``cls``, a response or a struct in one, with the values that ``source`` has for its fields.
+
+    With ``force``, each array of results has at least one result.
+    """
     values: dict[str, Any] = {}
     theirs = _scalars(source, version)
     first = True

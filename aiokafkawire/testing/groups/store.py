@@ -116,7 +116,7 @@ class GroupStore:
         self._load(None)
 
     def clear(self) -> None:
-        """Delete all groups: ``__consumer_offsets`` was deleted."""
+        """Delete all groups, because the topic that stores them, ``__consumer_offsets``, was deleted."""
         self._unload()
         self._written.clear()
         self._leader_epochs.clear()

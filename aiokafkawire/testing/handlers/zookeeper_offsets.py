@@ -41,7 +41,7 @@ def commit_to_zookeeper(call: ServerCall, request: OffsetCommitRequest) -> Offse
 
 
 def fetch_from_zookeeper(call: ServerCall, request: OffsetFetchRequest) -> OffsetFetchResponse:
-    """Return the offset for each requested partition; a missing offset is reported as a missing partition."""
+    """Return the committed offset of each partition; without one, the error UNKNOWN_TOPIC_OR_PARTITION."""
     topics = []
     for topic in request.topics or ():
         answers = []
