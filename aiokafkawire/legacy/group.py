@@ -58,7 +58,7 @@ class Claims(Protocol):
         """Stop reading these partitions; return the offsets to commit for these partitions."""
 
     def finished(self) -> dict[GroupPartition, int]:
-        """Return the offsets to commit: of each partition with newly finished messages, the offset after the last one."""
+        """Return the offsets to commit: for each partition with newly finished messages, the one after the last."""
 
     def committed(self, offsets: Mapping[GroupPartition, int]) -> None:
         """Note that these offsets are committed."""

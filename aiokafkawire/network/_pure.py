@@ -30,7 +30,7 @@ class Frame:
         return memoryview(self._piece)
 
     def filled(self, count: int) -> bytes | None:
-        """Add the first ``count`` bytes of the receive buffer to the frame; return the frame if it is complete, or None."""
+        """Add the first ``count`` bytes of the receive buffer to the frame; return a complete frame, or None."""
         self._pieces.append(memoryview(self._piece)[:count].tobytes())
         self._left -= count
         return None if self._left else b"".join(self._pieces)

@@ -88,7 +88,7 @@ class HostedPartition:
         return self.log.log_end_offset if node == self.leader else self._ends[node]
 
     def high_watermark(self, node: int) -> int:
-        """Return the high watermark that the replica on ``node`` knows; a held follower does not learn of a higher one."""
+        """Return the high watermark that the replica on ``node`` knows; a held follower learns of no higher one."""
         known = self.held.get(node) if node != self.leader else None
         whole = self.log.high_watermark if known is None else known
         return min(whole, self.end_offset(node), self.log.high_watermark)
