@@ -117,7 +117,7 @@ class PartitionState:
 
 
 class Lends(Protocol):
-    """Records lent to another thread, which takes them without the event loop; see ``lent_records.py``."""
+    """Records lent to another thread, which takes them without the event loop; see ``read_ahead.py``."""
 
     def settle(self) -> None:
         """Move the positions past the records that the thread has taken."""

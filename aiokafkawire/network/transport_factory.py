@@ -14,7 +14,7 @@ from .asyncio_transport import AsyncioTransport, open_transport
 from .client_security import Security
 from .connection_protocol import ConnectionProtocol
 from .connector import Connector, connect_tcp, keep_alive
-from .stream_transport import StreamTransport
+from .anyio_transport import StreamTransport
 from .transport import Transport
 
 __all__ = ("TransportFactory",)
