@@ -184,7 +184,7 @@ class Admin(GroupAdmin):
         return await look_up_offsets(self._cluster, normalize_specs(specs), self._deadline(timeout))
 
     def _milliseconds(self, deadline: Deadline) -> int:
-        """Return the timeout for the broker: the call's timeout, at most the client's ``request_timeout_ms``."""
+        """Return the timeout for the broker in ms: the call's timeout, at most the client's ``request_timeout_ms``."""
         return int(min(deadline.allowed * 1000, self._cluster.config.request_timeout_ms))
 
 
@@ -254,7 +254,10 @@ def _explained(refused: UnsupportedVersion, *, by_default: bool, validate_only: 
 
 
 def _names(topics: list[MetadataResponseTopic], internal: bool) -> tuple[str, ...]:
-    """Return the sorted names, and empty ``topics``, since freeing 100,000 partitions at once blocks the event loop."""
+    """Return the sorted names, without those of internal topics unless ``internal``; empty the list ``topics``.
+
+    Freeing the partitions of all topics, perhaps 100,000, at once would block the event loop.
+    """
     found = []
     while topics:
         topic = topics.pop()

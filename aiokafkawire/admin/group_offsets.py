@@ -79,7 +79,7 @@ async def offsets_of_groups(
 
 
 async def _by_coordinator(cluster: Cluster, group_ids: list[str], deadline: Deadline) -> list[list[str]]:
-    """Return one list of groups for each coordinator that has at least two of them.
+    """Group the ids by coordinator; return one list for each coordinator that has at least two of these groups.
 
     The result is empty if the brokers do not support FindCoordinator.
     """
@@ -150,7 +150,7 @@ async def reset_offsets(
 async def _resolved(
     cluster: Cluster, specs: Mapping[TopicPartition, OffsetSpec], deadline: Deadline
 ) -> dict[TopicPartition, int]:
-    """Look up an offset for each partition: its end if no record is at or after the requested time."""
+    """Look up an offset for each partition; use the partition's end if no record is at or after the requested time."""
     found = await look_up_offsets(cluster, specs, deadline)
     late = [partition for partition, offset in found.items() if offset is None]
     found |= await look_up_offsets(cluster, dict.fromkeys(late, OffsetSpec.LATEST), deadline)

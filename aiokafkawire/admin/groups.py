@@ -85,7 +85,7 @@ class GroupAdmin:
         """Delete groups that have no members, with their offsets (KIP-229, brokers since 1.1).
 
         Raises:
-            NonEmptyGroup, GroupIdNotFound, ...: a broker rejected a group; the groups before this group are deleted.
+            NonEmptyGroup, GroupIdNotFound, ...: a broker rejected a group; groups given before this group are deleted.
             RequestTimeout: the timeout has passed; the message has the last cause.
         """
         from .group_requests import delete_groups

@@ -82,7 +82,7 @@ class Client:
 
     @property
     def loop(self) -> LoopThread:
-        """The client's thread. ``kafka.loop.call(kafka.asynchronous.method)`` calls methods without a blocking form."""
+        """The client's thread; ``loop.call(kafka.asynchronous.method)`` calls methods that lack a blocking form."""
         return self._loop
 
     @property

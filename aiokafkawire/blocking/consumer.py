@@ -336,7 +336,7 @@ class _Closed(UsageError):
 
 
 class _RunningCall:
-    """A call that runs on the loop's thread: its cancel scope, and an event for its end."""
+    """A call that runs on the loop's thread: its cancel scope, and an event that is set when it has ended."""
 
     def __init__(self) -> None:
         self.scope: anyio.CancelScope = anyio.CancelScope()
@@ -344,7 +344,7 @@ class _RunningCall:
 
 
 class _Records(Iterator[ConsumerRecord[K, V]]):
-    """An iterator over records. A generator would keep records of its own, and would end after an error."""
+    """An iterator over records. Unlike a generator, it holds no records itself, and continues after an error."""
 
     __slots__ = ("_consumer",)
 
@@ -385,7 +385,7 @@ _consumers: weakref.WeakSet[Consumer[Any, Any]] = weakref.WeakSet()
 
 
 def _discard_lent_records() -> None:
-    """Discard the records read ahead before a fork, so that calls in the forked process raise UsageError."""
+    """Discard the records read ahead, in a forked process: its calls must not return them, but raise UsageError."""
     for consumer in list(_consumers):
         consumer._lent = consumer._nothing
 

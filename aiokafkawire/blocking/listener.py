@@ -23,8 +23,9 @@ Listener = Callable[[tuple[TopicPartition, ...]], None]
 class ListenerThread:
     """One call of a listener on its own thread.
 
-    The listener's calls of the consumer run in the task that waits for the listener. So the consumer knows from the
-    task that a commit is the listener's. Such a commit must not wait for the rebalance, which waits for the listener.
+    The listener's calls of the consumer run in the task that waits for the listener. By this task the consumer
+    recognises a commit of the listener, which must not wait for the rebalance, since the rebalance waits for the
+    listener.
     """
 
     def __init__(self, loop: LoopThread) -> None:

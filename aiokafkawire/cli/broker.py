@@ -80,7 +80,7 @@ def _ports(options: BrokerOptions) -> str:
 
 
 def _why(error: OSError) -> str:
-    """Return the system's message for the error: asyncio's own message repeats the address."""
+    """Return the operating system's message for the error, since asyncio's message would repeat the address."""
     return os.strerror(error.errno) if error.errno and error.errno in errno.errorcode else str(error)
 
 

@@ -8,7 +8,7 @@ __all__ = ("Flow", "Ledger")
 
 
 class Ledger:
-    """Counters of sent or consumed records: for each key, the next sequence number and a checksum over its values.
+    """Counters of sent or consumed records, with the next sequence number and a checksum of the values for each key.
 
     The producer and the consumer have a ledger each. If the consumer's ledger has no record out of order, and both have
     the same keys and next numbers, every record arrived exactly once and in its key's order; equal checksums show that
@@ -34,7 +34,7 @@ class Ledger:
         return self._due.get(key, 0)
 
     def enter(self, key: bytes, sequence: int, value: bytes) -> None:
-        """Count a record of a key, and compare its sequence number with the key's next number."""
+        """Count a record of a key; note if its sequence number is not the next number of the key."""
         due = self._due.get(key, 0)
         if sequence == due:
             self._due[key] = due + 1
@@ -60,7 +60,7 @@ class Ledger:
             self._first_late = self._first_late or text
 
     def differences(self, sent: "Ledger") -> list[str]:
-        """Return a sentence for each difference from the ``sent`` records; none if all arrived once and in order."""
+        """Return a sentence for each difference from the ``sent`` records; an empty list if there is no difference."""
         found = []
         if self.records != sent.records:
             found.append(f"{self.records:,} records came back, {sent.records:,} were sent")
@@ -92,5 +92,5 @@ class Flow:
     ended: float | None = None
 
     def seconds(self, now: float) -> float:
-        """Return the seconds from the start to the end, or to ``now`` before the end; never 0, to be a divisor."""
+        """Return the seconds from start to end, or to ``now`` before the end; never 0, so that division is safe."""
         return max((now if self.ended is None else self.ended) - self.began, 1e-9)

@@ -26,8 +26,8 @@ class CommandFailed(Exception):
 def explain(error: BaseException) -> tuple[int, str] | None:
     """Return the exit status for an error and the message to print, which may be empty.
 
-    Return None for a bug, which needs its traceback. In an exception group, bugs take precedence over interruptions,
-    and interruptions over other errors.
+    Return None for a bug, whose traceback must be printed. In an exception group, bugs take precedence over
+    interruptions, and interruptions over other errors.
     """
     causes = list(_leaves(error))
     expected = KeyboardInterrupt | SystemExit | CommandFailed | KafkaError | OSError

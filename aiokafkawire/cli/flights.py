@@ -41,7 +41,7 @@ def data_folder() -> Path:
 
 
 class _Column(dict[str, Value]):
-    """A cache of one column's converted values by their text, since the same values repeat often."""
+    """A cache for one column: from a value's text to the converted value, since the same texts repeat often."""
 
     def __init__(self, *, text: bool) -> None:
         super().__init__()
@@ -76,7 +76,7 @@ def read_flights(folder: Path, limit: int | None = None) -> Generator[Flight]:
 
 
 def key_of(flight: Flight) -> bytes:
-    """Return the record key of a flight: carrier and number, such as UA1545, which are the same every day."""
+    """Return the record key of a flight: its carrier and number, such as UA1545. The key is the same every day."""
     return f"{flight['carrier']}{flight['flight']}".encode()
 
 
@@ -119,7 +119,7 @@ class Delays:
 
     @property
     def total(self) -> CarrierDelay:
-        """The number of flights and the mean arrival delay over all carriers, as a row without a carrier."""
+        """The number of flights and the mean arrival delay over all carriers; the carrier of this row is empty."""
         flights, arrived, minutes = (sum(sums[index] for sums in self._sums.values()) for index in range(3))
         return _carrier_delay("", flights, arrived, minutes)
 

@@ -88,7 +88,7 @@ class Bars:
         self._progress.refresh()
 
     async def keep_drawing(self) -> None:
-        """Draw the bars repeatedly until cancelled; return if the output is not a terminal."""
+        """Draw the bars repeatedly until cancelled; return at once if the output is not a terminal."""
         while self._progress.console.is_terminal:
             self.draw(anyio.current_time())
             await anyio.sleep(_EVERY)

@@ -119,7 +119,7 @@ class _Pipeline:
     """Whether Spark supports limits of micro-batches, as 4.2 and later do."""
 
     def run(self, spark: "SparkSession", send: Callable[[], None]) -> "tuple[CommitsToGroup, str]":
-        """Send the flights, wait until Spark has read them all, and return the listener and its consumer group."""
+        """Send the flights, wait until Spark has read them all, and return the query's listener and its group's id."""
         from ..spark.listener import CommitsToGroup
 
         group = f"spark-{self.source}"
@@ -145,7 +145,7 @@ class _Pipeline:
         return writer.option("checkpointLocation", str(self.scratch / "checkpoint")).start()
 
     def _totals(self, spark: "SparkSession", read: "DataFrame") -> "DataFrame":
-        """Return a query that sums flights, delays and seats by carrier and hour, as rows of key and value."""
+        """Return a query that sums flights, delays and seats by carrier and hour, with the columns key and value."""
         flights = read.selectExpr(f"from_json(string(value), '{_FLIGHT}') flight").select("flight.*")
         joined = flights.withWatermark("time_hour", "7 days").join(self._table(spark, "airlines"), "carrier", "left")
         joined = joined.join(self._table(spark, "planes"), "tailnum", "left")
@@ -167,7 +167,7 @@ class _Pipeline:
         return named.selectExpr("concat(carrier, ' ', string(hour)) key", "to_json(struct(*)) value")
 
     def _table(self, spark: "SparkSession", name: str) -> "DataFrame":
-        """Read a small table, marked for broadcast, since Spark would otherwise shuffle the flights to join it."""
+        """Read a small table, and mark it for broadcast: otherwise Spark would shuffle the flights to join it."""
         from pyspark.sql.functions import broadcast
 
         with (self.data / f"{name}.csv").open(encoding="utf-8", newline="") as file:

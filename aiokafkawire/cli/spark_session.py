@@ -59,7 +59,7 @@ def _run(java: str, *arguments: str) -> "subprocess.CompletedProcess[str]":
 
 
 def java_release(output: str) -> int | None:
-    """Return the release in the output of ``java -version``: 17 for "17.0.15", 8 for "1.8.0_402"; None without one."""
+    """Return Java's release from ``java -version``, such as 17 for "17.0.15" or 8 for "1.8.0_402"; None if absent."""
     found = re.search(r'version "(?:1\.)?(\d+)', output)
     return None if found is None else int(found[1])
 

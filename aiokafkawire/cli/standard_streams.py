@@ -23,7 +23,7 @@ def open_closed_streams() -> frozenset[str]:
 
 
 def _open_descriptor(number: int) -> None:
-    """Open a descriptor at the null device, if it is not open."""
+    """Open the descriptor with this number at the null device; do nothing if it is open already."""
     try:
         os.fstat(number)
     except OSError:

@@ -20,7 +20,7 @@ class ClientOptions(NetworkOptions, total=False):
     """Keyword arguments of ``Client``.
 
     :class:`ClientConfig` and its base classes :class:`~.network.NetworkConfig` (network) and
-    :class:`~.security.SecurityConfig` (TLS and SASL) describe them.
+    :class:`~.security.SecurityConfig` (TLS and SASL) describe the arguments.
     """
 
     client_id: str

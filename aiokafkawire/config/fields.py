@@ -116,7 +116,7 @@ def _check_carried(name: str, value: str) -> None:
 
 
 def provider(converter: Callable[[Any], Any] | None = None) -> Any:
-    """Return a field for None, or for a user's function that returns a secret."""
+    """Return a field for a user's function that returns a secret, or None; ``converter`` converts the given value."""
 
     def check(_: object, attribute: "attrs.Attribute[Any]", value: object) -> None:
         if value is not None and not callable(value):

@@ -52,7 +52,7 @@ def parse_jaas(text: str) -> LoginModule:
 
 
 def _tokens(text: str) -> list[tuple[str, bool]]:
-    """Return the tokens of the text, and for each whether it is punctuation."""
+    """Return pairs of each token of the text and whether this token is punctuation."""
     found, position, text = [], 0, text.strip()
     while position < len(text):
         match = _TOKEN.match(text, position)

@@ -236,7 +236,10 @@ def _take_jaas(client: dict[str, Any], text: str) -> None:
 
 
 def _provider(callback: Callable[[str], Any], config: str) -> Callable[[], OAuthBearerToken]:
-    """Wrap confluent-kafka's ``oauth_cb``, which returns a token, its expiry in s, perhaps principal and extensions."""
+    """Wrap confluent-kafka's ``oauth_cb``; it is called with ``config``, the value of ``sasl.oauthbearer.config``.
+
+    It returns a token, its expiry in s and, optionally, a principal and extensions.
+    """
 
     def provide() -> OAuthBearerToken:
         value, ends, *more = callback(config)

@@ -1,8 +1,8 @@
 """Resolves references to secrets in the environment and in files (Java's config providers).
 
 A value may contain ``${env:NAME}`` (KIP-887), ``${file:/path/to.properties:key}`` (KIP-297) or
-``${directory:/path:file}`` (KIP-421). Only :func:`resolved` replaces references: :func:`.properties.settings_from`
-opens no files.
+``${directory:/path:file}`` (KIP-421). Only :func:`resolved` replaces references; :func:`.properties.settings_from`
+never does, so it opens no files.
 """
 
 import os

@@ -208,12 +208,15 @@ def _check_service_name(name: object) -> None:
 
 
 def _set(config: SecurityConfig, *names: str) -> list[str]:
-    """Return the names of the settings that are set."""
+    """Return those of ``names`` whose settings are not None."""
     return [name for name in names if getattr(config, name) is not None]
 
 
 def _check_used(config: SecurityConfig, used: bool, prefix: str, protocols: str) -> None:
-    """Raise ConfigError if a setting with ``prefix`` is set but not ``used``, since its user relies on it."""
+    """Raise ConfigError if a setting with ``prefix`` is set although the protocol does not use such settings.
+
+    ``used`` says whether it uses them; ``protocols`` names, for the error, the protocols that use them.
+    """
     if used:
         return
     for field in attrs.fields(SecurityConfig):

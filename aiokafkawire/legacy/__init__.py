@@ -1,4 +1,4 @@
-"""Clients of Kafka 0.6 and 0.7, of groups in ZooKeeper, and the migration to a current cluster (docs/legacy.md)."""
+"""Clients for Kafka 0.6 and 0.7 and their groups in ZooKeeper; migration to a current cluster. See docs/legacy.md."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING

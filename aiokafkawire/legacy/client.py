@@ -1,4 +1,4 @@
-"""A client of one broker of Kafka 0.6 or 0.7. The user or ZooKeeper must know the broker of a partition."""
+"""A client of one broker of Kafka 0.6 or 0.7. The user looks up the broker of a partition, for example in ZooKeeper."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from types import TracebackType
@@ -121,7 +121,7 @@ class LegacyClient:
             await self._connection.ask(MultiProduce(parts))
 
     async def confirm(self) -> None:
-        """Send a request after all messages, and wait for its answer: then the broker has refused no messages.
+        """Check that the broker refused no messages: send a request after all messages, and wait for its answer.
 
         The answer does not reveal messages that the broker dropped silently. Consumers get messages only after the
         broker has flushed them (log.flush.interval). If no messages were sent, the call does nothing.
@@ -234,10 +234,10 @@ class LegacyClient:
     async def offsets(self, topic: str, partition: int, time: int, max_offsets: int = 1) -> Sequence[int]:
         """Return up to ``max_offsets`` offsets at which segments begin, the newest first.
 
-        ``time`` is ms since the epoch, for segments whose file was not written since that time; LATEST (-1), for the
-        end of the log and the segments before; or EARLIEST (-2). Since a time selects whole segments, their messages
-        may be hours older. For a topic that the broker does not know, LATEST and EARLIEST return 0, and a time returns
-        no offsets. The broker closes the connection if the partition is invalid.
+        ``time`` selects the segments. A time in ms since the epoch selects those whose file was not written after that
+        time, so their messages may be hours older. LATEST (-1) selects all segments, and also returns the end of the
+        log; EARLIEST (-2) selects the first segment. For a topic that the broker does not know, LATEST and EARLIEST
+        return 0, and a time returns no offsets. The broker closes the connection if the partition is invalid.
 
         Raises:
             BrokerError: the answer has an error code.

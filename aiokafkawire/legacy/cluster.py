@@ -23,7 +23,7 @@ _LONGEST_ID: Final = 10
 
 
 class Registry:
-    """A reader of the brokers' registrations in ZooKeeper. The ``watch`` of a call receives the next change."""
+    """A reader of brokers' registrations in ZooKeeper. Each method's ``watch`` receives the result's next change."""
 
     def __init__(self, zookeeper: ZooKeeper) -> None:
         self._zookeeper = zookeeper
@@ -45,7 +45,7 @@ class Registry:
         return await self._children(TOPICS, watch)
 
     async def partitions(self, topic: str, watch: Watch | None = None) -> dict[int, int]:
-        """Return the number of partitions that each broker has of a topic; an empty dict for an unknown topic."""
+        """Return the number of the topic's partitions on each broker, by broker id; empty for an unknown topic."""
         found: dict[int, int] = {}
         for name in await self._children(f"{TOPICS}/{topic}", watch):
             path = f"{TOPICS}/{topic}/{name}"

@@ -131,7 +131,7 @@ class LegacyConnection:
                 await self._stream.aclose()
 
     def _perhaps(self) -> str:
-        """Return the likely reason why the broker closed the connection, its only way to report an error."""
+        """Return a guess why the broker closed the connection, or an empty text: the broker itself gives no reason."""
         unproven = self._proven_by[0] - self._proven if self._waiting else self.unproven
         if unproven:
             sent = "a produce request" if unproven == 1 else f"one of {unproven} produce requests"

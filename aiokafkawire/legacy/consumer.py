@@ -79,14 +79,15 @@ class LegacyConsumer:
     Args:
         servers: ZooKeeper's servers, as :class:`~aiokafkawire.legacy.zookeeper.ZooKeeper` takes them.
         group: the group's name.
-        topics: the topics to read. The values of a mapping are numbers of streams: partitions are assigned to streams.
+        topics: the topics to read, or a mapping of each topic to the member's number of streams (by default 1). Each
+            stream of the group gets a share of the partitions.
         pattern: instead of topics, a filter as in Java's clients of Kafka 0.7: a Java regular expression in which a
             comma means ``|`` and blanks are ignored. It selects the topics whose whole name matches, including future
             topics.
         consumer_id: the member's name in the group; a unique name by default.
-        auto_offset_reset: where to begin if no offset is committed, or if it is out of range: "earliest" or "latest".
-            "none" begins at the earliest offset if none is committed, and raises OffsetOutOfRange if it is out of
-            range.
+        auto_offset_reset: where to begin if no offset is committed, or if the next offset is out of range: "earliest"
+            or "latest". "none" begins at the earliest offset if none is committed, and raises OffsetOutOfRange if the
+            next offset is out of range.
         auto_commit_interval_ms: the interval of commits; None to commit only when partitions are given up and by
             :meth:`commit`.
         session_timeout_ms: how long ZooKeeper keeps the partitions of an unresponsive member. If ZooKeeper is
@@ -266,7 +267,7 @@ class LegacyConsumer:
             raise copy_for_reraise(self._fault)
 
     async def _fill(self) -> bool:
-        """Fetch from the partitions one by one, until one has messages; return whether one has."""
+        """Fetch from one partition after the other until messages are found; return whether they were found."""
         for partition in list(self._parts):
             part = self._parts.get(partition)
             if part is None:

@@ -49,7 +49,7 @@ class Claim:
 
 
 class Claims(Protocol):
-    """An object that reads a member's partitions, such as the consumer; the member calls its methods."""
+    """An object that reads a member's partitions, such as the consumer; the member calls the methods of this object."""
 
     def gained(self, claims: list[Claim], brokers: Mapping[int, Address]) -> None:
         """Start to read the partitions of these claims; ``brokers`` has the brokers' addresses."""
@@ -58,13 +58,16 @@ class Claims(Protocol):
         """Stop reading these partitions; return the offsets to commit for these partitions."""
 
     def finished(self) -> dict[GroupPartition, int]:
-        """Return the offsets to commit: for each partition with newly finished messages, the one after the last."""
+        """Return the offsets to commit: for each partition with newly finished messages, the offset after these."""
 
     def committed(self, offsets: Mapping[GroupPartition, int]) -> None:
         """Note that these offsets are committed."""
 
     def expired(self, partitions: list[GroupPartition], error: SessionExpired, *, uncommitted: bool) -> None:
-        """Stop reading these partitions without a commit; ``uncommitted`` if offsets of other partitions are lost."""
+        """Stop reading these partitions without a commit.
+
+        ``uncommitted``: whether offsets of partitions that were given up before are lost, too.
+        """
 
 
 class LegacyGroupMember:
@@ -204,7 +207,7 @@ class LegacyGroupMember:
         self._changed.set()
 
     async def _rebalance(self, zookeeper: ZooKeeper) -> bool:
-        """Give up and claim partitions by the assignment; return whether the member owns all of its partitions."""
+        """Give up and claim partitions as the assignment requires; return whether the member owns all of its share."""
         registry = Registry(zookeeper)
         members = await self._members(zookeeper)
         if self._member not in members:
@@ -313,7 +316,7 @@ class LegacyGroupMember:
                     continue  # retry after the next interval
 
     async def _commit(self, zookeeper: ZooKeeper, of: Callable[[], Mapping[GroupPartition, int]]) -> None:
-        """Commit the offsets that ``of`` returns once no other commit runs, since partitions may be lost until then."""
+        """Commit the result of ``of``; call it once no other commit runs, as partitions may be lost while waiting."""
         async with self._committing:
             offsets = of()
             for partition, offset in offsets.items():

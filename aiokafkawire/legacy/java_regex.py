@@ -99,7 +99,7 @@ class _Translation:
                 self._write(re.escape(char), 1)
 
     def _write(self, translated: str, length: int, *, repeatable: bool = True) -> None:
-        """Append the translation of the next ``length`` characters."""
+        """Append the translation of the next ``length`` characters; ``repeatable``: whether a quantifier may follow."""
         self._out.append(translated)
         self._at += length
         self._repeatable = repeatable
@@ -226,7 +226,7 @@ class _Translation:
         self._out.append(f"{_in_class(first)}-{_in_class(last)}")
 
     def _is_range(self) -> bool:
-        """Return whether a ``-`` follows that does not end the character class."""
+        """Return whether a ``-`` follows that means a range, that is, does not end the character class."""
         return self._text.startswith("-", self._at) and not self._text.startswith("-]", self._at)
 
     def _single(self) -> str:

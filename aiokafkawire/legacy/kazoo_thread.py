@@ -40,7 +40,7 @@ class KazooThread:
     Args:
         hosts: the servers' addresses and the root path, in kazoo's form.
         timeout_ms: the session timeout to request.
-        session: the object whose ``on_`` methods are called, on the event loop that runs now.
+        session: the object whose ``on_`` methods are called with events, on the event loop that runs at construction.
     """
 
     def __init__(self, hosts: str, timeout_ms: int, session: "ZooKeeper") -> None:
@@ -69,7 +69,7 @@ class KazooThread:
 
     @property
     def last_cause(self) -> str:
-        """kazoo's last warning: the reason why there is no connection."""
+        """kazoo's last warning, which says why there is no connection; empty if there was none."""
         return self._kazoo_log.last_warning
 
     def start(self) -> None:
@@ -134,7 +134,7 @@ class KazooThread:
         self.post(self._stopped.set)
 
     def _connect(self, *args: Any) -> tuple[float, float]:
-        """Connect by kazoo's method; return its timeouts for reading (2/3 of the session timeout) and writing."""
+        """Connect by kazoo's method; return the timeouts in ms for reading (2/3 of the session timeout) and writing."""
         # A server that is starting may accept a connection and never answer, so limit the wait and try the next server.
         self._handler.longest_wait = max(self._timeout_ms / 3000, 0.01)
         try:
@@ -170,7 +170,7 @@ class KazooThread:
 
 @attrs.frozen
 class _Watcher:
-    """A watch function for kazoo, which registers equal watches only once."""
+    """A watch function for kazoo. Instances are compared by value, since kazoo registers equal functions only once."""
 
     thread: KazooThread
     path: str
@@ -192,7 +192,7 @@ class _Handler(SequentialThreadingHandler):  # type: ignore[misc]
         """The longest time to wait for a server, in seconds."""
 
     def start(self) -> None:
-        """Start no threads: while its handler is not running, kazoo calls callbacks directly."""
+        """Start no threads. The handler is then not running, so kazoo calls callbacks directly."""
 
     def stop(self) -> None:
         """Do nothing, since there are no threads to stop."""
@@ -237,7 +237,7 @@ class _Handler(SequentialThreadingHandler):  # type: ignore[misc]
         return connection
 
     def cut(self) -> None:
-        """Shut the connection's socket down, so that threads waiting for it continue, and refuse new connections."""
+        """Refuse new connections, and shut down the current one's socket, so that threads waiting for it continue."""
         self.is_closing = True
         connection = self._socket
         if connection is not None:

@@ -34,8 +34,9 @@ class LegacyMessage:
     Attributes:
         value: the payload.
         offset: the byte of the log at which the message begins or, if it was compressed, at which its wrapper begins.
-        next_offset: the offset from which to read after this message: the end of the message. In a wrapper only the
-            last message has the wrapper's end; earlier messages have the wrapper's beginning, and are read again.
+        next_offset: the offset from which to read on after this message. It is the end of the message or, for the last
+            message of a wrapper, the wrapper's end. For the earlier messages of a wrapper it is the wrapper's
+            beginning, so reading from there returns these messages again.
         magic: 0 (Kafka 0.6) or 1 (Kafka 0.7).
     """
 
@@ -47,7 +48,7 @@ class LegacyMessage:
 
 @attrs.frozen
 class Entry:
-    """A message in its format in the log. If it has a codec, it is a wrapper."""
+    """A message as it is stored in the log. If it has a codec, it is a wrapper."""
 
     offset: int
     magic: int
@@ -129,7 +130,7 @@ class LegacyMessageSet:
         return self._count
 
     def entries(self) -> Iterator[Entry]:
-        """Yield the complete messages in their format in the log, without verifying checksums."""
+        """Yield the complete messages as they are stored in the log, without verifying checksums."""
         position, end = 0, self.next_offset - self.offset
         while position < end:
             entry = _at(self._view, position, self.offset)
@@ -139,8 +140,8 @@ class LegacyMessageSet:
     def messages(self, *, limit: int = DEFAULT_INFLATE_LIMIT) -> Iterator[LegacyMessage]:
         """Yield the messages, including those in wrappers; verify their checksums.
 
-        ``limit`` is the maximal size of a decompressed wrapper, in bytes. An incomplete message at the end of a wrapper
-        is ignored, as by Java's clients.
+        ``limit`` is the maximum number of bytes to which a wrapper, with its nested wrappers, may be decompressed. An
+        incomplete message at the end of a wrapper is ignored, as by Java's clients.
 
         Raises:
             MisalignedOffset: the checksum of the first message is wrong.
@@ -235,7 +236,7 @@ def _inner(data: memoryview, where: str) -> Iterator[Entry]:
 
 
 def encode_entry(payload: Buffer, *, magic: int = 1, attributes: int = 0) -> bytes:
-    """Encode a message in its format in the log.
+    """Encode a message as it is stored in the log.
 
     Raises:
         UsageError: the magic is neither 0 nor 1, or attributes are given for magic 0, which has none.

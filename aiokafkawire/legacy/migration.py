@@ -53,7 +53,9 @@ class MigrationProgress:
 async def sources_from_zookeeper(
     servers: str, topic: str, clients: BrokerClients
 ) -> dict[BrokerPartition, LegacyClient]:
-    """Return all partitions of a topic that are registered in ZooKeeper, with clients from the open ``clients``.
+    """Return a topic's partitions that are registered in ZooKeeper, each with the client of its broker.
+
+    ``clients`` must be open; it makes the brokers' clients.
 
     Raises:
         ConfigError: kazoo is not installed.

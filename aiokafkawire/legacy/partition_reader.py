@@ -21,13 +21,13 @@ class LegacyFetcher(Protocol):
 
 
 class Turns:
-    """A counter that regularly yields to other tasks: taking a wrapper's messages, perhaps millions, never waits."""
+    """A counter that regularly yields to other tasks. Otherwise taking a wrapper's many messages would block them."""
 
     def __init__(self) -> None:
         self._left = _IN_A_ROW
 
     async def pause(self) -> None:
-        """Yield to other tasks in every 500th call, before a message is taken; a cancellation then loses no message."""
+        """Yield to other tasks in every 500th call. If called before a message is taken, a cancellation loses none."""
         self._left -= 1
         if self._left <= 0:
             self._left = _IN_A_ROW
@@ -42,7 +42,7 @@ class PartitionReader:
     ``LegacyClient.fetch``; a new iteration continues at ``position``.
 
     Attributes:
-        position: the offset from which to read after the last returned message. Inside a compressed message it is the
+        position: the offset from which to read after the last returned message. Inside a compressed message this is the
             beginning of that message, whose content is then read again (at least once).
     """
 

@@ -46,7 +46,7 @@ class LegacyProducer:
     The partitioner returns an index into the registered partitions, ordered by broker and number. Messages for a topic
     that no broker has are sent to partition 0 of a broker, which creates the topic.
 
-    While ZooKeeper is unreachable, the producer sends to the partitions that it has read before; messages for other
+    While ZooKeeper is unreachable, the producer sends to the partitions that it already knows; messages for other
     topics wait up to ``zookeeper_timeout_ms``. Once ZooKeeper is reachable, the producer reads the partitions again.
 
     Args:
@@ -164,7 +164,7 @@ class LegacyProducer:
             )
 
     def _renew(self) -> anyio.Event:
-        """Start to open a new session, unless one is being opened; return the event that is set once it is open."""
+        """Start to open a new session, unless one is being opened; return an event that is set when it is open."""
         if self._renewed is None:
             self._renewed = anyio.Event()
             self._owner.spawn(self._open_session, self._renewed)
@@ -215,7 +215,7 @@ class LegacyProducer:
         )
 
     def _watch(self, topic: str) -> Watch:
-        """Return the topic's watch, always the same object, so that it is registered once."""
+        """Return the topic's watch. It is always the same object, so that it is not registered twice."""
 
         def on_change(event: WatchEvent) -> None:
             if event.type is EventType.EXPIRED:  # the known partitions are used until a new session is open

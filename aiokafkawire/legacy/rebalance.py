@@ -8,7 +8,7 @@ __all__ = ("assign", "decide")
 
 
 def assign(partitions: Iterable[BrokerPartition], threads: Iterable[str]) -> dict[BrokerPartition, str]:
-    """Assign ranges of one topic's partitions to the threads that read it; the first ranges may be larger by one.
+    """Assign ranges of one topic's partitions to the threads that read it; the first ranges may be longer by 1.
 
     Partitions and threads are sorted as strings, as by Java's clients: "0-10" is before "0-2".
     """

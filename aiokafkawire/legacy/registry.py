@@ -88,7 +88,7 @@ def _text(data: bytes | None, path: str) -> str:
 
 @attrs.frozen
 class LegacySubscription:
-    """The topics that a member reads: names with numbers of streams, or a pattern that selects or excludes topics."""
+    """The topics that a member reads: each with its number of streams, or a pattern that selects or excludes topics."""
 
     topics: Mapping[str, int] = attrs.field(factory=dict)
     pattern: str | None = None
@@ -145,7 +145,7 @@ class GroupPaths:
 
     @property
     def ids(self) -> str:
-        """The path of the parent of the members' ephemeral nodes, whose data are subscriptions."""
+        """The path of the node with an ephemeral child per member, whose data is the member's subscription."""
         return f"/consumers/{self.group}/ids"
 
     def member(self, member: str) -> str:
@@ -153,7 +153,7 @@ class GroupPaths:
         return f"{self.ids}/{member}"
 
     def owners(self, topic: str) -> str:
-        """Return the path of the parent of the partitions' ephemeral owner nodes, whose data is the member's thread."""
+        """Return the path of the node with an ephemeral child per partition, whose data is the owning stream's name."""
         return f"/consumers/{self.group}/owners/{topic}"
 
     def owner(self, topic: str, partition: BrokerPartition) -> str:
@@ -161,7 +161,7 @@ class GroupPaths:
         return f"{self.owners(topic)}/{partition}"
 
     def offsets(self, topic: str) -> str:
-        """Return the path of the parent of the partitions' persistent nodes with committed offsets."""
+        """Return the path of the node with a persistent child per partition, whose data is the committed offset."""
         return f"/consumers/{self.group}/offsets/{topic}"
 
     def offset(self, topic: str, partition: BrokerPartition) -> str:

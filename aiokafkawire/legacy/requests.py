@@ -1,7 +1,7 @@
 """The five requests of Kafka 0.6 and 0.7, and their answers. They have no version, correlation id or client id.
 
-The frame of a request has a size, a key and a body; that of an answer a size, an error code and a body. Produce
-requests have no answer. An answer does not name its request, so the request is needed to decode the answer.
+The frame of a request has a size, a key and a body; the frame of an answer has a size, an error code and a body.
+Produce requests have no answer. An answer does not name its request, so the request is needed to decode the answer.
 """
 
 import re
@@ -82,7 +82,7 @@ class Fetch:
 
 @attrs.frozen
 class Offsets:
-    """A request for up to ``max_offsets`` offsets before ``time``: ms since the epoch, or LATEST or EARLIEST."""
+    """A request for up to ``max_offsets`` offsets where segments begin; for ``time`` see ``LegacyClient.offsets``."""
 
     topic: str
     partition: int
@@ -109,7 +109,7 @@ Request: TypeAlias = Produce | Fetch | Offsets | MultiFetch | MultiProduce
 
 @attrs.frozen
 class FetchAnswer:
-    """The answer to a fetch: bytes of the log. The last message may be cut, since there are ``max_bytes`` at most."""
+    """The answer to a fetch: at most ``max_bytes`` bytes of the log. They may end inside a message."""
 
     error_code: int
     messages: Buffer = b""

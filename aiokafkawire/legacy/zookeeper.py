@@ -189,11 +189,11 @@ class ZooKeeper:
                 await self.create(path)
 
     async def delete(self, path: str, version: int = ANY_VERSION) -> None:
-        """Delete a node that has no children, if it has this version."""
+        """Delete a node that has no children; if ``version`` is given, only if the node has this version."""
         await self._call("delete", path, version)
 
     async def set(self, path: str, data: bytes | None, version: int = ANY_VERSION) -> Stat:
-        """Set a node's data, if it has this version."""
+        """Set a node's data; if ``version`` is given, only if the node has this version."""
         return _stat(await self._call("set", path, data, version))
 
     async def get(self, path: str, watch: Watch | None = None) -> tuple[bytes | None, Stat]:
@@ -266,7 +266,7 @@ class ZooKeeper:
         self._fail(SessionExpired(f"the ZooKeeper session is over: {cause}"))
 
     def on_watch(self, watch: Watch, path: str, kind: str) -> None:
-        """Call a watch with its event; NONE means that kazoo removed the watch when the connection was lost."""
+        """Call a watch with its event; the kind NONE means that kazoo removed the watch since the connection broke."""
         if kind != "NONE":
             self._tell(watch, WatchEvent(EventType(kind), path))
             return

@@ -1,4 +1,4 @@
-"""API keys, the headers of requests and responses, and the choice of versions."""
+"""API keys, the headers of requests and responses, and the choice of a request's version."""
 
 from collections.abc import Mapping
 from enum import IntEnum

@@ -3,7 +3,7 @@
 The functions are compiled from Python source that is generated from the declared schema: nested structs are inlined,
 and neighbouring fixed-width fields share one :func:`struct.pack`. The source is registered with :mod:`linecache`, so
 tracebacks and debuggers show it. The functions do not record the current field: after an error, the number of the
-failing line identifies it.
+failing line identifies the field.
 
 Lengths and counts are checked when they are read. A count never exceeds the remaining bytes, and structs are not
 recursive, so time and memory are proportional to the message's size: the objects of the smallest structs take about 80

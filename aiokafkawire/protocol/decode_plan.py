@@ -1,4 +1,4 @@
-"""The compiled decoder's plan of a message: the structs and fields of one version, and the fields' slots."""
+"""Makes the compiled decoder's plans: a plan lists the structs and fields that one version of a message has."""
 
 import sysconfig
 from typing import Any

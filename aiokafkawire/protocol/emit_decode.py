@@ -116,7 +116,11 @@ class _Decoder:
         return name
 
     def unless_null(self, field: FieldSchema, name: str, count: str) -> AbstractContextManager[None]:
-        """Emit checks for null and for lengths beyond the data; return the context for code that reads the value."""
+        """Emit checks for null and for lengths beyond the data.
+
+        Code that reads the value must be emitted inside the returned context. ``name`` is the local name of the value,
+        and ``count`` that of its length.
+        """
         about = self.unit.about(field)
         if self.version in field.nullable:
             self.unit.line(f"{name} = None")
@@ -167,7 +171,7 @@ class _Decoder:
         self.unit.line(f"p += {struct.calcsize('>' + codes)}")
 
     def tags(self, tagged: list[FieldSchema], names: dict[str, str]) -> str:
-        """Emit code that reads known tagged fields into their locals; return the local name of the unknown ones."""
+        """Emit code that reads known tagged fields into their locals; return the local name of the unknown fields."""
         unknown, count, about = self.unit.name("unknown"), self.unit.name("n"), self.unit.here("tagged fields")
         self.unit.line(f"{unknown} = None")
         if not tagged:

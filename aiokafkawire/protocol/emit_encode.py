@@ -129,7 +129,10 @@ class _Encoder:
             self.flush()
 
     def length(self, field: FieldSchema, name: str, shown: str) -> None:
-        """Emit code that writes the length of the local ``name``; a fixed-width length is packed with neighbours."""
+        """Emit code that writes the length of the local ``name``; a fixed-width length is packed with neighbours.
+
+        ``shown`` is the expression of the value, for errors.
+        """
         about = self.unit.about(field, shown)
         if not is_flexible(field, self.cls.flexible, self.version):
             code = "h" if field.kind is WireType.STRING and not field.array else "i"
@@ -162,7 +165,7 @@ class _Encoder:
         self.unit.line(f"{self.sink}({method}({values}))", *run)
 
     def tags(self, cls: type[Any], tagged: list[FieldSchema], expression: str) -> None:
-        """Emit code that writes the tagged fields by tag: unknown ones, and known ones that differ from the default."""
+        """Emit code that writes, sorted by tag, unknown tagged fields and known ones that differ from the default."""
         name, about = self.unit.name("t"), self.unit.here("tagged fields")
         self.unit.line(f"{name} = {expression}.unknown_tagged_fields", about)
         for field in tagged:
@@ -181,7 +184,7 @@ class _Encoder:
 
     @contextmanager
     def branch(self, header: str) -> Iterator[None]:
-        """Emit a branch; at its end, emit a call that packs the values collected in the branch."""
+        """Emit a branch that begins with the line ``header``, and at its end a call that packs the branch's values."""
         with self.unit.indented(header):
             yield
             self.flush()

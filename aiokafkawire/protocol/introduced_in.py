@@ -35,5 +35,5 @@ _BY_KEY: Final[Mapping[int, str]] = MappingProxyType({key: name for name, keys i
 
 
 def brought_by(api_key: int) -> str | None:
-    """Return the release that introduced an API, such as "0.11"; None for an API of 0.8.0 or between brokers."""
+    """Return the release that introduced an API, such as "0.11"; None for APIs of 0.8.0 and APIs between brokers."""
     return _BY_KEY.get(api_key)

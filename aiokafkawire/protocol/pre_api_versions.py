@@ -45,7 +45,7 @@ SPOKEN_UNTOLD: Final[Mapping[str, Mapping[int, Versions]]] = MappingProxyType(
 
 @attrs.frozen(eq=False)
 class BrokerVersion:
-    """The result of detecting a broker's release; results are compared by identity."""
+    """The result of detecting a broker's release. Two results are equal only if they are the same object."""
 
     release: str | None = None
     """A key of :data:`SPOKEN_UNTOLD`; None for brokers that support ApiVersions."""

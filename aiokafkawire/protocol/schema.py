@@ -1,4 +1,4 @@
-"""The declaration of messages: each is an attrs class, with the versions of each field.
+"""The declaration of messages: each message is an attrs class, which declares the versions of each field.
 
     @nested
     class DeletableTopicResult:

@@ -13,7 +13,7 @@ __all__ = ("Blame", "DecodeFault", "ArrayLoop", "Unit", "locate")
 
 
 class ArrayLoop(NamedTuple):
-    """A generated loop over an array: the local name of the counter, or, in encoders, of the array and the element."""
+    """A generated loop over an array: local names, ``counter`` in decoders, ``array`` and ``element`` in encoders."""
 
     counter: str | None
     array: str = ""
@@ -65,7 +65,7 @@ class Unit:
             self.blame[len(self.lines)] = blame
 
     def name(self, prefix: str) -> str:
-        """Return a new name for a local variable, which begins with ``prefix``."""
+        """Return an unused name for a local variable; the name begins with ``prefix``."""
         self._names += 1
         return f"{prefix or 'x'}{self._names}"
 
@@ -75,7 +75,7 @@ class Unit:
         return name
 
     def struct_method(self, codes: str, method: str) -> str:
-        """Define the bound ``pack`` or ``unpack_from`` of a big-endian struct as a constant, and return its name."""
+        """Define a constant for ``method`` of a big-endian struct with these codes, and return the constant's name."""
         spelled = codes.replace("?", "t")
         return self.constant(f"{method}_{spelled}", getattr(Struct(">" + codes), method))
 
@@ -106,7 +106,7 @@ class Unit:
         return Blame(path, self._loops, f"array of {wire}" if field.array else wire, shown, packed, code)
 
     def here(self, what: str) -> Blame:
-        """Return the Blame for a part of the current struct that is not a field."""
+        """Return the Blame for a part of the current struct that is not a field; ``what`` names this part in errors."""
         return Blame(self._path, self._loops, what)
 
     def text(self) -> str:
@@ -167,7 +167,7 @@ def locate(unit: Unit, error: BaseException) -> DecodeFault:
 
 
 def _first_beyond(blamed: tuple[Blame, ...], position: int, size: int) -> tuple[Blame, int]:
-    """Find the first of several fields read together that ends beyond the data; return it with its position."""
+    """Return the first field that ends beyond the data, and its position; one call reads all ``blamed`` fields."""
     for blame in blamed:
         width = calcsize(">" + blame.code) if blame.code else 0
         if position + width > size:

@@ -1,4 +1,4 @@
-"""Plans a stream's micro-batch: its end (by the limits of admission), its ranges, and the offsets that were lost."""
+"""Plans a stream's micro-batch: finds the end that the limits allow, the ranges to read, and offsets that were lost."""
 
 from collections.abc import Mapping
 
@@ -21,7 +21,10 @@ class Admission:
     passed_at: float = attrs.field(kw_only=True)
 
     def reach(self, start: Mapping[TopicPartition, int], end: Mapping[TopicPartition, int], now: float) -> Offsets:
-        """Return the next batch's end, or ``start`` to wait for records. ``start`` has all partitions of ``end``."""
+        """Return the next batch's end; it is ``start`` if the query should wait for more records.
+
+        ``start`` has all partitions of ``end``.
+        """
         waits = now < self.passed_at + self.longest_wait
         if self.minimum is not None and waits and backlog(start, end) < self.minimum:
             return {partition: start[partition] for partition in end}

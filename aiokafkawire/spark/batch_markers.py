@@ -16,7 +16,10 @@ def mark_of(query: str, batch_id: int) -> OffsetAndMetadata:
 
 
 def is_written(found: OffsetAndMetadata | None, query: str, batch_id: int) -> bool:
-    """Return whether the found marker shows that the batch was committed. Each query counts its batches from 0."""
+    """Return whether the found marker shows that the batch was committed.
+
+    Another query's marker does not show this, since each query counts its batches from 0.
+    """
     return found is not None and found.metadata == query and batch_id < found.offset
 
 

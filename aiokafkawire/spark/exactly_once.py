@@ -106,7 +106,7 @@ class ExactlyOnceSink:
 
 
 def _check_attempts(conf: Any) -> None:
-    """Check that Spark attempts each task once, since leaders would confuse two attempts' sequence numbers."""
+    """Raise UsageError if Spark may attempt a task twice: leaders would confuse the two attempts' sequence numbers."""
     if str(conf.get("spark.speculation", "false")).lower() == "true":
         raise UsageError("an exactly-once sink needs spark.speculation=false: only one task may write a partition")
     master = str(conf.get("spark.master", "local"))

@@ -30,6 +30,6 @@ def parts_of(options: ReadOptions, ranges: Sequence[OffsetRange]) -> list[Part]:
 
 
 def read_part(options: ReadOptions, part: Part | None) -> Iterator["pa.RecordBatch"]:
-    """Yield the records of a part. For an empty query Spark passes a part without a range (before 4.2 None)."""
+    """Yield the records of a part; none if the query is empty: its part has no range, or is None before Spark 4.2."""
     if part is not None and part.value is not None:
         yield from read_range(options, part.value)

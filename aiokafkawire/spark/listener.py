@@ -101,9 +101,9 @@ class CommitsToGroup(StreamingQueryListener):
             self._none_runs.notify_all()
 
     def wait(self, timeout: float = 30.0) -> None:
-        """Wait until the queries have ended and their last offsets are committed: Spark notifies listeners late.
+        """Wait until the queries have ended and their last offsets are committed.
 
-        ``timeout`` is in seconds.
+        Call this after the last query, since Spark notifies listeners late. ``timeout`` is in seconds.
 
         Raises:
             RequestTimeout: a query has not ended within the timeout.

@@ -47,7 +47,7 @@ async def partitions_of(kafka: Client, topics: TopicSelection) -> list[TopicPart
 async def partitions_now(
     kafka: Client, topics: TopicSelection, known: Collection[TopicPartition]
 ) -> list[TopicPartition]:
-    """Return the partitions to read, sorted. If ``known`` partitions are missing, repeat the lookup for 3 s.
+    """Return the partitions to read, sorted. If ``known`` partitions are missing, repeat the lookup for up to 3 s.
 
     Brokers learn of new partitions one after the other, so the next broker may not know the same partitions yet.
     Raises as :func:`partitions_of`.

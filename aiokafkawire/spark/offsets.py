@@ -90,7 +90,7 @@ def write_offsets(offsets: Mapping[TopicPartition, int]) -> SparkOffsets:
 
 
 def parse_offsets(text: str, option: str) -> Offsets:
-    """Read the JSON of ``startingOffsets`` or ``endingOffsets``; raise ConfigError for other JSON, or below -2."""
+    """Read the JSON of ``startingOffsets`` or ``endingOffsets``; raise ConfigError for other JSON or offsets < -2."""
     found = read_offsets(_json(text, option), option)
     for partition, offset in found.items():
         if offset < EARLIEST:

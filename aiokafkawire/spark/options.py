@@ -64,7 +64,8 @@ class TopicSelection:
 class Bound:
     """The start or end of reading; exactly one of ``everywhere``, ``offsets``, ``times`` and ``time`` is set.
 
-    Times are ms since the epoch. ``offsets`` and ``times`` name every partition.
+    ``everywhere`` and ``time`` apply to all partitions, ``offsets`` and ``times`` name every partition. Times are ms
+    since the epoch.
     """
 
     everywhere: int | None = None
@@ -156,7 +157,7 @@ def write_options(options: Mapping[str, str]) -> WriteOptions:
 
 
 def _known(options: Mapping[str, str], names: tuple[str, ...]) -> dict[str, str]:
-    """Return the options except ``kafka.*`` by lower-case name, as Spark passes them; reject unknown options."""
+    """Return the options except ``kafka.*``, with names in lower case as Spark passes them; reject unknown options."""
     given = {key.lower(): text for key, text in options.items() if not key.lower().startswith("kafka.")}
     known = {name.lower(): name for name in names}
     for key in given:
@@ -193,7 +194,7 @@ def _topics(given: Mapping[str, str]) -> TopicSelection:
 
 
 def _start(given: Mapping[str, str], default: int) -> Bound:
-    """Read the start: a time for all partitions takes precedence, then times by partition, then offsets."""
+    """Read the start: a time for all partitions, or else times by partition, or else offsets, or else ``default``."""
     return _bound(given, "starting", default)
 
 

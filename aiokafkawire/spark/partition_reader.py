@@ -101,7 +101,7 @@ class RangeReader:
         return chunk.rows < _ROWS and chunk.size < _BYTES and self._position(consumer) < self.part.end
 
     async def _add_batches(self, consumer: Consumer[bytes, bytes], chunk: Chunk) -> None:
-        """Add fetched batches to the chunk, or none if the position moves without records (past control records)."""
+        """Add fetched batches to the chunk until the position moves; control records move it without a batch."""
         batches, before = consumer.batches(), self._position(consumer)
         with anyio.move_on_after(self.options.poll_timeout):
             while self._position(consumer) == before:
@@ -115,7 +115,7 @@ class RangeReader:
         raise RequestTimeout(f"reading {self.part} at offset {before}: {why}: {consumer.health().why_idle}")
 
     async def _skip_deleted(self, consumer: Consumer[bytes, bytes], error: OffsetOutOfRange) -> None:
-        """Report deleted records, and seek to the partition's beginning, at most to the range's end."""
+        """Report the deleted records; seek to the partition's first offset, or to the range's end if that is lower."""
         position, partition = self._position(consumer), self._partition
         first, last = [
             found.offset if (found := (await consumer.offsets({partition: spec}))[partition]) is not None else None

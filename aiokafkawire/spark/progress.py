@@ -31,7 +31,7 @@ def offsets_in(text: str | None) -> Offsets | None:
 
 
 def reached(ends: Iterable[str | None]) -> Offsets:
-    """Return a micro-batch's end offsets from its sources' ends: the smaller offset if two sources read a partition."""
+    """Return a micro-batch's end offsets from its sources' ends, the lower one if two sources read a partition."""
     found: Offsets = {}
     for end in ends:
         for partition, offset in (offsets_in(end) or {}).items():

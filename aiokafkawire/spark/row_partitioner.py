@@ -30,9 +30,10 @@ class Placing:
 
 
 def placed(batch: "pa.RecordBatch", partitions: int, turn: int) -> "pa.RecordBatch":
-    """Return the rows with partitions: the row's own, else by its key as in Java's client, else round-robin.
+    """Return the rows, each with a partition.
 
-    The round-robin begins at partition ``turn``.
+    A row keeps its own partition. Otherwise its key determines the partition, as in Java's client. Rows with neither
+    get the partitions in turn, beginning at partition ``turn``.
 
     Raises:
         UsageError: a row has a partition that the topic does not have.

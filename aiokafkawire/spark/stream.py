@@ -32,7 +32,7 @@ except ImportError:
     LIMITS = False
 
     class SupportsTriggerAvailableNow:  # type: ignore[no-redef]
-        """A stand-in for the class of Spark 4.2: older versions read all available records in one batch."""
+        """A stand-in for Spark 4.2's class of this name, which older versions of Spark do not have."""
 
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return write_offsets(self._admission.reach(known, end, time.monotonic()))
 
     def getDefaultReadLimit(self) -> "ReadLimit":  # noqa: N802
-        """Return the limit that Spark passes to :meth:`latestOffset`, unless the trigger reads all records."""
+        """Return the options' limit. Spark passes it to :meth:`latestOffset` unless the trigger reads all records."""
         options = self._options
         if options.max_offsets_per_trigger is not None:
             return ReadMaxRows(options.max_offsets_per_trigger)
@@ -89,7 +89,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return write_offsets(self._now())
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
-        """Set the partitions' current ends as the last offsets to read; no batch waits for more records."""
+        """Let the query end at the partitions' current ends; its batches no longer wait for a minimum of records."""
         self._target = self._now()
         self._admission.minimum = None
 

@@ -1,8 +1,8 @@
 """The driver's part of the exactly-once sink, without Spark: one transaction for each micro-batch.
 
 1. Opening the producer aborts the transaction of a previous driver, and fences that driver's tasks (KIP-98).
-2. The transaction of a batch also commits the batch's marker, an offset. Before writing a batch, the driver reads the
-   marker to learn whether the batch was written before.
+2. The transaction of a batch also commits an offset, which marks the batch as written. Before writing a batch, the
+   driver reads this marker to learn whether the batch was written before.
 3. Tasks write into the transaction with the producer's id and epoch. After any failure the transaction is aborted, and
    the next attempt has a new epoch, so brokers reject late writes.
 """

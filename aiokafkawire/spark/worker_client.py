@@ -45,7 +45,7 @@ class _Worker:
     _is_settled: bool = attrs.field(default=False, init=False)
 
     def take(self, settings: KafkaSettings) -> blocking.Client | None:
-        """Return the kept client if it has these settings; close it otherwise."""
+        """Return the kept client if it has these settings; otherwise close it and return None."""
         kept, self._kept = self._kept, None
         if kept is None:
             return None
@@ -57,7 +57,7 @@ class _Worker:
         return None
 
     def keep(self, settings: KafkaSettings, kafka: blocking.Client) -> None:
-        """Keep the client for the next task, unless it is closed."""
+        """Keep an open client for the next task; close it if another client is kept already."""
         self._settle()
         if self._kept is None and kafka.loop.is_running:
             self._kept = settings, kafka

@@ -18,10 +18,10 @@ _CODES: Final = frozenset(ErrorCode)
 
 
 def candidates(data: bytes) -> tuple[Reading, ...]:
-    """Return the readings that decode the whole frame, by API, newest version first; if some are plausible, only those.
+    """Return the readings that decode the whole frame, sorted by API, and for each API the newest version first.
 
-    A plausible reading has only known error codes, printable strings and no unknown tagged fields, and encodes to the
-    same bytes.
+    If some of these readings are plausible, only those are returned. A plausible reading has only known error codes,
+    printable strings and no unknown tagged fields, and encodes to the same bytes.
     """
     whole = [reading for reading in _whole(data) if reading.message is not None]
     plausible = [reading for reading in whole if _is_plausible(reading, data)]

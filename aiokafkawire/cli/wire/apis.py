@@ -33,7 +33,7 @@ def all_requests() -> Iterator[type[Request[Response]]]:
 
 
 def api_named(text: str) -> tuple[type[Request[Response]], int | None]:
-    """Parse ``Metadata:12``, ``metadata`` or ``3:12`` to the request class and the version; None without a version.
+    """Parse ``Metadata:12``, ``metadata`` or ``3:12`` to the request class and the version, None if the text has none.
 
     Raises:
         CommandFailed: the API or the version is unknown; the message suggests known ones.
@@ -52,7 +52,7 @@ def api_named(text: str) -> tuple[type[Request[Response]], int | None]:
 
 
 def message_named(text: str) -> tuple[type[Message], int | None]:
-    """Parse ``EndTxnMarker:1`` or ``MetadataResponse`` to the message class and the version; None without a version.
+    """Parse ``EndTxnMarker:1`` or ``MetadataResponse`` to the message class and the version, None if the text has none.
 
     Raises:
         CommandFailed: the message or the version is unknown; the error suggests known ones.

@@ -34,7 +34,7 @@ _HEADER: Final = (
 
 
 def describe_batches(data: bytes, control: Control) -> tuple[Array, bool]:
-    """Return the batches of a buffer, and whether any is damaged; a truncated last batch is not damage."""
+    """Return the batches of a buffer, and whether any is damaged; a truncated last batch does not count as damaged."""
     shown: list[Shown] = []
     damaged, position = False, 0
     view = memoryview(data)
@@ -112,7 +112,7 @@ def _batch(batch: AnyBatch, position: int, control: Control) -> tuple[Struct, bo
 
 
 def _records(batch: Any, control: Control, *, check_crcs: bool) -> tuple[tuple[Shown, ...], str]:
-    """Return the records before the first damaged record, and a description of the damage, empty without damage."""
+    """Return the records before the first damaged record, and a description of the damage, or ``""`` without damage."""
     shown: list[Shown] = []
     is_control = batch.header.is_control
     try:

@@ -120,7 +120,7 @@ class _Wire:
         return self._announced(self._source(Path(path).read_bytes()), f"{path}: ")
 
     def _direction(self, path: str) -> tuple[ByteStream, ...]:
-        """Read a file of one direction, and label its streams with the path if they have no label."""
+        """Read a file with the bytes of one direction; give its streams the path as label, unless they have a label."""
         return tuple(ByteStream(stream.data, stream.label or path) for stream in self._file(path))
 
     def _source(self, data: bytes) -> CapturedInput:
@@ -132,7 +132,10 @@ class _Wire:
         return read_bytes(data, raw=notation == "raw")
 
     def _announced(self, source: CapturedInput, prefix: str) -> tuple[ByteStream, ...]:
-        """Print the input's size and notation, with ``--json`` to standard error, and return the input's streams."""
+        """Print ``prefix``, the input's size and its notation, and return the input's streams.
+
+        With ``--json`` the line goes to standard error.
+        """
         size = sum(len(stream.data) for stream in source.streams)
         streams = f", {len(source.streams)} streams" if len(source.streams) > 1 else ""
         count = "1 byte" if size == 1 else f"{size} bytes"

@@ -73,7 +73,7 @@ def _rows(lines: list[str]) -> list[_Row]:
 
 
 def _bytes_of(text: str, colon: bool) -> bytes:
-    """Return the bytes between a line's offset and its text column."""
+    """Return the bytes between a line's offset and its text column; ``colon``: whether the offset ends with a colon."""
     data, position = b"", 0
     text = text.partition("|")[0]
     while (found := _GROUP.match(text, position)) is not None:

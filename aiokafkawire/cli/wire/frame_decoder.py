@@ -75,7 +75,7 @@ class PendingRequest:
                 self.bare_sasl = True
 
     def of(self, data: bytes) -> tuple[AnyRequest, int] | None:
-        """Return the request class and version for a response: the oldest request with its correlation id, if any."""
+        """Return the class and version of the oldest request with the response's correlation id, or None."""
         if len(data) < 4:
             return None
         waiting = self._waiting.get(unpack_from(">i", data)[0])
@@ -155,7 +155,7 @@ def _response(data: bytes, request: AnyRequest, version: int, alone: bool = Fals
 
 
 def _answer_in_version_0(started: Reading, data: bytes) -> Reading | None:
-    """Decode an ApiVersions response of version 0, which rejects the request's version (KIP-511); else return None."""
+    """Decode an ApiVersions response in version 0 that rejects the request's version (KIP-511); None for others."""
     assert started.request is not None
     if started.request.api_key != ApiKey.API_VERSIONS or not started.version:
         return None
@@ -196,7 +196,7 @@ def _newest_first(request: AnyRequest) -> Iterator[int]:
 
 
 def position_of(error: KafkaError) -> int | None:
-    """Return the byte position that a decoder's error names, or None."""
+    """Return the byte position that a decoder's error names; None if the error names no position."""
     found = _POSITION.search(str(error))
     return int(found[1] or found[2]) if found is not None else None
 

@@ -1,7 +1,7 @@
 """Renders the view model as JSON.
 
-Bytes become base64, and UUIDs strings. If the meaning of field ``NAME`` is known, ``NAME_means`` has this meaning: a
-name for a number, an object for bytes that are a message, a list of batches for records.
+Bytes become base64, and UUIDs strings. If the meaning of field ``NAME`` is known, ``NAME_means`` has this meaning: the
+name of a number, an object if bytes contain a message, or a list of batches if they contain records.
 """
 
 import base64

@@ -54,7 +54,7 @@ def control_value(control_type: int) -> type[Message] | None:
 
 
 def read_embedded(cls: type[Message], data: Buffer) -> tuple[Message, int] | None:
-    """Decode a message that fills ``data``, and return it with its version; return None if there is no such message."""
+    """Decode a message that fills ``data``, and return it with its version; return None for other data."""
     held = bytes(data)
     if len(held) < 2:
         return None
@@ -70,7 +70,7 @@ def read_embedded(cls: type[Message], data: Buffer) -> tuple[Message, int] | Non
 def read_message(data: bytes, cls: type[Message], version: int | None) -> Reading:
     """Decode a message without a header. Errors are in :attr:`Reading.problem`.
 
-    The default version is the version in the message, if it has one, or else the newest version that decodes it.
+    If ``version`` is None, the version in the message is used or, if it has none, the newest version that decodes it.
     """
     if cls in (*_PREFIXED, *_NUMBERED) and len(data) >= 2:
         (own,) = unpack_from(">h", data)

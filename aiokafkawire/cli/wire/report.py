@@ -19,7 +19,7 @@ _SECRET_APIS = ("SaslAuthenticate", "AlterUserScramCredentials", "DelegationToke
 
 
 def report_lines(report: FrameReport, number: int, describer: Describer, style: Style, secrets: bool) -> Iterator[str]:
-    """Yield the text lines of one frame's report."""
+    """Yield the text lines of one frame's report; ``secrets``: whether a hexdump may show secrets."""
     yield f"{_location(report, number)}{_length(report)}"
     reading = report.reading
     if reading is None:
@@ -47,7 +47,10 @@ def report_lines(report: FrameReport, number: int, describer: Describer, style: 
 
 
 def object_of(report: FrameReport, number: int, describer: Describer, style: Style) -> dict[str, Any]:
-    """Return one frame's report as an object for ``--json``. ``position`` counts from the end of the length prefix."""
+    """Return one frame's report as an object for ``--json``.
+
+    Its ``position``, where decoding failed, counts from the end of the frame's length prefix.
+    """
     frame, reading = report.frame, report.reading
     out: dict[str, Any] = {"frame": number, "stream": report.label, "start": frame.start, "end": frame.end}
     out["length"] = frame.length

@@ -42,7 +42,7 @@ class FrameReport:
 
     @property
     def is_read(self) -> bool:
-        """Whether the frame was decoded."""
+        """Whether the frame was decoded to a message."""
         return self.reading is not None and self.reading.message is not None
 
 
@@ -73,7 +73,7 @@ def read_messages(streams: Iterable[ByteStream], cls: type[Message], version: in
 
 
 def _answers(stream: ByteStream) -> bool:
-    """Return whether the stream has responses: none of its first three frames is a request."""
+    """Return whether the stream seems to have responses, because none of its first three frames is a request."""
 
     def is_request(data: bytes) -> bool:
         return read_request(data).message is not None

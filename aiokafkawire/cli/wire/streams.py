@@ -6,7 +6,7 @@ __all__ = ("CapturedInput", "ByteStream")
 
 
 class ByteStream(NamedTuple):
-    """The consecutive bytes of one stream; ``label`` names their source, if there are several streams."""
+    """The consecutive bytes of one stream; ``label`` names their source, and may be empty for a single stream."""
 
     data: bytes
     label: str = ""
