@@ -1,6 +1,5 @@
 """Makes attrs fields for settings, which validate their values; an error says which values are valid."""
 
-from collections.abc import Callable
 from typing import Any
 
 import attrs
@@ -115,11 +114,11 @@ def _check_carried(name: str, value: str) -> None:
         raise ConfigError(f"{name} must be at most {INT16} bytes long, got {len(value.encode())} bytes")
 
 
-def provider(converter: Callable[[Any], Any] | None = None) -> Any:
-    """Return a field for a user's function that returns a secret, or None; ``converter`` converts the given value."""
+def provider() -> Any:
+    """Return a field for a user's function that returns a secret, or None."""
 
     def check(_: object, attribute: "attrs.Attribute[Any]", value: object) -> None:
         if value is not None and not callable(value):
             raise ConfigError(f"{attribute.name} must be a function or None, got a {type(value).__name__} (not shown)")
 
-    return attrs.field(default=None, repr=False, validator=check, converter=converter)
+    return attrs.field(default=None, repr=False, validator=check)

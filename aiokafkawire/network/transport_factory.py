@@ -10,11 +10,11 @@ from anyio.abc import ByteStream, SocketAttribute
 from ..errors import ConnectionLost, KafkaError
 from ..runtime import on_trio
 from ..types import Address
+from .anyio_transport import StreamTransport
 from .asyncio_transport import AsyncioTransport, open_transport
 from .client_security import Security
 from .connection_protocol import ConnectionProtocol
 from .connector import Connector, connect_tcp, keep_alive
-from .anyio_transport import StreamTransport
 from .transport import Transport
 
 __all__ = ("TransportFactory",)

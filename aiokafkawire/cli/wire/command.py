@@ -11,7 +11,7 @@ from pathlib import Path
 from ..exit_status import FAILED, MISSING, CommandFailed
 from .apis import api_named, message_named
 from .describe import Describer
-from .frame_decoder import PendingRequest
+from .frame_decoder import PendingRequests
 from .input_formats import read_base64, read_bytes, read_text
 from .json_renderer import json_of
 from .report import object_of, records_lines, report_lines
@@ -54,7 +54,7 @@ class _Wire:
     def run(self) -> int:
         args = self._args
         if args.requests is not None:
-            pending = PendingRequest()
+            pending = PendingRequests()
             self._report(read_frames(self._direction(args.requests), Hints(prefixed=args.prefixed), pending))
             answers = Hints(prefixed=args.prefixed, answers=True)
             self._report(read_frames(self._direction(args.responses), answers, pending))
@@ -67,7 +67,7 @@ class _Wire:
         else:
             response = None if args.response is None else api_named(args.response)
             hints = Hints(prefixed=args.prefixed, response=response, guess=args.guess)
-            self._report(read_frames(self._input(), hints, PendingRequest()))
+            self._report(read_frames(self._input(), hints, PendingRequests()))
         return 0 if self._ok and not self._describer.damaged else FAILED
 
     def _report(self, frames: Iterable[FrameReport]) -> None:

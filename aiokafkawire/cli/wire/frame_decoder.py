@@ -21,7 +21,7 @@ from ...protocol.message_registry import request_of
 from ...protocol.schema import Message, Request, Response
 from .apis import name_of
 
-__all__ = ("PendingRequest", "Reading", "position_of", "read_request", "read_response")
+__all__ = ("PendingRequests", "Reading", "position_of", "read_request", "read_response")
 
 _POSITION: Final = re.compile(r": no [^(]*? at byte (\d+) of|after its end at byte (\d+)$")
 _UNSUPPORTED_VERSION: Final = 35
@@ -55,7 +55,7 @@ class Reading:
         return getattr(self.header, "correlation_id", None)
 
 
-class PendingRequest:
+class PendingRequests:
     """A collection of the requests that still await a response, by correlation id."""
 
     def __init__(self) -> None:

@@ -6,7 +6,7 @@ import attrs
 
 from ...protocol.schema import Message
 from .api_guesser import candidates
-from .frame_decoder import AnyRequest, PendingRequest, Reading, read_request, read_response
+from .frame_decoder import AnyRequest, PendingRequests, Reading, read_request, read_response
 from .frames import CapturedFrame, split_frames
 from .nested_messages import read_message
 from .streams import ByteStream
@@ -46,7 +46,7 @@ class FrameReport:
         return self.reading is not None and self.reading.message is not None
 
 
-def read_frames(streams: Iterable[ByteStream], hints: Hints, pending: PendingRequest) -> Iterator[FrameReport]:
+def read_frames(streams: Iterable[ByteStream], hints: Hints, pending: PendingRequests) -> Iterator[FrameReport]:
     """Decode the frames of all streams; ``pending`` collects requests, to match later responses with them."""
     # Requests first, since responses need their requests; in a capture either direction may be first.
     given = (*streams,)
@@ -81,7 +81,7 @@ def _answers(stream: ByteStream) -> bool:
     return not any(is_request(frame.data) for frame in split_frames(stream.data, None, is_request)[:3])
 
 
-def _reader(hints: Hints, pending: PendingRequest) -> Callable[[bytes], bool]:
+def _reader(hints: Hints, pending: PendingRequests) -> Callable[[bytes], bool]:
     def reads(data: bytes) -> bool:
         if _peek(data, hints, pending).message is not None:
             return True
@@ -90,7 +90,7 @@ def _reader(hints: Hints, pending: PendingRequest) -> Callable[[bytes], bool]:
     return reads
 
 
-def _read(data: bytes, hints: Hints, pending: PendingRequest) -> Reading:
+def _read(data: bytes, hints: Hints, pending: PendingRequests) -> Reading:
     reading = _peek(data, hints, pending)
     if hints.response is None:
         if reading.kind == "request":
@@ -100,7 +100,7 @@ def _read(data: bytes, hints: Hints, pending: PendingRequest) -> Reading:
     return reading
 
 
-def _peek(data: bytes, hints: Hints, pending: PendingRequest) -> Reading:
+def _peek(data: bytes, hints: Hints, pending: PendingRequests) -> Reading:
     """Decode a frame without changing the pending requests."""
     if hints.response is not None:
         return read_response(data, *hints.response)
