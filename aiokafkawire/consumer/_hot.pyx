@@ -79,7 +79,7 @@ cdef class RecordIterator:
         self.iterator_state, self.slow, self.reads_clock = iterator_state, slow, reads_clock
 
     def adopt(self, reader, state):
-        """Take the next records from ``reader``, until ``changes`` changes; ``state`` is the partition's."""
+        """Take the next records from ``reader``, until a seek, pause or assignment; ``state`` is the partition's."""
         self.reader = reader if type(reader) is RecordReader else None
         self.state, self.seen, self.left = state, self.iterator_state.changes, CLOCK_EVERY
         if self.reads_clock:

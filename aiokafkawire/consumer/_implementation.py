@@ -1,4 +1,4 @@
-"""Selects the record iterator, compiled or pure, that goes with the records' implementation in use."""
+"""Selects the compiled or the pure record iterator, whichever kind the ``records`` package uses."""
 
 from typing import TYPE_CHECKING
 

@@ -24,12 +24,12 @@ class IteratorState:
 
 @final
 class RecordIterator:
-    """The iterator of ``async for``: it takes the records of the current batch, and after it calls the consumer.
+    """An iterator for ``async for``, which reads the current batch itself and calls the consumer for the next one.
 
     Args:
         iterator_state: the consumer's counters.
-        slow: a coroutine function that returns the next record, and has its batch adopted.
-        reads_clock: used by the compiled iterator alone; this one leaves the clock to ``slow``.
+        slow: the consumer's coroutine function that returns the next record, and passes its batch to :meth:`adopt`.
+        reads_clock: ignored; only the compiled iterator reads the clock itself.
     """
 
     __slots__ = ("_iterator_state", "_left", "_reader", "_seen", "_slow", "_state")
@@ -46,7 +46,7 @@ class RecordIterator:
         self._seen = self._left = 0
 
     def adopt(self, reader: object, state: object) -> None:
-        """Continue in this batch, as long as nothing changes."""
+        """Take the next records from ``reader``, until a seek, pause or assignment; ``state`` is the partition's."""
         self._reader, self._state = reader, state
         self._seen, self._left = self._iterator_state.changes, _CLOCK_EVERY
 
@@ -58,7 +58,7 @@ class RecordIterator:
         return record if record is not None else await self._slow(self)
 
     def _take(self) -> Any:
-        """Return the next record of the batch; None if there is none, or if other tasks have to run first."""
+        """Return the next record of the batch; None if ``slow`` has to return it, or has to let other tasks run."""
         if self._reader is None or self._seen != self._iterator_state.changes or self._left == 0:
             self._reader = None
             return None

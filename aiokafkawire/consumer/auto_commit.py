@@ -72,9 +72,9 @@ class AutoCommit:
     async def commit_finished(self, *, within: float) -> None:
         """Commit the offsets of the records that were finished since the last call, within ``within`` seconds.
 
-        A retry sends the newest finished offsets. A coordinator that waits for its replicas responds late, but has
-        accepted the commits that it received: so newer offsets are sent before it responds, in case this process is
-        killed. A failed commit is logged as a warning, and its offsets are part of the next auto-commit.
+        If the coordinator does not respond in time, a retry sends the newest finished offsets. The coordinator may only
+        be waiting for its replicas; but if this process were killed before the response, newer offsets would be lost.
+        A failed commit is logged as a warning, and its offsets are part of the next auto-commit.
         """
         deadline, driver = self._cluster.deadline(within), self.driver
         try:
@@ -120,7 +120,7 @@ class AutoCommit:
             state.auto_committed = changed.get(partition, offsets[partition]) if is_certain else None
 
     async def _reconnect_if_silent(self) -> None:
-        """Reconnect if the last commit is unanswered: its coordinator reads no later request on the same connection."""
+        """Reconnect if the last commit is unanswered: until its response, the coordinator reads no other request."""
         now = self._cluster.runtime.now()
         if self._unanswered_since is not None and now - self._unanswered_since >= _SILENT:
             await self._offsets.close()

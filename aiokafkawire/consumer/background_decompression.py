@@ -37,7 +37,7 @@ class BackgroundDecompression:
         self._scope = anyio.CancelScope()
 
     def is_done(self, fetched: CompletedFetch, batch: AnyBatch) -> bool:
-        """Return whether the batch of ``fetched`` is decompressed; if not, start its decompression if none is running.
+        """Return whether ``batch`` is decompressed; if not, start its decompression, unless another one is running.
 
         Raises:
             CorruptBatch: the batch cannot be decompressed.

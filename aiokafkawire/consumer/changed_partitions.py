@@ -35,7 +35,7 @@ class ChangedPartitions:
         return len(self._by_broker)
 
     def any_of(self, node_id: int) -> list[PartitionState]:
-        """Return one of the broker's partitions, if any, in a list: with it, :meth:`mark_dirty` marks all of them."""
+        """Return a list of any one partition of the broker, to pass to :meth:`mark_dirty`; empty if it has none."""
         return list(islice(self._by_broker.get(node_id, {}).values(), 1))
 
     def mark_dirty(self, states: Iterable[PartitionState] = ()) -> None:
@@ -47,9 +47,9 @@ class ChangedPartitions:
             self._dirty += dirty
 
     def take(self, snapshot: Snapshot, now: float) -> list[PartitionState] | None:
-        """Return the partitions to consider now: all partitions of brokers with a dirty one, or None for all brokers.
+        """Return all partitions of the brokers with a dirty partition, and clear the marks.
 
-        ``now`` is in seconds.
+        None stands for all brokers, as after a change of the metadata or the assignment. ``now`` is in seconds.
         """
         dirty, self._dirty = self._dirty, []
         if dirty and snapshot is self._snapshot and self._positions.changes == self._changes:
@@ -62,7 +62,7 @@ class ChangedPartitions:
     def _of_their_brokers(
         self, snapshot: Snapshot, dirty: list[PartitionState], now: float
     ) -> list[PartitionState] | None:
-        """Return all partitions of the dirty ones' brokers; None if one has another broker now, or needs a lookup."""
+        """Return all partitions of the brokers of ``dirty``; None if a partition has a new broker or needs a lookup."""
         concerned: dict[int, dict[TopicPartition, PartitionState]] = {}
         for state in dirty:
             node = select_read_replica(snapshot, state, now)

@@ -20,9 +20,10 @@ _MUCH: Final = 64 * 1024
 
 @attrs.frozen
 class PartitionFetch:
-    """The fetch of one partition's data from ``offset`` on, planned when the epoch of ``state`` was ``epoch``.
+    """The fetch of one partition's data from ``offset`` on.
 
-    ``leader_epoch`` is the leader's, -1 if unknown; ``max_bytes`` limits the data in the response.
+    ``epoch`` is the epoch of ``state`` when the fetch was planned; ``leader_epoch`` is the leader's, -1 if unknown.
+    ``max_bytes`` limits the data in the response.
     """
 
     state: PartitionState
@@ -75,7 +76,7 @@ class CompletedFetch:
 
     @property
     def end(self) -> int | None:
-        """The offset after the last batch; None if there is too little data for more to be fetched ahead."""
+        """The offset after the last batch, to fetch ahead from; None if the data is small, or in an old format."""
         if self._end == -1:
             self._end = _end(self.records) if len(self.records) >= _MUCH else None
         return self._end
@@ -84,7 +85,7 @@ class CompletedFetch:
         return self
 
     def __next__(self) -> AnyBatch:
-        """Return the next batch with records for the user; move the position past control or aborted batches before.
+        """Return the next batch with records for the user; move the position past control or aborted ones before it.
 
         Raises:
             CorruptBatch: the bytes are not a batch.
@@ -142,6 +143,6 @@ class _Aborted:
         return header.is_transactional and header.producer_id in self._producers
 
     def ended(self, header: AnyHeader) -> None:
-        """End the transaction of a marker's producer; later records of the producer belong to another transaction."""
+        """End a transaction at its marker ``header``; later records of the producer belong to another transaction."""
         self._reach(header)
         self._producers.pop(header.producer_id, None)

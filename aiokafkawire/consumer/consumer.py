@@ -202,7 +202,8 @@ class Consumer(Generic[K, V]):
             DeserializationError: the record cannot be deserialized; the position is past the record, and the loop may
                 be entered again.
             CorruptBatch: a batch is damaged; to continue, seek past the batch.
-            KafkaError: fetching failed with an error that is not retriable, or for ``default_api_timeout_ms``.
+            KafkaError: fetching failed with an error that is not retriable, or kept failing for
+                ``default_api_timeout_ms``.
             StopAsyncIteration: another task has closed the consumer meanwhile.
             UsageError: the consumer is not open, another task uses it, or the running event loop is not the client's.
         """
@@ -276,7 +277,7 @@ class Consumer(Generic[K, V]):
             on_lost: is called with partitions that other members may read already, since the membership has ended; the
                 default is ``on_revoked``.
 
-        All three may be coroutine functions; heartbeats are sent while they run. The iteration raises their exceptions.
+        The listeners may be coroutine functions; heartbeats are sent while they run. The iteration raises their errors.
 
         Raises:
             UsageError: there is no ``group_id``, partitions were assigned by hand, or a topic is invalid.
@@ -409,7 +410,7 @@ class Consumer(Generic[K, V]):
     async def offsets(
         self, specs: Mapping[TopicPartition, OffsetSpec], *, timeout: float | None = None
     ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
-        """Look up an offset for each spec: the beginning, the end, or by time; None if there is no record that late.
+        """Look up the offset that each spec stands for; None if no record has the spec's time, or a later one.
 
         ``timeout`` is in seconds, by default ``default_api_timeout_ms``.
 
@@ -450,7 +451,7 @@ class Consumer(Generic[K, V]):
         return self._positions.to_commit()
 
     def group_metadata(self) -> GroupMetadata:
-        """Return the membership that commits, for ``transaction.commit_offsets(offsets, group=...)`` (KIP-447).
+        """Return the membership to commit under, for ``transaction.commit_offsets(offsets, group=...)`` (KIP-447).
 
         It is the membership under which the records being processed were handed out: if the group has revoked their
         partitions since, the coordinator rejects the commit, even if this consumer has rejoined meanwhile.
@@ -518,7 +519,7 @@ class Consumer(Generic[K, V]):
             RequestTimeout: the timeout passed; the message has the last cause.
             CommitFailed: the group has revoked the partitions while their records were being processed; nothing is
                 committed, and the results of those records are to be discarded.
-            UnknownMemberId: the group has members, and this consumer is not one.
+            UnknownMemberId: the group has members, and this consumer is not one of them.
             OffsetMetadataTooLarge, GroupAuthorizationFailed, ...: the broker's error; some offsets may be committed.
             UnsupportedVersion: the broker does not support ``retention_ms``.
             UsageError: the consumer was made without a ``group_id``, an offset is invalid, or there are no ``offsets``

@@ -49,7 +49,7 @@ _TOPICS_KNOWN_WITHIN: Final = 10.0
 class ConsumerCoordinator:
     """The coordinator of a consumer in a group: subscribes, applies assignments, revokes partitions, and leaves.
 
-    The machine has the current generation, and ``positions`` has the current assignment.
+    The state machine ``machine`` has the current generation, and ``positions`` has the current assignment.
 
     Args:
         cluster: finds the group's coordinator.
@@ -219,7 +219,7 @@ class ConsumerCoordinator:
             return self._assignors.protocols(self._topics, owned, generation)
 
     async def _assign(self, task: Assign) -> Mapping[str, bytes]:
-        """Return the encoded assignment of each member, as the group's leader; none if it is decided already."""
+        """Return each member's encoded assignment, by member id; empty if the task says that it is ``decided``."""
         subscriptions = self._assignors.read(task.members)
         topics = sorted({topic for subscription in subscriptions.values() for topic in subscription.topics})
         await self._fetch_metadata(topics)
@@ -230,7 +230,10 @@ class ConsumerCoordinator:
         return self._assignors.assign(task.protocol, subscriptions, partitions)
 
     async def _assigned_of(self, partitions: Partitions) -> Partitions:
-        """Return those of ``partitions`` that the group has assigned: its last leader may have used older metadata."""
+        """Return those of ``partitions`` that are assigned in the group now; all of them if that is unknown.
+
+        The last leader may have used older metadata, and so may not have assigned the newest partitions.
+        """
         from ..group.described_assignment import assigned_in  # rarely needed
 
         group_id, deadline = self.machine.settings.group_id, self._cluster.deadline(_TOPICS_KNOWN_WITHIN)
@@ -304,7 +307,7 @@ class ConsumerCoordinator:
     ) -> None:
         """Commit the finished records of these partitions, call the user's listener, and drop the partitions.
 
-        With a ``task``, first wait until the user has finished the records; if it is obsolete then, revoke nothing.
+        With a ``task``, first wait until the user has finished the records; if the task is obsolete by then, return.
         """
         if not partitions:
             return
@@ -366,7 +369,7 @@ class ConsumerCoordinator:
             self._cluster.metadata.track_topics(self._topics)
 
     async def _fetch_metadata(self, topics: Sequence[str]) -> None:
-        """Fetch the metadata of these topics, unless the snapshot has it."""
+        """Fetch the metadata of these topics, unless it is cached already."""
         deadline = self._cluster.deadline(_TOPICS_KNOWN_WITHIN)
         self._cluster.metadata.track_topics(topics)
         try:
@@ -407,7 +410,7 @@ class ConsumerCoordinator:
 
 
 def _is_unreachable(error: BaseException | None) -> bool:
-    """Return whether the error shows that the coordinator is unavailable: a lost connection or a broker's error."""
+    """Return whether the error, or a cause of it, is a lost connection or an error that a broker returned."""
     while error is not None:
         if isinstance(error, ConnectionLost | BrokerError):
             return True

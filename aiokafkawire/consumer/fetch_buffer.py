@@ -21,7 +21,7 @@ _ENVELOPE: Final = 1024
 
 
 class FetchContext(NamedTuple):
-    """A fetch's metadata snapshot, the times in seconds when it began and ended, and its version of Fetch."""
+    """A fetch's metadata snapshot, when the fetch began and ended in seconds, and the version of its request."""
 
     snapshot: Snapshot
     began: float
@@ -62,7 +62,7 @@ class FetchBuffer:
         self._served = 0
 
     def drop_stale(self) -> None:
-        """Drop data fetched before a seek or for an earlier assignment: its partition would not be fetched again."""
+        """Drop stale data, from before a seek or from an earlier assignment: it would prevent further fetches."""
         for kept in (self.unread, self.ahead):
             stale = [
                 partition
@@ -73,7 +73,7 @@ class FetchBuffer:
                 del kept[partition]
 
     def has_much(self, partition: TopicPartition) -> bool:
-        """Return whether the partition has so much unread data that the data after it is fetched ahead."""
+        """Return whether the partition has so much unread data that more is fetched while the user reads."""
         fetched = self.unread.get(partition)
         return fetched is not None and fetched.end is not None
 
@@ -131,7 +131,10 @@ class FetchBuffer:
         return FetchOutcome(notify=True)
 
     def _cut_short(self, ask: PartitionFetch, answer: CompletedFetch) -> FetchOutcome:
-        """Raise the limit of the next fetch: before KIP-74 a message larger than the limit was never returned whole."""
+        """Raise the limit of the partition's next fetch, or report a message that is too large for any limit.
+
+        Brokers before KIP-74 cut off a message that is larger than the limit.
+        """
         state, data = ask.state, answer.records
         size = _BODY_AT + int.from_bytes(data[_SIZE_AT:_BODY_AT], "big") if len(data) >= _BODY_AT else None
         # A broker that cuts off a message that would fit has a limit of its own: request twice as much.
@@ -164,7 +167,7 @@ class FetchBuffer:
 
 
 def _is_cut(answer: CompletedFetch) -> bool:
-    """Return whether the first message is cut off, or missing although the log does not end at this offset."""
+    """Return whether the first message is cut off, or is missing although the fetch began before the log's end."""
     data = answer.records
     if len(data) < _BODY_AT:
         return answer.ask.offset < answer.high_watermark

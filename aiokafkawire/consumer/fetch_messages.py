@@ -68,7 +68,8 @@ def answers(
 ) -> Iterator[tuple[PartitionFetch, CompletedFetch | KafkaError]]:
     """Yield the data or error of each partition in the response.
 
-    A partition missing after a full fetch has an error, unless a quota has emptied the response (KIP-219).
+    If the response to a full request lacks a partition, yield an error for the partition, unless a quota has emptied
+    the response (KIP-219).
     """
     found = {ask.state.partition: data for ask, data in _answered(session_request, response)}
     for partition, data in found.items():
@@ -100,7 +101,7 @@ def _answered(
 def leaders_named(
     session_request: FetchSessionRequest, response: FetchResponse
 ) -> dict[TopicPartition, tuple[int, int]]:
-    """Return the current leader's id and epoch of each partition whose error names them (v16, KIP-951)."""
+    """Return the id and epoch of the current leader, for each partition whose error names a leader (v16, KIP-951)."""
     return {
         ask.state.partition: (data.current_leader.leader_id, data.current_leader.leader_epoch)
         for ask, data in _answered(session_request, response)

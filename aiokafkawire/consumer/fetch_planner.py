@@ -3,12 +3,12 @@
 The rules:
 
 1. One fetch per broker is in flight at a time. A partition is fetched from one broker: its leader, or a closer replica.
-2. The next fetch skips a partition that is paused, has no position or an unvalidated one, or has reached its end. Of a
-   partition with much unread data, the fetch requests the data after that, so that brokers work while the user reads; a
-   partition with little unread data, or with two unread fetches, is skipped. A broker with a partition that is skipped
-   for its unread data gets no fetch: a fetch of other partitions might wait for data, and delay the skipped partition.
-3. Brokers fill a limited response in the order of the request, so the partition that returned data last comes last. In
-   a fetch session brokers rotate the partitions themselves.
+2. The next fetch skips a partition that is paused, has no position or an unvalidated one, or has reached its end. If a
+   partition has much unread data, the fetch requests the data after it, so that brokers work while the user reads. A
+   partition with little unread data, or with two unread fetches, is skipped. Its broker gets no fetch at all then: a
+   fetch of other partitions might wait for data, and so delay the partition once the user has read its data.
+3. Brokers fill a limited response in the order of the request, so the partition that returned data most recently comes
+   last. In a fetch session brokers rotate the partitions themselves.
 4. The unread data of all partitions stays below ``fetch_max_bytes``, which the fetches in flight share; a response may
    exceed its share by one batch per partition, as brokers always return a first batch whole (KIP-74). Data of paused
    partitions does not count, since it could keep all other partitions from being fetched.
@@ -79,7 +79,7 @@ def plan(
 
 
 def _continues(state: PartitionState, known: Partition, unread: Mapping[TopicPartition, CompletedFetch]) -> bool:
-    """Return whether the partition's position, and the leader epoch of its unread data, are valid for its leader."""
+    """Return whether the position is valid under the leader's epoch, and unread data, if any, was fetched under it."""
     fetched = unread.get(state.partition)
     if fetched is not None and fetched.ask.leader_epoch != known.leader_epoch:
         return False
@@ -106,10 +106,10 @@ def fetch_budgets(
 
 
 def limit_bytes(asks: list[PartitionFetch], version: int, budget: int) -> list[PartitionFetch]:
-    """Return the partitions to fetch, limited to ``budget`` bytes in all for versions of Fetch before v3.
+    """Return the partitions to fetch; for versions of Fetch before v3, limit them to ``budget`` bytes in all.
 
-    These versions have no limit for all partitions, so each partition gets a share of the budget. A partition whose
-    next message exceeds its share is fetched alone.
+    These versions have limits per partition only, so each partition gets a share of the budget. A partition whose next
+    message exceeds its share is fetched alone.
     """
     if version >= AT_LEAST_ONE_SINCE:
         return asks

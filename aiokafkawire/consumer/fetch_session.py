@@ -40,10 +40,10 @@ class FetchSessionRequest:
 class FetchSession:
     """The state of one broker's fetch session.
 
-    1. Each request is one epoch, and its response confirms it. Without a response the broker's epoch is unknown, so the
-       next request is full again, which closes the previous session.
-    2. The broker keeps reading partitions that a request does not name, so those that are not read any more must be
-       named as forgotten. A partition assigned again is a new one: data for the previous assignment must not count.
+    1. Each request has the session's next epoch, and the response confirms it. Without a response the broker's epoch is
+       unknown, so the next request is full again, which closes the previous session.
+    2. The broker keeps reading partitions that a request does not name, so a request must name as forgotten those
+       that are no longer read. A partition assigned again is a new one: data for the old assignment must not count.
     3. A session has topics either by id or by name, and one id per topic: any change starts a new session.
     """
 

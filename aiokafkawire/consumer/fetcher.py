@@ -146,7 +146,7 @@ class Fetcher:
     def _start_due(self, tasks: TaskGroup) -> float | None:
         """Start the due fetches and lookups.
 
-        Return the seconds until metadata may name a missing leader, or None to wait for :meth:`wake`.
+        Return the seconds until the next step if a partition has no leader, otherwise None to wait for :meth:`wake`.
         """
         cluster, now = self._cluster, self._cluster.runtime.now()
         snapshot = cluster.metadata.snapshot

@@ -24,7 +24,7 @@ _MAX_REASONS: Final = 5
 
 @attrs.frozen
 class PartitionHealth:
-    """The health of one assigned partition. Times are in seconds ago, None for never."""
+    """The health of one assigned partition. ``answered`` is in seconds before now, None for never."""
 
     position: int | None
     high_watermark: int | None
@@ -90,7 +90,7 @@ class ConsumerHealth:
 
     @property
     def lag(self) -> int:
-        """The sum of the partitions' lags, as far as known."""
+        """The sum of the partitions' lags; unknown lags count as 0."""
         return sum(partition.lag or 0 for partition in self.partitions.values())
 
 
@@ -100,7 +100,7 @@ def why_idle(
     missing: Sequence[str] = (),
     pattern: str | None = None,
 ) -> tuple[str | None, bool]:
-    """Return why a consumer has no records to hand out, None if it has some; and whether it is stalled.
+    """Return why a consumer has no records to hand out (None if it has some), and whether it is stalled.
 
     Args:
         member: the consumer's membership, if it has a group.

@@ -91,7 +91,7 @@ class InitialPositions:
         self._on_change(states)
 
     async def _run_committed(self, states: list[PartitionState]) -> None:
-        """Fetch committed offsets. Partitions without one look up their spec next; failed partitions are due again."""
+        """Fetch committed offsets. A partition without one has its spec looked up next; a failed one is due again."""
         assert self._group is not None
         epochs = {state.partition: state.epoch for state in states}
         found: dict[TopicPartition, OffsetAndMetadata | BrokerError | None] = {}
@@ -128,9 +128,9 @@ class InitialPositions:
             await anyio.sleep(delay_ms / 1000)
 
     async def _offsets(self, specs: dict[TopicPartition, OffsetSpec]) -> dict[TopicPartition, int]:
-        """Return the offset for each spec; the end of the log for a partition without a record that late.
+        """Return the offset for each spec; the end of the log if no record has the spec's time, or a later one.
 
-        Return no offsets if one of several partitions has no leader: :meth:`take_due` then groups them anew.
+        If one of several partitions has no leader, return no offsets, so that :meth:`take_due` groups them anew.
         """
         deadline = self._cluster.deadline(self._cluster.config.default_api_timeout_ms / 1000)
         for topic in dict.fromkeys(partition.topic for partition in specs):

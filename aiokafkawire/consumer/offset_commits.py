@@ -123,7 +123,10 @@ class OffsetCommitter:
             self._offsets.release()
 
     def _require_member(self, group: GroupMetadata, states: Mapping[TopicPartition, PartitionState | None]) -> None:
-        """Raise unless the consumer has joined no group, or is a member that still has these partitions."""
+        """Raise unless this consumer may commit offsets of these partitions.
+
+        If it joins a group, it has to be a member now, and to have kept the partitions; otherwise it may always commit.
+        """
         if self.driver is None:
             return
         if group.generation_id < 0:
@@ -137,7 +140,7 @@ class OffsetCommitter:
 
     @contextmanager
     def listening(self) -> Iterator[None]:
-        """Mark calls by this task, and by tasks that it starts in this context, as calls by a listener."""
+        """Mark calls made in this context, and by tasks that are started in it, as calls by a rebalance listener."""
         call = self._listening = object()
         before = _listening.set(call)
         try:

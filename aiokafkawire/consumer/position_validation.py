@@ -1,4 +1,4 @@
-"""Checks positions with new leaders, whose logs may have been truncated (KIP-320)."""
+"""Asks new leaders whether positions are still valid, since their logs may have been truncated (KIP-320)."""
 
 from collections.abc import Callable, Container, Iterable
 from typing import Final
@@ -22,7 +22,7 @@ _FOR_CONSUMERS: Final = Versions.parse("3+")
 
 
 class PositionValidator:
-    """The checks of one consumer's positions with new leaders. ``on_change`` is called after each request."""
+    """The validation of one consumer's positions by new leaders. ``on_change`` is called after each request."""
 
     def __init__(
         self, cluster: Cluster, positions: SubscriptionState, errors: PendingErrors, on_change: Callable[[], None]

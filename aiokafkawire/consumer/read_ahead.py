@@ -52,7 +52,7 @@ class _Part(Generic[K, V]):
     """The offset to continue from in the fetched data; transaction markers may lie between ``end`` and this offset."""
 
     def after(self, taken: int) -> tuple[int, int | None]:
-        """Return the position and its leader epoch after ``taken`` records of the whole :class:`Lent`."""
+        """Return this partition's position and leader epoch once ``taken`` records of all parts are taken."""
         if taken <= self.first:
             return self.start, self.start_epoch
         if taken >= self.last:
@@ -61,7 +61,10 @@ class _Part(Generic[K, V]):
         return record.offset + 1, record.leader_epoch
 
     def settle(self, finished: int, taken: int) -> None:
-        """Move the position past the first ``taken`` records of all parts; the first ``finished`` are finished."""
+        """Move the position past the taken records of this part, and record whether some of them are unfinished.
+
+        Both arguments count the records of all parts, from the first one on.
+        """
         state = self.fetched.ask.state
         position, epoch = self.after(taken)
         if taken < self.last or state.position is None or state.position < position:
@@ -129,10 +132,10 @@ class ReadAhead(Generic[K, V]):
     ) -> Lent[K, V] | None:
         """Lend up to ``max_records`` records, or one batch; return None if nothing arrives within ``timeout`` seconds.
 
-        With ``one by one``, all records are of one partition.
+        With ``one by one``, all records are of one partition. Errors other than those below are part of the result.
 
         Raises:
-            CorruptBatch, ConsumerStalled, UsageError: as the iteration of the consumer does. Other errors are lent.
+            CorruptBatch, ConsumerStalled, UsageError: as the iteration of the consumer does.
         """
         reads = self._reads
         self._positions.iterator_state.changes += 1  # makes the calling thread call the loop's thread from now on
@@ -163,7 +166,7 @@ class ReadAhead(Generic[K, V]):
         return all(self._reads.is_readable(part.fetched) for part in lent.parts if part.last > lent.taken)
 
     def _put_back(self) -> None:
-        """Rewind each partition's data if not all its records were taken, or move its position past the records."""
+        """Rewind the data of partitions with records that were not taken; move other positions past the records."""
         lent, self._lent = self._lent, None
         for part in lent.parts if lent is not None else ():
             if not self._is_current(part):
@@ -222,7 +225,7 @@ class ReadAhead(Generic[K, V]):
     def _begin_next_batch(self, fetched: CompletedFetch) -> bool:
         """Start the next batch of the same fetch without waiting; return whether there is one.
 
-        The end of the data and a damaged batch are left to a later call, once the records before are taken.
+        The end of the data and a damaged batch are left to a later call, once the records before them are taken.
         """
         try:
             fetched.begun = fetched.begun or next(fetched, None)

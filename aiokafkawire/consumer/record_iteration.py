@@ -96,7 +96,7 @@ class RecordIteration(Generic[K, V]):
     """The part of a consumer that hands out records and batches, to one task at a time.
 
     Args:
-        cluster: has the clock, and the owner of the event loop.
+        cluster: has the clock, and the event loop that calls have to run on.
         config: the consumer's settings.
         positions: the consumer's partitions.
         fetcher: has the fetched data.
@@ -156,7 +156,7 @@ class RecordIteration(Generic[K, V]):
         return await self._next_record()
 
     async def _next_for(self, iterator: RecordIterator) -> ConsumerRecord[K, V]:
-        """Return the next record, and give its batch to the iterator, which ends on close."""
+        """Return the next record, and let ``iterator`` read the rest of its batch; end the iteration after a close."""
         await self.let_others_run(check_clock=True)
         self._check_state(ends=True)
         record = await self._next_record()
@@ -315,7 +315,7 @@ class RecordIteration(Generic[K, V]):
         return now
 
     def ready(self, *, without: Collection[CompletedFetch] = ()) -> CompletedFetch | None:
-        """Return fetched data with a started batch, whose records the caller hands out; None if no data is ready."""
+        """Return data outside ``without``, with a started batch for the caller to hand out; None if there is none."""
         for fetched in self._in_turn():
             if fetched not in without and self.is_readable(fetched) and self.begin_batch(fetched):
                 state = fetched.ask.state
@@ -327,7 +327,7 @@ class RecordIteration(Generic[K, V]):
         return None
 
     def _in_turn(self) -> Iterator[CompletedFetch]:
-        """Yield the first unread data, then all unread data in the order of arrival; usually only the first is used."""
+        """Yield the oldest unread data, which usually suffices, and then all unread data in the order of arrival."""
         unread = self._fetcher.unread
         if unread:
             yield next(iter(unread.values()))

@@ -20,8 +20,8 @@ class SingleUser:
     """A guard that lets one task at a time take a consumer's records.
 
     A call raises while another task's call is in progress, and while another running task has unfinished records.
-    Tasks started by that task since it took the records may take records too: ``asyncio.wait_for`` and ``create_task``
-    start a task per call.
+    But tasks that this other task has started since it took the records may take records too: ``asyncio.wait_for`` and
+    ``create_task`` start a task per call.
 
     Args:
         iterator_state: its ``changes`` grows when another task takes over, so that iterators check the task again.

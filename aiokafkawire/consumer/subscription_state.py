@@ -18,10 +18,10 @@ __all__ = ("LostInHand", "PartitionState", "SubscriptionState", "format_partitio
 class PartitionState:
     """The state of an assigned partition.
 
-    ``position`` is the offset of the next record to hand out. It is None until it is looked up: with ``ask_group`` as
-    the group's committed offset, otherwise, or if there is none, as the offset of ``spec``. ``epoch`` changes with each
-    seek, so that responses to earlier requests can be dropped. A ``lost`` partition can neither be read nor looked up:
-    it waits for a seek.
+    ``position`` is the offset of the next record to hand out; it is None until a lookup has found it. With
+    ``ask_group`` the lookup uses the group's committed offset, if there is one; otherwise it uses ``spec``. ``epoch``
+    changes with each seek, so that responses to earlier requests can be dropped. A ``lost`` partition can neither be
+    read nor looked up: it waits for a seek.
     """
 
     partition: TopicPartition
@@ -95,12 +95,12 @@ class PartitionState:
 
     @property
     def is_suspended(self) -> bool:
-        """Whether no records of the partition may be handed out now, so that no records are fetched."""
+        """Whether the partition is paused or withheld: its records are neither handed out nor fetched."""
         return self.paused or self.withheld
 
     @property
     def has_reached_end(self) -> bool:
-        """Whether the position has reached ``until``."""
+        """Whether the position has reached ``until``, the offset at which reading ends."""
         return self.until is not None and self.position is not None and self.position >= self.until
 
     @property
@@ -128,7 +128,7 @@ class Lends(Protocol):
 
 @attrs.frozen
 class LostInHand:
-    """A partition that was revoked while the user processed its records; the results of those no longer count."""
+    """A partition that was revoked while the user processed its records, whose results no longer count."""
 
     state: PartitionState
     group: GroupMetadata | None
@@ -138,7 +138,10 @@ class LostInHand:
 
 @attrs.frozen
 class Revocation:
-    """The time and reason of a partition's revocation, and when the user finished its records; infinity if never."""
+    """The time and reason of a partition's revocation.
+
+    ``returned_at`` is when the user last finished records of the partition; infinity if some were unfinished.
+    """
 
     returned_at: float
     at: float
@@ -149,7 +152,7 @@ class SubscriptionState:
     """The assigned partitions of one consumer, with their positions.
 
     Args:
-        default: where to begin reading a partition without a position; None if the partition then waits for a seek.
+        default: where to begin reading a partition without a position; None lets the partition wait for a seek.
         in_group: whether the group's committed offset, if there is one, is used instead of the default.
     """
 
@@ -201,7 +204,10 @@ class SubscriptionState:
             )
 
     def add(self, partitions: Iterable[TopicPartition], *, withheld: bool = False) -> None:
-        """Add partitions, to be read from their committed offsets or the default on, once they are not withheld."""
+        """Add partitions, to be read from their committed offset on, or from the default if there is none.
+
+        With ``withheld``, none of their records are handed out until :meth:`withhold` releases them.
+        """
         self._changed()
         for partition in partitions:
             state = self._states[partition] = self._new_state(partition, None)
@@ -238,7 +244,7 @@ class SubscriptionState:
         """Return the offsets after the last records handed out.
 
         For a partition that was revoked while the user processed its records, this is the offset after those records,
-        even if the partition is assigned again: its commit has to be rejected.
+        even if the partition is assigned again: a commit of this offset has to be rejected.
         """
         states = {state.partition: state for state in self}
         states |= {partition: lost.state for partition, lost in self.lost_in_hand.items()}
@@ -249,7 +255,7 @@ class SubscriptionState:
         }
 
     def require_not_revoked_since(self, began: float) -> None:
-        """Raise CommitFailed if records were processed after ``began`` whose partition was revoked after ``began``."""
+        """Raise CommitFailed if a partition was revoked, and records of it were processed, both after ``began``."""
         for partition, revocation in self.revocations.items():
             if revocation.at >= began and revocation.returned_at >= began:
                 raise CommitFailed(
@@ -259,7 +265,7 @@ class SubscriptionState:
                 )
 
     def require_not_lost(self, partitions: Collection[TopicPartition] | None = None) -> None:
-        """Raise CommitFailed if one of these partitions, by default any, was revoked with records in hand."""
+        """Raise CommitFailed if one of the partitions (by default any) was revoked while the user had its records."""
         lost = [partition for partition in self.lost_in_hand if partitions is None or partition in partitions]
         if lost:
             found = self.lost_in_hand[lost[0]]
@@ -333,14 +339,14 @@ class SubscriptionState:
         state.position, state.spec = (to, None) if isinstance(to, int) else (None, to)
 
     def reset(self, state: PartitionState) -> bool:
-        """Look up the default start, as the position is no longer valid; return False without a default start."""
+        """Look up the default start, as the position is no longer valid; return False if there is no default start."""
         if self._default is None:
             return False
         self.seek(state.partition, self._default)
         return True
 
     def go_back(self, state: PartitionState, offset: int, leader_epoch: int, validated: int) -> bool:
-        """Continue from the end of the truncated log; return False without a default start.
+        """Continue from ``offset``, the end of the truncated log; do nothing and return False without a default start.
 
         ``leader_epoch`` is that of the record before ``offset``; ``validated`` is the current leader's.
         """

@@ -41,7 +41,7 @@ class TopicSubscription:
         return tuple(sorted(name for name in matching if not snapshot.topics[name].is_internal))
 
     def unmatched_in(self, snapshot: Snapshot) -> str | None:
-        """Return the pattern if no topic matches it."""
+        """Return the pattern if no topic matches it, otherwise None."""
         return self.pattern.pattern if self.pattern is not None and not self.topics_in(snapshot) else None
 
     def __str__(self) -> str:

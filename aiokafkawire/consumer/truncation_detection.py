@@ -84,13 +84,13 @@ def answered(response: OffsetForLeaderEpochResponse) -> dict[TopicPartition, Epo
 def settle(
     positions: SubscriptionState, check: EpochCheck, answer: EpochEndOffset
 ) -> LogTruncated | BrokerError | None:
-    """Apply the result of a check; return a LogTruncated to raise to the user, or a BrokerError to retry after.
+    """Apply the result of a check; return a LogTruncated for the user, a BrokerError to retry after, or None.
 
     1. The epoch of the last record read ended at the position or after it: the position is valid.
     2. The epoch ended before the position: the log was truncated, and reading continues at the end of the epoch.
     3. The leader does not know the epoch: none of its records may be left, so ``auto_offset_reset`` applies.
 
-    With ``auto_offset_reset="none"``, 2 and 3 return an error, and the partition waits for a seek.
+    With ``auto_offset_reset="none"``, cases 2 and 3 return a LogTruncated, and the partition waits for a seek.
     """
     state = check.state
     if answer.error_code != ErrorCode.NONE:

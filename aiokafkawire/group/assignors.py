@@ -20,7 +20,11 @@ __all__ = (
 
 
 class RebalanceProtocol(IntEnum):
-    """The protocol of a rebalance: members revoke all partitions before it, or after it those that move (KIP-429)."""
+    """The protocol of a rebalance.
+
+    EAGER members revoke all partitions before a rebalance. COOPERATIVE members revoke, after it, only those that
+    move (KIP-429).
+    """
 
     EAGER = 0
     COOPERATIVE = 1
@@ -74,7 +78,7 @@ def subscribed_partitions(
 def needs_racks(members: Collection[str], partitions: Collection[Collection[str]]) -> bool:
     """Return whether an assignor considers racks (KIP-881).
 
-    It does if members' racks have replicas, and not all partitions have replicas in the same racks.
+    It does if there is a replica in the rack of a member, and not all partitions have replicas in the same racks.
 
     Args:
         members: the racks of the members that have one.
@@ -139,7 +143,7 @@ class RoundRobinAssignor(_Plain):
 
 
 class RangeAssignor(_Plain):
-    """The range assignor: members get a range of each topic's partitions; a remainder goes to the first, one to each.
+    """The range assignor: members get equal ranges of each topic's partitions; a remainder goes to the first members.
 
     1. Topics with equal partition counts and the same subscribers are co-partitioned: one member reads the same
        partition number of all of them.
@@ -237,7 +241,7 @@ def _match_racks(topics: Iterable[_Topic], assigned: Mapping[str, list[TopicPart
 def _match_co_partitioned(
     readers: Iterable[str], size: int, topics: list[_Topic], assigned: Mapping[str, list[TopicPartition]]
 ) -> None:
-    """Assign each partition number, in all topics at once, to the first member with replicas in its rack in each topic.
+    """Assign each partition number, in all topics at once, to the first member whose rack has replicas in each topic.
 
     No member gets more than its share; numbers without a matching member stay unassigned.
     """

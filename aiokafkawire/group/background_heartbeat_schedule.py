@@ -112,7 +112,7 @@ class HeartbeatSchedule:
         self._polled_at = now
 
     def step(self, now: float) -> tuple[HeartbeatAction, float | None]:
-        """Return the action that is due now; for WAIT also the seconds to wait, None until another method is called."""
+        """Return the due action, and for WAIT the seconds to wait: None to wait until another method is called."""
         moments = []
         if self._connection_used_at is not None:
             if now >= self._connection_used_at + LINGER:

@@ -51,7 +51,7 @@ class Ticks:
 
 
 class BlockedLoop:
-    """A watch that logs each block of the event loop: a warning with the blocking code's stack, and one at the end.
+    """A watch that logs each block of the event loop: during it a warning with the stack, and one at its end.
 
     Code that does not release the GIL (in a C extension) blocks this watch too; then only the block's end is logged.
 
@@ -73,7 +73,7 @@ class BlockedLoop:
         self._threshold, self._now, self._wait, self._sleep = threshold, now, wait, sleep
 
     async def run(self) -> None:
-        """Watch the current event loop, until cancelled. In a forked child, which has no such thread, do nothing."""
+        """Watch the current event loop with a thread, until cancelled or in a forked child, which lacks the thread."""
         lock, ended, loop_thread, pid = threading.Lock(), threading.Event(), threading.get_ident(), os.getpid()
         ticks = Ticks(self._threshold, self._now())
 

@@ -81,7 +81,7 @@ class ClassicMembership:
 
     @property
     def group(self) -> GroupMetadata:
-        """The membership that commits offsets now."""
+        """The membership under which offsets are committed now."""
         settings = self.settings
         return GroupMetadata(settings.group_id, self.generation, self.member_id, settings.group_instance_id)
 
@@ -119,7 +119,7 @@ class ClassicMembership:
         self._back_off_until = now + self.settings.retry_backoff
 
     def leave(self, reason: str) -> None:
-        """Leave the group, a static member at once (KIP-345). The state is OUTSIDE once the member has left."""
+        """Leave the group. The state is OUTSIDE once the member has left; a static member leaves at once (KIP-345)."""
         self._rejoin_reason = None
         if self.state in (_OUTSIDE, _LEAVING):
             return
@@ -252,7 +252,7 @@ class ClassicMembership:
             self._fail(explained(request, self.settings, error))
 
     def commit_refused(self, group: GroupMetadata, error: BrokerError, now: float) -> None:
-        """Handle the error of a commit by ``group``: it may be the first sign that this membership has ended."""
+        """Handle the error of a commit under ``group``: it may be the first sign that this membership has ended."""
         if group == self.group and (RequestKind.COMMIT, error.code) in THEN and self.state in (_STABLE, _PREPARING):
             self._handle_error(RequestKind.COMMIT, error, now)
 

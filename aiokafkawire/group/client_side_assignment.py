@@ -158,7 +158,7 @@ class ClientSideAssignment:
     # --- its own assignment ------------------------------------------------------------------------------
 
     def decode(self, task: ApplyAssignment) -> Assignment:
-        """Return the assignment of this member; stop watching topics unless it leads the group.
+        """Return the assignment of this member; stop watching topics unless this member leads the group.
 
         Raises:
             WireError: the assignment cannot be decoded.

@@ -145,8 +145,7 @@ def decode_assignment(data: bytes) -> Assignment:
     """Decode the leader's assignment of any version.
 
     Raises:
-        WireError: the bytes are not an assignment. The coordinator sends empty bytes to a member that the leader left
-            out, which are not an assignment either.
+        WireError: the bytes are not an assignment; they are empty for a member that the leader left out.
     """
     message = _decode(ConsumerProtocolAssignment, data)
     user_data = None if message.user_data is None else bytes(message.user_data)

@@ -65,7 +65,7 @@ class GroupOffsets:
         await self._cluster.brokers.close_lanes(self._lane)
 
     async def acquire(self, deadline: Deadline) -> None:
-        """Wait until no other commit is in progress, so that no retry overtakes a later commit; then :meth:`release`.
+        """Wait for other commits to end, so that no retry overtakes a later commit; call :meth:`release` afterwards.
 
         Raises:
             RequestTimeout: another commit was in progress until the deadline.
@@ -97,14 +97,14 @@ class GroupOffsets:
         Args:
             offsets: the offsets of the next records to read.
             deadline: ends the retries.
-            group: the membership that commits; by default none, which only a group without members accepts.
+            group: the membership to commit under; by default none, which only a group without members accepts.
             retention_ms: for how long the broker keeps the offsets, instead of ``offsets.retention.minutes``; brokers
                 support it from 0.9 on.
             skip_deleted: ignore partitions that have been deleted.
             newer: returns newer offsets of the same partitions, which each retry sends instead of ``offsets``.
-            patience: seconds to wait for a response. After them the commit is retried on another connection, for twice
-                as long: a coordinator that waits for its replicas has accepted the commit, but reads no later request
-                of the same connection. Other requests on the lane then fail, and have to be retried.
+            patience: the seconds to wait for a response, doubled for each retry. Retries use a new connection: a
+                coordinator that waits for its replicas has accepted the commit, but reads no later request of the same
+                connection. Other requests on the closed connection fail, and have to be retried.
 
         Raises:
             UsageError: a partition or offset is invalid, or a static member gives ``retention_ms``.
@@ -190,7 +190,7 @@ class GroupOffsets:
             raise self._without_offsets(error) from None
 
     def _without_offsets(self, error: UnsupportedVersion) -> UnsupportedVersion:
-        """Return the error to raise if brokers support neither commits to a coordinator nor commits to ZooKeeper."""
+        """Return the error to raise: ``error``, or one with advice if a broker is 0.8.0, which stores no offsets."""
         brokers = [self._cluster.brokers.known(node.address) for node in self._cluster.metadata.snapshot.nodes.values()]
         if not any(known is not None and known.release == _WITHOUT_OFFSETS for known in brokers):
             return error
@@ -222,7 +222,7 @@ class GroupOffsets:
     async def all_committed(
         self, deadline: Deadline, *, stable: bool = True
     ) -> dict[TopicPartition, OffsetAndMetadata]:
-        """Return all committed offsets of the group, in one request (KIP-88); none if the group does not exist.
+        """Return all committed offsets of the group, in one request (KIP-88); empty if the group does not exist.
 
         For brokers before 0.10.2, fetch the offsets of all partitions of the cluster. Raises as :meth:`committed`.
         """
@@ -316,7 +316,7 @@ async def _all_partitions(cluster: Cluster, deadline: Deadline) -> list[TopicPar
 
 
 def _topic_ids(cluster: Cluster, partitions: Iterable[TopicPartition]) -> dict[str, UUID]:
-    """Return the ids of the partitions' topics; none unless all are known, since a request has either ids or names."""
+    """Return the ids of the partitions' topics; empty unless all are known, since a request has either ids or names."""
     snapshot = cluster.metadata.snapshot
     ids = {name: snapshot.topic_id(name) for name in {partition.topic for partition in partitions}}
     return {} if ZERO_UUID in ids.values() else ids

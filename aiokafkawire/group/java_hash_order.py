@@ -40,7 +40,7 @@ def partition_hash(partition: TopicPartition, topic_hash: int) -> int:
 
 
 def sort_key(text: str) -> bytes:
-    """Return a key that sorts strings as Java does, by UTF-16 units; Python's order differs beyond 16 bits."""
+    """Return a key that sorts strings as Java does, by UTF-16 units; Python sorts by code points."""
     return text.encode("utf-16-be", "surrogatepass")
 
 

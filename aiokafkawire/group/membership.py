@@ -169,7 +169,7 @@ class Membership(Protocol):
 
     @property
     def group(self) -> GroupMetadata:
-        """The membership that commits offsets now."""
+        """The membership under which offsets are committed now."""
 
     @property
     def is_member(self) -> bool:
@@ -214,7 +214,7 @@ class Membership(Protocol):
         """Handle a request that failed, after all its retries."""
 
     def commit_refused(self, group: GroupMetadata, error: BrokerError, now: float) -> None:
-        """Handle the error of a commit by ``group``: it may be the first sign that this membership has ended."""
+        """Handle the error of a commit under ``group``: it may be the first sign that this membership has ended."""
 
     def on_thread_heartbeat(self, group: GroupMetadata, code: int, now: float) -> None:
         """Handle the result of a heartbeat that the heartbeat thread has sent for this member."""

@@ -117,7 +117,7 @@ class MembershipDriver:
         self._worker.wake()
 
     def commit_refused(self, group: GroupMetadata, error: BrokerError) -> None:
-        """Pass on the error of a commit by ``group``; see :meth:`Membership.commit_refused`."""
+        """Pass on the error of a commit under ``group``; see :meth:`Membership.commit_refused`."""
         self.machine.commit_refused(group, error, self._clock())
         self._worker.wake()
 
@@ -184,7 +184,7 @@ class MembershipDriver:
         return min((wait for wait in waits if wait is not None), default=None)
 
     def _check_poll_interval(self, now: float) -> float | None:
-        """Leave the group if poll() was not called in time; return the seconds that the user still has to call it."""
+        """Leave the group if poll() was not called in time; return the seconds left, or None outside the group."""
         polls = self._polls()
         if polls[1] or polls != self._polled:
             self._polled, self._polled_at = polls, now
@@ -259,7 +259,7 @@ class MembershipDriver:
         return self._join_lane if kind.is_slow else self.lane
 
     def _check(self, answer: Any) -> None:
-        """Raise the response's error if it is retriable, for a retry; the machine handles all other errors."""
+        """Raise the response's error if it is retriable, to cause a retry; ``machine`` handles all other errors."""
         code = answer.error_code
         if code != ErrorCode.NONE:
             error = broker_error(code, self._settings.named)

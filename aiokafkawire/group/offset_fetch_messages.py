@@ -148,7 +148,7 @@ def fetched_offsets(
 
 
 def groups_fetched(response: OffsetFetchResponse) -> dict[str, Found]:
-    """Return the offsets of each group without errors; the caller retries the other groups one by one."""
+    """Return the offsets of each group whose result has no error; the caller retries all other groups one by one."""
     found: dict[str, Found] = {}
     for group in response.groups:
         if group.error_code == ErrorCode.NONE:
@@ -203,5 +203,5 @@ def check_fetched(found: Found, *, partly: bool = False) -> None:
 
 
 def only_committed(found: Found) -> dict[TopicPartition, OffsetAndMetadata]:
-    """Return the committed offsets, without partitions that have no offset or an error."""
+    """Return the committed offsets; leave out partitions that have an error, or have no committed offset."""
     return {partition: offset for partition, offset in found.items() if isinstance(offset, OffsetAndMetadata)}

@@ -20,7 +20,7 @@ class Movements:
     def instead_of(self, partition: TopicPartition, giver: int, taker: int) -> TopicPartition:
         """Return the partition to move to the member ``taker``, which is ``partition`` by default.
 
-        If one of the same topic has moved from ``taker`` to the first owner of ``partition``, that one returns instead.
+        If ``taker`` has given a partition of the topic to the first owner of ``partition``, return that one instead.
         """
         first = self._of_partition[partition][0] if partition in self._of_partition else giver
         others = self._of_topic.get(partition.topic, {}).get((taker, first))

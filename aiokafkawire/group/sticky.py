@@ -29,7 +29,7 @@ class StickyUserDataTopic:
 class StickyUserData(Message):
     """The partitions that a member with the sticky assignor owned (KIP-54, KIP-341).
 
-    The encoded bytes have no version number; version 1 is longer than version 0.
+    The encoded bytes have no version number; readers try version 1 first, since it is longer than version 0.
     """
 
     previous_assignment: Array[StickyUserDataTopic] = field("0+")
@@ -51,10 +51,10 @@ class StickyAssignor:
     """The sticky assignor: keeps assignments, assigns other partitions evenly, and moves as few as possible (KIP-54).
 
     - With equal subscriptions, partition counts differ by one at most.
-    - Otherwise a member has two or more partitions less than another only if it may read none of the other's.
+    - Otherwise two members differ by more only if the one with fewer may read none of the other's partitions.
     - Partitions go first to members in their rack, as far as equal counts allow (KIP-881).
 
-    Members revoke all partitions before they join, so each reports the partitions that it owned in its user data.
+    Members revoke all partitions before they join; their user data lists the partitions that they owned.
     """
 
     name = "sticky"
@@ -65,7 +65,7 @@ class StickyAssignor:
         self._generation = NO_GENERATION
 
     def subscription(self, topics: Sequence[str], owned: Sequence[TopicPartition], generation: int) -> bytes | None:
-        """Return this member's last assignment and its generation; None before its first assignment."""
+        """Return this member's last assignment and its generation, encoded; None before its first assignment."""
         if self._had is None:
             return None
         previous = [StickyUserDataTopic(topic=topic, partitions=had) for topic, had in by_topic(self._had).items()]
@@ -76,7 +76,7 @@ class StickyAssignor:
         self._had, self._generation = assignment.partitions, generation
 
     def assign(self, partitions: Partitions, subscriptions: Mapping[str, Subscription]) -> dict[str, Assignment]:
-        """Return the same assignment as Java's assignor, but never unsubscribed or deleted partitions."""
+        """Return the same assignment as Java's assignor, except that it has no unsubscribed or deleted partitions."""
         topics = subscribed_partitions(partitions, subscriptions)
         held = {member: _owned_in_user_data(subscription.user_data) for member, subscription in subscriptions.items()}
         assigned, _ = _assign(topics, subscriptions, held)
@@ -96,7 +96,7 @@ class CooperativeStickyAssignor:
         self._generation = NO_GENERATION
 
     def subscription(self, topics: Sequence[str], owned: Sequence[TopicPartition], generation: int) -> bytes:
-        """Return the generation of the last assignment, for leaders that do not find it in the subscription itself."""
+        """Return the generation of the last assignment, encoded: older subscriptions have no field for it."""
         return encode(CooperativeUserData(generation=self._generation), 0)
 
     def on_assignment(self, assignment: Assignment, generation: int) -> None:
@@ -104,7 +104,7 @@ class CooperativeStickyAssignor:
         self._generation = generation
 
     def assign(self, partitions: Partitions, subscriptions: Mapping[str, Subscription]) -> dict[str, Assignment]:
-        """Return the same assignment as Java's assignor, but never unsubscribed or deleted partitions."""
+        """Return the same assignment as Java's assignor, except that it has no unsubscribed or deleted partitions."""
         topics = subscribed_partitions(partitions, subscriptions)
         held = {member: _owned_in_subscription(subscription) for member, subscription in subscriptions.items()}
         assigned, moving = _assign(topics, subscriptions, held)
@@ -119,7 +119,7 @@ class CooperativeStickyAssignor:
 def _assign(
     topics: Topics, subscriptions: Mapping[str, Subscription], held: Mapping[str, OwnedPartitions]
 ) -> tuple[Mapping[str, list[TopicPartition]], _Moving | None]:
-    """Return each member's partitions and, if the algorithm finds them, those that other members must revoke first."""
+    """Return each member's partitions, and those that another member must revoke first (None: to be computed)."""
     ownership, racks = settle(topics, subscriptions, held), Racks(topics, subscriptions)
     # Java skips members without topics in this comparison if they come first, and then assigns them partitions.
     if len({frozenset(subscription.topics) for subscription in subscriptions.values()}) > 1:

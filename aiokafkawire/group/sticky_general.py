@@ -24,8 +24,8 @@ def assign_by_moving(
     1. Members keep their partitions of subscribed topics; where racks matter, only those in their rack.
     2. Each remaining partition goes to the subscribed member with the fewest partitions; where racks matter, members in
        the partition's rack come first.
-    3. Partitions move from a member to a subscribed one with at least two less: back to a former owner if there is one,
-       else to the member with the fewest. If the result is no better balanced, all moves are undone.
+    3. Partitions move to subscribed members that have at least two less than their owner: to the partition's former
+       owner if possible, else to the member with the fewest. If the result is no better balanced, all moves are undone.
     """
     balance = _Balance(topics, subscriptions, ownership, racks)
     unassigned = balance.keep()
@@ -64,7 +64,7 @@ class _Balance:
         """Whether no member owned a partition: then balancing has nothing to keep."""
 
     def keep(self) -> list[TopicPartition]:
-        """Keep members' partitions; return the other partitions, beginning with topics with the fewest subscribers."""
+        """Keep members' partitions; return the other partitions, those of topics with the fewest subscribers first."""
         for number, member in enumerate(self._members):
             for partition in self._ownership.owned[member]:
                 if partition.topic in self._subscribed[number] and not self._racks.mismatch(member, partition):
@@ -84,7 +84,7 @@ class _Balance:
             self._give_to_least(partition, in_rack=False)
 
     def even_out(self, unassigned: Iterable[TopicPartition]) -> None:
-        """Move partitions with several subscribers between members that may lose or get partitions."""
+        """Move partitions to balance the members, ``unassigned`` ones first; undo all moves if that has not helped."""
         self._ranking = [rank for rank in self._ranking if self._takes_part(rank % len(self._members))]
         before = [dict(owned) for owned in self._has]
         score = self._unevenness()
@@ -126,7 +126,7 @@ class _Balance:
     # --- moving ----------------------------------------------------------------------------------------
 
     def _takes_part(self, member: int) -> bool:
-        """Return whether the member lacks a partition of its topics, or another member subscribes to one of them."""
+        """Return whether moves may concern the member: not if only it reads its topics, and has all partitions."""
         if len(self._has[member]) < sum(len(self._topics[topic]) for topic in self._subscribed[member]):
             return True
         return any(len(self._readers[topic]) > 1 for topic in self._subscribed[member])

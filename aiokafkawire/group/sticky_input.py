@@ -27,7 +27,7 @@ class OwnedPartitions(NamedTuple):
 class Ownership:
     """The current owners of partitions.
 
-    ``owned`` has all members, in the order of Java's hash map, each with its partitions in the order it reported.
+    ``owned`` has all members, in the order of Java's hash map, each with its partitions in the order of its report.
     ``disputed`` has the partitions that two members of one generation claimed. ``former`` has the members that owned a
     partition in a generation before the newest, and still subscribe to its topic.
     """
@@ -40,8 +40,8 @@ class Ownership:
 def settle(topics: Topics, subscriptions: Mapping[str, Subscription], held: Mapping[str, OwnedPartitions]) -> Ownership:
     """Return the owners of partitions, without conflicts.
 
-    Of several members that claim a partition, the one with the newest generation owns it; if two have the same, none of
-    them does. Deleted partitions are left out: Java leaves them in, and then assigns other partitions twice, or fails.
+    Of several members that claim a partition, the one with the newest generation owns it; if two have the same,
+    neither owns it. Deleted partitions are left out: Java leaves them in, and then assigns others twice, or fails.
     """
     existing = {topic: frozenset(info.partition for info in infos) for topic, infos in topics.items()}
     owned: dict[str, dict[TopicPartition, None]] = {member: {} for member in hash_ordered(subscriptions)}
@@ -110,7 +110,7 @@ class Racks:
         return self._of_partition.get(partition, ())
 
     def mismatch(self, member: str, partition: TopicPartition) -> bool:
-        """Return whether the member has a rack in which the partition has no replica."""
+        """Return whether the member has a rack, and the partition has no replica in that rack."""
         rack = self.of_member.get(member)
         return rack is not None and rack not in self.of(partition)
 
