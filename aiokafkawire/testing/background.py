@@ -1,4 +1,4 @@
-"""A broker on a thread of its own, for tests without an event loop and for clients in any loop."""
+"""A broker that runs on its own thread, for tests without an event loop and for clients in another event loop."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractContextManager, ExitStack
@@ -31,8 +31,8 @@ class BackgroundBroker(BackgroundControl):
         kafka.on(ApiKey.PRODUCE, drop="after")
         kafka.move_leader("orders", 0, 2)
 
-    This class has Broker's methods for tests; each blocks until the broker's thread has run it. In an event loop that
-    also runs a client, call these methods in a thread (``anyio.to_thread.run_sync``), or open a Broker instead.
+    The methods for tests are those of Broker. Each call blocks until the method has run on the broker's thread. In an
+    event loop that also runs a client, call them in a thread (``anyio.to_thread.run_sync``), or open a Broker instead.
 
     Args:
         nodes: the number of brokers.
@@ -131,7 +131,7 @@ class BackgroundBroker(BackgroundControl):
         after: int = 0,
         **which: Unpack[Which],
     ) -> BackgroundHold:
-        """Hold requests while the returned context is open; arguments and errors are those of :meth:`Broker.hold`."""
+        """Return a context that holds requests while it is open. Arguments and errors are as in :meth:`Broker.hold`."""
         made = self.do(lambda broker: broker.hold(api, at, times=times, after=after, **which))
         return BackgroundHold(self.do, made)
 
@@ -142,7 +142,7 @@ class BackgroundBroker(BackgroundControl):
 
     @property
     def addresses(self) -> dict[tuple[str, int], int]:
-        """The brokers' ids by host and port."""
+        """The id of each broker, by the broker's host and port."""
         return self._broker.addresses
 
     @property

@@ -1,6 +1,6 @@
 """Fault rules, holds and the request log of a broker that runs on a thread, for callers on other threads.
 
-The methods that are async in :class:`~.broker.Broker` block in these classes, for ``timeout`` seconds at most.
+Each class wraps an object of the broker. The object's async methods block here, for ``timeout`` seconds at most.
 """
 
 from collections.abc import Awaitable, Callable, Iterator
@@ -22,13 +22,13 @@ _TIMEOUT = 30.0
 
 
 class Calls(Protocol):
-    """A function that calls ``function(broker)`` on the broker's thread and returns the result."""
+    """The type of ``BackgroundBroker.do``, which calls ``function(broker)`` on the broker's thread for the result."""
 
     def __call__(self, function: Callable[[Any], Any], /) -> Any: ...
 
 
 def _within(timeout: float, wait: Callable[[], Awaitable[T]]) -> Callable[[object], Awaitable[T]]:
-    """Return a function of a broker, which it ignores, that awaits ``wait()`` for at most ``timeout`` seconds."""
+    """Return an async function that awaits ``wait()`` for at most ``timeout`` seconds; it ignores its argument."""
 
     async def waited(_: object) -> T:
         with anyio.fail_after(timeout):
@@ -50,7 +50,7 @@ class BackgroundFaultRule:
 
     @property
     def is_met(self) -> bool:
-        """Whether the rule was applied ``times`` times, or at least once if ``times`` is None."""
+        """Whether the rule was applied to ``times`` requests, or to at least one if ``times`` is None."""
         return self._rule.is_met
 
     def remove(self) -> None:
@@ -58,10 +58,10 @@ class BackgroundFaultRule:
         self._do(lambda _: self._rule.remove())
 
     def met(self, count: int | None = None, *, timeout: float = _TIMEOUT) -> None:
-        """Wait until the rule was applied ``count`` times: by default ``times`` times, or once if ``times`` is None.
+        """Wait until the rule was applied to ``count`` requests: by default ``times``, or 1 if ``times`` is None.
 
         Raises:
-            TimeoutError: the rule was applied fewer times within ``timeout`` seconds.
+            TimeoutError: the rule was applied to fewer requests within ``timeout`` seconds.
         """
         self._do(_within(timeout, lambda: self._rule.met(count)))
 

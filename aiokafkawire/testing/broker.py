@@ -60,22 +60,22 @@ class _Servers(dict[int, NodeServer]):
 class Broker(ClusterControl, Faults):
     """A Kafka cluster of one or more brokers that runs while its context is open and keeps its topics in memory.
 
-    1. Leaving the context closes every connection at once and leaves no task behind. The task that leaves it need not
-       be the task that entered it, as in fixtures.
+    1. Leaving the context closes every connection at once and leaves no task behind. The context may be left
+       in another task than the one that entered it, as in fixtures.
     2. An unexpected exception in a request handler closes the client's connection; the broker logs the traceback and
        keeps the exception in ``faults``. Leaving the context raises these exceptions, so that no test overlooks them.
-       If the context's body has raised an exception, the handlers' exceptions become its notes instead.
+       If the context's body has raised an exception, these are added to that exception as notes instead.
     3. Clients' mistakes are no faults: the broker answers them as Kafka does, or disconnects and logs why.
-    4. A broker may be opened again. Topics, records, groups, transactions, settings, fault rules and ports are kept;
-       ``faults`` and ``requests`` are cleared, and brokers that were stopped or fenced run again.
+    4. A closed Broker may be opened again. Topics, records, groups, transactions, settings, fault rules and ports are
+       kept; ``faults`` and ``requests`` are cleared, and brokers that were stopped or fenced run again.
 
     Args:
         nodes: the number of brokers; their ids count up from ``node_id``.
         node_id: the first broker's id.
         racks: the rack of each broker (``broker.rack``), if the brokers have racks.
         cluster_id: the cluster's id.
-        max_versions: the release of Apache Kafka to emulate, such as "2.4": its API versions, as far as they are
-            implemented. Releases up to 0.9 know no ApiVersions request.
+        max_versions: the release of Apache Kafka to emulate, such as "2.4". The broker then serves the API versions
+            of that release that are implemented here. Releases up to 0.9 know no ApiVersions request.
 
         host: the address to listen on.
         port: the first broker's port; further brokers take the next ports. 0 means any free port, None no port: clients
@@ -100,8 +100,8 @@ class Broker(ClusterControl, Faults):
         sasl_enabled_mechanisms: the SASL mechanisms by which ``users`` authenticate.
         oauthbearer: whether OAUTHBEARER accepts unsecured tokens, as Kafka does for development (KIP-255); or a
             function of a token and a time in ms that returns a BearerToken or raises TokenRefused.
-        connections_max_reauth_ms: the longest lifetime of an authentication (KIP-368); with 0 only that of an
-            OAUTHBEARER token is limited.
+        connections_max_reauth_ms: the longest lifetime of an authentication (KIP-368). 0 means no limit, except
+            that an authentication by OAUTHBEARER ends with its token.
         connection_failed_authentication_delay_ms: the delay before a failed authentication is answered (KIP-306).
         tls: the context for TLS on the TCP ports; in-memory connections are plain. If the context requires a client
             certificate, the certificate names the principal.
@@ -269,7 +269,7 @@ class Broker(ClusterControl, Faults):
 
     @property
     def addresses(self) -> dict[tuple[str, int], int]:
-        """The brokers' ids by host and port."""
+        """The id of each broker, by the broker's host and port."""
         return {(node.host, node.port): node.node_id for node in self._cluster.nodes}
 
     # --- connections -----------------------------------------------------------------------------------------------

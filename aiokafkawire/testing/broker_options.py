@@ -88,7 +88,7 @@ _FUNCTIONS: Final = ("clock", "new_uuid")
 
 
 def check_types(given: Mapping[str, Any]) -> None:
-    """Raise ConfigError if one of the arguments, ``given`` by name, has a wrong type or is out of range."""
+    """Raise ConfigError if an argument has a wrong type or is out of range; ``given`` maps names to values."""
     for name, least in _NUMBERS.items():
         if not is_integer(given[name], least, INT32):
             raise ConfigError(f"{name} is {shown(given[name])}: an integer from {least} to {INT32}")
@@ -121,19 +121,22 @@ def _check_text(name: str, given: Any) -> None:
 
 
 def check_name(what: str, given: Any) -> None:
-    """Raise TypeError, with ``what`` in the message, unless ``given`` is a string."""
+    """Raise TypeError unless ``given`` is a string; ``what`` names the argument in the message."""
     if not isinstance(given, str):
         raise TypeError(f"{what} must be a string, got {shown(given)}")
 
 
 def check_index(what: str, given: Any) -> None:
-    """Raise TypeError, with ``what`` in the message, unless ``given`` is an integer."""
+    """Raise TypeError unless ``given`` is an integer; ``what`` names the argument in the message."""
     if not _is_int(given):
         raise TypeError(f"{what} must be an integer, got {shown(given)}")
 
 
 def check_number(what: str, given: Any, *, whole: bool = False) -> None:
-    """Raise TypeError unless ``given`` is a number (``whole``: an integer), ValueError if it is negative or NaN."""
+    """Raise TypeError unless ``given`` is a number (an integer if ``whole``), ValueError if it is negative or NaN.
+
+    ``what`` names the argument in the message.
+    """
     if not _is_int(given) and (whole or not isinstance(given, float)):
         raise TypeError(f"{what} must be {'an integer' if whole else 'a number'}, got {shown(given)}")
     if not given >= 0:
@@ -141,7 +144,7 @@ def check_number(what: str, given: Any, *, whole: bool = False) -> None:
 
 
 def check_nodes(nodes: Any, racks: Sequence[str | None], default_replication_factor: int | None) -> None:
-    """Raise ConfigError unless these numbers of brokers, racks and replicas are valid together."""
+    """Raise ConfigError if the number of brokers is invalid, or does not fit the racks or the replication factor."""
     if not _is_int(nodes) or nodes < 1:
         raise ConfigError(f"nodes is {nodes!r}: it must be an integer of 1 or more")
     if nodes > _MOST_NODES:
@@ -155,7 +158,7 @@ def check_nodes(nodes: Any, racks: Sequence[str | None], default_replication_fac
 
 
 def check_listening(nodes: int, port: Any, tls: Any) -> None:
-    """Raise ConfigError unless ``nodes`` ports from ``port`` on are valid, and ``tls`` a context for them or None."""
+    """Raise ConfigError unless ``port`` is None or can be the first of ``nodes`` ports, and ``tls`` fits it."""
     if tls is not None and not isinstance(tls, ssl.SSLContext):
         raise ConfigError(f"tls is {tls!r}: an ssl.SSLContext, or None")
     if port is None:
@@ -169,7 +172,7 @@ def check_listening(nodes: int, port: Any, tls: Any) -> None:
 
 
 def check_choices(max_versions: Any, replica_selector_class: Any) -> None:
-    """Raise ConfigError unless both are None or valid; :mod:`.cluster.releases` rejects unknown releases."""
+    """Raise ConfigError if an argument is neither None nor valid; :mod:`.cluster.releases` rejects unknown releases."""
     if max_versions is not None and not isinstance(max_versions, str):
         raise ConfigError(f'max_versions is {max_versions!r}: a release of Apache Kafka as a string, such as "2.4"')
     if replica_selector_class is not None and replica_selector_class != RACK_AWARE:

@@ -24,9 +24,9 @@ class ClusterControl:
     _servers: Mapping[int, NodeServer]
 
     def compact(self, topic: str, *, keep_tombstones: bool = True) -> None:
-        """Clean a compacted topic now: of each key only the newest record stays, with its offset.
+        """Clean a compacted topic now: keep only the newest record of each key. Offsets do not change.
 
-        The broker compacts topics only in this call. Without ``keep_tombstones`` tombstones are removed, too.
+        The broker compacts topics only in this call. Unless ``keep_tombstones`` is set, tombstones are removed, too.
 
         Raises:
             ApiError: there is no such topic.
@@ -35,9 +35,10 @@ class ClusterControl:
         self._cluster.compact(self._topic(topic), keep_tombstones=keep_tombstones)
 
     def apply_retention(self, topic: str) -> None:
-        """Delete a topic's records beyond ``retention.ms`` or ``retention.bytes`` if its ``cleanup.policy`` has delete.
+        """Delete a topic's records that exceed ``retention.ms`` or ``retention.bytes``.
 
-        The broker deletes such records only in this call, and determines their age by its ``clock``.
+        If the topic's ``cleanup.policy`` does not contain delete, nothing is deleted. The broker deletes such records
+        only in this call, and determines their age by its ``clock``.
 
         Raises:
             ApiError: there is no such topic.
@@ -45,15 +46,15 @@ class ClusterControl:
         self._cluster.apply_retention(self._topic(topic))
 
     def apply_offsets_retention(self) -> None:
-        """Delete expired committed offsets now, and groups without members or offsets (KIP-211).
+        """Delete expired committed offsets now, and the groups that have neither members nor offsets (KIP-211).
 
-        Offsets expire after ``offsets.retention.minutes``, 7 days by default, by the broker's ``clock``. Without this
-        call, the broker deletes expired offsets every ten minutes by the event loop's clock.
+        Offsets expire after ``offsets.retention.minutes``, 7 days by default, by the broker's ``clock``. The broker
+        also does this deletion periodically, every ten minutes by the event loop's clock.
         """
         self._cluster.groups.expiry.check()
 
     def throttle(self, client_id: str | None, ms: int) -> None:
-        """Throttle a client: each response asks for a pause of ``ms``, in which the broker reads no request (KIP-219).
+        """Throttle a client: responses announce a pause of ``ms``, during which the broker reads no request (KIP-219).
 
         ``client_id`` None means every client without a throttle of its own; ``ms`` 0 ends the throttle.
         """
@@ -136,7 +137,9 @@ class ClusterControl:
         return self._partition(topic, partition).leader
 
     def move_leader(self, topic: str, partition: int, node_id: int, *, unclean: bool = False) -> None:
-        """Make another replica the leader; with ``unclean`` even one that lacks records, which are then lost.
+        """Make the replica on broker ``node_id`` the leader of a partition.
+
+        With ``unclean``, even a replica that may lack committed records can lead; records that it lacks are then lost.
 
         Raises:
             ApiError: there is no such partition, or the replica cannot lead.
@@ -183,9 +186,9 @@ class ClusterControl:
             self._move(partition, node_id)
 
     def hold_markers(self, transactional_id: str) -> None:
-        """Withhold the markers of this id's transaction: when it ends, it stays in PrepareCommit or PrepareAbort.
+        """Withhold the markers of this id's transactions, so that an ended one stays in PrepareCommit or PrepareAbort.
 
-        Until :meth:`release_markers`, its producer gets CONCURRENT_TRANSACTIONS, and read_committed consumers wait.
+        Until :meth:`release_markers`, the producer gets CONCURRENT_TRANSACTIONS, and read_committed consumers wait.
         """
         check_name("transactional_id", transactional_id)
         self._cluster.transactions.hold_markers(transactional_id)

@@ -134,13 +134,13 @@ class Simulation:
         return Client(self.broker.bootstrap, connector=self.network.connector(name), runtime=runtime, **options)
 
     def note(self, told: str) -> None:
-        """Add a line to the trace."""
+        """Add the line ``told`` to the trace."""
         self.trace.add(told)
 
     # --- broker faults ---------------------------------------------------------------------------------------------
 
     async def crash(self, node_id: int) -> None:
-        """Stop a broker like a killed process: sent bytes still arrive, then connections end; new ones are refused.
+        """Stop a broker like a killed process: sent bytes still arrive, then its connections end. It refuses new ones.
 
         Raises:
             KeyError: there is no such broker.
@@ -219,7 +219,7 @@ def simulate(
         latency: the shortest and the longest time that bytes take from client to broker, or back, in seconds.
         bandwidth: bytes per second, for each direction of each connection; None for no limit.
         time_limit: the virtual time after which the run fails, in seconds.
-        keep: the number of trace lines to keep; if it is above the default, the note on an exception shows all of them.
+        keep: the number of trace lines to keep; above the default, the note on an exception shows all kept lines.
         broker_options: arguments of :class:`Broker`, except those for addresses, TLS, ``clock`` and ``new_uuid``.
 
     Raises:
@@ -288,6 +288,6 @@ def _rare_collections() -> Iterator[None]:
 
 
 async def _inline(function: Callable[[Unpack[Ts]], T], *args: *Ts) -> T:
-    """Call a function here instead of in a worker thread, which would take real time."""
+    """Call ``function(*args)`` in the current task; a worker thread would take real time."""
     await anyio.lowlevel.checkpoint()
     return function(*args)

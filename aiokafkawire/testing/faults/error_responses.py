@@ -1,7 +1,8 @@
-"""Error responses to any request in any version, with the error code in the fields that the API has for error codes.
+"""Error responses to any request in any version, built from the message schemas.
 
-The responses are built from the message schemas: an array of results gets one result for each element of the request's
-array, with the same name, index or id. Other fields are empty, -1 or have the request's value.
+An array of results gets one result for each element of the request's array, with the same name, index or id. The error
+code is set in the fields that the API has for it. Other fields have the request's value if it has one, else they are
+empty, 0 or -1.
 """
 
 from collections.abc import Iterator
@@ -94,7 +95,7 @@ def refusal(request: Request[Response], version: int, error: ErrorCode) -> Respo
 
 
 def error_places(answer: Any, version: int, depth: int = 0) -> Iterator[ErrorField]:
-    """Yield the fields for error codes in a response, or in a part of it at this ``depth``, in order."""
+    """Yield the fields for error codes in ``answer``, a response, or a struct at this ``depth`` of a response."""
     for field in schema_of(type(answer)).fields:
         if version not in field.versions:
             continue
@@ -106,10 +107,10 @@ def error_places(answer: Any, version: int, depth: int = 0) -> Iterator[ErrorFie
 
 
 def blame(answer: Response, version: int, error: ErrorCode) -> None:
-    """Set an error in those fields of a response in which Kafka's brokers set it.
+    """Set an error in the same fields of a response as Kafka's brokers do.
 
-    Errors of partitions and topics are set in the innermost results only, other errors in every field. Fetch and
-    Metadata are exceptions: errors in ``_OF_THE_WHOLE`` are set at the top level only, others in the innermost results.
+    An error of a topic or partition is set in the innermost results only, any other error in all fields for errors. In
+    Fetch and Metadata, errors in ``_OF_THE_WHOLE`` are set at the top level only, all others in the innermost results.
     """
     places = list(error_places(answer, version))
     deepest = max((place.depth for place in places), default=0)
@@ -123,7 +124,7 @@ def blame(answer: Response, version: int, error: ErrorCode) -> None:
 
 
 def merge(answer: Any, added: Any, version: int) -> None:
-    """Put the results of ``added`` into ``answer``, replacing results for the same topic, partition or group."""
+    """Add the results in ``added`` to ``answer``, where they replace results for the same topic, partition or group."""
     for field in schema_of(type(answer)).fields:
         if not _holds_errors(field, version):
             continue
@@ -163,9 +164,10 @@ def _identity(struct: Any) -> list[Any]:
 
 
 def _made(cls: type[Any], version: int, source: Any, *, force: bool) -> Any:
-    """Build a ``cls``, a response or a struct in one, with the values that ``source`` has for its fields.
+    """Build a response, or a struct in one, of class ``cls`` for ``source``, which is a request or an element in one.
 
-    With ``force``, each array of results has at least one result.
+    Identifying and required fields are copied from ``source``, if it has them. With ``force``, no array of results is
+    empty: if ``source`` has no elements for it, it gets one result without a name.
     """
     values: dict[str, Any] = {}
     theirs = _scalars(source, version)
@@ -190,7 +192,7 @@ def _made(cls: type[Any], version: int, source: Any, *, force: bool) -> Any:
 
 
 def _scalars(source: Any, version: int) -> dict[str, tuple[Any, Any]]:
-    """Return the wire type and value of each field of ``source`` that is no array, by the field's common name."""
+    """Return the wire type and value of each field of ``source``, except arrays, by the field's common name."""
     if not attrs.has(type(source)):
         return {}
     fields = [field for field in schema_of(type(source)).fields if version in field.versions]
@@ -198,7 +200,7 @@ def _scalars(source: Any, version: int) -> dict[str, tuple[Any, Any]]:
 
 
 def _takes(field: FieldSchema, value: Any) -> bool:
-    """Return whether this field of a result is the place for ``value``, a name or number that the request lists."""
+    """Return whether this field of a result is for ``value``, a string or number from an array in the request."""
     if field.name == "error_message":
         return False
     if isinstance(value, str):
@@ -219,7 +221,7 @@ def _mirrored(field: FieldSchema, version: int, source: Any, *, force: bool) -> 
 
 
 def _elements(field: FieldSchema, version: int, source: Any) -> Iterator[Any]:
-    """Yield the elements of ``source`` for each of which the array ``field`` of the response has a result."""
+    """Yield the elements in ``source``, a part of the request, that have results in the response's array ``field``."""
     if not attrs.has(type(source)):
         return
     inner = [field for field in schema_of(field.kind).fields if version in field.versions]  # type: ignore[arg-type]

@@ -48,12 +48,13 @@ class Faults:
 
         Args:
             api: the API; None for any.
-            answer: an error code for the whole request, or for the selected ``topic`` or ``partition`` while the rest
-                of the request is handled; or a response to send without handling the request; or a function that takes
-                the request and the broker's response and returns the response to send, or None to send none.
+            answer: an error code, a response or a function. An error is for the selected ``topic`` or ``partition``
+                (the rest of the request is handled), or without these selectors for the whole request. A response is
+                sent without handling the request. A function gets the request and the broker's response, and returns
+                the response to send, or None to send none.
             drop: close the connection instead of sending a response, "before" or "after" the request is handled.
-            swallow: send no response to this and all later requests on the connection. This request is handled with
-                "after", and not with "before".
+            swallow: send no response to this request, and ignore all later requests on the connection. With "after",
+                this request is still handled; with "before", it is not.
             cut: send half of the response frame, and close the connection. The rule passes over requests without a
                 response, such as Produce with acks=0; this holds for ``corrupt``, too.
             corrupt: send the response with a wrong byte: an index in the frame after the size field, negative from the
@@ -150,7 +151,7 @@ class Faults:
         await self._servers[self._cluster.node(node_id).node_id].accept()
 
     def pause_partition(self, topic: str, partition: int = 0) -> None:
-        """Let fetches return no records of a partition, and produce requests wait, until :meth:`resume_partition`.
+        """Let fetches return no records of a partition, and let produce requests wait, until :meth:`resume_partition`.
 
         Raises:
             ApiError: there is no such partition.

@@ -25,7 +25,7 @@ __all__ = ("Ended", "Handle", "OutgoingResponse", "exchange")
 
 
 class Handle(Protocol):
-    """A handler of a request or a part of it; ``blamed`` returns the error to inject into a partition, or None."""
+    """A handler of a request, or a part of one; ``blamed(topic, partition)`` returns an error to inject, or None."""
 
     def __call__(self, request: Any, blamed: Blamed | None = None) -> Awaitable[Response | None]: ...
 
@@ -40,13 +40,13 @@ class Ended(Exception):
 
 @attrs.frozen
 class OutgoingResponse:
-    """The response to a request, if any, and the action of the fault rule that applies to the response, if any."""
+    """The response to a request, and the action that a fault rule has for the response; either may be None."""
 
     response: Response | None
     action: Action | None = None
 
     def spoiled(self, frame: bytes) -> tuple[bytes, RequestOutcome]:
-        """Return the bytes to send for a frame (its size included) and the outcome; CUT ends the connection."""
+        """Return the bytes to send instead of ``frame``, and the outcome; after CUT, the connection must be closed."""
         if self.action is not None and self.action.cut:
             return frame[: len(frame) // 2], RequestOutcome.CUT
         if self.action is None or self.action.corrupt is None:
@@ -110,10 +110,10 @@ async def _apply(rule: FaultRule, asked: LoggedRequest, handle: Handle) -> Outgo
 
 
 def _made(answer: object, asked: LoggedRequest) -> Response | None:
-    """Check and return the response that a rule's function returned.
+    """Return ``answer``, which a rule's function returned: the response to send, or None to send none.
 
     Raises:
-        TypeError: the response belongs to another API.
+        TypeError: ``answer`` is neither None nor a response of the request's API.
     """
     expected = type(asked.request).response
     if answer is None or isinstance(answer, expected):
@@ -140,7 +140,10 @@ async def _at(when: When, rule: FaultRule, asked: LoggedRequest, delay: float) -
 
 
 async def _failed(error: ErrorCode, selector: Selector, asked: LoggedRequest, handle: Handle) -> Response:
-    """Return a response with the error for the selected topic or partition, or for the whole request if none is."""
+    """Return a response with the error for the selected topic or partition; handle the rest of the request normally.
+
+    If the rule selects no topic, the error is for the whole request.
+    """
     request, version = asked.request, asked.version
     if asked.api is ApiKey.PRODUCE and request.acks == 0:
         raise Disconnect(f"acks=0, and a fault rule injects {error.name}")  # as brokers do
@@ -165,7 +168,7 @@ async def _failed(error: ErrorCode, selector: Selector, asked: LoggedRequest, ha
 
 
 async def _metadata_failed(error: ErrorCode, selector: Selector, asked: LoggedRequest, handle: Handle) -> Response:
-    """Return the handler's metadata with an error in it: clients would reject an error response without brokers."""
+    """Return the handler's metadata with the error set in it; clients reject an error response without brokers."""
     answer = await handle(asked.request)
     assert isinstance(answer, MetadataResponse)
     if error is ErrorCode.REBOOTSTRAP_REQUIRED:

@@ -85,7 +85,7 @@ class LoggedRequest:
 
     @property
     def targets(self) -> Targets:
-        """The topics, partitions, groups and transactional ids in the request, and its fetch session's partitions."""
+        """The topics, partitions, groups and transactional ids in the request; for Fetch, also those of its session."""
         found = targets_of(self.request, self.version, self.name_of)
         if isinstance(self.request, FetchRequest) and self.request.session_epoch > 0:
             found.partitions += [Target(*partition) for partition in self.session_of(self.request.session_id)]
@@ -143,7 +143,7 @@ class Selector:
         return self._targets_fit(asked) and (self.where is None or self.where(asked.request))
 
     def chooses(self, topic: str | None, partition: int | None) -> bool:
-        """Return whether a partition of a request matches, or whether the topic does if ``partition`` is None."""
+        """Return whether this partition matches the selector; if ``partition`` is None, whether the topic does."""
         if self.topic is not None and topic != self.topic:
             return False
         return self.partition is None or partition is None or partition == self.partition

@@ -1,7 +1,7 @@
 """The topics, partitions, groups and transactional ids in a request, found by the request's schema.
 
 Thus fault rules and the request log need no code per API. A topic is a struct or a string in an array whose name
-contains "topic"; the topic's partitions are the numbers or structs in an array of the struct.
+contains "topic". Its partitions are numbers or structs in an array of that struct whose name contains "partition".
 """
 
 from collections.abc import Callable
@@ -32,7 +32,7 @@ _TRANSACTIONS: Final = ("transactional_id", "transactional_ids", "v3_and_below_t
 
 
 class Target(NamedTuple):
-    """A topic, if ``partition`` is None, or one partition of it; ``topic`` is None if its id is unknown."""
+    """A partition, or a whole topic if ``partition`` is None; ``topic`` is None if the topic's id is unknown."""
 
     topic: str | None
     partition: int | None
@@ -48,7 +48,7 @@ class Targets:
 
 
 def targets_of(request: Request[Response], version: int, name_of: NameOf) -> Targets:
-    """Return the targets in this request. A request for "all topics" or "all groups" has none."""
+    """Return the targets that a request names; "all topics" names none. ``name_of`` returns the name of a topic id."""
     found = Targets()
     _collect(request, version, name_of, found)
     if request.api_key == ApiKey.FIND_COORDINATOR:
@@ -79,7 +79,7 @@ def _collect(struct: Any, version: int, name_of: NameOf, found: Targets) -> None
 
 
 def _names_topics(field: FieldSchema) -> bool:
-    """Return whether a field is an array of topics, other than those that a fetch session forgets."""
+    """Return whether a field is an array of topics, but not of the topics that a Fetch removes from its session."""
     return field.array and "topic" in field.name and not field.name.startswith("forgotten")
 
 
@@ -119,9 +119,10 @@ def _index(partition: Any) -> int | None:
 
 
 def divided(request: T, version: int, name_of: NameOf, chosen: Chosen) -> tuple[T | None, T | None]:
-    """Split a request in two: the chosen topics and partitions, and the remaining ones; an empty part is None.
+    """Split a request in two: one with the chosen topics and partitions, and one with all other topics and partitions.
 
-    ``chosen`` is called with each partition, or with None for a topic that has no array of partitions.
+    A part that would have no topic is None. ``chosen(topic, partition)`` returns whether a partition is chosen; for a
+    topic that has no array of partitions, ``partition`` is None.
     """
 
     def others(topic: str | None, partition: int | None) -> bool:
@@ -136,7 +137,7 @@ def evolved(struct: Any, **changes: Any) -> Any:
 
 
 def _kept(struct: T, version: int, name_of: NameOf, keep: Chosen) -> T | None:
-    """Return a copy with the chosen topics and partitions only; None if the struct had topics and none is chosen."""
+    """Return a copy with only the topics and partitions for which ``keep`` is true; None if no topic would be left."""
     changes: dict[str, Any] = {}
     lost = False
     for field in schema_of(type(struct)).fields:

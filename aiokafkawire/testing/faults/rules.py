@@ -3,10 +3,10 @@
     broker.on(ApiKey.HEARTBEAT, answer=ErrorCode.NOT_COORDINATOR)
     broker.on(ApiKey.PRODUCE, drop="after", topic="flights")
 
-1. A rule lets the first ``after`` requests that match its selectors (:class:`~.request_log.Which`) through and applies
-   to the next ``times`` matching requests; by default to the first one.
-2. Rules are tried in the order in which they were added, until one applies; later rules do not count the request. Thus
-   three rules with ``times=1`` apply to three successive requests.
+1. Of the requests that match its selectors (:class:`~.request_log.Which`), a rule lets the first ``after`` through, and
+   applies to the next ``times``. By default it applies to the first one.
+2. Rules are tried in the order in which they were added, until one applies. The rules after it do not count the
+   request; thus three rules with ``times=1`` apply to three successive requests.
 3. This module matches requests to rules; :mod:`.interception` applies the rules.
 """
 
@@ -39,7 +39,7 @@ _MOMENTS: Final = (None, "before", "after")
 
 
 class UnusedFaultRules(AssertionError):
-    """The broker was closed, and a fault rule was applied fewer than ``times`` times, or never if ``times`` is None."""
+    """The broker was closed although a fault rule was applied too rarely: its ``is_met`` is False."""
 
 
 @attrs.frozen(kw_only=True)
@@ -133,17 +133,17 @@ class FaultRule:
 
     @property
     def is_met(self) -> bool:
-        """Whether the rule was applied ``times`` times, or at least once if ``times`` is None."""
+        """Whether the rule was applied to ``times`` requests, or to at least one if ``times`` is None."""
         return self.count >= (1 if self.times is None else self.times)
 
     @property
     def is_active(self) -> bool:
-        """Whether the rule still takes requests: it is not removed, and has not taken ``times`` requests."""
+        """Whether the rule can take a request now: it is not removed, and has taken fewer than ``times`` requests."""
         return not self.removed and (self.times is None or self._taken < self.times)
 
     @property
     def is_over(self) -> bool:
-        """Whether the rule can never take a request again; one that took ``times`` requests may still give one back."""
+        """Whether the rule was removed or applied to ``times`` requests; from then on, it never takes a request."""
         return self.removed or (self.times is not None and self.is_met)
 
     def remove(self) -> None:
@@ -151,13 +151,13 @@ class FaultRule:
         self.removed = True
 
     async def met(self, count: int | None = None) -> None:
-        """Wait until the rule was applied ``count`` times: by default ``times`` times, or once if ``times`` is None."""
+        """Wait until the rule was applied to ``count`` requests: by default ``times``, or 1 if ``times`` is None."""
         expected = count if count is not None else self.times or 1
         while self.count < expected:
             await self._bell.wait()
 
     def take(self, asked: LoggedRequest) -> bool:
-        """Take this request, as one of ``times``, if the rule applies to it; return whether it was taken."""
+        """Return whether the rule applies to this request; if so, take the request, which counts towards ``times``."""
         if not self.is_active or not self.selector.fits(asked):
             return False
         if self._passed < self.after:
@@ -167,12 +167,12 @@ class FaultRule:
         return True
 
     def done(self) -> None:
-        """Count a taken request as one to which the rule was applied."""
+        """Record that the rule was applied to a request that it had taken."""
         self.count += 1
         self._bell.ring()
 
     def give_back(self) -> None:
-        """Undo :meth:`take` for a request to which the rule cannot be applied, so that the rule takes another one."""
+        """Undo :meth:`take` for a request to which the rule cannot be applied; the rule may take another request."""
         self._taken -= 1
 
     def __repr__(self) -> str:

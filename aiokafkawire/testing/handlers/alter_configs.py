@@ -36,7 +36,7 @@ R = TypeVar("R", bound=_Resource)
 async def incremental_alter_configs(
     call: ServerCall, request: IncrementalAlterConfigsRequest
 ) -> IncrementalAlterConfigsResponse:
-    """Change single settings; for each resource all changes apply or none (KIP-339)."""
+    """Change single settings; for each resource, either all requested changes are made or none (KIP-339)."""
 
     def change(asked: IncrementalAlterConfigsRequestAlterConfigsResource) -> None:
         changes = [ConfigChange(config.name, config.config_operation, config.value) for config in asked.configs]

@@ -177,7 +177,7 @@ def _of_broker(call: ServerCall) -> list[DescribeConfigsResourceResult]:
 
 
 def _started_with(node: BrokerNode) -> Mapping[str, str]:
-    """Return the settings by which a broker was started, as far as they differ between brokers."""
+    """Return the settings with which Kafka would start this broker, such as ``broker.id`` and ``listeners``."""
     given = {
         "advertised.listeners": f"PLAINTEXT://{node.host}:{node.port}",
         "broker.id": str(node.node_id),

@@ -49,9 +49,9 @@ class ElectionType(IntEnum):
 
 
 async def elect_leaders(call: ServerCall, request: ElectLeadersRequest) -> ElectLeadersResponse:
-    """Elect preferred leaders, or any replica for partitions without a leader (KIP-460).
+    """Elect preferred leaders; in an unclean election, elect any replica of a partition without a leader (KIP-460).
 
-    A request without partitions means all partitions; the response then omits those that need no election.
+    A request without partitions means all partitions; the response then omits partitions that need no election.
     """
     cluster = call.cluster
     kind = request.election_type if call.version >= 1 else ElectionType.PREFERRED
@@ -119,7 +119,7 @@ async def alter_partition_reassignments(
 
 
 def _reassign(cluster: ClusterState, topic: str, asked: ReassignablePartition, any_count: bool) -> None:
-    """Start or cancel the reassignment of one partition. Raises ApiError with the partition's error."""
+    """Start or cancel a reassignment, or raise ApiError; ``any_count`` allows to change the number of replicas."""
     index = asked.partition_index
     partition = _existing(
         cluster, topic, index, f"Unable to find a topic named {topic}.", f"Unable to find partition {topic}:{index}."
@@ -141,7 +141,7 @@ def _reassign(cluster: ClusterState, topic: str, asked: ReassignablePartition, a
 async def list_partition_reassignments(
     call: ServerCall, request: ListPartitionReassignmentsRequest
 ) -> ListPartitionReassignmentsResponse:
-    """List the ongoing reassignments of the requested partitions, or of all (KIP-455)."""
+    """List the ongoing reassignments of the requested partitions, or of all partitions (KIP-455)."""
     asked = request.topics
     if asked is None:
         asked = [

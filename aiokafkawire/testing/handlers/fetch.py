@@ -26,7 +26,7 @@ _TOPIC_IDS_SINCE: Final = 13
 
 
 async def fetch(call: ServerCall, request: FetchRequest) -> FetchResponse:
-    """Read the requested partitions; with less than ``min_bytes`` in total, wait up to ``max_wait_ms`` for more."""
+    """Read the requested partitions; if the total is below ``min_bytes``, wait up to ``max_wait_ms`` for more."""
     cluster, sessions = call.cluster, call.node.sessions
     params = FetchParams.of(call, request)
 
@@ -71,7 +71,7 @@ async def _read(params: FetchParams, wanted: list[Wanted], request: FetchRequest
 
 
 def _unknown(cluster: ClusterState, wanted: Wanted) -> ErrorCode | None:
-    """Return the error for a partition that does not exist; None if it exists. The error does not end the long poll."""
+    """Return the error for a partition that does not exist, else None. The long poll continues despite this error."""
     if wanted.topic is None:
         return ErrorCode.UNKNOWN_TOPIC_ID
     topic = cluster.topics.get(wanted.topic)

@@ -75,7 +75,7 @@ async def offset_commit(call: ServerCall, request: OffsetCommitRequest) -> Offse
 
 
 class _Answers:
-    """The results of an OffsetCommit by topic, in the order of each topic's first result."""
+    """The results of an OffsetCommit, grouped by topic; a topic's first result determines its place in the order."""
 
     def __init__(self) -> None:
         self.topics: dict[object, OffsetCommitResponseTopic] = {}
@@ -238,7 +238,7 @@ def _partition(
 
 
 async def offset_delete(call: ServerCall, request: OffsetDeleteRequest) -> OffsetDeleteResponse:
-    """Delete a group's offsets for partitions that exist, except in topics to which the group subscribes."""
+    """Delete a group's offsets for the requested partitions, except in topics to which the group subscribes."""
     try:
         if not request.group_id:
             raise ApiError(ErrorCode.INVALID_GROUP_ID)

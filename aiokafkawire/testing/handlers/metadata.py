@@ -51,14 +51,14 @@ async def api_versions(call: ServerCall, request: ApiVersionsRequest) -> ApiVers
 
 
 def unsupported_api_versions(node: BrokerNode) -> ApiVersionsResponse:
-    """Return the v0 response to ApiVersions in an unknown version; since 2.4 it has the versions to retry with."""
+    """Return the v0 response to ApiVersions in an unknown version; releases since 2.4 name the known versions."""
     key = ApiKey.API_VERSIONS
     versions = [_api_version(key, node.advertised[key])] if node.release.since("2.4") else []
     return ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=versions)
 
 
 async def metadata(call: ServerCall, request: MetadataRequest) -> MetadataResponse:
-    """Describe the brokers and the requested topics; missing topics may be created, but are reported as missing."""
+    """Describe the brokers and the requested topics. A missing topic gets an error, even if it is created now."""
     cluster = call.cluster
     error = _bad_request(request, call.version)
     if error is not None:
@@ -122,7 +122,7 @@ def _api_version(key: int, versions: Versions) -> ApiVersion:
 
 
 def _bad_request(request: MetadataRequest, version: int) -> ErrorCode | None:
-    """Return the error of the whole request; None if it is valid."""
+    """Return the error for all topics of an invalid request; None if the request is valid."""
     topics = request.topics or ()
     # v10 introduced null names and ids, but brokers support them only since v12.
     if version < 12 and any(topic.name is None or topic.topic_id != ZERO_UUID for topic in topics):
@@ -207,7 +207,7 @@ def _found(topic: HostedTopic, with_operations: bool) -> MetadataResponseTopic:
 
 
 def _leave_out_dead_replicas(topics: Iterable[MetadataResponseTopic]) -> None:
-    """Remove offline replicas, for which v0 has no field, and set REPLICA_NOT_AVAILABLE."""
+    """Remove offline replicas, for which v0 has no field, and set REPLICA_NOT_AVAILABLE in their partitions."""
     for partition in (partition for topic in topics for partition in topic.partitions):
         offline = partition.offline_replicas
         if offline and not partition.error_code:

@@ -53,7 +53,7 @@ _NEVER: Final = 2**15
 
 
 async def list_offsets(call: ServerCall, request: ListOffsetsRequest) -> ListOffsetsResponse:
-    """Return for each partition the offset for the requested timestamp or :class:`OffsetName`; -1 if there is none."""
+    """Return each partition's offset for the requested timestamp or :class:`OffsetName`; -1 if there is none."""
     topics = []
     for topic in request.topics:
         times = Counter(asked.partition_index for asked in topic.partitions)
@@ -74,7 +74,7 @@ async def list_offsets(call: ServerCall, request: ListOffsetsRequest) -> ListOff
 async def offset_for_leader_epoch(
     call: ServerCall, request: OffsetForLeaderEpochRequest
 ) -> OffsetForLeaderEpochResponse:
-    """Return the end offset of each requested epoch, or of the newest epoch before it that has records (KIP-279)."""
+    """Return the end offset of each requested epoch, or of the last one before if an epoch has no records (KIP-279)."""
     return OffsetForLeaderEpochResponse(
         topics=[
             OffsetForLeaderTopicResult(
@@ -128,9 +128,10 @@ def _found(
 
 
 def _segments(partition: HostedPartition, asked: ListOffsetsPartition, end: int, now: int) -> list[int]:
-    """Return the offsets for v0, highest first: the starts of segments older than the requested time, and the end.
+    """Return the offsets that ListOffsets v0 has instead of one offset, highest first.
 
-    A log of this broker has one segment, which counts as written at ``now``.
+    These are the start offsets of all segments that are older than the requested time, and, if there is one, also
+    ``end``, unless the request is for EARLIEST. The log has one segment, which counts as written at ``now``.
     """
     if asked.max_num_offsets < 0:
         raise ApiError(ErrorCode.UNKNOWN_SERVER_ERROR)
@@ -142,7 +143,7 @@ def _segments(partition: HostedPartition, asked: ListOffsetsPartition, end: int,
 
 
 def _end(partition: HostedPartition, node: int, request: ListOffsetsRequest) -> int:
-    """Return the offset up to which the client may read: for brokers and debuggers all records, else committed ones."""
+    """Return the end of the records that the client may read; for brokers and debuggers, the end of the log."""
     if request.replica_id != _CONSUMER:
         return partition.end_offset(node)
     if request.isolation_level == IsolationLevel.READ_COMMITTED:

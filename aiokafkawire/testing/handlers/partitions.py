@@ -111,7 +111,7 @@ def _delete(call: ServerCall, name: str, index: int, offset: int) -> int:
 async def describe_topic_partitions(
     call: ServerCall, request: DescribeTopicPartitionsRequest
 ) -> DescribeTopicPartitionsResponse:
-    """Describe topics, sorted by name, up to the requested number of partitions; a cursor marks the next (KIP-966)."""
+    """Describe topics, sorted by name, up to the requested number of partitions; a cursor names the next (KIP-966)."""
     cursor = request.cursor
     begin = cursor.topic_name if cursor else ""
     wanted = [topic.name for topic in request.topics]

@@ -108,7 +108,7 @@ def _topic(
 
 
 def _refused(data: TopicProduceData, refused: ApiError) -> TopicProduceResponse:
-    """Return an error response for a whole topic."""
+    """Return the response for a topic, with this error for each requested partition."""
     responses = [_refusal(partition.index, refused) for partition in data.partition_data]
     return TopicProduceResponse(name=data.name, topic_id=data.topic_id, partition_responses=responses)
 
@@ -192,9 +192,9 @@ def _refusal(index: int, refused: ApiError, log_start_offset: int = -1) -> Parti
 
 
 async def _committed(call: ServerCall, appended: list[_Appended], timeout_ms: int) -> None:
-    """Wait until each batch is committed or failed; at the timeout, all other batches get REQUEST_TIMED_OUT.
+    """Wait until each batch is committed or failed; after the timeout, the remaining ones get REQUEST_TIMED_OUT.
 
-    A batch with an error stays in the log, and its offset stays in the response.
+    A batch that gets an error here stays in the log, and its offset stays in the response.
     """
     waiting = _unsettled(call, appended)
     if not waiting:

@@ -47,7 +47,7 @@ async def describe_client_quotas(
 
 
 async def alter_client_quotas(call: ServerCall, request: AlterClientQuotasRequest) -> AlterClientQuotasResponse:
-    """Change the quotas of each entity; of a duplicate entity the first change applies, but the result is an error."""
+    """Change the quotas of each entity. If one is named twice, its first change is made, but its result is an error."""
     results: dict[Entity, tuple[ErrorCode, str | None]] = {}
     for entry in request.entries:
         entity = entity_of([(part.entity_type, part.entity_name) for part in entry.entity])

@@ -1,4 +1,4 @@
-"""TxnOffsetCommit: the offsets of a group that a transaction commits (KIP-98, KIP-447)."""
+"""TxnOffsetCommit: the commit of a group's offsets as a part of a transaction (KIP-98, KIP-447)."""
 
 from collections.abc import Mapping
 from typing import Final

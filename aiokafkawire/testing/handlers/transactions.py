@@ -48,7 +48,7 @@ _BUMPED_SINCE: Final = 5  # EndTxn returns the next epoch (KIP-890)
 
 
 async def init_producer_id(call: ServerCall, request: InitProducerIdRequest) -> InitProducerIdResponse:
-    """Return a new producer id, or, for a transactional id, its producer id and next epoch."""
+    """Return a producer id and epoch: new ones, or, for a transactional id, the id's producer id and next epoch."""
     try:
         producer_id, epoch = _init(call, request)
     except ApiError as refused:
@@ -78,7 +78,7 @@ def _check_id(transactional_id: str) -> None:
 
 
 def _as_known(call: ServerCall, request: type, code: ErrorCode) -> ErrorCode:
-    """Return the error code that the request's version has for this error."""
+    """Return ``code``, with PRODUCER_FENCED replaced by INVALID_PRODUCER_EPOCH in versions that do not know it."""
     if code is ErrorCode.PRODUCER_FENCED and call.version < _FENCED_SINCE[request]:
         return ErrorCode.INVALID_PRODUCER_EPOCH
     return code
@@ -88,7 +88,7 @@ def _as_known(call: ServerCall, request: type, code: ErrorCode) -> ErrorCode:
 
 
 async def add_partitions_to_txn(call: ServerCall, request: AddPartitionsToTxnRequest) -> AddPartitionsToTxnResponse:
-    """Add partitions to a producer's transaction; since v4 a broker sends the request, for several transactions."""
+    """Add partitions to a transaction; since v4, brokers send the request, and it can name several transactions."""
     if call.version >= _BATCHED_SINCE:
         results = [
             AddPartitionsToTxnResult(
@@ -152,7 +152,7 @@ def _results(
 
 
 async def add_offsets_to_txn(call: ServerCall, request: AddOffsetsToTxnRequest) -> AddOffsetsToTxnResponse:
-    """Add the partition of ``__consumer_offsets`` that stores a group's offsets to a transaction."""
+    """Add to a transaction the partition of ``__consumer_offsets`` that stores the offsets of a group."""
     offsets = call.cluster.coordinator_partition(OFFSETS_TOPIC, request.group_id)
     transactions = call.cluster.transactions
     try:

@@ -41,7 +41,7 @@ def commit_to_zookeeper(call: ServerCall, request: OffsetCommitRequest) -> Offse
 
 
 def fetch_from_zookeeper(call: ServerCall, request: OffsetFetchRequest) -> OffsetFetchResponse:
-    """Return the committed offset of each partition; without one, the error UNKNOWN_TOPIC_OR_PARTITION."""
+    """Return the committed offset of each partition; a partition without one gets UNKNOWN_TOPIC_OR_PARTITION."""
     topics = []
     for topic in request.topics or ():
         answers = []

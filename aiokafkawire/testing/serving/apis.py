@@ -94,7 +94,7 @@ Handler: TypeAlias = Callable[[ServerCall, Any], Awaitable[Response | None]]
 
 @attrs.frozen
 class Api:
-    """An API: its request and handler, the versions that ApiVersions lists, and those that the broker answers."""
+    """An API: its request class, its handler, the versions in ApiVersions, and the versions that the broker handles."""
 
     request: type[Request[Any]]
     handle: Handler

@@ -20,9 +20,9 @@ _SIZE: Final = Struct(">i")
 
 
 class Frames:
-    """A reader of the frames in a stream, which buffers at most one frame, and of the next one less than a chunk.
+    """A reader of the frames in a stream; it buffers at most one frame, and less than a chunk of the next frame.
 
-    It uses memory for received bytes only, whatever size a frame announces.
+    Only received bytes take memory: the size that a frame announces is not allocated in advance.
     """
 
     def __init__(self, stream: ByteReceiveStream, max_bytes: int) -> None:
@@ -32,7 +32,9 @@ class Frames:
         self._position = 0
 
     async def next(self, max_bytes: int | None = None) -> bytes | None:
-        """Return the next frame without its size; None at the end of the stream. ``max_bytes`` may lower the limit.
+        """Return the next frame without its size field; None at the end of the stream.
+
+        ``max_bytes`` is the largest allowed size if it is below the limit of this reader.
 
         Raises:
             Disconnect: the size is invalid, or the stream ends inside a frame.
@@ -83,7 +85,7 @@ class Frames:
 
 
 def _keep(parts: list[bytes | bytearray], chunk: bytes) -> None:
-    """Add a chunk. Small chunks are merged, since an object per byte would take fifty times the frame's memory."""
+    """Add a chunk to ``parts``. Small chunks are merged: an object per byte would take 50 times the frame's memory."""
     last = parts[-1]
     if len(chunk) >= _SMALL:
         parts.append(chunk)

@@ -25,8 +25,8 @@ class NodeServer:
 
     Args:
         node: the broker whose requests are served.
-        listens_on: the host and port to listen on, 0 for any free port; None for in-memory connections only. A restart
-            uses the same port.
+        listens_on: the host and port to listen on; None for in-memory connections only. Port 0 means any free port; a
+            restart uses the same port.
         number: returns the number of a new connection.
         on_fault: called with each unexpected exception of a connection.
         tls: the context for TLS on TCP; None for no TLS.
@@ -113,7 +113,7 @@ class NodeServer:
         return theirs
 
     def attend(self, stream: ByteStream, name: str) -> None:
-        """Serve a connection that another component made; ``stream`` is the broker's end."""
+        """Serve a connection that another component made; ``stream`` is the broker's end, ``name`` is for the log."""
         assert self._owner is not None
         number = self._number()
         self._owner.spawn(serve, self._node, stream, self._peer(f"{name} {number}", number))

@@ -70,7 +70,7 @@ async def serve(node: BrokerNode, stream: ByteStream, peer: Peer) -> None:
 
 
 async def _forget(frames: Frames) -> None:
-    """Discard further requests: responses are sent in order, so that no response can follow a suppressed one."""
+    """Read and discard all further requests: clients expect responses in order, so none can follow a suppressed one."""
     try:
         await frames.drain()
     except _GONE:
@@ -177,7 +177,9 @@ async def _handle(api: Api, call: ServerCall, request: Any, blamed: Blamed | Non
 
 
 def _read(node: BrokerNode, frame: bytes) -> _Received | bytes | None:
-    """Parse a frame; return the request, the frame of a fixed response, or None if this release ignores the request.
+    """Parse a frame and return the request; None if this release ignores the request.
+
+    For ApiVersions in an unknown version, return the frame of the response instead.
 
     Raises:
         Disconnect: the frame is invalid, or the API or its version is not served.

@@ -22,7 +22,8 @@ class BrokerLinks:
     2. A broker that does not reach a majority of the brokers is fenced after ``broker.session.timeout.ms``: other
        brokers lead its partitions, without the records that only it has. When it reaches a majority, it is unfenced.
 
-    All brokers share the cluster's state: a fenced broker that clients still reach answers that it does not lead.
+    All brokers share the cluster's state. Hence a fenced broker knows that it does not lead any more, and answers so to
+    clients that still reach it.
     """
 
     def __init__(self, broker: Broker, network: Network, trace: Trace, owner: Owner) -> None:
@@ -66,7 +67,7 @@ class BrokerLinks:
             self._copy_or_hold()
 
     async def _keep_checking(self, scope: anyio.CancelScope) -> None:
-        """Check at intervals which followers cannot copy, since leaders may move and topics may be created."""
+        """Check at intervals which followers reach their leaders, since leaders may move and topics may be created."""
         with scope:
             while True:
                 await anyio.sleep(_CHECK_SECONDS)

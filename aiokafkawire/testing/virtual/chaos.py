@@ -43,9 +43,10 @@ class Fault(Enum):
 
 
 class Chaos:
-    """The injection of random faults. At any time a broker has at most one fault, and at most one is PARTITION.
+    """The injection of random faults.
 
-    The end of a fault leaves other faults unchanged.
+    At any time, a broker has at most one fault, and at most one broker is separated by PARTITION. The end of a fault
+    leaves other faults unchanged.
     """
 
     def __init__(self, broker: Broker, network: Network, trace: Trace, chance: Random, owner: Owner) -> None:
@@ -139,7 +140,7 @@ class Chaos:
                 self._network.cut(node)
 
     def _move_a_leader(self) -> None:
-        """Move the leader of a random partition, except of internal topics, whose many partitions would predominate."""
+        """Move the leader of a random partition. Internal topics are excluded: they would get nearly all moves."""
         partitions = [one for one in self._broker.partitions if not one.log.topic.startswith("__")]
         if not partitions:
             return

@@ -13,7 +13,7 @@ _A_WHILE = 0.1
 class VirtualClock(trio.abc.Clock):
     """A clock of virtual time, which starts at 0.
 
-    It behaves as trio's MockClock with ``autojump_threshold=0``, but needs one loop iteration less per jump.
+    It behaves as trio's MockClock with ``autojump_threshold=0``, but needs one iteration of trio's loop less per jump.
     """
 
     def __init__(self) -> None:
@@ -27,7 +27,7 @@ class VirtualClock(trio.abc.Clock):
         return self._now
 
     def deadline_to_sleep_time(self, deadline: float) -> float:
-        """Advance to the deadline, since trio calls this when no task can run; return the real seconds to sleep."""
+        """Advance to the deadline; return the real seconds to sleep, usually 0. Trio calls this when all tasks wait."""
         if deadline <= self._now:
             return 0.0
         # Tasks that wait in wait_all_tasks_blocked run before a jump.

@@ -1,4 +1,4 @@
-"""Faults of a simulated network: an injector ends only the faults that it has made."""
+"""Faults of a simulated network, begun by injectors; an injector can end only the faults that it has begun."""
 
 from collections.abc import Callable, Collection
 from typing import TypeAlias
@@ -15,9 +15,10 @@ Speed: TypeAlias = tuple[tuple[float, float], float | None]
 
 
 class FaultInjector:
-    """An injector, which begins and ends its own network faults. The network itself is one; chaos has one per fault.
+    """An object that begins network faults, and ends only those that it has begun.
 
-    A method that is called without ids of brokers applies to all brokers. An unknown id raises KeyError.
+    The network itself is an injector for tests; chaos uses a new injector for each fault. A method that is called
+    without ids of brokers applies to all brokers. An unknown id raises KeyError.
 
     Args:
         nodes: returns the ids of all brokers.
@@ -136,7 +137,7 @@ class FaultInjector:
 
 
 def check_range(name: str, between: tuple[float, float]) -> None:
-    """Raise ValueError unless ``between`` is a minimum and a maximum in seconds; ``name`` is for the message."""
+    """Raise ValueError unless ``between`` is a minimum and a maximum in seconds; the message calls it ``name``."""
     least, most = between
     if not 0 <= least <= most:
         raise ValueError(f"{name} must be a minimum and a maximum of 0 or more seconds, got {between!r}")

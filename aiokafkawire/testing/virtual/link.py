@@ -13,7 +13,7 @@ __all__ = ("Direction", "Link")
 
 @attrs.define(eq=False)
 class Link:
-    """The link between two endpoints, whose speed and blocking apply to all connections between them.
+    """The link between two endpoints; its speed, and whether it is blocked, apply to all connections between the two.
 
     ``latency`` is the shortest and the longest time that bytes take in one direction, in seconds; ``bandwidth`` is in
     bytes per second for each direction of each connection, None for no limit.
@@ -43,7 +43,7 @@ class Link:
 
 
 class Direction:
-    """The bytes in transit to one end of a connection: chunks with their times of arrival; b"" ends the stream.
+    """The bytes in transit to one end of a connection: chunks with their times of arrival. A chunk b"" ends the stream.
 
     Chunks that are due while the link is blocked are held; they arrive together after the link is unblocked.
     """
@@ -87,7 +87,7 @@ class Direction:
             self._sleep.deadline = self._due_at()
 
     def _due_at(self) -> float:
-        """Return the time at which the next chunk arrives; infinity if there is none, or the link is blocked then."""
+        """Return the time at which the next chunk arrives; infinity if there is none, or a blocked link holds it."""
         if not self.chunks:
             return inf
         at = self.chunks[0][0]
@@ -125,14 +125,14 @@ class Direction:
         return chunk
 
     def reopened(self, blocked_since: float, now: float) -> None:
-        """Let the chunks that were held since ``blocked_since`` arrive: the link is no longer blocked."""
+        """Let held chunks arrive after one more latency: the link, blocked since ``blocked_since``, is open again."""
         again = now + self._link.delay(self._chance)
         self.chunks = deque((max(at, again) if at >= blocked_since else at, chunk) for at, chunk in self.chunks)
         self._last_at = max(self._last_at, again)
         self.notify()
 
     def cut(self, now: float) -> None:
-        """Break the connection; the bytes in transit before a random byte arrive now, the other ones are lost."""
+        """Break the connection: of the bytes in transit, a random number arrive now, and the rest are lost."""
         if self.broken:
             return
         left, kept = self._chance.randrange(self.size + 1), deque[tuple[float, bytes]]()
@@ -164,5 +164,5 @@ class Direction:
 
 
 def _woken(raise_cancel: object) -> trio.lowlevel.Abort:
-    """Let trio wake a sleeping task at the deadline of its cancel scope: there is nothing to clean up."""
+    """Allow trio to wake a sleeping task when its cancel scope ends the sleep; there is nothing to clean up."""
     return trio.lowlevel.Abort.SUCCEEDED

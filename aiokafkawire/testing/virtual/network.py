@@ -20,7 +20,7 @@ _PRUNE_AT: Final = 64
 
 
 class Dial(Protocol):
-    """A function that opens connections, as a client's ``connector``."""
+    """A function that opens a connection to a host and port: the type of a client's ``connector``."""
 
     async def __call__(self, host: str, port: int) -> ByteStream: ...
 
@@ -30,7 +30,7 @@ class Network(FaultInjector):
 
     1. Bytes arrive after ``latency`` and in order; at most 256 KiB per direction of a connection are in transit.
     2. Connections across a :meth:`partition` hang: bytes are held, new connections wait, and no side gets an error.
-       After :meth:`heal` they continue, as with TCP's retransmission, unless a client's timeout has ended them.
+       After :meth:`heal`, connections continue, as with TCP's retransmission, unless a client's timeout has ended them.
     3. :meth:`cut` resets connections: each side gets a part of the bytes in transit, and then an error.
     4. The faults of an :meth:`injector` end when :meth:`drop` removes it; tests use the network itself as an injector.
 
@@ -141,7 +141,7 @@ class Network(FaultInjector):
         self._injectors.remove(injector)
 
     def cut(self, *nodes: int, client: str | None = None) -> int:
-        """Reset the open connections of all clients, or of ``client``, to these brokers; return their number."""
+        """Reset the connections of ``client``, or of all clients, to these brokers; return how many were reset."""
         named = self._named(nodes)
         found = [
             entry

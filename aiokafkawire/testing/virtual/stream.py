@@ -61,7 +61,7 @@ class VirtualConnection:
             direction.cut(self._now())
 
     def reopened(self, blocked_since: float) -> None:
-        """Let the bytes that were held since ``blocked_since`` arrive: the link is no longer blocked."""
+        """Let held bytes arrive after one more latency: the link, blocked since ``blocked_since``, is open again."""
         for direction in self._directions:
             direction.reopened(blocked_since, self._now())
 
@@ -84,7 +84,7 @@ class End(ByteStream):
         self._sending, self._receiving = anyio.ResourceGuard("sending to"), anyio.ResourceGuard("receiving from")
 
     async def send(self, item: bytes) -> None:
-        """Send bytes, and wait while too many are in transit."""
+        """Send bytes; wait while too many sent bytes are in transit."""
         await checkpoint_if_cancelled()
         direction, data, sent = self._outgoing, bytes(item), 0
         with self._sending:
@@ -101,7 +101,7 @@ class End(ByteStream):
         await cancel_shielded_checkpoint()
 
     async def receive(self, max_bytes: int = 65536) -> bytes:
-        """Wait for the next bytes and return them."""
+        """Wait for the next bytes and return them; raise EndOfStream at the end of the stream."""
         if max_bytes < 1:
             raise ValueError(f"max_bytes must be positive, got {max_bytes}")
         await checkpoint_if_cancelled()
@@ -149,7 +149,7 @@ class End(ByteStream):
 
 
 def _asked(data: bytes) -> str:
-    """Summarize bytes from a client by the requests in them."""
+    """Return a text for the trace about bytes that a client sends: the requests in them, and their number."""
     requests, position = list[str](), 0
     while position + _REQUEST.size <= len(data):
         size, key, version, correlation_id = _REQUEST.unpack_from(data, position)
@@ -161,6 +161,6 @@ def _asked(data: bytes) -> str:
 
 
 def _answered(data: bytes) -> str:
-    """Summarize bytes from a broker, which are one response."""
+    """Return a text for the trace about bytes that a broker sends: one response, and the number of bytes."""
     correlation_id = int.from_bytes(data[_SIZE : _SIZE + 4], "big", signed=True)
     return f"#{correlation_id} ({len(data)} bytes)"
