@@ -114,7 +114,7 @@ _load_later: Callable[[str], object] = lazy_exports(
 
 
 def __getattr__(name: str) -> object:
-    """Import a name on first use; the error for a name of another client suggests this client's name."""
+    """Import a name on first use. For a name of another Kafka client, the error suggests this client's name."""
     from .other_clients_names import MODULE
 
     if name in MODULE:

@@ -13,15 +13,16 @@ _warned: list[str] = []
 
 
 def load_twin(package: str, modules: Mapping[str, str], choice: str) -> tuple[str, ModuleType]:
-    """Load the twin that the variable ``choice`` names, or the first that can be loaded; return its name and module.
+    """Load the twin that the environment variable ``choice`` names; if it is not set, the first that can be loaded.
+
+    Return the twin's name and module.
 
     Args:
         package: the package that contains the twins.
         modules: the module of each twin by the twin's name (``cython``, ``pure``), in the order to try.
-        choice: the environment variable.
 
     Raises:
-        ImportError: the variable's value is the name of no twin, or the twin cannot be loaded.
+        ImportError: the variable names an unknown twin, or no twin can be loaded.
     """
     asked = os.environ.get(choice)
     if asked and asked not in modules:

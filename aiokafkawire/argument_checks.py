@@ -1,4 +1,4 @@
-"""Checks of users' arguments: a UsageError has the argument's name, the valid values, and the given value."""
+"""Checks users' arguments. A UsageError's message has the argument's name, the valid values and the given value."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
@@ -29,7 +29,7 @@ INT64: Final = 2**63 - 1
 
 
 def shown(given: object) -> str:
-    """Return a value's truncated repr for an error, followed by its type unless the repr shows the type."""
+    """Return a value's truncated repr for an error message; append the value's type unless the repr shows the type."""
     text = f"{given!r:.200}"
     is_plain = given is None or type(given) in (str, bytes, int, float, bool, list, tuple, dict, set)
     return text if is_plain or type(given).__name__ in text else f"{text} ({type(given).__name__})"
@@ -100,7 +100,7 @@ def refuse_list(name: str, given: object, of: str) -> UsageError:
 
 
 def items_of(name: str, given: object, of: str) -> list[Any]:
-    """Return the items of an iterable; those of a mapping are its keys.
+    """Return an iterable's items, or a mapping's keys; ``of`` is an example of a valid value, for the message.
 
     Raises:
         UsageError: the value is not iterable, or is a string, bytes or a named tuple, which are single items.

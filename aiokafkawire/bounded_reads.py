@@ -47,7 +47,7 @@ _BYTES: Final = 8 * 1024 * 1024
 
 
 class _EndReached(Exception):
-    """All partitions were read up to their ends."""
+    """The signal that all partitions were read up to their ends."""
 
 
 class _Unfinished:
@@ -75,11 +75,11 @@ class _Unfinished:
 
 
 class BoundedReader(AsyncIterator[T]):
-    """An asynchronous iterator over the records of a topic from a start to an end; the client makes it.
+    """An asynchronous iterator over the records of a topic from a start to an end, which a client makes.
 
-    Reading starts with the iteration. The reader closes itself at the end, on OffsetOutOfRange, and when it is
-    garbage-collected. If a loop may be left early, use the reader as ``async with`` to close it at once. After any
-    other error, a further iteration continues.
+    Reading starts with the iteration. The reader closes itself at the end, after an OffsetOutOfRange error, and when it
+    is garbage-collected. If a loop may be left early, use the reader as ``async with`` to close it at once. After any
+    error except OffsetOutOfRange, the iteration can be continued.
     """
 
     def __init__(self, consumer: Consumer[Any, Any], topic: str, start: Bounds, end: Bounds | None) -> None:
@@ -157,7 +157,7 @@ class BoundedReader(AsyncIterator[T]):
         self._consumer._iteration.before_waiting = unfinished.check
 
     async def _resolve(self) -> tuple[_Offsets, _Offsets]:
-        """Return the start and end offsets by partition, without the starts that are not before the partition's end."""
+        """Return the starts and the ends by partition; leave out a start that is not before the partition's end."""
         deadline = self._cluster.deadline(self._cluster.config.default_api_timeout_ms / 1000)
         partitions = await self._partitions(deadline)
         ends = await self._resolve_ends(
@@ -209,7 +209,7 @@ class BoundedReader(AsyncIterator[T]):
 
 
 class BoundedRecords(BoundedReader[ConsumerRecord[K, V]]):
-    """A reader whose items are records. After a DeserializationError a further iteration skips the invalid record."""
+    """A reader whose items are records. An iteration continued after DeserializationError skips the invalid record."""
 
     def __init__(self, consumer: Consumer[K, V], topic: str, start: Bounds, end: Bounds | None) -> None:
         super().__init__(consumer, topic, start, end)
@@ -220,7 +220,7 @@ class BoundedRecords(BoundedReader[ConsumerRecord[K, V]]):
         return self._records.popleft() if self._records else await super().__anext__()
 
     async def take(self) -> list[ConsumerRecord[K, V]]:
-        """Wait for a record, and return all buffered records; an empty list at the end."""
+        """Wait for a record, and return all buffered records. At the end of the read, return an empty list."""
         first = await anext(self, None)
         if first is None:
             return []
@@ -239,7 +239,7 @@ class BoundedRecords(BoundedReader[ConsumerRecord[K, V]]):
 class BoundedBatches(BoundedReader["pa.RecordBatch"]):
     """A reader whose items are Arrow record batches, with some or all of the columns of ``ConsumerBatch.to_arrow``.
 
-    A record batch has records of one or more partitions. After a CorruptBatch a further iteration skips the damaged
+    A record batch has records of one or more partitions. An iteration continued after CorruptBatch skips the damaged
     Kafka batch.
     """
 
@@ -265,7 +265,7 @@ class BoundedBatches(BoundedReader["pa.RecordBatch"]):
                 return _joined(gathered)
 
     def _gather(self, batch: ConsumerBatch[Any, Any] | None) -> "list[pa.RecordBatch]":
-        """Return ``batch`` and the buffered batches after ``batch`` as Arrow record batches that are not empty."""
+        """Return ``batch`` and the batches buffered after it as non-empty Arrow batches; an empty list for None."""
         gathered: list[pa.RecordBatch] = []
         rows = size = 0
         while batch is not None:

@@ -55,9 +55,9 @@ class Client:
         options: see :class:`~aiokafkawire.config.ClientConfig`.
 
     Raises:
-        ConfigError: an address or a setting is wrong; on entering, also a file that a setting names.
-        AuthenticationFailed: on entering, a broker was reached, but authentication failed, as with a wrong password or
-            certificate, or with SASL if the listener does not use SASL.
+        ConfigError: an address, a setting or, on entering, a file that a setting names is wrong.
+        AuthenticationFailed: on entering, a broker was reached, but authentication failed: for example, the password or
+            the certificate is wrong, or the client uses SASL and the listener does not.
         NoBrokerReachable: on entering, no broker was reached within ``bootstrap_timeout_ms``.
         WireError: on entering, the server does not speak Kafka's protocol, or only one side uses TLS.
     """
@@ -104,7 +104,7 @@ class Client:
     async def close(self) -> None:
         """Close all connections, as ``async with`` does on leaving. Any task may call this method, repeatedly.
 
-        A cancellation of the caller is raised after the connections are closed.
+        If the caller is cancelled, the cancellation is raised only after the connections are closed.
 
         Raises:
             UsageError: the client was opened on another event loop. If that loop still exists, the client stays open
@@ -318,16 +318,16 @@ class Client:
     ) -> "BoundedRecords[Any, Any]":
         """Read a topic from a start to an end, record by record; the iteration stops at the end.
 
-        The iteration also stops if the last offset before the end has no record, as after transactions or compaction,
-        and if the topic is empty.
+        The iteration also stops if the topic is empty, or if the last offset before the end has no record, as after
+        transactions or compaction.
 
         Args:
             topic: the topic. If ``start`` or ``end`` is a mapping, only the partitions in a mapping are read.
             start: an OffsetSpec for all partitions, or a mapping from partitions to the first offset or an OffsetSpec.
                 A partition without a record at or after a start time is not read.
-            end: as ``start``, with the offset after the last record to read, which must not exceed the end of the log.
-                The reader waits until the transactions that are open before this offset have ended. None means the
-                ends of the partitions when the iteration begins.
+            end: as ``start``; the record at an end offset is not read. An end offset must not exceed the end of the
+                log. The reader waits until the transactions that are open before this offset have ended. None means
+                the ends of the partitions when the iteration begins.
             key_deserializer, value_deserializer: as for :meth:`consumer`.
             options: see :class:`~aiokafkawire.config.ConsumerConfig`. The defaults differ: ``isolation_level`` is
                 ``"read_committed"``, with which the default end is the first open transaction. ``auto_offset_reset``
@@ -382,9 +382,9 @@ class Client:
     ) -> int:
         """Consume, process and produce each record exactly once, in transactions (KIP-98, KIP-447).
 
-        The call runs until ``stop`` or ``until_end`` ends it, is cancelled, or fails. The next call continues after the
-        last committed transaction. All partitions of the topics are read. Readers of committed records get the results
-        of each record once. Other effects of ``process`` may be repeated for records that were not committed.
+        The call runs until ``stop`` or ``until_end`` ends it, or until it is cancelled or fails. The next call begins
+        after the last committed transaction. All partitions of the topics are read. Readers of committed records get
+        the results of each record once. Other effects of ``process`` may be repeated for uncommitted records.
 
         Args:
             source: a topic, or several; records of open and aborted transactions are not read.
@@ -404,7 +404,7 @@ class Client:
             The number of records that were read and committed.
 
         Raises:
-            Exception: ``process`` raised this error; the records that it received are not committed.
+            Exception: any error that ``process`` raises; the records that ``process`` received are not committed.
             ProducerFenced, InvalidTxnState: another producer uses the transactional id, or a transaction was open for
                 too long.
             KafkaError: reading or writing fails permanently, or fails after ``default_api_timeout_ms`` of retries.

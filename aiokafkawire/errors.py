@@ -190,7 +190,7 @@ class KafkaError(Exception):
 
 
 class ConfigError(KafkaError, ValueError):
-    """A setting has an unknown name or an invalid value; the message names the setting and what it accepts."""
+    """A setting has an unknown name or an invalid value; the message has the setting's name and its valid values."""
 
 
 class UsageError(KafkaError):
@@ -229,7 +229,7 @@ class CorruptBatch(WireError):
 
 
 class UnsupportedVersion(KafkaError):
-    """The broker supports no version of a request that has all fields the call needs."""
+    """The broker does not support a request, or its versions of the request lack a field that the call needs."""
 
 
 class ConnectionLost(KafkaError):
@@ -237,7 +237,7 @@ class ConnectionLost(KafkaError):
 
 
 class AuthenticationFailed(KafkaError):
-    """Broker and client cannot authenticate each other, and no retry helps; the message says who refused, and why.
+    """Authentication failed, and would fail again; the message says whether broker or client refused, and why.
 
     The brokers' authentication errors are subclasses: SaslAuthenticationFailed, UnsupportedSaslMechanism,
     IllegalSaslState.
@@ -257,7 +257,7 @@ class ClientCertificateRefused(TlsFailed):
 
 
 class ProxyRefused(AuthenticationFailed):
-    """The proxy requires a login, rejects the given login, or its rules forbid the connection to the broker."""
+    """The proxy requires a login, rejects the given login, or forbids the connection to the broker by its rules."""
 
 
 class ProxyFailed(ConnectionLost):
@@ -341,7 +341,7 @@ class LogTruncated(KafkaError):
 
 
 class DeliveryFailed(KafkaError):
-    """``count`` records whose delivery was not awaited were not delivered; ``errors`` has a cause for each batch."""
+    """``count`` records were not delivered, and no call awaited their delivery; ``errors`` has each batch's cause."""
 
     def __init__(self, errors: Sequence[Exception], count: int) -> None:
         super().__init__(errors, count)
@@ -357,7 +357,7 @@ class DeliveryFailed(KafkaError):
 class CommitFailed(KafkaError):
     """Offsets were not committed because this consumer no longer owns the partitions; the message says why.
 
-    A member of the group reads the records since the last commit again: discard the results of these records.
+    The group will read the records since the last commit again, so discard your results of these records.
     """
 
 
@@ -987,7 +987,7 @@ class ControllerIdNotRegistered(BrokerError, code=ErrorCode.CONTROLLER_ID_NOT_RE
 
 
 def copy_for_reraise(error: KafkaError) -> KafkaError:
-    """Copy an error, to raise the copy in another task: an error raised in many tasks would collect all tracebacks."""
+    """Copy an error for another task to raise: one object raised in many tasks would collect all their tracebacks."""
     copy = type(error)(*error.args)
     copy.__cause__ = error.__cause__
     return copy
@@ -996,7 +996,7 @@ def copy_for_reraise(error: KafkaError) -> KafkaError:
 def as_kafka_error(error: Exception, doing: str) -> KafkaError:
     """Return a KafkaError unchanged; wrap any other exception in one. ``doing`` says what this client was doing.
 
-    A stream, a thread or a bug of the client may raise any exception, and the caller must receive that exception.
+    A stream, a thread or a bug of the client may raise any exception. It becomes the ``__cause__`` of the KafkaError.
     """
     if isinstance(error, KafkaError):
         return error
@@ -1006,7 +1006,7 @@ def as_kafka_error(error: Exception, doing: str) -> KafkaError:
 
 
 def broker_error(code: int, detail: str = "") -> BrokerError:
-    """Return the exception for a broker's error code; ``detail`` names the request, the broker and its message."""
+    """Return the exception for a broker's error code. ``detail`` is for the message: the request and the broker."""
     cls = _BY_CODE.get(code)
     if cls is None:
         return UnknownBrokerError(code, detail)

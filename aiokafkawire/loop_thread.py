@@ -44,7 +44,7 @@ class LoopThread:
         self._running = started.wait()
 
     def stop(self, within: float | None = None) -> None:
-        """Cancel the running calls, and wait up to ``within`` seconds for the thread's end. May be repeated."""
+        """Cancel the running calls, and wait up to ``within`` seconds for the thread's end. Can be repeated."""
         running, self._running = self._running, None
         if running is None or self.in_forked_process:
             return
@@ -77,7 +77,7 @@ class LoopThread:
         return running.portal.start_task_soon(run)
 
     def call(self, function: Callable[P, Awaitable[T]], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Await ``function`` on the loop, and return its result. Raises its errors, and as :meth:`begin`.
+        """Await ``function`` on the loop, and return its result. Raises the function's errors, and as :meth:`begin`.
 
         Ctrl-C raises KeyboardInterrupt in the calling thread, and cancels the call on the loop.
         """
@@ -98,7 +98,7 @@ class LoopThread:
             self._calls.discard(call)
 
     def call_sync(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Call a plain function on the loop's thread, and return its result."""
+        """Call a plain function on the loop's thread, and return its result. Raises as :meth:`call`."""
 
         async def run() -> T:
             return function(*args, **kwargs)

@@ -206,7 +206,7 @@ _MADE_BY: Final[Mapping[str, str]] = {
 
 
 def setting_hint(config: str, name: str, known: Sequence[str], others: Mapping[str, Sequence[str]]) -> str:
-    """Return a hint for an unknown setting: its name in this client, the config class that has it, or a similar name.
+    """Return a hint for an unknown setting: its name here, the class that has it, a similar name, or all known names.
 
     Args:
         config: the name of the config class, which does not have the setting.

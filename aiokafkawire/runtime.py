@@ -165,7 +165,7 @@ def loop_time() -> float:
 
 
 class _Futures:
-    """An event on asyncio, whose waiting tasks await a future directly, without a coroutine."""
+    """An event on asyncio. Each waiting task awaits a future directly, without a coroutine."""
 
     __slots__ = ("_futures", "_is_set", "_loop")
 
@@ -190,7 +190,7 @@ class _Futures:
 
 
 def new_event() -> Event:
-    """Make an event; on asyncio one that is cheaper than anyio's, since workers make and await events often."""
+    """Make an event. On asyncio it is cheaper than anyio's events, since workers make and await events often."""
     loop = asyncio._get_running_loop()
     return anyio.Event() if loop is None else _Futures(loop)
 
@@ -219,7 +219,7 @@ class Runtime:
 
     @property
     def offload_waiting(self) -> Offload:
-        """The ``offload`` for functions that wait on I/O: a cancelled caller does not wait for the thread."""
+        """The ``offload`` for functions that wait on I/O. A caller that is cancelled does not wait for the thread."""
         return _on_an_abandonable_thread if self.offload is _on_a_thread else self.offload
 
 
@@ -326,7 +326,7 @@ class Owner:
             raise UsageError(_other_loop(self.has_lost_loop))
 
     def require_loop(self, made: str) -> None:
-        """Raise UsageError if no event loop is running, or as :meth:`require_own_loop`.
+        """Raise UsageError if no event loop is running, or if the client was opened on another event loop.
 
         ``made`` is the object to make, for the message: "producer" or "consumer".
         """
@@ -375,7 +375,7 @@ class Owner:
     async def close(self) -> None:
         """Cancel all background tasks, and wait until they have ended, even if the caller is cancelled.
 
-        Repeated calls are allowed. Raises as :meth:`require_own_loop`; then no task is cancelled.
+        Repeated calls are allowed. Raises as :meth:`require_own_loop`; in this case no task is cancelled.
         """
         self.require_own_loop()
         self._closing.set()
@@ -418,8 +418,8 @@ class Worker:
     """A background task that calls a function when it is woken, or when the delay returned by the last call is over.
 
     Args:
-        step: the function to call with a task group for longer work. The result is the seconds until the next call, or
-            None to wait until the worker is woken.
+        step: the function to call. Its argument is a task group, for longer work. Its result is the seconds until the
+            next call, or None to wait until the worker is woken.
         on_end: called when the task ends, for any reason.
     """
 

@@ -1,7 +1,7 @@
 """Consume, process and produce each record exactly once, also after failures (KIP-98, KIP-447).
 
-1. ``process`` receives up to ``max_records`` records, gathered for ``commit_interval_ms``. One transaction has the
-   records that ``process`` returns, and the offsets after the records that it received.
+1. ``process`` receives up to ``max_records`` records, gathered for ``commit_interval_ms``. The records that
+   ``process`` returns, and the offsets after the records that it received, are written in one transaction.
 2. ``process`` is called before the transaction begins: no transaction is open while ``process`` runs.
 3. After an abort, a new transaction writes the same records again, without calling ``process`` again.
 4. The next records are read after the commit, so the committed offsets are always those after the processed records.
@@ -95,9 +95,9 @@ class TransformLoop:
         self._count = 0
 
     async def run(self, stop: anyio.Event | None, *, until_end: bool) -> int:
-        """Run until ``stop`` is set, or to the current ends if ``until_end``; return the number of committed records.
+        """Run until ``stop`` is set or, if ``until_end`` is true, up to the ends at the time of the call.
 
-        The consumer and the producer must be open; the caller closes them.
+        Return the number of committed records. The consumer and the producer must be open; the caller closes them.
         """
         if until_end:
             found = await self._consumer.offsets(dict.fromkeys(self._consumer.assignment, OffsetSpec.LATEST))
@@ -142,7 +142,7 @@ class TransformLoop:
     # --- the parts of one transaction ------------------------------------------------------------------
 
     async def _gather(self) -> _Records:
-        """Return the next records: the first, and those that arrive within the commit interval after it."""
+        """Return the next record and those in the commit interval after it; perhaps none after a stop or at the end."""
         records: _Records = []
         with anyio.CancelScope() as self._gathering:
             # The last offset of a log may have no record, so with until_end gathering ends regularly to check the

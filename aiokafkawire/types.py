@@ -105,7 +105,7 @@ class IsolationLevel(IntEnum):
 
 @attrs.frozen
 class OffsetAndMetadata:
-    """The offset of the next record to read, to commit with a text and the leader epoch of the last record read."""
+    """The content of a commit: the next offset to read, a text, and the leader epoch of the last record read."""
 
     offset: int
     metadata: str = ""

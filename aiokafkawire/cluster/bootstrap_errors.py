@@ -11,7 +11,8 @@ __all__ = ("lasting_error", "bootstrap_error")
 def bootstrap_error(errors: Mapping[Address, KafkaError], seconds: float | None = None) -> KafkaError:
     """Return one error for the errors of all addresses, after ``seconds`` of attempts.
 
-    The first error that retries cannot fix is returned unchanged, as is a WireError of the only address.
+    If retries cannot fix one of the errors, return the first such error. If there is only one address, and its error is
+    a WireError, return this error. Otherwise return a NoBrokerReachable that lists all errors.
     """
     untrusting = lasting_error(errors)
     if untrusting is not None:
@@ -27,6 +28,6 @@ def bootstrap_error(errors: Mapping[Address, KafkaError], seconds: float | None 
 
 
 def lasting_error(errors: Mapping[Address, KafkaError]) -> KafkaError | None:
-    """Return the first error that retries cannot fix: of authentication, configuration or security protocol."""
+    """Return the first error that retries cannot fix (authentication, settings, security protocol), or None."""
     lasting = (AuthenticationFailed, ConfigError, SecurityMismatch)
     return next((error for error in errors.values() if isinstance(error, lasting)), None)

@@ -43,14 +43,14 @@ Route = Callable[[Snapshot], Node | None]
 
 
 def any_broker(snapshot: Snapshot) -> Node | None:
-    """Return the first known broker."""
+    """Return the first known broker; None if no broker is known."""
     return next(iter(snapshot.nodes.values()), None)
 
 
 def controller(snapshot: Snapshot) -> Node | None:
-    """Return the controller, which changes topics and configs.
+    """Return the controller, which changes topics and configs; None if it is not known.
 
-    Brokers before 0.10 name no controller: then return any broker, which answers that it supports no changes.
+    Brokers before 0.10 name no controller. Then return any broker: its answer is that it supports no changes.
     """
     if snapshot.controller_id < 0 and snapshot.cluster_id is None:
         return any_broker(snapshot)
@@ -105,8 +105,7 @@ class Cluster:
         """Close all connections and end all background tasks. Repeated calls have no effect.
 
         Raises:
-            UsageError: the cluster was opened on another event loop. If that loop has ended, the connections are
-                dropped.
+            UsageError: the cluster was opened on another event loop; if that loop has ended, connections are dropped.
         """
         if self.owner.has_lost_loop:
             self.brokers.drop()
@@ -258,7 +257,7 @@ class Cluster:
         return await self._coordinators.find(key_type, key, deadline)
 
     def known_coordinator(self, key_type: CoordinatorType, key: str) -> Node | None:
-        """Return the cached coordinator, if there is one."""
+        """Return the cached coordinator; None if none is cached."""
         return self._coordinators.known(key_type, key)
 
     def invalidate_coordinator(self, key_type: CoordinatorType, key: str, cause: KafkaError | None = None) -> None:
@@ -361,7 +360,7 @@ class Cluster:
             raise UnsupportedVersion(f"transactions came with Kafka 0.11 (KIP-98): {refused}") from None
 
     def least_loaded(self, snapshot: Snapshot) -> Node | None:
-        """Return the broker with the fewest requests in flight, and without failed connections if possible."""
+        """Return the least loaded broker, if possible without failed connections; None if no broker is known."""
         nodes = {node.address: node for node in snapshot.nodes.values()}
         return next((nodes[address] for address in self.brokers.least_loaded_first(list(nodes))), None)
 

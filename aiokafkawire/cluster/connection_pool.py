@@ -68,7 +68,7 @@ class ConnectionPool:
         """Return the open connection of a lane, or open it in ``within`` seconds at most. Concurrent callers share it.
 
         Raises:
-            ConnectionLost, WireError: the connection cannot be opened, or the wait after a failed attempt is not over.
+            ConnectionLost, WireError: the connection cannot be opened, or the backoff after a failure is not over.
             AuthenticationFailed, ConfigError: authentication failed, or the settings are wrong.
             UsageError: the client is closed, or belongs to another event loop.
         """
@@ -183,10 +183,11 @@ class ConnectionPool:
         return Backoff(config.reconnect_backoff_ms / 1000, config.reconnect_backoff_max_ms / 1000, self._runtime.chance)
 
     def least_loaded_first(self, addresses: Sequence[Address]) -> list[Address]:
-        """Return the addresses in the order to try: those with an open control lane first, by requests in flight.
+        """Return the addresses in the order to try.
 
-        Addresses with any failed lane come last: a broker that does not answer Produce may not answer other requests
-        either.
+        Addresses with an open control lane come first, those with the fewest requests in flight before the others.
+        Addresses with any failed lane come last, since a broker that does not answer Produce may not answer other
+        requests either.
         """
         troubled = {
             address

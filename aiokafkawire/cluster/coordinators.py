@@ -122,8 +122,8 @@ class Coordinators:
     """The cache of the coordinators of groups and transactional ids, which looks up the coordinators that it lacks.
 
     Args:
-        look_up: requests a coordinator from brokers, until the Attempts end.
-        attempts: makes the Attempts of a lookup from the lookup's name and deadline.
+        look_up: requests a coordinator from brokers; retries as often as its Attempts allow.
+        attempts: makes the Attempts for one lookup; its arguments are the request's name in errors and the deadline.
     """
 
     def __init__(
@@ -137,7 +137,7 @@ class Coordinators:
         self.log: CoordinatorLog = CoordinatorLog()
 
     async def find(self, key_type: CoordinatorType, key: str, deadline: Deadline) -> Node:
-        """Return the cached coordinator, or look it up: one caller sends the request, other callers await the response.
+        """Return the cached coordinator, or look it up. Of several concurrent callers, only one sends the request.
 
         Raises:
             RequestTimeout: the coordinator was not found by the deadline.
@@ -190,7 +190,7 @@ class Coordinators:
             del self._lookups[coordinator_key]
 
     def known(self, key_type: CoordinatorType, key: str) -> Node | None:
-        """Return the cached coordinator, if there is one."""
+        """Return the cached coordinator; None if none is cached."""
         return self._known.get((key_type, key))
 
     def invalidate_all(self) -> None:

@@ -48,9 +48,8 @@ async def look_up_offsets(
     """Return the offset for the spec of each partition; None if the spec is a time after all records.
 
     Brokers before 0.10.1 (ListOffsets v0) only know when each segment's file was last written. For a time they return
-    the start of the newest segment written before that time. The first record at or after the time is at this offset or
-    later; up to one segment (``log.segment.bytes``) of older records may precede the record. The result then has
-    no timestamp (-1), and is never None.
+    the start of the newest segment written before that time. Up to one segment (``log.segment.bytes``) of older records
+    may precede the first record at or after the time. Such a result has no timestamp (-1), and is never None.
 
     Raises:
         RequestTimeout, TopicNotReady: an offset was not found by the deadline; the message has the last error.
@@ -112,7 +111,7 @@ async def _ask(
     isolation: IsolationLevel,
     found: dict[TopicPartition, OffsetAndTimestamp | None],
 ) -> dict[TopicPartition, KafkaError]:
-    """Send a request to one leader, add its offsets to ``found``, and return the retriable errors by partition."""
+    """Send a request to one leader; add the offsets to ``found``, and return the retriable errors by partition."""
     errors: dict[TopicPartition, KafkaError] = {}
     try:
         connection = await cluster.connection(node, deadline=deadline)

@@ -146,7 +146,7 @@ class Snapshot:
     """Whether no topic has an error."""
 
     def partition(self, partition: TopicPartition) -> Partition | None:
-        """Return the partition, if it is known."""
+        """Return the partition; None if it is not known."""
         topic = self.topics.get(partition.topic)
         if topic is None:
             return None
@@ -260,7 +260,10 @@ def forget(snapshots: list[Snapshot]) -> None:
 
 
 def _keep_newer(answered: MetadataResponseTopic, known: Topic | None) -> set[int]:
-    """Sort the partitions, and replace those of which ``known`` has a newer epoch; return the leaders in ``known``."""
+    """Sort the response's partitions, and replace those of which ``known`` has a newer epoch.
+
+    Return the ids of the leaders that were taken from ``known``.
+    """
     # Usually the response is sorted and its broker does not lag behind; then its list is used unchanged.
     newest = answered.partitions
     indexes = [partition.partition_index for partition in newest]

@@ -30,7 +30,7 @@ class MetadataCache:
         self._listeners: list[Callable[[], None]] = []
 
     async def wait_for_update(self, seen: Snapshot) -> Snapshot:
-        """Wait for a snapshot newer than ``seen``, without requesting a refresh.
+        """Wait for a snapshot newer than ``seen``, and return it. Request no refresh.
 
         Raises:
             UsageError: the client is not open.
@@ -42,7 +42,7 @@ class MetadataCache:
 
     @contextmanager
     def on_update(self, listener: Callable[[], None]) -> Iterator[None]:
-        """Call the listener after every update, before waiting tasks run, while the context is open."""
+        """Call the listener after every update while the context is open; waiting tasks run after the call."""
         self._listeners.append(listener)
         try:
             yield
@@ -91,5 +91,5 @@ class MetadataCache:
         changed.set()
 
     def close(self) -> None:
-        """Wake the tasks that wait for an update, now or later: they raise UsageError, as the owner is closed."""
+        """Make current and later waits for an update raise UsageError, since the owner is closed."""
         self._changed.set()

@@ -38,7 +38,8 @@ def metadata_variants(
 
     Args:
         topics: the topics to request; None for all.
-        allow_creation: whether the request may create topics. If not, all topics are requested from old brokers.
+        allow_creation: whether the request may create topics. If not, all topics are requested from old brokers, since
+            these could create the topics that a request names.
     """
     named = None if topics is None else [MetadataRequestTopic(name=name) for name in topics]
     newest = MetadataRequest(topics=named, allow_auto_topic_creation=allow_creation)

@@ -56,8 +56,8 @@ class MetadataUpdater(MetadataCache):
         addresses: the bootstrap addresses.
         config: the client's settings.
         brokers: the connections to brokers.
-        owner: runs the refresh.
-        runtime: has the clock.
+        owner: owns the background task that refreshes the metadata.
+        runtime: provides the clock.
         on_abandon: called when the brokers may belong to another cluster, before their connections are closed.
     """
 
@@ -138,7 +138,7 @@ class MetadataUpdater(MetadataCache):
             self._new_topic.set()
 
     def following(self, names: Names, also: Names = tuple) -> AbstractContextManager[None]:
-        """Add ``names`` and ``also`` to Metadata requests while the context is open; log missing ``names``."""
+        """Add topics to Metadata requests while the context is open, as :meth:`.TopicsInUse.following`."""
         return self._topics.following(names, also)
 
     def missing_of(self, topics: Iterable[str]) -> list[str]:
@@ -171,7 +171,7 @@ class MetadataUpdater(MetadataCache):
             return await self._wait_for_topic(name, deadline)
 
     def not_ready(self, name: str) -> TopicNotReady:
-        """Return the error for a topic whose partitions are not known, in a call that does not wait for metadata."""
+        """Return the error for a call that does not wait for metadata, if the topic's partitions are not known."""
         if name not in self._topics.missing:
             return TopicNotReady(f"the partitions of topic {name!r} are not known yet")
         what_to_do = advice(allow_creation=self._config.allow_auto_create_topics)
@@ -202,7 +202,10 @@ class MetadataUpdater(MetadataCache):
                 raise TopicNotReady(message) from cause
 
     def _known_topic(self, name: str) -> Topic | BrokerError | None:
-        """Return the topic if its partitions are known, else its retriable error, or None. Raise any other error."""
+        """Return the topic if its partitions are known; None if the metadata lacks the topic.
+
+        Otherwise the topic has an error: return a retriable error, and raise any other.
+        """
         self.track_topics((name,))
         known = self.snapshot.topics.get(name)
         if known is None:
@@ -282,11 +285,11 @@ class MetadataUpdater(MetadataCache):
         *,
         obeys: bool = False,
     ) -> bool:
-        """Ask the addresses one by one until one answers; return whether one did.
+        """Ask the addresses one by one until one answers; return whether any address answered.
 
         With a ``deadline``, each address gets a share of the remaining time, at least 10 % of the timeout, so that an
-        unresponsive address does not block the next one. With ``obeys``, stop on REBOOTSTRAP_REQUIRED. Add the
-        error of each address to ``errors``.
+        unresponsive address does not block the next one. With ``obeys``, ask no further address after the error
+        REBOOTSTRAP_REQUIRED. Add the error of each address to ``errors``.
         """
         untried = list(addresses)
         while untried:

@@ -19,7 +19,7 @@ _MAX_NAMED: Final = 10
 
 @attrs.frozen
 class News:
-    """The topics to log after a Metadata response, by name."""
+    """The names of the topics to log after a Metadata response."""
 
     new: Sequence[str]
     """Topics that are missing for the first time."""
@@ -44,7 +44,7 @@ class MissingTopics:
     def update(
         self, asked: Iterable[str], error_of: Callable[[str], int | None], followed: Collection[str], now: float
     ) -> News:
-        """Apply a Metadata response.
+        """Apply a Metadata response, and return the topics to log.
 
         Args:
             asked: the topics in use when the request was sent.

@@ -68,7 +68,7 @@ class Attempts:
         await anyio.sleep(delay)
 
     def timeout(self, deadline: Deadline | None = None) -> RequestTimeout:
-        """Return the error after the attempts' deadline, or the ``deadline`` of a caller that awaited the attempts."""
+        """Return the RequestTimeout of the attempts; ``deadline`` is the caller's if another caller made them."""
         allowed = (deadline or self.deadline).allowed
         broker = f" at {self.broker}" if self.broker else ""
         timeout = RequestTimeout(f"{self._what} did not succeed within {allowed:g} s{broker}; at last {self._last}")

@@ -19,7 +19,7 @@ class RequestVariant(NamedTuple, Generic[R]):
 
 
 async def in_newest_form(forms: Iterable[RequestVariant[R]], ask: Callable[[Request[R], Versions], Awaitable[R]]) -> R:
-    """Send the variants in order, from newest to oldest, until the broker supports one; return the response.
+    """Send the variants by ``ask``, from the newest to the oldest, until the broker supports one; return the response.
 
     Raises:
         UnsupportedVersion: the broker supports no variant.

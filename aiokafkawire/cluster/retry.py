@@ -1,4 +1,4 @@
-"""Deadlines, backoff, and the decisions which errors to retry, and what to refresh before a retry."""
+"""Deadlines, backoff, and the decision after an error: whether to retry, and what to refresh before the retry."""
 
 from typing import NamedTuple
 
@@ -23,7 +23,7 @@ _ELSEWHERE = RetryAction(retry=True, refresh=Refresh.METADATA)
 
 
 def retry_action(error: Exception) -> RetryAction:
-    """Return the action after an error; a lost connection or a timeout is retried after a refresh of the metadata."""
+    """Return whether to retry after an error, and what to refresh (the metadata after a lost connection or timeout)."""
     if isinstance(error, BrokerError):
         return RetryAction(error.retriable, error.refresh)
     if isinstance(error, ConnectionLost | RequestTimeout):
@@ -32,13 +32,16 @@ def retry_action(error: Exception) -> RetryAction:
 
 
 def is_better_cause(new: Exception, known: Exception | None) -> bool:
-    """Return whether to report ``new`` instead of ``known``: a timeout, as of a short last attempt, explains less."""
+    """Return whether to report ``new`` instead of ``known``. A timeout replaces no error, since it explains less."""
     return known is None or not isinstance(new, RequestTimeout)
 
 
 @attrs.frozen
 class Deadline:
-    """The time at which a call gives up, in seconds of the runtime's clock, and the seconds it was allowed in total."""
+    """The time at which a call gives up, in seconds of the runtime's clock.
+
+    ``allowed`` is the number of seconds that the call has in total.
+    """
 
     at: float
     allowed: float
@@ -75,7 +78,7 @@ class Backoff:
         return wait * self._chance.uniform(0.8, 1.2)
 
     def reset(self) -> None:
-        """Make the next wait as short as the first again, after a success."""
+        """Make the next wait as short as the first wait again."""
         self._failures = 0
 
 

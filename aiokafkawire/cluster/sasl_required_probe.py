@@ -17,7 +17,7 @@ _LANE: Final = "SASL probe"
 async def probe_sasl(brokers: ConnectionPool, address: Address, within: float | None) -> SecurityMismatch | None:
     """Return the error for a listener that requires SASL; None if the listener requires none, or does not answer.
 
-    Only a listener with SASL answers a SaslHandshake of no mechanism with UNSUPPORTED_SASL_MECHANISM.
+    The probe is a SaslHandshake with an empty mechanism. Only a listener with SASL answers UNSUPPORTED_SASL_MECHANISM.
 
     Args:
         brokers: opens a separate connection for the request.

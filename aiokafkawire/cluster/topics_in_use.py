@@ -28,7 +28,7 @@ class TopicsInUse:
         self._followed: list[Names] = []
 
     def track(self, topics: Iterable[str], now: float) -> bool:
-        """Add the topics to :meth:`to_ask` for ``metadata_max_idle_ms``; return whether any topic is new."""
+        """Let :meth:`to_ask` return the topics for ``metadata_max_idle_ms``; return whether any topic is new."""
         is_new = False
         for topic in topics:
             is_new = is_new or topic not in self._used
@@ -37,7 +37,10 @@ class TopicsInUse:
 
     @contextmanager
     def following(self, names: Names, also: Names = tuple) -> Iterator[None]:
-        """Add ``names`` and ``also`` to :meth:`to_ask` while the context is open; log missing ``names``."""
+        """Let :meth:`to_ask` return the topics of ``names`` and of ``also`` while the context is open.
+
+        Both arguments are functions that return topics. Only the topics of ``names`` are logged if they do not exist.
+        """
         self._followed.append(names)
         self._kept += (names, also)
         try:
@@ -56,7 +59,7 @@ class TopicsInUse:
         return list(self._used)
 
     def learned(self, asked: Iterable[str], snapshot: Snapshot, now: float) -> None:
-        """Log which of the ``asked`` topics do not exist, or exist by now, according to a Metadata response."""
+        """Log which ``asked`` topics do not exist in the snapshot, and which missing topics exist now."""
         news = self.missing.update(asked, snapshot.topic_error, self._followed_names(), now)
         if news.new:
             _log.info("%s in the cluster; requesting metadata again", say_missing(news.new))

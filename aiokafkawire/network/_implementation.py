@@ -1,4 +1,4 @@
-"""Chooses the compiled or the pure Frame, as :mod:`.records.batch` chooses its twin."""
+"""Exports the class Frame: the compiled class if :mod:`.records.batch` is compiled too, otherwise the pure class."""
 
 from typing import TYPE_CHECKING
 

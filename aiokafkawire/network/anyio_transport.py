@@ -19,7 +19,7 @@ _WRITE_STALL_SECONDS: Final = 5.0
 
 
 class StreamTransport:
-    """A transport over any anyio stream. One task reads; another writes the frames that :meth:`transmit` does not.
+    """A transport over any anyio stream. One task reads. Another task writes, unless :meth:`transmit` does.
 
     Args:
         limit: how long writing a frame may take, in seconds.

@@ -53,7 +53,7 @@ async def open_transport(at: Address, make: Callable[[], W], *, keepalive: bool 
 
 
 class AsyncioTransport(asyncio.BufferedProtocol):
-    """A transport on asyncio or uvloop. The event loop reads into the frames; its callbacks resolve response handlers.
+    """A transport on asyncio or uvloop. The event loop reads into the frames, and its callbacks call the handlers.
 
     Args:
         limit: how long writing a frame may take, in seconds.
@@ -92,7 +92,7 @@ class AsyncioTransport(asyncio.BufferedProtocol):
         self.transmit_soon()
 
     def transmit_soon(self) -> None:
-        """Transmit as :meth:`.transport.Transport.transmit_soon`: asyncio's transports never wait."""
+        """Transmit as :meth:`.transport.Transport.transmit_soon`, without a task, as asyncio's writes never wait."""
         while self._outgoing and self._stall is None and self._transport is not None:
             data = self._outgoing.popleft() if len(self._outgoing) == 1 else next_write(self._outgoing)
             self._stalled_size = len(data)
@@ -150,7 +150,7 @@ class AsyncioTransport(asyncio.BufferedProtocol):
         self._pipeline.filled(count)
 
     def pause_writing(self) -> None:
-        """Start the time limit for a socket that takes no more bytes."""
+        """Start the time limit, since the socket takes no more bytes at the moment."""
         self._stall = self._loop.call_later(self._limit, self._time_out)
 
     def resume_writing(self) -> None:

@@ -52,7 +52,7 @@ class Login:
 
     Args:
         config: the settings, whose ``security_protocol`` includes SASL.
-        runtime: threads for slow functions, and the clock.
+        runtime: provides the clock, and threads for slow functions.
         new_nonce: returns an unguessable nonce for SCRAM.
     """
 
@@ -218,7 +218,7 @@ def _bounded(token: bytes, mechanism: str) -> bytes:
 
 
 def _with_broker(failure: AuthenticationFailed, at: Address) -> AuthenticationFailed:
-    """Prefix the broker's address to an error of a mechanism, unless the message contains the address already."""
+    """Return an error whose message begins with the broker's address; the same error if its message has the address."""
     if isinstance(failure, SaslAuthenticationFailed | IllegalSaslState | UnsupportedSaslMechanism):
         return failure
     text = str(failure)

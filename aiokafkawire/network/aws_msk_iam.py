@@ -24,7 +24,7 @@ _SHOWN: Final = 200
 
 
 def region_of(host: str) -> str | None:
-    """Return the region in an MSK broker's name, such as ``b-1.x.kafka.eu-west-1.amazonaws.com``; or None."""
+    """Return the region in a broker's name, such as ``b-1.x.kafka.eu-west-1.amazonaws.com``; None if it has none."""
     labels = host.lower().rstrip(".").split(".")
     for before, label in pairwise(labels):
         if before in ("kafka", "kafka-serverless") and "amazonaws" in labels:

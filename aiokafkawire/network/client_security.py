@@ -49,7 +49,7 @@ class Security:
         return connector if self.tls is None else self.tls.around(connector)
 
     async def prepare(self) -> None:
-        """Fetch the next OAUTHBEARER token if it is due, within ``socket_connection_setup_timeout_ms``.
+        """Fetch the next OAUTHBEARER token if it is due; give up after ``socket_connection_setup_timeout_ms``.
 
         Raises:
             AuthenticationFailed, ConfigError, ConnectionLost: as :meth:`log_in`.

@@ -1,4 +1,4 @@
-"""A connection to one broker: many requests in flight, responses in order, and one failure that ends all of them."""
+"""A connection to one broker with many requests in flight: responses come in order; one failure ends all requests."""
 
 import logging
 from collections import deque
@@ -51,7 +51,7 @@ def _software_version() -> str:
 
 
 class _Reply:
-    """A response handler whose response a task awaits."""
+    """A response handler for a request whose response a task awaits."""
 
     __slots__ = ("_event", "error", "frame", "patience", "position", "times_out_at")
 
@@ -281,7 +281,7 @@ class Connection:
         return chosen
 
     async def transmit(self) -> None:
-        """Write the enqueued requests, in the calling task or as :meth:`transmit_soon`."""
+        """Write the enqueued requests, or only start to write them as :meth:`transmit_soon`: the transport chooses."""
         await self._transport.transmit()
 
     def transmit_soon(self) -> None:

@@ -97,22 +97,22 @@ class ConnectionProtocol:
 
     @property
     def next_answered(self) -> tuple[str, ResponseHandler] | None:
-        """The name and the handler of the oldest pending request; None if no request is pending."""
+        """The name and the handler of the oldest pending request, which is answered next; None if none is pending."""
         return (self._waiting[0][1].name, self._waiting[0][2]) if self._waiting else None
 
     def hold(self, on_idle: Callable[[], None]) -> None:
-        """Delay new requests until :meth:`release`, unless sent ``ahead``. Call ``on_idle`` when none is pending."""
+        """Delay requests until :meth:`release`, except ``ahead`` ones. Call ``on_idle`` when no request is pending."""
         self._held_back, self._on_idle = deque(), on_idle
         if not self._waiting:
             on_idle()
 
     def release(self) -> None:
-        """Count the requests that :meth:`hold` delayed as sent, in their order."""
+        """Add the requests that :meth:`hold` delayed to the pending requests, since the caller sends them now."""
         self._waiting.extend(self._held_back or ())
         self._held_back = self._on_idle = None
 
     def send_bare(self, token: bytes, handler: ResponseHandler) -> bytes:
-        """Return the frame of a SASL token, as after SaslHandshake v0: neither it nor its response has a header."""
+        """Return the frame of a SASL token. As after SaslHandshake v0, frame and response have no header."""
         if self.failure is not None:
             raise copy_for_reraise(self.failure)
         self._waiting.append((-1, _BARE, handler))
@@ -175,7 +175,7 @@ class ConnectionProtocol:
         return form
 
     def buffer(self) -> memoryview:
-        """Return a buffer for the next received bytes, to use once; report their number to :meth:`filled`."""
+        """Return a buffer for the next bytes. Use it once; report the number of received bytes to :meth:`filled`."""
         if self._frame is not None:
             return self._frame.buffer()
         if self._first is None:

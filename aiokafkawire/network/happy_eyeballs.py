@@ -37,7 +37,7 @@ async def addresses_of(host: str, port: int) -> list[str]:
 
 
 async def canonical(at: Address) -> tuple[Address, ...]:
-    """Look up the addresses of a host, and return their canonical names, by reverse lookup (KIP-235).
+    """Return the canonical names of a host's addresses, found by reverse lookup (KIP-235).
 
     An address without a name stays numeric. A host that cannot be resolved is returned unchanged, since connecting to
     it reports the error.

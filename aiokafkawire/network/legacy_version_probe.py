@@ -21,9 +21,9 @@ OpenAs = Callable[[BrokerVersion], Awaitable["Connection"]]
 async def negotiate_versions(asked: "Connection", open_as: OpenAs, patience: float) -> "Connection":
     """Negotiate versions on the open connection ``asked``; return ``asked``, or another connection to an old broker.
 
-    If the broker closes ``asked`` on ApiVersions, or does not answer for ``patience`` seconds, send the requests of old
-    brokers on another connection. Meanwhile keep waiting on ``asked``: a response to ApiVersions proves that the broker
-    is not old. The caller limits the time. If another connection is returned, ``asked`` is closed.
+    If the broker closes ``asked`` on ApiVersions, or does not answer for ``patience`` seconds, send requests that old
+    brokers support, on another connection. Meanwhile keep waiting on ``asked``: a response to ApiVersions proves that
+    the broker is not old. The caller limits the time. If another connection is returned, ``asked`` is closed.
 
     Raises:
         ConnectionLost: the broker closes every connection.
@@ -90,7 +90,9 @@ async def _close(found: "Connection | KafkaError | None") -> None:
 
 
 async def _probe_twice(open_as: OpenAs, patience: float) -> "Connection | KafkaError | None":
-    """Return a connection that assumes the version that two probes found; None if there was no answer; or the error.
+    """Detect a broker's version by up to two probes; return a connection that assumes this version.
+
+    Return None if no probe is answered. If a probe fails with a KafkaError, return the error instead of raising it.
 
     Newer brokers answer the probes too, so ApiVersions is sent again after the first probe. A broker is old only if it
     answers the probes but not ApiVersions, on two connections, since a network that cuts connections makes a newer
@@ -123,10 +125,10 @@ async def _answers_api_versions(connection: "Connection", patience: float) -> bo
 
 
 async def _probe(open_as: OpenAs, before: BrokerVersion | None = None) -> "Connection | None":
-    """Send the requests of old brokers; return a connection that assumes the detected version; None without answers.
+    """Detect an old broker's version by the requests that it answers; return a connection that assumes this version.
 
-    The second probe gets the result of the first as ``before``, and uses the newer version of the two: a connection
-    that the network cuts makes a broker look older than it is.
+    Return None if the broker answers no request. The second probe gets the result of the first as ``before``, and uses
+    the newer version of the two: a connection that the network cuts makes a broker look older than it is.
 
     Raises:
         WireError: the server is older than Kafka 0.8, or not Kafka.

@@ -42,7 +42,7 @@ def expiry_of(token: str) -> int | None:
 
 
 def refresh_at(got_at_ms: int, expires_at_ms: int) -> int:
-    """Return the time at which to fetch the next token, in ms since the epoch."""
+    """Return the time at which to replace a token fetched at ``got_at_ms``. Times are in ms since the epoch."""
     return got_at_ms + int(max(0, expires_at_ms - got_at_ms) * _WINDOW)
 
 

@@ -13,9 +13,9 @@ __all__ = ("proxied",)
 
 
 def proxied(proxy: Proxy, connector: Connector) -> Connector:
-    """Return a connector whose streams pass through the proxy. Its callers limit the time to open a stream.
+    """Return a connector whose streams pass through the proxy.
 
-    The connector raises as :func:`.proxy_handshake.handshake`.
+    The connector raises as :func:`.proxy_handshake.handshake`. Its callers limit the time to open a stream.
     """
 
     async def connect(host: str, port: int) -> ByteStream:

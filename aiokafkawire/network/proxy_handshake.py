@@ -1,7 +1,7 @@
 """The handshake with a proxy: SOCKS5 (RFC 1928, RFC 1929) and HTTP CONNECT (RFC 9110). It does no I/O.
 
-The handshake is a generator. It yields ``bytes`` to send to the proxy, or the maximal number of bytes to receive; the
-result of such a number is the received bytes, at least one. When the generator returns, the stream leads to the broker.
+The handshake is a generator. It yields ``bytes`` to send to the proxy, or the maximal number of bytes to receive; then
+the caller sends the received bytes, at least one, to the generator. When that returns, the stream leads to the broker.
 """
 
 import base64

@@ -46,7 +46,6 @@ class Reauthenticator:
     requests are answered, and later requests wait for the end of the reauthentication. The token is fetched in advance.
 
     Args:
-        connection: the connection.
         security: authenticates, if SASL is used.
         at: the broker.
         chance: randomizes the times of renewals.

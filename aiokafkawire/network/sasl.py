@@ -1,8 +1,9 @@
-"""The client's side of SASL. A mechanism is a generator that yields steps and is sent their results.
+"""The client's side of SASL. A mechanism is a generator that yields steps; the caller sends the result of each step
+into the generator.
 
-The result of ``bytes`` is the broker's response, that of a :class:`RunInThread` the function's result, and that of a
-:class:`Need` the needed object. When the generator returns, authentication has succeeded. After an invalid response of
-the broker the generator raises AuthenticationFailed.
+A step is ``bytes`` to send to the broker (the result is the broker's response), a :class:`RunInThread` (the result is
+that of the function) or a :class:`Need` (the result is the needed object). When the generator returns, authentication
+has succeeded. After an invalid response of the broker, the generator raises AuthenticationFailed.
 """
 
 import json
@@ -54,7 +55,7 @@ _MAX_LIFETIME_MS: Final = 7 * 86_400_000
 
 
 def renew_after(lifetime_ms: int, chance: RandomSource) -> float | None:
-    """Return the seconds until the reauthentication of a session of ``lifetime_ms``; None if that is 0 (KIP-368).
+    """Return the seconds until a session must be reauthenticated (KIP-368); None if its lifetime is unlimited (0).
 
     The result leaves time for the round trips, and is random, so that not all connections reauthenticate at once.
     """
@@ -110,7 +111,7 @@ def oauthbearer(extensions: Mapping[str, str]) -> Exchange:
 
 
 def _refusal(answer: bytes) -> str:
-    """Return the status in RFC 7628's JSON, or else the text of the answer; truncated and printable in both cases."""
+    """Return the reason in RFC 7628's JSON, or the answer's text if it is no JSON; truncated and printable."""
     text = answer.decode(errors="replace")
     try:
         parsed = json.loads(text)

@@ -40,7 +40,7 @@ class Tls:
 
     Args:
         config: the settings.
-        offload: runs on a thread the functions that read files.
+        offload: calls functions that read files, on a thread.
     """
 
     def __init__(self, config: SecurityConfig, offload: Offload) -> None:
@@ -49,7 +49,7 @@ class Tls:
         self._stamp: object = None
 
     async def context(self) -> ssl.SSLContext:
-        """Return the SSLContext for a new connection, made from the current files.
+        """Return the SSLContext for a new connection: the setting ``ssl_context``, or one made from the current files.
 
         If changed files are invalid, as when they are half written, the previous context remains in use.
 
@@ -78,8 +78,8 @@ class Tls:
     def around(self, connector: Connector) -> Connector:
         """Return a connector that opens streams inside TLS.
 
-        The new connector raises the errors of ``connector``, and a KafkaError if the cause of a failed handshake is
-        known.
+        The new connector raises the errors of ``connector``. If the cause of a failed handshake is known, it raises a
+        KafkaError.
         """
 
         async def connect(host: str, port: int) -> ByteStream:

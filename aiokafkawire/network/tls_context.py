@@ -34,8 +34,8 @@ def make_context(config: SecurityConfig, *, looking: bool = False) -> ssl.SSLCon
 
     Args:
         config: the settings, without ``ssl_context``.
-        looking: whether only the broker's certificate is needed: the host name is not verified, and the client's
-            certificate is not sent.
+        looking: whether the context only serves to read the broker's certificate; then the host name is not verified,
+            and the client's certificate is not sent.
 
     Raises:
         ConfigError: a file is missing or its content is invalid, a password or a key is wrong, a certificate has
@@ -155,7 +155,7 @@ def _unpacked(location: FilePath, password: str | None) -> tuple[str, str, str]:
 
 @contextlib.contextmanager
 def _as_file(text: str) -> Iterator[str]:
-    """Yield the path of a file with this text, in memory if possible: OpenSSL reads keys only from files."""
+    """Yield the path of a file with this text, since OpenSSL reads keys only from files; in memory if possible."""
     if hasattr(os, "memfd_create") and os.path.isdir("/proc/self/fd"):
         descriptor = os.memfd_create("aiokafkawire")
         path = f"/proc/self/fd/{descriptor}"

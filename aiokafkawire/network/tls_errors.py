@@ -1,4 +1,4 @@
-"""The errors of failed TLS handshakes: which side refused, and what to do, by OpenSSL's error names."""
+"""Makes the errors of failed TLS handshakes from OpenSSL's names; they say which side refused, and what to do."""
 
 from typing import Final
 
@@ -48,6 +48,7 @@ def refused_by_us(
     """Return the error of a handshake in which this client refused the broker's certificate.
 
     Args:
+        broker: the broker's name in errors.
         host: the host name that the client connected to.
         code: OpenSSL's X509_V_ERR code.
         message: OpenSSL's message.
@@ -66,6 +67,7 @@ def refused_by_broker(broker: str, reason: object) -> KafkaError | None:
     """Return the error for a TLS alert that the broker sent; None if ``reason`` names no alert.
 
     Args:
+        broker: the broker's name in errors.
         reason: OpenSSL's name of the error, such as TLSV13_ALERT_CERTIFICATE_REQUIRED.
     """
     _, alert, name = (reason if isinstance(reason, str) else "").partition("_ALERT_")

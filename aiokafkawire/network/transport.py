@@ -1,4 +1,4 @@
-"""The interface of transports, which write a connection's frames completely and in order, and what they share."""
+"""The interface and the shared code of transports, which write a connection's frames completely and in order."""
 
 from collections import deque
 from collections.abc import Callable
@@ -23,7 +23,7 @@ class Transport(Protocol):
         """Enqueue a frame, to be sent by :meth:`transmit` or :meth:`transmit_soon`."""
 
     async def transmit(self) -> None:
-        """Write the enqueued frames, in the calling task or as :meth:`transmit_soon`."""
+        """Write the enqueued frames, or only start to write them as :meth:`transmit_soon`: the transport chooses."""
 
     def transmit_soon(self) -> None:
         """Start to write the enqueued frames, and return without waiting until they are written."""
@@ -77,7 +77,7 @@ class IdleWaiters:
 
 
 def next_write(outgoing: deque[bytes]) -> bytes:
-    """Return the next frame together with the small frames after it, and remove all of these from the queue."""
+    """Return the next frame, joined with small frames that follow it, and remove these frames from the queue."""
     data = outgoing.popleft()
     while outgoing and len(data) + len(outgoing[0]) <= OWN_WRITE:
         data += outgoing.popleft()

@@ -24,7 +24,10 @@ W = TypeVar("W", bound=AsyncioTransport)
 
 @attrs.frozen
 class TransportFactory:
-    """A factory of transports to the broker ``at``. ``dialled`` is ``at``, or the address that ``at`` is mapped to."""
+    """A factory of transports to the broker ``at``.
+
+    ``dialled`` is the address to connect to: ``at``, or the result of ``advertised_listeners_map`` for ``at``.
+    """
 
     connector: Connector
     security: Security
