@@ -1,4 +1,4 @@
-"""Exceptions by which request handlers answer with an error code and a message, or disconnect the client."""
+"""Exceptions that request handlers raise to answer with an error code and a message, or to disconnect the client."""
 
 from ...errors import ErrorCode
 
@@ -6,10 +6,10 @@ __all__ = ("Disconnect", "ApiError")
 
 
 class ApiError(Exception):
-    """An error whose code answers a request, or one part of a request such as a partition.
+    """An error that the broker returns for a request, or for one part of it such as a partition.
 
-    ``message`` is sent with the code, None if Kafka sends no message; ``reason`` then explains the error in the log.
-    ``record_errors`` has the index in the batch and the message of each invalid record (KIP-467).
+    ``message`` is sent with the code. It is None if Kafka sends no message; ``reason`` then explains the error in the
+    broker's log. ``record_errors`` has the index in the batch and the message of each invalid record (KIP-467).
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""The fetches that wait at each log: a fetch sleeps until one of its partitions changes or is deleted."""
+"""The Fetch requests that wait for new records: each waits until one of its partitions changes or is deleted."""
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -11,7 +11,7 @@ __all__ = ("FetchPurgatory", "Watch")
 
 
 class Watch:
-    """A fetch that waits for changes of its logs. A change between two waits ends the second wait at once."""
+    """A Fetch request that waits for changes of its logs. A change before a wait is not lost: the wait ends at once."""
 
     def __init__(self) -> None:
         self._event = anyio.Event()
@@ -27,7 +27,7 @@ class Watch:
 
 
 class FetchPurgatory:
-    """The waiting fetches by log, so that :meth:`notify` visits only those of the changed log."""
+    """The waiting Fetch requests of each log."""
 
     def __init__(self) -> None:
         self._watches: dict[PartitionLog, dict[Watch, None]] = {}

@@ -31,11 +31,13 @@ class LeaderEpochs:
         self._starts = {epoch: start for epoch, start in self._starts.items() if start < offset}
 
     def end_of(self, epoch: int, log_start: int, log_end: int, *, leads: bool = True) -> EpochEnd:
-        """Return the newest epoch that is not newer than ``epoch``, and the end offset of that epoch.
+        """Return the newest epoch in the log that is not newer than ``epoch``, and the end offset of that epoch.
 
-        The replica's log has the records from ``log_start`` to ``log_end``. If ``epoch`` is older than all epochs in
-        the log, return ``epoch`` with the start of the oldest one; if it is negative or newer than the newest one,
-        return ``UNKNOWN``. ``leads`` is off for a follower, which learns of an epoch by the epoch's first record.
+        If ``epoch`` is older than all epochs in the log, return it with the start of the oldest one as its end. If
+        ``epoch`` is negative or newer than all epochs in the log, return ``UNKNOWN``.
+
+        The replica's log has the records from ``log_start`` to ``log_end``. ``leads`` is False for a follower, which
+        knows an epoch only when it has the epoch's first record.
         """
         kept = self._kept(log_start, log_end, leads)
         if epoch < 0 or not kept or epoch > kept[-1][0]:
@@ -55,7 +57,7 @@ class LeaderEpochs:
         return found
 
     def _kept(self, log_start: int, log_end: int, leads: bool) -> list[tuple[int, int]]:
-        """Return the epochs that have a part of the log, with their start offsets, which are ``log_start`` or later."""
+        """Return the log's epochs, each with its first offset at or after ``log_start``; see :meth:`end_of`."""
         kept = [(epoch, start) for epoch, start in self._starts.items() if leads or start < log_end]
         while len(kept) > 1 and kept[1][1] <= log_start:
             del kept[0]

@@ -1,4 +1,4 @@
-"""Partition reassignment (KIP-455): new replicas are added; when all are in sync, the old replicas are removed."""
+"""Partition reassignment (KIP-455): the new replicas are added; when they are in sync, the old ones are removed."""
 
 from collections.abc import Sequence
 
@@ -40,7 +40,7 @@ def cancel(partition: HostedPartition) -> None:
     """Cancel a reassignment: return the partition to its previous brokers.
 
     Raises:
-        ApiError: NO_REASSIGNMENT_IN_PROGRESS; INVALID_REPLICA_ASSIGNMENT, no previous broker is in sync any longer.
+        ApiError: NO_REASSIGNMENT_IN_PROGRESS; INVALID_REPLICA_ASSIGNMENT, none of the previous brokers is in sync.
     """
     if not partition.adding and not partition.removing:
         raise ApiError(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS)

@@ -103,7 +103,7 @@ RELEASES: Final[Mapping[str, Mapping[int, Versions]]] = MappingProxyType(_tables
 
 @attrs.frozen
 class Release:
-    """A release of Apache Kafka, with the API versions that this broker implements."""
+    """A release of Apache Kafka that the broker emulates, with the API versions that the broker supports."""
 
     name: str
     advertised: Mapping[int, Versions] = attrs.field(repr=False)
@@ -125,7 +125,7 @@ class Release:
 
 
 class Spoken(Protocol):
-    """The versions of an API that has a handler."""
+    """The versions of one API that the broker supports, as declared by the API's handler."""
 
     @property
     def advertised(self) -> Versions:
@@ -149,7 +149,7 @@ def versions_of(name: str) -> Mapping[int, Versions]:
 
 
 def newest(apis: Mapping[ApiKey, Spoken]) -> Release:
-    """Return the newest release, which a broker emulates by default."""
+    """Return the newest release, which a broker emulates by default, with the versions of the handlers in ``apis``."""
     return Release(
         list(RELEASES)[-1],
         MappingProxyType({int(key): api.advertised for key, api in apis.items()}),
@@ -158,7 +158,7 @@ def newest(apis: Mapping[ApiKey, Spoken]) -> Release:
 
 
 def release_named(name: str, apis: Mapping[ApiKey, Spoken]) -> Release:
-    """Return a release by its name, with the versions that have handlers.
+    """Return a release by its name, with those of its API versions that the handlers in ``apis`` support.
 
     Raises:
         ConfigError: the release is unknown.

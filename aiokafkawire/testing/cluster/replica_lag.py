@@ -10,7 +10,7 @@ __all__ = ("ReplicaLag",)
 
 
 class ReplicaLag:
-    """The timers after which in-sync followers that lack records of their leader are removed.
+    """The timers for followers that lag; at the end of its timer a follower leaves the in-sync replicas.
 
     Args:
         timers: the cluster's timers.
@@ -25,7 +25,7 @@ class ReplicaLag:
         self._timed: dict[HostedPartition, dict[int, Timer]] = {}
 
     def check(self, partition: HostedPartition) -> None:
-        """Start timers for the followers that lag after a change of the partition; cancel those of other followers."""
+        """Start a timer for each in-sync follower that began to lag; cancel the timers of those that caught up."""
         timed = self._timed.get(partition)
         lagging = partition.lagging
         if not lagging and timed is None:

@@ -1,7 +1,7 @@
 """One partition and its replicas: the leader, the followers, their end offsets and the high watermark.
 
-Only the leader's log is stored, and the end offset of each follower, whose log is a prefix of the leader's. A replica
-that returns after a change of the leader truncates its log to a prefix of the new leader's.
+Only the leader's log is stored. The log of a follower is a prefix of it, so the follower's end offset suffices. A
+replica that returns after a change of the leader truncates its log to a prefix of the new leader's log.
 """
 
 from collections.abc import Callable, Set
@@ -75,7 +75,7 @@ class HostedPartition:
 
     @property
     def min_insync_replicas(self) -> int:
-        """The number of in-sync replicas that acks=all needs; at most the number of replicas."""
+        """The number of in-sync replicas that a write with acks=all needs; at most as many as there are replicas."""
         return min(int(self.config(MIN_INSYNC_REPLICAS)), len(self.replicas))
 
     @property
@@ -88,7 +88,7 @@ class HostedPartition:
         return self.log.log_end_offset if node == self.leader else self._ends[node]
 
     def high_watermark(self, node: int) -> int:
-        """Return the high watermark that the replica on ``node`` knows; a held follower learns of no higher one."""
+        """Return the high watermark known on ``node``; it does not rise while a test holds the replica (``held``)."""
         known = self.held.get(node) if node != self.leader else None
         whole = self.log.high_watermark if known is None else known
         return min(whole, self.end_offset(node), self.log.high_watermark)
@@ -143,7 +143,7 @@ class HostedPartition:
         """Keep a follower from copying; the follower stays in sync until :meth:`expel`.
 
         Raises:
-            ValueError: the broker leads.
+            ValueError: the broker is the leader.
         """
         if node == self.leader:
             raise ValueError(f"broker {node} leads {self.log.topic}-{self.index}: it has nothing to copy")
@@ -155,7 +155,7 @@ class HostedPartition:
         return self._rejoin(node)
 
     def expel(self, node: int) -> bool:
-        """Remove a follower from the in-sync replicas, as leaders do if it lags; return whether it was in sync."""
+        """Remove a follower from the in-sync replicas, as a leader does if it lags; return whether it was in sync."""
         if node not in self.in_sync_replicas or node == self.leader:
             return False
         self._leave(node)
@@ -205,7 +205,7 @@ class HostedPartition:
         self._lead(successor)
 
     def place(self, replicas: list[int]) -> None:
-        """Replace the replicas by these brokers, at least one of which is in sync; new replicas copy at once."""
+        """Move the partition to these brokers, at least one of which is in sync; new replicas copy the log at once."""
         gone = [node for node in self.replicas if node not in replicas]
         self.replicas = replicas
         self.held = {node: known for node, known in self.held.items() if node in replicas}
@@ -222,7 +222,7 @@ class HostedPartition:
             self._rejoin_all()
 
     def node_stopped(self, node: int) -> bool:
-        """Record that a broker in ``down`` has stopped; return whether anything changed."""
+        """Update the replicas after a broker was added to ``down``; return whether anything changed."""
         if node not in self.replicas:
             return False
         # The replica keeps its end offset until its broker returns.
@@ -235,7 +235,7 @@ class HostedPartition:
         return True
 
     def node_started(self, node: int) -> bool:
-        """Record that a broker no longer in ``down`` runs again; return whether anything changed."""
+        """Update the replicas after a broker was removed from ``down``; return whether anything changed."""
         if node not in self.replicas:
             return False
         if self.leader != NO_LEADER:
@@ -255,7 +255,7 @@ class HostedPartition:
         return next(iter(clean or (running if unclean else [])), NO_LEADER)
 
     def _lead(self, node: int) -> None:
-        """Set the leader, which is a running replica or NO_LEADER, and begin a new leader epoch."""
+        """Make ``node``, a running replica or NO_LEADER, the leader and begin a new leader epoch."""
         if self.leader not in self.down:
             self.replicate()
         if self.leader in self._ends:
@@ -272,7 +272,7 @@ class HostedPartition:
         self._rejoin_all()
 
     def _take_over(self, node: int) -> None:
-        """Truncate the log to the new leader's end offset; a leader that was not in sync is now alone in sync."""
+        """Truncate the log to the new leader's end; a leader that was not in sync becomes the only in-sync replica."""
         if self._ends[node] < self.log.log_end_offset:
             self.log.truncate(self._ends[node])
         end = self.log.log_end_offset
@@ -298,7 +298,7 @@ class HostedPartition:
             self.eligible_leader_replicas.append(node)
 
     def _rejoin(self, node: int) -> bool:
-        """Let a replica that is not held or down copy and rejoin the in-sync ones; return whether anything changed."""
+        """Let a replica copy and rejoin the in-sync ones unless it is held or down; return whether anything changed."""
         if not self._follows(node):
             return False
         moved = self.replicate()

@@ -161,10 +161,10 @@ class ClusterState:
         self.fetch_purgatory.notify(partition.log)
 
     def replica(self, topic: str, index: int, node_id: int) -> HostedPartition:
-        """Return a partition of which the broker holds a replica.
+        """Return a partition, of which the broker ``node_id`` must hold a replica.
 
         Raises:
-            ApiError: UNKNOWN_TOPIC_OR_PARTITION.
+            ApiError: UNKNOWN_TOPIC_OR_PARTITION, there is no such partition.
             KeyError: the broker holds no replica.
         """
         partition = self.topics.partition(topic, index)
@@ -189,7 +189,7 @@ class ClusterState:
         self._all_changed(self.topics.node_started(node.node_id))
 
     def reopened(self) -> None:
-        """Clear the fetch sessions, which brokers lose at a restart, when the cluster is opened again."""
+        """Clear the fetch sessions after the cluster was opened again, since brokers lose sessions at a restart."""
         for node in self.nodes:
             node.sessions.clear()
 
@@ -222,7 +222,7 @@ class ClusterState:
     # --- log cleaning ----------------------------------------------------------------------------------------------
 
     def compact(self, topic: HostedTopic, *, keep_tombstones: bool) -> None:
-        """Keep only the newest record of each key of a topic; without ``keep_tombstones`` remove tombstones, too.
+        """Keep only the newest record of each key of a topic, and tombstones only if ``keep_tombstones`` is set.
 
         Raises:
             ValueError: the topic's ``cleanup.policy`` does not contain compact.
@@ -258,7 +258,7 @@ class ClusterState:
         return found.partitions[(java_hash(key) & 0x7FFF_FFFF) % len(found.partitions)]
 
     def make_internal(self, topic: str) -> HostedTopic:
-        """Create ``OFFSETS_TOPIC`` or ``TRANSACTIONS_TOPIC``, which must not exist."""
+        """Create ``OFFSETS_TOPIC`` or ``TRANSACTIONS_TOPIC``, which must not exist yet."""
         partitions = {
             OFFSETS_TOPIC: self.settings.offsets_topic_num_partitions,
             TRANSACTIONS_TOPIC: self.settings.transaction_state_log_num_partitions,

@@ -1,4 +1,4 @@
-"""Timers of a broker: session timeouts, rebalance timeouts, transaction timeouts."""
+"""Timers of a cluster, such as the timeouts of sessions, rebalances and transactions."""
 
 import logging
 from collections.abc import Callable
@@ -66,7 +66,7 @@ class Timers:
     async def run(self, on_fault: Callable[[Exception], None] | None = None) -> None:
         """Make the calls when they are due, until cancelled.
 
-        A failed call's exception goes to ``on_fault``, or to the log without ``on_fault``; later calls are still made.
+        A failed call's exception goes to ``on_fault``, or to the log if that is None; later calls are still made.
         """
         while True:
             self._sooner = anyio.Event()
@@ -85,7 +85,7 @@ class Timers:
                 await self._sooner.wait()
 
     def _due(self) -> list[Timer]:
-        """Remove and return the timers that are due now; timers that their calls start are not included."""
+        """Remove and return the timers that are due now, without those that their calls will start."""
         now = self.now()
         due = []
         while self._heap and (not self._heap[0][2].pending or self._heap[0][0] <= now):
@@ -93,7 +93,7 @@ class Timers:
         return due
 
     def _forget_cancelled(self) -> None:
-        """Remove the cancelled timers, so that they are about half of all at most: each heartbeat cancels one."""
+        """Remove the cancelled timers before they outnumber the pending ones, since each heartbeat cancels a timer."""
         self._heap = [entry for entry in self._heap if entry[2].pending]
         heapify(self._heap)
         self._most = max(_FEW, 2 * len(self._heap))

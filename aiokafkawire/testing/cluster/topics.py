@@ -40,7 +40,7 @@ class HostedTopic:
     defaults: Configs = attrs.field(factory=Configs, repr=False, eq=False)
 
     def config(self, name: str, node: int | None = None) -> str:
-        """Return the effective value of a setting, such as ``max.message.bytes``: the topic's own or the broker's.
+        """Return the effective value of a setting such as ``max.message.bytes``: the topic's own, else the brokers'.
 
         ``node`` and the raised error are as in :meth:`Configs.topic_default`.
         """
@@ -122,10 +122,10 @@ class TopicStore:
         validate_only: bool = False,
         internal: bool = False,
     ) -> HostedTopic:
-        """Create a topic from counts, where -1 means the default, or from the replicas of each partition.
+        """Create a topic with numbers of partitions and replicas, -1 for the default, or with given ``assignments``.
 
         With ``validate_only`` the arguments are only checked: the returned topic is not stored, and its partitions are
-        all the same object. The name of an ``internal`` topic is not checked, and no broker need run.
+        all the same object. An ``internal`` topic may have any name, and may be created while no broker runs.
 
         Raises:
             ApiError: the name, count, replication factor, assignment or a setting is invalid.
@@ -260,7 +260,7 @@ class TopicStore:
             )
 
     def _spread(self, first: int, end: int, copies: int) -> list[list[int]]:
-        """Choose ``copies`` replicas for each new partition: the brokers in turn, stopped brokers last."""
+        """Return ``copies`` brokers for each partition from ``first`` to ``end`` - 1: in turn, stopped brokers last."""
         running = [node for node in self._nodes if node not in self._down]
         down = [node for node in self._nodes if node in self._down]
         return [[*_turned(running, index), *_turned(down, index)][:copies] for index in range(first, end)]
@@ -275,7 +275,7 @@ class TopicStore:
         return [list(assignments[index]) for index in range(len(assignments))]
 
     def check_replicas(self, nodes: Sequence[int], copies: int | None = None) -> None:
-        """Check that these brokers may be a partition's replicas; ``copies`` is the required number, if any.
+        """Check that these brokers may be a partition's replicas; ``copies`` is the required number, None for any.
 
         Raises:
             ApiError: INVALID_REPLICA_ASSIGNMENT.

@@ -42,7 +42,7 @@ def apply(kind: ResourceType, configs: dict[str, str], change: ConfigChange) -> 
     """Apply one change to the settings of a resource.
 
     Raises:
-        ApiError: the operation is unknown, or needs a list and the setting is none.
+        ApiError: the operation is unknown, or it needs a list but the setting is not a list.
     """
     name, value = change.name, change.value or ""
     if change.operation not in tuple(ConfigOperation):

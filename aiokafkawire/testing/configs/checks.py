@@ -175,6 +175,8 @@ def _none_of(names: Sequence[str], fault: str) -> None:
 def check_min_insync(name: str, before: Mapping[str, str], after: Mapping[str, str], touched: Sequence[str]) -> None:
     """Check that ``min.insync.replicas`` is changed only for all brokers together, and never removed (KIP-966).
 
+    ``name`` is that of the changed resource, ``touched`` are the names of the changed settings.
+
     Raises:
         ApiError: INVALID_CONFIG.
     """

@@ -19,7 +19,7 @@ _MS_PER: Final = {"hours": 3_600_000, "minutes": 60_000, "ms": 1}
 
 @attrs.frozen
 class Synonym:
-    """One source of a setting's value; ``name`` may be another setting for the same value, in another unit."""
+    """A value for a setting from one source; ``name`` may be the same setting in another unit, such as hours."""
 
     name: str
     value: str | None
@@ -35,7 +35,7 @@ class Configs:
     3. Values are stored as they were sent, and returned in Kafka's spelling.
 
     Args:
-        settings: the static settings of the brokers: Kafka's property names, with underscores for dots.
+        settings: the static settings of the brokers; attributes are Kafka's property names with underscores for dots.
     """
 
     def __init__(self, settings: attrs.AttrsInstance | None = None) -> None:
@@ -69,8 +69,8 @@ class Configs:
     def synonyms(self, name: str, node: int | None = None, given: Mapping[str, str] | None = None) -> list[Synonym]:
         """Return all sources of a broker setting's value, the effective source first.
 
-        ``node`` is the broker whose dynamic settings apply, if any; ``given`` are its own static settings. The list is
-        empty if only a setting in another unit has a value.
+        ``node`` is the broker whose dynamic settings apply besides those of all brokers, if any; ``given`` are its own
+        static settings. The list is empty if only a setting in another unit has a value.
         """
         found = list(self._synonyms(name, node, given or {}))
         while found and found[0].name != name:
@@ -80,7 +80,7 @@ class Configs:
     def topic_default(self, name: str, node: int | None = None) -> str:
         """Return the default of a topic's setting, as Kafka spells it.
 
-        ``node`` is the broker whose dynamic settings apply, if any.
+        ``node`` is the broker whose dynamic settings apply besides those of all brokers; None for no such broker.
 
         Raises:
             KeyError: topics have no such setting.

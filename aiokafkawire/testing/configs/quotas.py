@@ -1,4 +1,4 @@
-"""Client quotas: their limits, entities and filters (KIP-546)."""
+"""Client quotas: their values, the entities to which they apply, and filters that select entities (KIP-546)."""
 
 import ipaddress
 import math
@@ -38,7 +38,7 @@ class Match(IntEnum):
 
 
 class Component(NamedTuple):
-    """A filter on one part of entities; ``match`` is the match type that the client sent, which may be unknown."""
+    """A filter on one part of an entity, such as the user; ``match`` is the client's match type, known or unknown."""
 
     entity_type: str
     match: int
@@ -53,7 +53,7 @@ class QuotaOperation(NamedTuple):
 
 
 class Limit(NamedTuple):
-    """A quota that applies to a client; all users share it if ``user`` is empty, all clients if ``client_id`` is."""
+    """A quota for a client; all users share it if ``user`` is empty, all clients share it if ``client_id`` is empty."""
 
     value: float
     user: str
@@ -61,7 +61,7 @@ class Limit(NamedTuple):
 
 
 def entity_of(parts: Sequence[tuple[str, str | None]]) -> Entity:
-    """Return the entity with these parts; if several parts have one type, the last of them is used."""
+    """Return the entity with these parts; of several parts with the same type, the last one counts."""
     return tuple(sorted(dict(parts).items()))
 
 
@@ -95,10 +95,10 @@ class ClientQuotas:
             self._quotas.pop(entity, None)
 
     def describe(self, components: Sequence[Component], strict: bool) -> list[tuple[Entity, dict[str, float]]]:
-        """Return the entities that match all ``components``, with their quotas; if ``strict``, none with further parts.
+        """Return the entities that match all ``components``, with their quotas; ``strict`` excludes further parts.
 
         Raises:
-            ApiError: INVALID_REQUEST or UNSUPPORTED_VERSION, a part is invalid.
+            ApiError: INVALID_REQUEST or UNSUPPORTED_VERSION, a component is invalid.
         """
         _check_components(components)
         found = []
@@ -111,7 +111,7 @@ class ClientQuotas:
         return found
 
     def limit(self, key: str, user: str, client_id: str) -> Limit | None:
-        """Return the quota ``key`` that applies to a user's client: the most specific one that is set (KIP-55)."""
+        """Return the most specific quota ``key`` for a user's client (KIP-55); None if none is set."""
         for user_part, client_part in (
             (user, client_id),
             (user, None),

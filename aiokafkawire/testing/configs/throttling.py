@@ -13,7 +13,7 @@ REQUEST_TIME_MS: Final = 1.0
 
 
 class Rate:
-    """The usage of a quota per second, over ten full samples of a second and the current one. Times are in ms."""
+    """The usage per second that counts against a quota, over ten full seconds and the current one. Times are in ms."""
 
     __slots__ = ("_samples",)
 
@@ -28,7 +28,7 @@ class Rate:
         self._samples[-1][2] += amount
 
     def excess_ms(self, limit: float, now: float) -> float:
-        """Return for how many ms usage must pause until the rate falls to ``limit``; 0 or less if it is not above."""
+        """Return how many ms a client must pause until its rate falls to ``limit``; 0 or less if it need not pause."""
         self._samples = [sample for sample in self._samples if now - sample[1] < _SAMPLES * _SAMPLE_MS]
         elapsed = now - (self._samples[0][0] if self._samples else now)
         # A shorter window counts as ten full samples, so that a burst at its start is not a high rate.
@@ -40,7 +40,7 @@ class Rate:
 class Throttles:
     """The throttle times of one broker's clients.
 
-    ``forced`` has the least throttle times that a test sets, in ms, by client id; None stands for all other clients.
+    ``forced`` has minimum throttle times that a test sets, in ms by client id; the key None is for all other clients.
     """
 
     def __init__(self, quotas: ClientQuotas) -> None:
@@ -53,7 +53,7 @@ class Throttles:
         return self._count("producer_byte_rate", size, user, client_id, now)
 
     def fetched(self, size: int, user: str, client_id: str, now: float) -> int:
-        """Add the bytes of a Fetch response to the usage unless it is throttled (KIP-219); return the throttle time."""
+        """Return a Fetch response's throttle time in ms; if it is 0, add the bytes to the client's usage (KIP-219)."""
         limit = self._quotas.limit("consumer_byte_rate", user, client_id)
         if limit is None:
             return 0

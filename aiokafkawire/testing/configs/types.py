@@ -63,8 +63,8 @@ _WHOLE: Final = re.compile(r"[+-]?\d+")
 class Definition:
     """The definition of one setting.
 
-    ``limits`` are ``1..9`` or ``1..`` for numbers, ``a|b`` for strings and lists, or ``-`` for none; ``throttled`` and
-    ``reset`` are special formats. ``synonym`` is the broker setting that gives a topic or group its default.
+    ``limits`` look like ``1..9`` or ``1..`` for numbers, ``a|b`` for strings and lists, ``-`` for none; ``throttled``
+    and ``reset`` are special formats. ``synonym`` is the broker setting that gives a topic or group its default.
     ``dynamic`` is the scope for which requests can change a broker setting: ``broker``, ``cluster``, or ``-`` for none.
     """
 

@@ -56,7 +56,7 @@ class CommittedOffsets:
         return list(dict.fromkeys([*self._groups, *pending]))
 
     def delete(self, group: str, partition: TopicPartition) -> Committed | None:
-        """Delete a group's committed and pending offsets of one partition; return the committed offset, if any."""
+        """Delete a group's committed and pending offsets of one partition; return the committed offset or None."""
         for groups in self._pending.values():
             _drop(groups, group, partition)
         return _drop(self._groups, group, partition)
@@ -82,14 +82,14 @@ class CommittedOffsets:
     # --- transactions ------------------------------------------------------------------------------------------
 
     def pend(self, group: str, producer_id: int, offsets: dict[TopicPartition, Committed]) -> None:
-        """Store the offsets of a producer's transaction until :meth:`complete`; later offsets replace earlier ones."""
+        """Store the offsets of a producer's open transaction; a partition's new offset replaces its earlier one."""
         pending = self._pending.setdefault(producer_id, {}).setdefault(group, {})
         pending.update({partition: (next(self._numbers), offset) for partition, offset in offsets.items()})
 
     def complete(self, producer_id: int, *, commit: bool) -> None:
         """End a producer's transaction: commit or discard its offsets.
 
-        Of several offsets for one partition, the last one sent applies, whatever the order in which transactions end.
+        Of several offsets for one partition, the last one sent applies, even if its transaction was the first to end.
         """
         for group, offsets in self._pending.pop(producer_id, {}).items():
             kept = self._groups.setdefault(group, {}) if commit else {}
@@ -98,12 +98,12 @@ class CommittedOffsets:
                     kept[partition] = numbered
 
     def is_pending(self, group: str, partition: TopicPartition) -> bool:
-        """Return whether an open transaction has an offset of the partition, which is then unstable (KIP-447)."""
+        """Return whether a group's offset of a partition is unstable: an open transaction also has one (KIP-447)."""
         return any(partition in groups.get(group, {}) for groups in self._pending.values())
 
 
 def metadata_length(metadata: str | None) -> int:
-    """Return the length that ``offset.metadata.max.bytes`` limits: Java counts the UTF-16 units of the metadata."""
+    """Return the length of ``metadata`` as Java counts it, in UTF-16 units; ``offset.metadata.max.bytes`` limits it."""
     return len((metadata or "").encode("utf-16-be")) // 2
 
 

@@ -144,7 +144,10 @@ class ClassicGroup:
     # --- protocols ---------------------------------------------------------------------------------------------
 
     def supports(self, protocol_type: str, protocols: Sequence[Protocol]) -> bool:
-        """Return whether a member with these protocols may join: all members support one of them."""
+        """Return whether a member may join: it has the group's type, and a protocol that all members support.
+
+        An empty group accepts any type and any protocols, but both must be given.
+        """
         if self.state == CoordinatorState.EMPTY:
             return bool(protocol_type) and bool(protocols)
         common = self._common()
@@ -170,7 +173,7 @@ class ClassicGroup:
         self.subscribed_topics = self._subscribed_topics()
 
     def reads(self, topic: str) -> bool:
-        """Return whether members are subscribed to a topic; True for consumers with unknown subscriptions."""
+        """Return whether any member is subscribed to a topic; True if the subscriptions of consumers are unknown."""
         if self.subscribed_topics is None:
             return self.protocol_type == CONSUMER
         return topic in self.subscribed_topics

@@ -13,10 +13,10 @@ __all__ = ("GroupImage",)
 
 @attrs.frozen
 class GroupImage:
-    """A group as its coordinator last wrote it to the log: without members, or stable.
+    """A group as its coordinator last wrote it to the log.
 
-    A generation that is not stable yet is not written, and is lost with its coordinator. Of each member's metadata,
-    only the part for the chosen protocol is written.
+    Coordinators write only groups that are empty or stable: a generation that is not stable yet is lost with its
+    coordinator. Of each member's metadata, only the part for the chosen protocol is written.
     """
 
     group_id: str

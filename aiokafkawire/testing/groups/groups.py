@@ -120,7 +120,7 @@ class Groups:
             raise ApiError(ErrorCode.REBALANCE_IN_PROGRESS)
 
     def leave(self, group_id: str, leaving: list[tuple[str, str | None]]) -> list[ErrorCode]:
-        """Remove members, each given by member id or by instance id alone; return an error code for each.
+        """Remove members, each named by its member id or only by its instance id; return an error code for each.
 
         All removals together cause one rebalance.
         """
@@ -172,11 +172,11 @@ class Groups:
         transactional: bool = False,
         missing: ErrorCode = ErrorCode.ILLEGAL_GENERATION,
     ) -> None:
-        """Check that a client may commit offsets: as a member of this generation, or to a group without members.
+        """Check that a client may commit offsets: it is a member of this generation, or the group has no members.
 
-        If the group does not exist, a commit with generation -1 creates it, any other fails with the error ``missing``.
-        A member's commit counts as a heartbeat. With ``transactional`` (TxnOffsetCommit), a client without member id
-        and generation may commit to any group at any time.
+        If the group does not exist, generation -1 creates it, and any other generation fails with ``missing``. A
+        member's commit counts as a heartbeat. With ``transactional`` (TxnOffsetCommit), a client without member id and
+        generation may commit to any group at any time.
 
         Raises:
             ApiError: UNKNOWN_MEMBER_ID, ILLEGAL_GENERATION, FENCED_INSTANCE_ID, REBALANCE_IN_PROGRESS.
@@ -200,7 +200,7 @@ class Groups:
         self._rebalances.keep_alive(group, member)
 
     def check_offset_delete(self, group_id: str) -> ClassicGroup:
-        """Return a group whose offsets may be deleted: it has no members, or its members are consumers.
+        """Check that a group has no members or only consumers, so that its offsets may be deleted; return the group.
 
         Raises:
             ApiError: GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP.

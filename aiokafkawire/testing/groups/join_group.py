@@ -23,7 +23,7 @@ _SKIP_ASSIGNMENT_SINCE: Final = 9  # KIP-814
 
 @attrs.frozen(eq=False)
 class JoinAttempt:
-    """A JoinGroup request, the client that sent it, and the response to set."""
+    """A JoinGroup request and the client that sent it; ``answer`` is set to the response."""
 
     member_id: str
     group_instance_id: str | None
@@ -39,7 +39,7 @@ class JoinAttempt:
 
     @classmethod
     def of(cls, request: JoinGroupRequest, version: int, client_id: str, client_host: str) -> "JoinAttempt":
-        """Parse a request; version 0 has one timeout for the session and the rebalance (KIP-62)."""
+        """Parse a request; in version 0 the session timeout is also the rebalance timeout (KIP-62)."""
         return cls(
             request.member_id,
             request.group_instance_id,

@@ -71,14 +71,14 @@ class Rebalances:
             self._join_timer(group, group.rebalance_timeout_ms, partial(self._complete_join, group))
 
     def prepare_or_complete(self, group: ClassicGroup, reason: str) -> None:
-        """Start a rebalance; if one is in progress, end its join phase if all members have joined."""
+        """Start a rebalance; if the group is in the join phase already, call :meth:`maybe_complete_join` instead."""
         if group.state in (CoordinatorState.PREPARING_REBALANCE, CoordinatorState.DEAD):
             self.maybe_complete_join(group)
         else:
             self.prepare(group, reason)
 
     def maybe_complete_join(self, group: ClassicGroup) -> None:
-        """End the join phase if all members have joined; a group's first rebalance also waits for the initial delay."""
+        """End the join phase if all members have joined; a group's first join phase lasts for the initial delay."""
         preparing = group.state == CoordinatorState.PREPARING_REBALANCE
         if preparing and group.previous_state != CoordinatorState.EMPTY and group.all_have_joined:
             self._complete_join(group)
@@ -129,7 +129,7 @@ class Rebalances:
     # --- sync phase ------------------------------------------------------------------------------------------------
 
     def assign(self, group: ClassicGroup, assignment: Mapping[str, bytes]) -> None:
-        """Send each member its part of the leader's assignment, empty if the assignment has none for the member."""
+        """Send each member its part of the leader's assignment; a member without a part gets an empty one."""
         self._distribute(group, assignment, ErrorCode.NONE)
         group.go(CoordinatorState.STABLE)
         self.write(group)
@@ -161,7 +161,7 @@ class Rebalances:
     # --- sessions ----------------------------------------------------------------------------------------------
 
     def keep_alive(self, group: ClassicGroup, member: MemberRecord, ms: int | None = None) -> None:
-        """Restart the member's session timer, with its session timeout or ``ms``."""
+        """Restart the member's session timer with ``ms``, by default the member's session timeout."""
         member.end_session()
         wait = member.session_timeout_ms if ms is None else ms
         member.session = self._timers.after(wait / 1000, partial(self._expire_session, group, member))
@@ -201,7 +201,10 @@ class Rebalances:
 
 
 def joined(group: ClassicGroup, member: MemberRecord, *, skip_assignment: bool = False) -> JoinGroupResponse:
-    """Return the response to a successful JoinGroup; the leader's response lists the members."""
+    """Return the response to a successful JoinGroup; only the leader's response lists the members.
+
+    ``skip_assignment`` means that the leader must not send a new assignment (KIP-814).
+    """
     return JoinGroupResponse(
         error_code=ErrorCode.NONE,
         generation_id=group.generation,

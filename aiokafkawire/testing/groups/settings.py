@@ -7,7 +7,7 @@ __all__ = ("GroupSettings",)
 
 @attrs.frozen
 class GroupSettings:
-    """The settings for groups, with Kafka's names and defaults, except for the delay of the initial rebalance."""
+    """The settings for groups, with Kafka's names and defaults; only the delay of the initial rebalance is shorter."""
 
     group_min_session_timeout_ms: int = 6_000
     group_max_session_timeout_ms: int = 1_800_000

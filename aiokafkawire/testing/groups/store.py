@@ -80,7 +80,7 @@ class GroupStore:
         return [partition for partition, timer in self._loading.items() if timer.pending]
 
     def coordinator_changed(self, partition: int, leader_epoch: int, *, led: bool) -> None:
-        """Drop a partition's groups after a new leader epoch, and load them again if there is a leader (``led``).
+        """Drop the groups of a partition that has a new leader epoch; if it has a leader (``led``), load them again.
 
         Requests that wait at the old coordinator get NOT_COORDINATOR. The new coordinator loads the written records and
         then restarts the session timeout of every member.

@@ -1,6 +1,6 @@
-"""The logs and responses of a Kafka 0.7 broker: bytes in segments, without an event loop.
+"""The logs of a Kafka 0.7 broker, as bytes in segments, and its responses; no event loop is needed.
 
-Both equal those of a 0.7.2 broker, including errors and missing responses; tests compare them byte for byte.
+Logs and responses equal those of a 0.7.2 broker byte for byte, including errors and missing responses.
 """
 
 from collections.abc import Callable, Mapping
@@ -36,7 +36,10 @@ _WRONG_PARTITION: Final = 3
 
 
 class HangUp(Exception):
-    """An invalid request: the broker sends ``answer``, framed as wrongly as by Kafka, and closes the connection."""
+    """An invalid request, after which the broker sends ``answer`` and closes the connection.
+
+    ``answer`` is empty, or a frame with a wrong size, as in Kafka.
+    """
 
     def __init__(self, message: str, answer: bytes = b"") -> None:
         super().__init__(message)
@@ -117,12 +120,12 @@ class _Log:
 
 
 class LegacyLogs:
-    """The logs of one broker, by which it answers requests.
+    """The logs of one broker, and its responses to requests.
 
     Args:
         settings: the broker's properties.
         clock: returns the time in ms since the epoch.
-        choose: returns a partition for a request that names none, given the request and the partition count.
+        choose: called with a request that names no partition and the number of partitions; returns a partition.
     """
 
     def __init__(
@@ -148,7 +151,7 @@ class LegacyLogs:
             log.clean(self.settings.log_retention_size)
 
     def content(self, topic: str, partition: int) -> list[bytes]:
-        """Return the messages of a partition, flushed or not, decompressed."""
+        """Return all messages of a partition, decompressed, including those that are not flushed yet."""
         log = self.logs.get((topic, partition))
         data = b"".join(bytes(segment.data) for segment in log.segments) if log is not None else b""
         return [message.value for message in LegacyMessageSet(data).messages()]
@@ -217,7 +220,7 @@ class LegacyLogs:
 
 
 def _checked(data: bytes) -> tuple[tuple[Entry, ...], int]:
-    """Return the complete entries of a message set, and the number of messages in them, compressed ones included."""
+    """Return the complete entries of a message set, and the number of messages, including compressed ones inside."""
     try:
         found = LegacyMessageSet(data)
         messages = len(list(found.messages()))

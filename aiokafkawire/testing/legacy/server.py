@@ -35,7 +35,8 @@ class LegacyServer:
     Attributes:
         logs: the logs; ``logs.content(topic, partition)`` returns the messages.
         requests: the requests that were received.
-        held: returns whether to hold a request, and with it all later ones on the connection, until :meth:`release`.
+        held: a function that a test may set; if it returns True for a request, this request and all later ones on the
+            connection wait for :meth:`release`.
         connections: the number of connections opened so far.
     """
 

@@ -16,7 +16,7 @@ __all__ = ("Aborted", "PartitionLog")
 
 
 class Aborted(NamedTuple):
-    """An entry of the index of aborted transactions; ``last_offset`` is the offset of the marker."""
+    """An entry of the index of aborted transactions; ``last_offset`` is the offset of the abort marker."""
 
     producer_id: int
     first_offset: int
@@ -28,7 +28,7 @@ class Aborted(NamedTuple):
 class PartitionLog:
     """The batches of one partition, ordered by offset.
 
-    1. Batches are stored as they were appended, except base offset and leader epoch, and never merged or split.
+    1. Batches are stored as appended, except for base offset and leader epoch; they are never merged or split.
     2. Offsets begin at ``log_start_offset``, which never decreases; the next batch gets ``log_end_offset``.
     3. ``high_watermark`` is the end of the records that all in-sync replicas have; :class:`HostedPartition` sets it.
     4. The state of producers and transactions is derived from the batches; truncation rebuilds it.
@@ -55,8 +55,8 @@ class PartitionLog:
     def last_stable_offset(self) -> int:
         """The offset up to which read_committed consumers may read.
 
-        It is the start of the oldest transaction that is open or has its marker at or above the high watermark; the
-        high watermark if there is no such transaction.
+        It is the start of the oldest transaction that is open or whose marker is not below the high watermark. Without
+        such a transaction, it is the high watermark itself.
         """
         first_open = self.producers.first_open()
         offsets = [done.first_offset for done in self._unreplicated if done.last_offset >= self.high_watermark]
@@ -71,10 +71,10 @@ class PartitionLog:
         return sum(map(len, self._batches))
 
     def append(self, batch: RecordBatch, leader_epoch: int = 0) -> tuple[int, int]:
-        """Append a validated batch; return its base offset and the timestamp to report, -1 for none.
+        """Append a validated batch; return its base offset and the timestamp for the response, -1 for none.
 
-        A retry by an idempotent producer is not appended: the base offset of the first attempt is returned. As in
-        Apache Kafka, the batch's timestamp is then reported, although the topic keeps the producer's timestamps.
+        A retry by an idempotent producer is not appended: the result is the base offset and the highest timestamp of
+        the first attempt. In all other cases the timestamp is -1.
 
         A transactional batch begins a transaction if none is open; the caller checks that this is allowed. Raises
         ApiError as :meth:`ProducerStates.admit`.
@@ -98,12 +98,9 @@ class PartitionLog:
         leader_epoch: int = 0,
         version: int = 2,
     ) -> int:
-        """Append the marker that ends a producer's transaction, even if none is open, and return the marker's offset.
+        """Append a marker, which ends the producer's open transaction, if any; return the marker's offset.
 
-        ``version`` is the producer's transaction.version.
-
-        Raises:
-            ApiError: INVALID_PRODUCER_EPOCH or TRANSACTION_COORDINATOR_FENCED, the log has a newer epoch.
+        ``version`` is the producer's transaction.version. Raises ApiError as :meth:`ProducerStates.admit_marker`.
         """
         self.producers.admit_marker(producer_id, epoch, coordinator_epoch, version)
         marker = end_marker(producer_id, epoch, commit=commit, coordinator_epoch=coordinator_epoch, timestamp=timestamp)
@@ -144,10 +141,10 @@ class PartitionLog:
             self._aborted.append(Aborted(*completed, stable))
 
     def aborted_in(self, from_offset: int, to_offset: int) -> list[tuple[int, int]]:
-        """Return the producer id and first offset of each aborted transaction in a range of offsets.
+        """Return producer id and first offset of each aborted transaction that overlaps the range, ordered by marker.
 
-        The order is that of the markers, as in Kafka's index. The search ends at the first entry whose last stable
-        offset shows that no later entry's transaction begins before ``to_offset``.
+        As in Kafka, the search ends at the first entry whose last stable offset is ``to_offset`` or higher, since the
+        transactions of all later entries begin at that offset or later.
         """
         found = []
         for entry in self._aborted:
@@ -184,7 +181,7 @@ class PartitionLog:
         return self._batches[first] if end == first + 1 else b"".join(self._batches[first:end])
 
     def rewrite(self, batches: Iterable[bytes | memoryview]) -> None:
-        """Replace all batches by those that compaction has left, with unchanged offsets."""
+        """Replace all batches by those that compaction has left, whose offsets are unchanged."""
         self._batches = [bytes(batch) for batch in batches]
         self._headers = [RecordBatch.parse(memoryview(stored)).header for stored in self._batches]
         self._base_offsets = [header.base_offset for header in self._headers]
@@ -237,7 +234,7 @@ class PartitionLog:
         self._aborted = [entry for entry in self._aborted if entry.last_offset >= self.log_start_offset]
 
     def find_timestamp(self, timestamp: int) -> OffsetAndTimestamp | None:
-        """Return offset and time of the first record at or after the time ``timestamp``; None if there is none."""
+        """Return offset and time of the first record with this timestamp or a later one; None if there is none."""
         for index in range(bisect_left(self._newest, timestamp), len(self._batches)):
             # Later batches matter only if the matching records in this one are before the log start.
             if self._headers[index].max_timestamp >= timestamp:

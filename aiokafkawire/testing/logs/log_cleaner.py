@@ -27,10 +27,10 @@ class _Record(NamedTuple):
 
 
 def compact(log: PartitionLog, *, keep_tombstones: bool = True) -> bool:
-    """Keep only the newest record of each key below the last stable offset; return whether anything changed.
+    """Keep only the newest record of each key in the part of the log below the last stable offset.
 
-    Offsets stay the same. Records of aborted transactions and records without keys are removed, markers stay. Without
-    ``keep_tombstones`` tombstones are removed, as after ``delete.retention.ms``.
+    Return whether anything changed. Offsets stay the same. Records of aborted transactions and records without keys
+    are removed, markers stay. Without ``keep_tombstones`` tombstones are removed, as after ``delete.retention.ms``.
     """
     end = log.last_stable_offset
     batches = list(log.batches())
@@ -67,7 +67,7 @@ def compact(log: PartitionLog, *, keep_tombstones: bool = True) -> bool:
 def expire(log: PartitionLog, *, now: int, retention_ms: int, retention_bytes: int) -> bool:
     """Delete the oldest batches beyond the limits of age and size; return whether any was deleted. -1 means no limit.
 
-    Batches that are not replicated yet stay. ``now`` is in ms since the epoch.
+    Batches above the high watermark are kept. ``now`` is in ms since the epoch.
     """
     start = log.log_start_offset
     size = log.size

@@ -82,7 +82,7 @@ class Read:
 
     @property
     def is_due(self) -> bool:
-        """Whether to answer without waiting: enough bytes were read, or a result, such as an error, must not wait."""
+        """Whether to answer now: enough was read, there are no partitions, or a result such as an error is urgent."""
         return self._hurry or self._size >= self._params.min_bytes or not self.results
 
     def _partition(self, wanted: Wanted) -> PartitionData:
@@ -142,7 +142,7 @@ class Read:
         return data
 
     def _diverges(self, partition: HostedPartition, asked: FetchPartition, data: PartitionData) -> bool:
-        """Return whether the reader's log diverges from the partition's, and set ``diverging_epoch`` if it does."""
+        """Return whether the reader's log diverges from the partition's; if it does, set ``data.diverging_epoch``."""
         end = partition.epoch_end(asked.last_fetched_epoch, self._params.call.node.node_id)
         if end.epoch < 0 or asked.fetch_offset < partition.log.log_start_offset:
             raise ApiError(ErrorCode.OFFSET_OUT_OF_RANGE)
@@ -181,7 +181,7 @@ class Read:
             data.aborted_transactions = _aborted(log, offset) if records else []
 
     def _preferred(self, partition: HostedPartition, asked: FetchPartition) -> int | None:
-        """Return an in-sync replica in the consumer's rack that has the offset; None to read from this broker."""
+        """Return a broker in the consumer's rack with an in-sync replica that has the offset; None for this broker."""
         params, cluster = self._params, self._params.call.cluster
         here = params.call.node
         if partition.leader != here.node_id or params.only_from_leader or not params.rack:
@@ -209,7 +209,7 @@ def _followers(partition: HostedPartition) -> list[int]:
 
 
 def _aborted(log: PartitionLog, offset: int) -> list[AbortedTransaction]:
-    """Return the transactions aborted from ``offset`` to the log's end: Kafka searches by segment, not by batch."""
+    """Return the aborted transactions from ``offset`` to the log's end, even after the batches read, as in Kafka."""
     return [
         AbortedTransaction(producer_id=producer_id, first_offset=first)
         for producer_id, first in log.aborted_in(offset, log.log_end_offset)

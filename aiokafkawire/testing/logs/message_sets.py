@@ -1,4 +1,4 @@
-"""Conversion of old producers' message sets, the format before Kafka 0.11, to batches, and back for old consumers.
+"""Conversion between batches and message sets, the format before Kafka 0.11, for old producers and old consumers.
 
 Logs contain v2 batches only, as with ``log.message.format.version`` 0.11 or later.
 """
@@ -26,9 +26,9 @@ _UNBOUNDED: Final = 1 << 31
 
 
 def up_converted(records: Buffer | None) -> Buffer | None:
-    """Return one partition's messages in a Produce request below v3 as a v2 batch; None if no message is complete.
+    """Convert one partition's messages in a Produce request below v3 to a v2 batch; None if no message is complete.
 
-    A v2 batch, which these versions should not contain, is returned unchanged.
+    A v2 batch, which such a request should not contain, is returned unchanged.
 
     Raises:
         ApiError: CORRUPT_MESSAGE or INVALID_RECORD.
@@ -61,13 +61,14 @@ def up_converted(records: Buffer | None) -> Buffer | None:
 
 
 def down_converted(records: bytes, version: int, from_offset: int, *, exact: bool) -> bytes:
-    """Return batches as message sets for a Fetch ``version`` below 4: with magic 0 below v2, with magic 1 since v2.
+    """Convert batches to message sets for a Fetch request below v4: with magic 0 for v0 and v1, magic 1 for v2 and v3.
 
-    With ``exact``, as in brokers since 2.0 (KIP-283), the result is as long as ``records``, or as the first message set
-    if that is longer: it is truncated, or padded with the start of an incomplete message, which clients ignore.
+    With ``exact``, as in brokers since 2.0 (KIP-283), the result is as long as ``records`` or, if that is longer, as
+    the first converted batch. A longer result is truncated; a shorter one is padded with the start of an incomplete
+    message, which clients ignore. The result ends before a batch that uses zstd.
 
     Raises:
-        ApiError: UNSUPPORTED_COMPRESSION_TYPE, the first batch uses zstd. A later zstd batch ends the result.
+        ApiError: UNSUPPORTED_COMPRESSION_TYPE, the first batch uses zstd.
     """
     magic = 1 if version >= _MAGIC_1_SINCE else 0
     parts: list[bytes] = []

@@ -59,7 +59,7 @@ class ProducerState:
 
 @attrs.define(eq=False)
 class _Verifying:
-    """The batches that the coordinator verifies before they are appended: their lowest sequence number and epoch."""
+    """The lowest sequence number and the epoch of one producer's batches that the coordinator must verify first."""
 
     lowest_sequence: int
     epoch: int
@@ -93,18 +93,18 @@ class ProducerStates:
         self._open.clear()
 
     def first_open(self, but: int | None = None) -> int | None:
-        """Return the start of the oldest open transaction that is not of producer ``but``; None if none is open."""
+        """Return the start of the oldest open transaction, ignoring that of producer ``but``; None if none is left."""
         return next((offset for producer_id, offset in self._open.items() if producer_id != but), None)
 
     # --- data ----------------------------------------------------------------------------------------------------
 
     def must_verify(self, header: BatchHeader, *, bumps: bool) -> bool:
-        """Return whether the coordinator must verify a batch, since its producer has no open transaction in the log.
+        """Return True if a batch's producer has no open transaction in the log; the coordinator must verify the batch.
 
-        ``bumps`` means that the producer has transaction.version 2.
+        ``bumps`` means transaction.version 2, in which every transaction has its own epoch.
 
         Raises:
-            ApiError: INVALID_PRODUCER_EPOCH.
+            ApiError: INVALID_PRODUCER_EPOCH, the log has a newer epoch.
         """
         known = self._producers.get(header.producer_id)
         if known is not None:
@@ -121,7 +121,7 @@ class ProducerStates:
         return True
 
     def admit(self, header: BatchHeader) -> Appended | None:
-        """Return None if the batch is the producer's next one; if the batch is a retry, return the batch in the log.
+        """Return None if the batch may be appended; if it is a retry, return the first attempt's batch in the log.
 
         Raises:
             ApiError: INVALID_PRODUCER_EPOCH, OUT_OF_ORDER_SEQUENCE_NUMBER, or INVALID_TXN_STATE, for a batch outside a
@@ -174,10 +174,10 @@ class ProducerStates:
     # --- markers -------------------------------------------------------------------------------------------------
 
     def admit_marker(self, producer_id: int, epoch: int, coordinator_epoch: int, version: int) -> None:
-        """Check that a marker may be written: transaction.version 2 needs an epoch above the producer's (KIP-1228).
+        """Check that a marker may be written; in transaction.version 2 it needs a newer epoch than the data (KIP-1228).
 
         Raises:
-            ApiError: INVALID_PRODUCER_EPOCH, TRANSACTION_COORDINATOR_FENCED.
+            ApiError: INVALID_PRODUCER_EPOCH; TRANSACTION_COORDINATOR_FENCED, the log has a newer coordinator epoch.
         """
         known = self._producers.get(producer_id)
         if known is None:
@@ -192,7 +192,7 @@ class ProducerStates:
             raise ApiError(ErrorCode.TRANSACTION_COORDINATOR_FENCED)
 
     def marked(self, header: BatchHeader, coordinator_epoch: int) -> Completed | None:
-        """Record that a marker was stored; return the transaction that it ends, or None without records of one."""
+        """Record that a marker was stored; return the transaction that it ends, or None if none was open."""
         known = self._enter(header)
         asked = self._verifying.get(header.producer_id)
         if asked is not None and not (asked.bumps and asked.epoch == header.producer_epoch):

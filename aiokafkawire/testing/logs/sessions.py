@@ -87,8 +87,8 @@ class FetchSessions:
 
     Args:
         slots: the maximum number of sessions (``max.incremental.fetch.session.cache.slots``).
-        eviction_ms: the idle time after which any new session may evict a session, and the age after which a larger new
-            session may evict it (``min.incremental.fetch.session.eviction.ms``).
+        eviction_ms: any new session may evict a session that was idle for so long; a larger new session may evict one
+            that has existed for so long (``min.incremental.fetch.session.eviction.ms``).
     """
 
     def __init__(self, slots: int = 1000, eviction_ms: int = 120_000) -> None:
@@ -106,7 +106,7 @@ class FetchSessions:
         return [(wanted.topic, wanted.asked.partition) for wanted in session.partitions.values()] if session else []
 
     def clear(self) -> None:
-        """Remove all sessions: the broker has stopped."""
+        """Remove all sessions, as when the broker stops."""
         self._sessions.clear()
 
     def begin(
@@ -156,7 +156,10 @@ class FetchSessions:
         return session.session_id
 
     def take_back(self, response: FetchResponse, *, opened: bool) -> None:
-        """Undo a throttled response, which is sent empty, in its session; close the session if just ``opened``."""
+        """Undo a response's effect on its session, because the response is throttled and sent empty.
+
+        If the response has ``opened`` the session, close the session.
+        """
         session = self._sessions.get(response.session_id)
         if opened:
             self._sessions.pop(response.session_id, None)
@@ -207,7 +210,7 @@ class Fetching:
     def answer(
         self, results: list[tuple[Wanted, PartitionData]], *, from_follower: bool, now: float
     ) -> tuple[int, int, list[tuple[Wanted, PartitionData]]]:
-        """Return the error code, the session id and the results of the response."""
+        """Return the error code, the session id and the results to send: in a session only those with changes."""
         session = self._session
         if session is not None:
             if session.epoch != _next(self._request.session_epoch):
@@ -248,7 +251,7 @@ def _priority(session: BrokerFetchSession) -> tuple[bool, int, int]:
 
 
 def _asked(request: FetchRequest, name_of: Callable[[UUID], str | None], by_topic_id: bool) -> dict[Key, Wanted]:
-    """Return the partitions of a request by key; of several duplicates, the last is used."""
+    """Return the partitions of a request by key; if a partition occurs several times, the last one counts."""
     found: dict[Key, Wanted] = {}
     for topic in request.topics:
         name = name_of(topic.topic_id) if by_topic_id else topic.topic

@@ -83,7 +83,7 @@ def _check_size(header: BatchHeader, rules: BatchRules) -> None:
 
 
 def _whole_batch(view: memoryview) -> int | None:
-    """Return the size of the first batch or message, of any format; None if the bytes end inside it."""
+    """Return the size of the first batch or message in any format; None if it is incomplete."""
     if len(view) <= layout.MAGIC_AT:
         return None
     (length,) = layout.INT32.unpack_from(view, layout.LENGTH_AT)
@@ -158,7 +158,7 @@ def _rejected(faults: tuple[tuple[int, str], ...]) -> str:
 
 
 def _recompressed(batch: RecordBatch, codec: Codec, level: int | None) -> RecordBatch:
-    """Return the batch, compressed with another codec."""
+    """Return the batch compressed with ``codec``, at the given level or the default one."""
     header = batch.header
     body = compress(codec, batch.prepare(check_crcs=False), level)
     head = bytearray(batch.view[: layout.HEADER_SIZE])

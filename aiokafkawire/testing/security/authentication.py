@@ -31,7 +31,7 @@ class _Stage(Enum):
 class LoginState:
     """The SASL state of one connection.
 
-    1. Until it has authenticated, a client may send ApiVersions once, then SaslHandshake, then only SaslAuthenticate.
+    1. Until a client has authenticated, it may send ApiVersions once, then SaslHandshake, then only SaslAuthenticate.
        After SaslHandshake v0, the client sends tokens as frames without a request.
     2. Authentication expires after ``max_reauth_ms`` or with its token; any request except SaslHandshake then ends the
        connection. SaslHandshake begins reauthentication, at most once a second; user and mechanism must not change.
@@ -122,7 +122,7 @@ class LoginState:
         """Handle SaslHandshake; return whether its mechanism is enabled.
 
         Raises:
-            Disconnect: during reauthentication, the mechanism is not enabled.
+            Disconnect: the mechanism is not enabled, and the client is reauthenticating.
         """
         if mechanism not in self.mechanisms:
             self.failed = "Unsupported SASL mechanism"
@@ -139,9 +139,10 @@ class LoginState:
         return True
 
     def answer(self, token: bytes, now: float) -> tuple[bytes, int]:
-        """Return the response to a token, and the authentication's lifetime in ms: 0 if it is incomplete or unlimited.
+        """Return the response to a token, and the lifetime of the authentication in ms.
 
-        Raises as :meth:`Exchange.answer`.
+        The lifetime is 0 while the authentication is incomplete and if it has no limit. Raises as
+        :meth:`Exchange.answer`.
         """
         exchange = self._exchange
         assert exchange is not None
@@ -164,7 +165,7 @@ class LoginState:
         return response, lifetime
 
     def _lifetime_ms(self, exchange: Exchange) -> int:
-        """Return the authentication's lifetime in ms: the lower limit of broker and token; 0 for no limit."""
+        """Return the authentication's lifetime in ms: the lower of the broker's and the token's limits; 0 for none."""
         limits = [limit for limit in (self._max_reauth_ms, exchange.holds_ms) if limit is not None and limit > 0]
         lifetime = min(limits, default=0)
         if lifetime > _LONGEST_MS:

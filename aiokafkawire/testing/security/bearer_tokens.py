@@ -75,7 +75,7 @@ class BearerTokens:
 
 
 def bearer_tokens(setting: bool | TokenValidator, clock: Callable[[], int]) -> BearerTokens | None:
-    """Return the validator for a broker's setting; None if OAUTHBEARER is disabled.
+    """Return the validator for a broker's setting: a function, True for unsecured tokens, or False, which gives None.
 
     Raises:
         ConfigError: the setting is neither a bool nor a function.
@@ -143,7 +143,7 @@ class UnsecuredTokens:
 
 
 def _fields(part: str) -> Mapping[str, _Claim]:
-    """Return the header or claims as Kafka reads them: values other than lists and numbers are text."""
+    """Decode the header or claims of a token as Kafka does: values other than lists and numbers become text."""
     try:
         if not _BASE64URL.fullmatch(part):
             raise ValueError("not base64url")

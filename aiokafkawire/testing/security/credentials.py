@@ -47,7 +47,7 @@ class ScramMechanism(Enum):
 
 @attrs.frozen
 class ScramCredential:
-    """A server's SCRAM credential of a user, which suffices to check the client's proofs but not to make one."""
+    """The server's SCRAM credential for a user; it suffices to check a client's proof, but not to make a proof."""
 
     iterations: int
     salt: bytes = attrs.field(repr=False)

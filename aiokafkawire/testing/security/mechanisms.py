@@ -104,7 +104,7 @@ class Scram:
         self._begun: _Begun | None = None
 
     def answer(self, token: bytes) -> bytes:
-        """Return nonce, salt and iterations first, then the server's signature. Raises as :meth:`Exchange.answer`."""
+        """Answer the first token with nonce and salt, the next with a signature. Raises as :meth:`Exchange.answer`."""
         text = token.decode(errors="replace")
         return self._first(text) if self._begun is None else self._final(text, self._begun)
 
@@ -143,7 +143,7 @@ class Scram:
 
 
 class _Begun:
-    """The state of a SCRAM exchange between its two tokens."""
+    """The state of a SCRAM exchange between the client's first and second token."""
 
     __slots__ = ("credential", "messages", "nonce", "user")
 
@@ -171,7 +171,10 @@ class OAuthBearer:
         self._refused: TokenRefused | None = None
 
     def answer(self, token: bytes) -> bytes:
-        """Return b"", or an error in JSON that the client must acknowledge. Raises as :meth:`Exchange.answer`."""
+        """Return b"" if the token is valid, otherwise an error in JSON, which the client must acknowledge.
+
+        Raises as :meth:`Exchange.answer`.
+        """
         refused, self._refused = self._refused, None
         if refused is not None and token == _UNDERSTOOD:
             raise LoginFailed(str(refused), client_message=refused.answer)
@@ -206,10 +209,11 @@ MECHANISMS: Final = ("PLAIN", *(mechanism.value for mechanism in ScramMechanism)
 def enabled_mechanisms(
     users: Mapping[str, str] | None, mechanisms: Iterable[str], tokens: BearerTokens | None = None
 ) -> tuple[str, ...]:
-    """Return the enabled mechanisms; none without users and tokens, so that clients need not authenticate.
+    """Return the enabled mechanisms; empty if there are neither users nor ``tokens``: clients need not authenticate.
 
     Raises:
-        ConfigError: the mechanisms are a string or contain an unknown one, or there are users but no mechanism.
+        ConfigError: ``mechanisms`` is a string, contains an unknown one or OAUTHBEARER without ``tokens``, or has
+            none for the users.
     """
     if isinstance(mechanisms, str):
         raise ConfigError(f"sasl_enabled_mechanisms is {mechanisms!r}: a list of names, as [{mechanisms!r}]")

@@ -35,7 +35,7 @@ _log = logging.getLogger(__name__)
 async def handshake(stream: ByteStream, context: ssl.SSLContext, peer: Peer) -> ByteStream | None:
     """Perform the TLS handshake and return the TLS stream; if it fails, close the connection and return None.
 
-    A client certificate, which clients send only if the context requires it, sets the principal.
+    If the client sends a certificate, which only some contexts request, the principal is the certificate's name.
     """
     seen: Any = _ContextWithAlert(context)
     try:
@@ -88,7 +88,7 @@ async def _close(stream: ByteStream) -> None:
 
 
 def name_in(certificate: dict[str, Any]) -> str:
-    """Return the distinguished name of a certificate in the format of RFC 2253 and Kafka's principals."""
+    """Return the distinguished name of a certificate as in Kafka's principals, in the format of RFC 2253."""
     return ",".join(
         "+".join(f"{_SHORT.get(kind, kind)}={_escaped(value)}" for kind, value in relative)
         for relative in reversed(certificate.get("subject", ()))

@@ -1,4 +1,4 @@
-"""EndTxn and its retries: whether the transaction has ended already."""
+"""The check whether an EndTxn request is a retry, for a transaction that has already ended."""
 
 from ...errors import ErrorCode
 from ..cluster.api_error import ApiError
@@ -27,8 +27,8 @@ def is_over(found: TransactionRecord, ids: Ids, commit: bool) -> bool:
 def is_over_bumping(found: TransactionRecord, ids: Ids, commit: bool) -> bool:
     """Return whether the transaction of a client with transaction.version 2 has already ended with this outcome.
 
-    The epoch distinguishes a retry from the end of the next transaction (KIP-890). A client that does not know whether
-    a transaction is open may abort, and gets the next epoch. Raises ApiError as :func:`is_over`.
+    The epoch distinguishes a retry from the end of the next transaction (KIP-890). If no transaction is open, an abort
+    is allowed, because the client may not know that; the result is False. Raises ApiError as :func:`is_over`.
     """
     producer_id, epoch = ids
     overflown = producer_id == found.previous_producer_id and epoch == HIGHEST_EPOCH - 1 and found.epoch == 0
@@ -50,7 +50,7 @@ def is_over_bumping(found: TransactionRecord, ids: Ids, commit: bool) -> bool:
 
 
 def _check_outcome(found: TransactionRecord, commit: bool) -> None:
-    """Check that a transaction has ended, and with this outcome."""
+    """Check that a transaction has ended with this outcome."""
     done, doing = (
         (State.COMPLETE_COMMIT, State.PREPARE_COMMIT) if commit else (State.COMPLETE_ABORT, State.PREPARE_ABORT)
     )

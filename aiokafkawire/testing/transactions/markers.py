@@ -48,7 +48,7 @@ class Completion:
         self._pending.append(transaction)
 
     def clear(self) -> None:
-        """Remove all transactions: the state of their coordinators was deleted."""
+        """Remove all transactions, because the state of their coordinators was deleted."""
         self._pending.clear()
 
     def hold(self, transactional_id: str) -> None:
@@ -60,7 +60,10 @@ class Completion:
         self._held.discard(transactional_id)
 
     def resume(self, coordinator: Callable[[TransactionRecord], HostedPartition | None]) -> None:
-        """Write the markers that can be written; ``coordinator`` returns a loaded coordinator's partition, if any."""
+        """Write the markers that can be written.
+
+        ``coordinator`` returns the partition whose leader coordinates a transaction; None if no leader is ready.
+        """
         self._again = bool(self._pending)
         if self._busy:
             return

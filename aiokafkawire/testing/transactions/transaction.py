@@ -37,9 +37,9 @@ class State(StrEnum):
 class TransactionRecord:
     """The state of a transactional id at its coordinator. Every change is one of Kafka's transitions.
 
-    ``partitions`` are the partitions in the transaction; after the decision to commit or abort, those whose marker is
-    not replicated yet, each with the marker's offset, None before the marker is written. ``bumps`` means that the
-    client has transaction.version 2.
+    ``partitions`` are the partitions in the transaction. After the decision to commit or abort, a partition stays until
+    its marker is replicated; its value is the marker's offset, None before the marker is written. ``bumps`` means that
+    the client has transaction.version 2.
     """
 
     transactional_id: str
@@ -118,7 +118,7 @@ class TransactionRecord:
         return begins
 
     def decide(self, commit: bool, now_ms: int, new_producer_id: Callable[[], int], *, bumps: bool) -> None:
-        """Commit or abort; ``bumps`` (transaction.version 2) gives markers and the next transaction a new epoch."""
+        """Commit or abort; with ``bumps`` (transaction.version 2) markers and the next transaction get a new epoch."""
         ids, last_epoch = (self.producer_id, self.epoch), self.last_epoch
         next_producer_id = -1
         if bumps:

@@ -21,7 +21,7 @@ _LONGEST_PATTERN = 1000  # Kafka's patterns take linear time, Python's may not
 
 
 class Transactions:
-    """The transactional ids of all coordinators; a new coordinator takes over their state.
+    """All transactional ids of a cluster; an id keeps its state if another broker becomes its coordinator.
 
     Args:
         max_timeout_ms: the longest transaction timeout, ``transaction.max.timeout.ms``.
@@ -79,7 +79,7 @@ class Transactions:
         self._completion.resume(self._led)
 
     def clear(self) -> None:
-        """Delete all transactional ids: ``__transaction_state`` was deleted. Logs keep their open transactions."""
+        """Delete all transactional ids after ``__transaction_state`` was deleted; logs keep their open transactions."""
         for timer in (*self._loading.values(), *(found.timer for found in self._by_id.values())):
             if timer is not None:
                 timer.cancel()
@@ -98,7 +98,7 @@ class Transactions:
             self._loading_takes = 0.0
 
     def start(self) -> None:
-        """Restart the timeouts of open transactions and end all loading, when the cluster is opened."""
+        """Restart the timeouts of open transactions and end all loading, because the cluster was opened."""
         for loading in self._loading.values():
             loading.cancel()
         self._loading.clear()
@@ -133,7 +133,7 @@ class Transactions:
         self.resume()
 
     def _led(self, found: TransactionRecord) -> HostedPartition | None:
-        """Return the partition whose leader coordinates a transaction; None if there is no leader or it is loading."""
+        """Return the partition whose leader coordinates a transaction; None if no leader is ready."""
         partition = self._coordinator(found.transactional_id)
         return None if partition.leader == NO_LEADER or partition in self._loading else partition
 
@@ -173,7 +173,7 @@ class Transactions:
     def add(
         self, transactional_id: str, ids: Ids, partitions: Sequence[TopicPartition], *, bumps: bool = False
     ) -> None:
-        """Add partitions to a producer's transaction, and begin the transaction if it is not open.
+        """Add partitions to a producer's transaction, and begin a transaction if none is open.
 
         Raises:
             ApiError: INVALID_PRODUCER_ID_MAPPING, PRODUCER_FENCED, CONCURRENT_TRANSACTIONS.
@@ -207,7 +207,9 @@ class Transactions:
     # --- end -----------------------------------------------------------------------------------------------------
 
     def end(self, transactional_id: str, ids: Ids, *, commit: bool, bumps: bool) -> Ids:
-        """Commit or abort a transaction; return the next one's producer id and epoch, a new one if ``bumps`` (KIP-890).
+        """Commit or abort a transaction; return the producer id and epoch for the next one.
+
+        With ``bumps`` (transaction.version 2) the epoch is a new one (KIP-890).
 
         Raises:
             ApiError: INVALID_PRODUCER_ID_MAPPING, PRODUCER_FENCED, CONCURRENT_TRANSACTIONS, INVALID_TXN_STATE.
@@ -292,7 +294,7 @@ class Transactions:
         longer_than_ms: int = -1,
         pattern: str | None = None,
     ) -> list[TransactionRecord]:
-        """Return those of the transactional ids that pass every filter that is set (KIP-664, KIP-994, KIP-1152).
+        """Return the records in ``among`` that pass all given filters (KIP-664, KIP-994, KIP-1152).
 
         Raises:
             ApiError: INVALID_REGULAR_EXPRESSION.

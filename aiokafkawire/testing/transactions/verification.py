@@ -24,7 +24,7 @@ _FOR_LATER: Final = (
 
 
 class Verification(Enum):
-    """The treatment of a write to a partition that is not in the transaction, which depends on the request version."""
+    """The ways to treat a write to a partition that is not in the transaction; the request version decides."""
 
     OLD = auto()
     """The write fails with INVALID_TXN_STATE."""
@@ -68,8 +68,7 @@ def verify_batch(
     header: BatchHeader,
     version: int,
 ) -> None:
-    """Check with the coordinator that a batch's partition is in the transaction, or add the partition.
-
+    """Check with the coordinator that a batch's partition is in the transaction; for newer versions, add it instead.
     Raises:
         ApiError: the error of the Produce response, which depends on the request's ``version``.
     """
@@ -88,8 +87,7 @@ def verify_batch(
 def verify_offsets(
     transactions: Transactions, transactional_id: str, ids: Ids, partition: TopicPartition, version: int
 ) -> None:
-    """Check with the coordinator that the partition of a group's offsets is in the transaction, or add the partition.
-
+    """Check with the coordinator that a group's offsets are in the transaction; for newer versions, add them instead.
     Raises:
         ApiError: the error of the TxnOffsetCommit response, which depends on the request's ``version``.
     """
@@ -117,7 +115,7 @@ def _verify(
 
 
 def _for_producer(code: ErrorCode, how: Verification) -> ApiError:
-    """Return the error for a producer: one that older producers retry in place of one that they would not retry."""
+    """Return the error for a producer; coordinator errors become NOT_ENOUGH_REPLICAS, which every producer retries."""
     if code is ErrorCode.INVALID_TXN_STATE:
         return ApiError(code, _NOT_ADDED)
     if code in _FOR_LATER or (code is ErrorCode.CONCURRENT_TRANSACTIONS and how is not Verification.ADDS):
