@@ -321,25 +321,14 @@ class Consumer(Generic[K, V]):
             self._config,
             self._positions,
             self._fetcher,
+            self._iteration,
             commits,
             self._auto_commit,
             assignors,
             self._lane,
-            self._polls,
-            self._report,
         )
         coordinator.open()
-        self._iteration.on_release = coordinator.driver.notify
-        self._iteration.on_poll = coordinator.driver.on_poll
         return coordinator
-
-    def _report(self, error: Exception) -> None:
-        self._iteration.pending_errors.append(error)
-        self._fetcher.notify()
-
-    def _polls(self) -> tuple[int, bool]:
-        self._positions.settle()
-        return self._positions.iterator_state.polls, self._iteration.waiting > 0
 
     @property
     def assignment(self) -> tuple[TopicPartition, ...]:

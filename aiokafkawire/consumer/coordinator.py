@@ -2,9 +2,9 @@
 
 import inspect
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import Final
+from typing import Any, Final
 
 import anyio
 
@@ -26,11 +26,12 @@ from ..group.membership import (
     PrepareRejoin,
     Task,
 )
-from ..group.membership_driver import MembershipDriver, Polls
+from ..group.membership_driver import MembershipDriver
 from ..types import TopicPartition
 from .auto_commit import AutoCommit
 from .fetcher import Fetcher
 from .offset_commits import OffsetCommitter
+from .record_iteration import RecordIteration
 from .subscription_state import SubscriptionState, format_partitions
 from .topic_subscription import Listener, RebalanceListeners, TopicSubscription
 
@@ -56,12 +57,11 @@ class ConsumerCoordinator:
         config: the consumer's settings.
         positions: the consumer's partitions.
         fetcher: is woken when the partitions change.
+        iteration: shows whether the user polls and has finished its records, and raises errors to the user.
         commits: commits offsets on request.
         auto_commit: commits finished records before they are revoked; None to commit on request only.
         assignors: the assignors that the consumer supports.
         lane: names the connections to the coordinator.
-        polls: shows whether the user still polls.
-        report: is called with the errors that the iteration has to raise to the user.
     """
 
     def __init__(
@@ -70,12 +70,11 @@ class ConsumerCoordinator:
         config: ConsumerConfig,
         positions: SubscriptionState,
         fetcher: Fetcher,
+        iteration: RecordIteration[Any, Any],
         commits: OffsetCommitter,
         auto_commit: AutoCommit | None,
         assignors: Sequence[Assignor],
         lane: str,
-        polls: Polls,
-        report: Callable[[Exception], None],
     ) -> None:
         assert config.group_id is not None  # a consumer without group_id has no coordinator
         settings = MemberSettings(
@@ -88,14 +87,15 @@ class ConsumerCoordinator:
         )
         self.machine: ClassicMembership = ClassicMembership(settings)
         self.driver: MembershipDriver = MembershipDriver(
-            cluster, self.machine, self._execute, lane, polls, heartbeat_thread=config.heartbeat_thread
+            cluster, self.machine, self._execute, lane, iteration.polls, heartbeat_thread=config.heartbeat_thread
         )
         self.subscription: TopicSubscription | None = None
         self._assignors = ClientSideAssignment(assignors, config.client_rack or None)
         # The subscribed topics, or those that match the subscribed pattern, as of the last JoinGroup.
         self._topics: tuple[str, ...] = ()
         self._cluster, self._config, self._positions, self._fetcher = cluster, config, positions, fetcher
-        self._commits, self._auto_commit, self._report = commits, auto_commit, report
+        self._commits, self._auto_commit, self._report = commits, auto_commit, iteration.report
+        iteration.on_release, iteration.on_poll = self.driver.notify, self.driver.on_poll
         commits.join(self.driver)
         if auto_commit is not None:
             auto_commit.driver = self.driver

@@ -419,6 +419,16 @@ class RecordIteration(Generic[K, V]):
                 raise StopAsyncIteration
             self.require_open()
 
+    def report(self, error: Exception) -> None:
+        """Have the user's next call raise this error."""
+        self.pending_errors.append(error)
+        self._fetcher.notify()
+
+    def polls(self) -> tuple[int, bool]:
+        """Return how often the user has polled so far, and whether it is waiting for records now."""
+        self._positions.settle()
+        return self._iterator_state.polls, self.waiting > 0
+
     def has_been_closed(self) -> bool:
         """Return whether the consumer is closed, or is being closed."""
         return self.state in ("closing", "closed")

@@ -59,7 +59,7 @@ async def test_every_record_counts_as_a_sign_of_life(kafka: Client) -> None:
         iterator = reading(consumer)
         for number in range(COUNT):
             await anext(iterator)
-            assert consumer._polls()[0] == number + 1
+            assert consumer._iteration.polls()[0] == number + 1
 
 
 @compiled_only
