@@ -72,7 +72,7 @@ cdef class BufferSpace:
 
 @cython.final
 cdef class StickyPartition:
-    """The current partition for a topic's records without a key, and the number of bytes sent to it so far."""
+    """The current partition for a topic's records without a key, and the number of bytes sent to this partition."""
 
     cdef public Py_ssize_t partition, sent, limit, max_sent
     cdef public object available
@@ -135,7 +135,7 @@ cdef class OpenBatch:
 
 @cython.final
 cdef class OpenTopic:
-    """A topic with the open batch of each partition; it is discarded when the metadata changes."""
+    """A topic with the open batch of each partition; the object is discarded when the metadata changes."""
 
     cdef readonly object name, available
     cdef readonly Py_ssize_t count
@@ -198,10 +198,10 @@ cdef class Appender:
         Args:
             topic: the record's topic.
             value: bytes or an object for the ``value_serializer``; None is a tombstone.
-            key: bytes or an object for the ``key_serializer``; by default it decides the partition as in Java's client.
+            key: bytes or an object for the ``key_serializer``; by default hashed to a partition as in Java's client.
             partition: the record's partition, instead of the partitioner's choice.
             timestamp_ms: the record's timestamp, in ms since the epoch; by default the current time.
-            headers: pairs of a name and bytes or None, or a mapping.
+            headers: a sequence of (name, content) pairs, or a mapping; each content is bytes or None.
 
         If the call is cancelled before the record is in a batch, the record is not sent; if later, it is still sent.
 
@@ -284,7 +284,7 @@ cdef class Appender:
         self._thread, self._is_bound = PyThread_get_thread_ident(), True
 
     def _invalidate_topics(self):
-        """Open every topic again at its next record, after a change of the metadata or of the producer's state."""
+        """Discard the open topics, after a change of the metadata or the producer's state; records open them again."""
         self._topics.clear()
 
     def _append(self, topic, value, key, partition, timestamp_ms, headers):
@@ -298,7 +298,8 @@ cdef class Appender:
     ):
         """Append the records from ``start`` to ``stop`` - 1; return the index of the first record that is not appended.
 
-        Raise the error of record ``start``; stop at an error of a later record, which the next call then raises.
+        If record ``start`` has an error, raise it. If a later record has one, stop before that record; the next call
+        begins with it, and raises the error.
         """
         cdef Py_ssize_t at, index
         cdef OpenBatch batch

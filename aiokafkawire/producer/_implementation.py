@@ -1,4 +1,4 @@
-"""The classes of the appender: compiled if those of ``records.batch`` are, otherwise in plain Python."""
+"""The appender's classes: the compiled ones if ``records.batch`` uses compiled classes, else those in plain Python."""
 
 from typing import TYPE_CHECKING
 

@@ -46,7 +46,10 @@ class Sends(Protocol):
         """Send the ready batches soon; the appender calls this when it opens or fills a batch."""
 
     def send_immediately(self) -> Coroutine[Any, Any, None] | None:
-        """Send the ready batches now if no request is in flight; the caller must await a returned coroutine at once."""
+        """Send the ready batches now if no request is in flight, otherwise soon.
+
+        If bytes are left to write, a coroutine is returned, which the caller must await at once; otherwise None.
+        """
 
 
 class ChoosesPartitions(Protocol):
@@ -75,7 +78,7 @@ class BufferSpace:
 
 @final
 class StickyPartition:
-    """The current partition for a topic's records without a key, and the number of bytes sent to it so far."""
+    """The current partition for a topic's records without a key, and the number of bytes sent to this partition."""
 
     __slots__ = ("available", "limit", "max_sent", "partition", "sent")
 
@@ -129,7 +132,7 @@ class OpenBatch:
 
 @final
 class OpenTopic:
-    """A topic with the open batch of each partition; it is discarded when the metadata changes.
+    """A topic with the open batch of each partition; the object is discarded when the metadata changes.
 
     Args:
         name: the topic's name.
@@ -150,7 +153,7 @@ class OpenTopic:
 
 @final
 class BatchEvent:
-    """The event that a batch's completion sets, for tasks of asyncio's ``loop``; each task awaits its own future."""
+    """An event that a batch's completion sets; tasks of asyncio's ``loop`` wait for it, each by a future of its own."""
 
     __slots__ = ("_futures", "_is_set", "_loop")
 
@@ -180,12 +183,12 @@ class BatchEvent:
 class Appender(Generic[K, V]):
     """The base class of the producer: its methods encode records into the open batches of the records' partitions.
 
-    The last methods are for a subclass: they open topics and batches, and wait for metadata and buffer space.
+    A subclass implements the last methods, which open topics and batches, and wait for metadata and buffer space.
 
     Args:
         sender: sends the batches.
         space: counts the bytes that all batches occupy.
-        max_record_size: the maximum of ``record_size_bound`` for a record, in bytes.
+        max_record_size: the maximum size of a record in bytes, as computed by ``record_size_bound``.
         partitioning: chooses partitions.
         wall_ms: returns the current time, in ms since the epoch.
         key_serializer: converts keys to bytes; None if keys are bytes already.
@@ -231,10 +234,10 @@ class Appender(Generic[K, V]):
         Args:
             topic: the record's topic.
             value: bytes or an object for the ``value_serializer``; None is a tombstone.
-            key: bytes or an object for the ``key_serializer``; by default it decides the partition as in Java's client.
+            key: bytes or an object for the ``key_serializer``; by default hashed to a partition as in Java's client.
             partition: the record's partition, instead of the partitioner's choice.
             timestamp_ms: the record's timestamp, in ms since the epoch; by default the current time.
-            headers: pairs of a name and bytes or None, or a mapping.
+            headers: a sequence of (name, content) pairs, or a mapping; each content is bytes or None.
 
         If the call is cancelled before the record is in a batch, the record is not sent; if later, it is still sent.
 
@@ -311,7 +314,7 @@ class Appender(Generic[K, V]):
         self._thread = self._thread_id()
 
     def _invalidate_topics(self) -> None:
-        """Open every topic again at its next record, after a change of the metadata or of the producer's state."""
+        """Discard the open topics, after a change of the metadata or the producer's state; records open them again."""
         self._topics.clear()
 
     def _append(
@@ -366,7 +369,8 @@ class Appender(Generic[K, V]):
     ) -> int:
         """Append the records from ``start`` to ``stop`` - 1; return the index of the first record that is not appended.
 
-        Raise the error of record ``start``; stop at an error of a later record, which the next call then raises.
+        If record ``start`` has an error, raise it. If a later record has one, stop before that record; the next call
+        begins with it, and raises the error.
         """
         for at in range(start, stop):
             try:
@@ -395,7 +399,7 @@ class Appender(Generic[K, V]):
     # --- for the subclass --------------------------------------------------------------------------------
 
     def _open_topic(self, topic: str) -> OpenTopic:
-        """Return the topic if its partitions are known; otherwise raise the reason why it accepts no record."""
+        """Return the topic if its partitions are known; raise an error if the topic accepts no records."""
         raise NotImplementedError
 
     def _open_batch(
@@ -415,7 +419,7 @@ class Appender(Generic[K, V]):
         raise NotImplementedError
 
     def _no_space(self, topic: str, size: int) -> KafkaError:
-        """Return the error for a record of up to ``size`` bytes, for which there is no space."""
+        """Return the error for a record for which there is no space; the record has up to ``size`` bytes."""
         raise NotImplementedError
 
     async def _let_others_run(self) -> None:
@@ -431,7 +435,7 @@ class Appender(Generic[K, V]):
         timestamp_ms: int | None,
         headers: Headers,
     ) -> tuple[OpenBatch, int]:
-        """Append a record as soon as its topic is known and there is buffer space; raise after ``max_block_ms``."""
+        """Append a record once its topic is known and there is buffer space; raise an error after ``max_block_ms``."""
         raise NotImplementedError
 
 

@@ -54,7 +54,7 @@ class _Queue:
 
 @attrs.define
 class ReadyRequests:
-    """The result of :meth:`RecordAccumulator.drain`: the requests to send now, and other work that it found."""
+    """The result of :meth:`RecordAccumulator.drain`: the requests to send now, and other work to do."""
 
     requests: list[InFlightRequest] = attrs.field(factory=list)
     """The requests in the order in which to send them; several may go to one broker."""
@@ -107,7 +107,7 @@ class RecordAccumulator:
 
     @property
     def unfinished(self) -> list[ProducerBatch]:
-        """Every batch that is in flight or waits to be sent, the batches of each partition in their order."""
+        """All batches that are in flight or wait to be sent; those of one partition are in their original order."""
         by_partition: dict[TopicPartition, list[ProducerBatch]] = {}
         for batch in self.in_flight.all_batches():
             by_partition.setdefault(batch.partition, []).append(batch)
@@ -123,7 +123,7 @@ class RecordAccumulator:
         return min(self._config.max_request_size, self._config.buffer_memory)
 
     def no_space(self, topic: str, bound: int) -> RecordTooLarge | BufferFull:
-        """Return the error for a record of up to ``bound`` bytes, for which there is no space."""
+        """Return the error for a record for which there is no space; the record has up to ``bound`` bytes."""
         limit = self.max_record_size
         if bound > limit:
             setting = "max_request_size" if limit == self._config.max_request_size else "buffer_memory"
@@ -184,7 +184,7 @@ class RecordAccumulator:
         return queue.waiting[-1].builder.size + size <= self._config.batch_size
 
     def queue_lengths(self, topic: str) -> dict[int, int]:
-        """Return the numbers of waiting batches by partition index, for partitions of the topic that have any."""
+        """Return the number of waiting batches by partition index, for the topic's partitions with waiting batches."""
         return {
             partition.partition: len(queue.waiting)
             for partition, queue in self._ready.items()
@@ -194,10 +194,10 @@ class RecordAccumulator:
     # --- sending ---------------------------------------------------------------------------------------
 
     def drain(self, route: Callable[[TopicPartition], int], now: float, *, flushing: bool = False) -> ReadyRequests:
-        """Record the requests to send now as in flight, and return them; with ``flushing``, batches do not linger.
+        """Return the requests to send now, and count them as in flight; with ``flushing``, batches do not linger.
 
-        ``route`` returns the node id of a partition's leader, NO_LEADER or NOT_READY. A batch in ``to_compress`` is
-        returned by a later call, after a thread has compressed it.
+        ``route`` returns the node id of a partition's leader, NO_LEADER or NOT_READY. A batch in the result's
+        ``to_compress`` is not in a request yet: a later call sends it, after a thread has compressed it.
         """
         ready = ReadyRequests()
         while self._ready and self._drain_once(ready, route, now, flushing):
@@ -249,7 +249,7 @@ class RecordAccumulator:
         return bool(requests)
 
     def _is_next(self, queue: _Queue, batch: ProducerBatch, in_flight: Sequence[ProducerBatch]) -> bool:
-        """Return whether ``batch``, a partition's first waiting batch, may follow the partition's batches in flight."""
+        """Return whether ``batch``, the queue's first, may be sent now, given the partition's batches ``in_flight``."""
         if not in_flight:
             return queue.restart is None or self._restarted(queue, batch.partition)
         if not batch.attempts and in_flight[0].attempts > 1:
@@ -283,7 +283,10 @@ class RecordAccumulator:
         return batch.not_before if batch.attempts else batch.created_at + self._linger
 
     def _take(self, leader: int, batches: list[ProducerBatch], now: float) -> float:
-        """Take ``batches`` from their queues; return the earliest later time at which a batch left in them is ready."""
+        """Take ``batches`` from their queues, to send them to ``leader``.
+
+        Return the earliest time after ``now`` at which a next batch in these queues is ready; infinity if none is.
+        """
         next_ready_at = float("inf")
         for batch in batches:
             batch.close()
@@ -300,9 +303,9 @@ class RecordAccumulator:
         return next_ready_at
 
     def deadline(self, now: float) -> float | None:
-        """Return the first time after ``now`` at which a batch expires, has lingered or has backed off, or None.
+        """Return the first time after ``now`` at which a batch expires or becomes ready to send; None if none does.
 
-        Earlier times do not count: a batch that was ready before ``now`` waits for a connection or a leader.
+        Earlier times do not count, since a batch that was ready before ``now`` waits for a connection or a leader.
         """
         moments = [
             batch.created_at + self._timeout for batch in self.in_flight.all_batches() if not batch.result.completed
@@ -315,7 +318,7 @@ class RecordAccumulator:
     # --- completing ------------------------------------------------------------------------------------
 
     def is_first(self, batch: ProducerBatch) -> bool:
-        """Return whether ``batch`` is the first of its partition's batches that are in flight or wait."""
+        """Return whether ``batch`` is its partition's first: no earlier one is in flight or waits to be sent."""
         queues = self.in_flight.batches(batch.partition), self._queue(batch.partition).waiting
         return all(queue[0].order >= batch.order for queue in queues if queue)
 
@@ -334,7 +337,7 @@ class RecordAccumulator:
             self._space_freed = None
 
     def discard_expired(self, batch: ProducerBatch) -> None:
-        """Handle the end of the request of a batch that expired in flight: allow only one batch in flight (rule 3)."""
+        """Discard an expired batch whose request has ended; from now on only one batch may be in flight (rule 3)."""
         self._queue(batch.partition).proven = False
         self._discard(batch.partition)
 
@@ -348,18 +351,18 @@ class RecordAccumulator:
             held_up.last_error = error
 
     def requeue_split(self, batch: ProducerBatch) -> None:
-        """Split a batch that is too large for a broker, and put its halves into the queue."""
+        """Split a batch that a broker does not accept as a whole, and put its halves into the queue."""
         self.space.used -= batch.builder.size
         for half in batch.split():
             self.space.used += half.builder.size
             self._wait_again(half)
 
     def restart(self, partition: TopicPartition, action: SequenceAction) -> None:
-        """Restart the partition by ``action`` once none of its batches is in flight; until then, no batch is sent."""
+        """Stop sending the partition's batches; once none is in flight, restart its sequence numbers by ``action``."""
         self._queue(partition).restart = action
 
     def restart_recreated(self, topic_id: Callable[[str], UUID]) -> None:
-        """Restart each partition with a batch sent under an old topic id; ``topic_id`` returns a topic's current id."""
+        """Restart a partition's numbers if a batch was sent under another topic id than ``topic_id`` now returns."""
         action = SequenceAction.RESUME if self._transactional else SequenceAction.RENUMBER
         for partition, queue in self._queues.items():
             now_id = topic_id(partition.topic)
@@ -383,9 +386,9 @@ class RecordAccumulator:
                 del self._queues[partition]
 
     def take_expired(self, now: float) -> list[ProducerBatch]:
-        """Return the batches older than ``delivery_timeout_ms``, and remove those that wait from their queues.
+        """Return the batches older than ``delivery_timeout_ms``.
 
-        Those that are in flight stay so until their requests end.
+        Batches that wait to be sent are removed from their queues; those in flight stay until their requests end.
         """
         in_flight = [
             batch

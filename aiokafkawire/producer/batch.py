@@ -100,7 +100,7 @@ class ProducerBatch:
         return self.encoded
 
     def has_other_topic(self, topic_id: UUID) -> bool:
-        """Return whether the batch was last sent under another id than ``topic_id``: the topic was recreated since."""
+        """Return whether the batch was last sent with another id than ``topic_id``, because the topic was recreated."""
         return bool(self.attempts) and ZERO_UUID not in (self.topic_id, topic_id) and self.topic_id != topic_id
 
     def reset_sequence(self) -> None:
@@ -133,7 +133,7 @@ class ProducerBatch:
 
 
 class BatchResult:
-    """The result of one batch, with an event for all waiters; it keeps the records' timestamps, not the records.
+    """The result of one batch, with an event for all waiters. The result keeps the records' timestamps only.
 
     If the batch is split, each of its two parts has a result of its own.
     """
@@ -227,7 +227,7 @@ class BatchResult:
         return len(self.timestamps) - len(self._awaited)
 
     def resolve(self, base_offset: int, log_append_time: int) -> None:
-        """Complete a written batch. An unknown offset is -1; the time is -1 if the producer's timestamps are used."""
+        """Complete a written batch; an unknown offset is -1, and the log append time is -1 without LogAppendTime."""
         self._base_offset, self._log_append_time = base_offset, log_append_time
         self._complete()
 
@@ -237,7 +237,7 @@ class BatchResult:
         self._complete()
 
     def split(self, counts: Sequence[int]) -> "list[BatchResult]":
-        """Complete the result by splitting it: return one result for each part, given the parts' numbers of records."""
+        """Split the result, and return a result for each part; ``counts`` are the numbers of records in the parts."""
         parts, first = [], 0
         for count in counts:
             part = BatchResult(self.partition, self._new_event)

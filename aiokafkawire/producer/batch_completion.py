@@ -58,7 +58,7 @@ _log = logging.getLogger("aiokafkawire.producer")
 class BatchCompletion:
     """The handler of ended requests: it completes their batches, or returns them to the accumulator for a retry.
 
-    The handler also keeps the failures that flush() reports. It gets requests that are no longer counted as in flight.
+    The handler also keeps the failures that flush() reports. The caller has removed the requests from those in flight.
     """
 
     def __init__(
@@ -128,7 +128,7 @@ class BatchCompletion:
             self._acknowledge(batch, -1, -1)
 
     def _not_acknowledged(self, batch: ProducerBatch, error: KafkaError, request: InFlightRequest) -> None:
-        """Retry, split or acknowledge the batch if the error and ``retries`` allow it; fail the batch otherwise."""
+        """Handle a batch's error: retry, split, acknowledge (if it was written already) or fail the batch."""
         accumulator = self._accumulator
         action, first = None, accumulator.is_first(batch)
         if batch.base_sequence >= 0:
@@ -181,7 +181,7 @@ class BatchCompletion:
     def _use_leaders(
         self, request: InFlightRequest, response: ProduceResponse, answers: Sequence[BatchResponse]
     ) -> None:
-        """Use the new leaders that the response names (KIP-951)."""
+        """Update the metadata with the new leaders that the response names (KIP-951)."""
         leaders = {}
         for batch, answer in answers:
             if answer is not None and answer.error_code and answer.current_leader.leader_id >= 0:
@@ -258,9 +258,9 @@ class BatchCompletion:
 
 
 def _lost_with_topic(batch: ProducerBatch, snapshot: Snapshot) -> KafkaError | None:
-    """Return the error of a batch that cannot be sent to a recreated topic; None for other batches.
+    """Return the error of a batch that cannot be sent again, since its topic was recreated; None for other batches.
 
-    A broker may have written the batch to the old topic, or the new topic does not have the partition.
+    There are two reasons: a broker may have written it to the old topic, or the new topic lacks the partition.
     """
     topic = snapshot.topics.get(batch.partition.topic)
     if topic is None or not batch.has_other_topic(topic.topic_id):
@@ -281,7 +281,7 @@ def _is_refusal(answer: PartitionProduceResponse) -> bool:
 
 
 def _description(batch: ProducerBatch, answer: PartitionProduceResponse) -> str:
-    """Return the text of an error: the request, and the broker's messages on the batch and on records (KIP-467)."""
+    """Return an error's text: the partition, and the broker's messages on the batch and on single records (KIP-467)."""
     text = f"Produce to {batch.partition}"
     if answer.error_message:
         text += f": {answer.error_message}"

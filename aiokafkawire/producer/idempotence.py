@@ -41,9 +41,10 @@ class SequenceAction(Enum):
 
 
 def classify(error: KafkaError, *, first: bool, transactional: bool) -> SequenceAction | None:
-    """Return the action after a batch's error; None if the error is not about sequence numbers, or ends a transaction.
+    """Return the action after a batch's error.
 
-    ``first`` is whether the batch is the first of its partition's batches that are in flight or wait.
+    None if the error is not about sequence numbers, or if only an abort of the transaction can follow it. ``first`` is
+    whether no earlier batch of the partition is in flight or waits to be sent.
     """
     if isinstance(error, DuplicateSequenceNumber):
         return SequenceAction.WRITTEN
@@ -92,11 +93,11 @@ class SequenceNumbers:
         return self.producer_id < 0
 
     def set_producer_id(self, producer_id: int, producer_epoch: int) -> None:
-        """Use this id and epoch for partitions without sequence numbers, and for those that restart under a new id."""
+        """Use this id and epoch for partitions that get their first sequence number or restart under a new id."""
         self.producer_id, self.producer_epoch = producer_id, producer_epoch
 
     def reset(self, producer_id: int, producer_epoch: int) -> None:
-        """Use this id and epoch for all partitions, from sequence number 0 on. No numbered batch may be unfinished."""
+        """Use this id and epoch for all partitions, from number 0 on; all numbered batches must have ended before."""
         self._partitions.clear()
         self.set_producer_id(producer_id, producer_epoch)
 
@@ -113,9 +114,9 @@ class SequenceNumbers:
         sequence.next_sequence = sequence_after(sequence.next_sequence, batch.count)
 
     def restart(self, partition: TopicPartition, action: SequenceAction) -> bool:
-        """Restart a partition's numbers at 0 in its next epoch or under a new id; return False if no new id is known.
+        """Restart a partition's numbers at 0, in its next epoch or under a new id; return False if no new id is known.
 
-        No batch of the partition may be in flight, and the caller resets the numbers of its waiting batches.
+        The caller ensures that no batch of the partition is in flight, and resets the numbers of its waiting batches.
         """
         sequence = self._partitions.get(partition)
         if sequence is None:

@@ -15,7 +15,7 @@ __all__ = ("InFlightRequest", "InFlightRequests")
 
 
 class _HandlesResponses(Protocol):
-    """The part of the sender that a request uses."""
+    """The part of the sender to which a request passes its result."""
 
     def response_received(self, request: "InFlightRequest", frame: bytes, position: int) -> None:
         """Complete the request with its response, whose body begins at ``position`` of ``frame``."""

@@ -54,7 +54,7 @@ def as_message_set(builder: BatchBuilder, magic: int, *, transactional: bool) ->
     """Return the batch as a message set, without a sequence number.
 
     Raises:
-        UnsupportedVersion: a record has headers or is transactional, or the format does not support the codec.
+        UnsupportedVersion: a record has headers, the batch is transactional, or the format does not support the codec.
     """
     from ..records.message_set_writer import down_convert  # imported late: few brokers are so old
 

@@ -24,7 +24,7 @@ class TransactionStarted(IntEnum):
 
 @attrs.define(eq=False)
 class OffsetsCommit:
-    """The commit of a group's offsets with the transaction; once it is ``done``, ``error`` is None if it succeeded."""
+    """The commit of a group's offsets with the transaction; if ``done`` and without an ``error``, it has succeeded."""
 
     done: bool = False
     error: KafkaError | None = None
@@ -73,7 +73,7 @@ class OpenTransaction:
         self.started = max(self.started, started)
 
     def add(self, partition: TopicPartition, version: int) -> None:
-        """Add the partition of a record; ``version`` is the transaction's ``transaction.version``."""
+        """Add the partition of a record to this transaction of ``version`` 1 or 2 (``transaction.version``)."""
         self.partitions.add(partition)
         if version < 2:
             self._new.append(partition)
@@ -82,14 +82,14 @@ class OpenTransaction:
             self.mark_started(TransactionStarted.MAYBE)
 
     def add_offsets(self, group: GroupMetadata, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> OffsetsCommit:
-        """Add offsets of a group, to be sent together with other waiting offsets of the group; return their commit."""
+        """Return a new commit of these offsets; they are sent together with the group's other waiting offsets."""
         waiting = self._waiting.setdefault(group, _WaitingOffsets())
         waiting.offsets.update(offsets)
         waiting.commits.append(OffsetsCommit())
         return waiting.commits[-1]
 
     def next_request(self, identity: ProducerIdentity) -> TransactionRequest | None:
-        """Return the next request to a coordinator: first for new partitions, then for offsets; None if none is due."""
+        """Return the next request: for new partitions, otherwise for waiting offsets; None if there are neither."""
         request = self._next_partitions(identity) or self._next_offsets(identity)
         if request is not None:
             self.mark_started(TransactionStarted.MAYBE)
@@ -127,7 +127,7 @@ class OpenTransaction:
         self._new.clear()
 
     def fail_offsets(self, error: KafkaError) -> None:
-        """Fail the commits of offsets that are not done."""
+        """Fail all commits of offsets, except those that are done."""
         waiting = [commit for offsets in self._waiting.values() for commit in offsets.commits]
         for commit in [*self._committing, *waiting]:
             commit.complete(copy_for_reraise(error))

@@ -43,7 +43,7 @@ _SIGN: Final = 0x80000000
 
 
 class Choose(Protocol):
-    """A function that chooses a record's partition, called once for each record after buffer space was found."""
+    """A function that chooses a record's partition; called once for each record, as soon as there is buffer space."""
 
     def __call__(self, topic: str, key: bytes | None, available: Sequence[int], count: int, size: int, /) -> int:
         """Return the index of one of the topic's ``count`` partitions; ``available`` lists those that have a leader.
@@ -57,9 +57,11 @@ class Choose(Protocol):
 class Partitioning:
     """The partitioner as the appender uses it.
 
-    ``choose`` returns the partition of any record. The appender may skip the call in two cases: with ``hashes_keys``,
-    :func:`murmur2` gives a key's partition; and records without a key (with ``ignores_keys``, all records) go to the
-    topic's ``sticky`` partition, up to its ``limit`` of bytes, or its ``max_sent`` while the open batch has room.
+    ``choose`` returns the partition of any record. In two cases the appender may find the partition without this call:
+
+    - With ``hashes_keys``, the :func:`murmur2` hash of a record's key gives the partition.
+    - Records without a key, or with ``ignores_keys`` all records, go to the topic's partition in ``sticky``, until
+      ``limit`` bytes were sent to it; while its open batch has room, until ``max_sent`` bytes were sent.
     """
 
     choose: Choose
@@ -69,13 +71,13 @@ class Partitioning:
 
 
 class QueueSizes(Protocol):
-    """The part of the sender that is used when a topic's sticky partition may change."""
+    """The part of the sender that the sticky partitioner uses to decide when the partition changes, and to which."""
 
     def has_room(self, partition: TopicPartition, size: int) -> bool:
         """Return whether the partition has an open batch with room for a record of up to ``size`` bytes."""
 
     def queue_lengths(self, topic: str) -> Mapping[int, int]:
-        """Return the numbers of waiting batches by partition index, for partitions of the topic that have any."""
+        """Return the number of waiting batches by partition index, for the topic's partitions with waiting batches."""
 
     def unavailable(self, topic: str) -> Collection[int]:
         """Return the indexes of the topic's partitions whose leader is unavailable, see :class:`BrokerAvailability`."""
@@ -100,7 +102,7 @@ def murmur2(data: bytes) -> int:
 
 
 def fnv1a(data: bytes) -> int:
-    """Return the absolute value of the 32-bit FNV-1a hash, read as a signed number, as Sarama and librdkafka do."""
+    """Return the 32-bit FNV-1a hash, taken as signed and then made positive, as in Sarama and librdkafka."""
     h = _FNV_OFFSET
     for byte in data:
         h = (h ^ byte) * _FNV_PRIME & _WORD
@@ -134,11 +136,11 @@ _BY_KEY: Final[dict[str, ByKey]] = {
 
 
 class UniformSticky:
-    """A partitioner that sends records without a key to one partition until a batch is full (KIP-480, KIP-794).
+    """A partitioner that sends records without a key to one partition for about one batch (KIP-480, KIP-794).
 
-    The partition changes at the end of a batch, once ``batch_size`` bytes were sent to the partition: so the change
-    leaves no batch half empty, and slow brokers get no more records than others. While the open batch has room, the
-    change waits, but for at most twice ``batch_size`` bytes in all.
+    The partition changes once ``batch_size`` bytes were sent to it, so slow brokers get no more records than others.
+    While the partition's open batch has room, the change waits, so that no batch is left half empty; but it does not
+    wait beyond twice ``batch_size`` bytes.
 
     The next partition is random, and may be the same. With ``partitioner_adaptive_partitioning_enable`` a partition
     with few waiting batches is likelier: its weight is the longest queue's length plus 1, less its own queue's length.
@@ -197,7 +199,7 @@ class UniformSticky:
 
 
 def _is_gone(sticky: StickyPartition, available: Sequence[int], count: int) -> bool:
-    """Use the new ``available``; return whether the sticky partition has lost its leader or was deleted."""
+    """Store the new ``available``; return whether the sticky partition has lost its leader or was deleted."""
     sticky.available = available
     return sticky.partition not in (available or range(count))
 
@@ -213,7 +215,7 @@ class BrokerAvailability:
         self._failing: dict[int, tuple[float, float]] = {}
 
     def record_attempt(self, broker: int, now: float, *, sent: bool) -> None:
-        """Record whether due batches were ``sent``; False without a connection, or with too many requests in flight."""
+        """Record an attempt to send due batches; it fails without a connection or with too many requests in flight."""
         if sent:
             self._failing.pop(broker, None)
         else:
@@ -274,15 +276,15 @@ def _user_function(function: Partitioner) -> Choose:
 def make_partitioner(config: ProducerConfig, chance: RandomSource, queues: QueueSizes) -> Partitioning:
     """Return the partitioning that ``config.partitioner`` names.
 
-    - ``default``, as in the Java client: the key's murmur2 hash; :class:`UniformSticky` for records without a key, or
-      with ``partitioner_ignore_keys`` for all records.
-    - ``murmur2``, ``consistent`` (CRC-32), ``fnv1a``, as in librdkafka: this hash of the key; a missing key is hashed
-      as an empty one.
-    - The same names with ``_random``: this hash of the key; :class:`UniformSticky` for records without a key, and with
-      ``consistent_random`` also for empty keys.
+    - ``default``, as in the Java client: by the key's murmur2 hash; :class:`UniformSticky` for records without a key,
+      or with ``partitioner_ignore_keys`` for all records.
+    - ``murmur2``, ``consistent`` and ``fnv1a``, as in librdkafka: by the key's hash, which is CRC-32 for
+      ``consistent``; a missing key is hashed as an empty one.
+    - ``murmur2_random``, ``consistent_random`` and ``fnv1a_random``: by the same hashes, but :class:`UniformSticky`
+      for records without a key, and with ``consistent_random`` also for empty keys.
     - ``random``: a random partition for each record, with or without a key.
     - ``round_robin``: :class:`RoundRobin`.
-    - A function of the user: its exceptions propagate; a result that is not a partition of the topic raises UsageError.
+    - The user's own function: its exceptions propagate; a result that is no partition of the topic raises UsageError.
 
     A hash chooses among all partitions, including those without a leader.
     """

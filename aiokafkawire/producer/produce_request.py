@@ -37,12 +37,12 @@ _NO_SINGLETON: Final = 2
 
 
 def accepted_versions(batches: Sequence[ProducerBatch]) -> Versions:
-    """Return the versions of Produce that can name the batches' topics, by topic id or by topic name."""
+    """Return all versions of Produce, or only those with topic names if the id of a batch's topic is unknown."""
     return _ANY if all(batch.topic_id.int for batch in batches) else _BY_NAME
 
 
 class _Envelope(NamedTuple):
-    """The bytes around the batch in requests with a single batch, for one partition."""
+    """The bytes before and after the batch in a partition's requests with a single batch."""
 
     version: int
     topic_id: UUID
@@ -54,7 +54,7 @@ class _Envelope(NamedTuple):
 
 
 class ProduceRequestEncoder:
-    """The encoder of Produce requests; for a request with one batch, it caches the bytes around it, by partition."""
+    """The encoder of Produce requests; for requests with one batch, it caches each partition's :class:`_Envelope`."""
 
     def __init__(self, *, acks: int, timeout_ms: int, transactional_id: str | None, requires_idempotence: bool) -> None:
         self._acks, self._timeout_ms, self._transactional_id = acks, timeout_ms, transactional_id
@@ -133,7 +133,7 @@ class ProduceRequestEncoder:
 
 
 def single_response(request: InFlightRequest, response: ProduceResponse) -> PartitionProduceResponse | None:
-    """Return the response to a request's only batch; None for several batches, or a response not about this batch."""
+    """Return the response's part for the request's only batch; None if there are several batches or no such part."""
     if len(request.batches) != 1 or len(response.responses) != 1:
         return None
     batch, topic = request.batches[0], response.responses[0]
@@ -143,7 +143,7 @@ def single_response(request: InFlightRequest, response: ProduceResponse) -> Part
 
 
 def batch_responses(request: InFlightRequest, response: ProduceResponse) -> Iterator[BatchResponse]:
-    """Yield each batch of the request with its part of the response."""
+    """Yield each batch of the request with its part of the response, or with None if there is no such part."""
     names = {batch.topic_id: batch.partition.topic for batch in request.batches}
     found: dict[Any, PartitionProduceResponse] = {}
     for topic in response.responses:

@@ -116,7 +116,7 @@ class Producer(Appender[K, V], Generic[K, V]):
     async def close(self) -> None:
         """Send the records that wait, and close the producer, within ``delivery_timeout_ms``. May be called again.
 
-        If the call is cancelled, it takes at most 5 seconds more; records that are not acknowledged by then fail.
+        If the call is cancelled, closing takes at most 5 seconds more; records that are not acknowledged by then fail.
 
         Raises:
             DeliveryFailed: a record that no caller awaited has failed since the last :meth:`flush`.
@@ -142,11 +142,11 @@ class Producer(Appender[K, V], Generic[K, V]):
             await self._stop()
 
     def _stop_at_failure(self) -> None:
-        """Stop at the first failed batch: with its error, fail the records not in flight, and refuse new records."""
+        """Let the first failed batch stop the producer, which then fails records not in flight and refuses new ones."""
         self._sender.stop_at_failure()
 
     async def _discard(self, error: KafkaError) -> None:
-        """Fail the records that are not in flight with this error; wait for the results of those in flight."""
+        """Fail the records that are not in flight, because of ``error``; wait for the results of those in flight."""
         self._sender.stop(error)
         await self._sender.wait_until_complete()
 
@@ -324,8 +324,8 @@ class Producer(Appender[K, V], Generic[K, V]):
 
         Raises:
             UsageError: the numbers of keys and values differ.
-            KafkaError: a record was not accepted, see :meth:`enqueue`; the error's note has the number of records
-                before that record, which are still sent.
+            KafkaError: a record was not accepted, see :meth:`enqueue`; the records before it are still sent, and
+                their number is in the error's note.
         """
         count = _length("values", values)
         if keys is not None and _length("keys", keys) != count:
@@ -398,8 +398,9 @@ class Producer(Appender[K, V], Generic[K, V]):
 
         Pass the identity to ``client.producer(identity=...)``. The other producer's transactions are parts of the open
         one, which only this producer begins and ends. No two producers with one identity may write to the same
-        partition, since leaders would take their records for retries of one another. After this property was read, with
-        ``transaction.version`` 1 the next transaction needs another epoch, which brokers before 2.5 do not give.
+        partition, since leaders would take their records for retries of one another.
+        With ``transaction.version`` 1, reading this property has a consequence: this producer's next transaction needs
+        another epoch. Brokers before Kafka 2.5 do not provide one, so the producer then fails.
 
         Raises:
             UsageError: no transaction is open.
@@ -413,7 +414,7 @@ add_hints(Producer, PRODUCER)
 
 
 def _check_column(name: str, column: object) -> None:
-    """Raise UsageError unless ``column`` is an iterable of values; text, bytes and mappings are not."""
+    """Raise UsageError unless ``column`` is an iterable of values; text, bytes and mappings are refused as well."""
     if isinstance(column, str | bytes | bytearray | memoryview | Mapping) or not isinstance(column, Iterable):
         raise refuse_list(name, column, "[b'one', b'two']")
 
@@ -426,7 +427,7 @@ def _length(name: str, column: Any) -> int:
 
 
 def _as_list(part: Any) -> Sequence[Any]:
-    """Return a part of a column, a sequence or an Arrow array, as a sequence of Python values."""
+    """Return ``part`` as a sequence of Python values: an Arrow array is converted, a sequence is returned unchanged."""
     return cast("Sequence[Any]", part.to_pylist()) if hasattr(part, "to_pylist") else cast("Sequence[Any]", part)
 
 

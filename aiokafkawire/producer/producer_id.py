@@ -1,4 +1,4 @@
-"""Obtains the producer id and epoch of the sequence numbers, from any broker or from the producer's transactions."""
+"""Obtains the producer id and epoch for sequence numbers, from any broker or from the state of transactions."""
 
 import logging
 from typing import TYPE_CHECKING, Final
@@ -25,7 +25,7 @@ _NO_TRANSACTIONS: Final = 2**31 - 1
 
 
 class ProducerIdManager:
-    """The source of the sequence numbers' producer id and epoch: requests to brokers, or the transactions."""
+    """The manager of the sequence numbers' producer id and epoch, from any broker or from the transactions."""
 
     def __init__(self, cluster: Cluster, config: ProducerConfig, accumulator: RecordAccumulator) -> None:
         self._cluster, self._config, self._accumulator = cluster, config, accumulator
@@ -47,7 +47,7 @@ class ProducerIdManager:
             tasks.start_soon(self._request, sender)
 
     async def _request(self, sender: "Sender") -> None:
-        """Request a producer id from any broker; brokers older than Kafka 0.11 assign none."""
+        """Request a producer id; if the broker assigns none, go on without idempotence or, if it is required, stop."""
         from ..protocol.messages.transactions import InitProducerIdRequest
 
         request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=_NO_TRANSACTIONS)

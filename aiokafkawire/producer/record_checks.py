@@ -1,4 +1,4 @@
-"""The checks of a record's arguments that both implementations of the appender share, and their errors."""
+"""The checks of a record's arguments, with their errors; the compiled and the pure appender share them."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
@@ -55,7 +55,7 @@ def invalid_partition(topic: str, partition: object, count: int) -> UsageError:
 
 
 def copy_bytes(given: object, part: str, *, serialized: bool) -> bytes:
-    """Return the bytes of a record's key or value that is given as a bytearray or a memoryview.
+    """Convert a record's key or value, given as a bytearray or a memoryview, to bytes.
 
     Args:
         given: the key or value.

@@ -50,7 +50,7 @@ _TOGETHER_PER_CONNECTION: Final = 0.000_02
 
 
 class Sender:
-    """The sender of one producer's batches. It calls ``on_stop`` when nothing can be sent any more.
+    """The sender of one producer's batches. The sender calls ``on_stop`` when nothing can be sent any more.
 
     A batch is assigned to a broker only once the connection to that broker is open, so it goes to the current leader.
     """
@@ -105,7 +105,7 @@ class Sender:
         self._worker = Worker(self._step, self._fail_unfinished)
 
     def _new_event(self) -> Event:
-        """Return an event for tasks of the client's event loop; on asyncio, return the faster :class:`BatchEvent`."""
+        """Return a new event for the client's event loop: on asyncio a :class:`BatchEvent`, which is faster."""
         self._cluster.owner.require_own_loop()
         loop = asyncio._get_running_loop()  # None under trio
         return anyio.Event() if loop is None else BatchEvent(loop)
@@ -146,7 +146,7 @@ class Sender:
     # --- sending ---------------------------------------------------------------------------------------
 
     def _step(self, tasks: TaskGroup) -> float | None:
-        """Send the ready batches and start slow work; return the seconds until the next call, None for no limit."""
+        """Send ready batches and start slow work; return the seconds to the next call, None to wait for a wake-up."""
         now = self._clock()
         self.completion.fail_expired(now)
         self._fail_unsendable()
@@ -173,7 +173,7 @@ class Sender:
         self._record_sent(ready, now)
 
     def send_immediately(self) -> Coroutine[Any, Any, None] | None:
-        """Send the ready batches now if no request is in flight; the caller must await a returned coroutine at once."""
+        """Send the ready batches now or soon; return a coroutine or None, as :class:`~._pure.Sends` says."""
         if self._in_flight:
             self.wake()
             return None
@@ -256,7 +256,7 @@ class Sender:
         return bool(request.batches)
 
     def _record_sent(self, ready: ReadyRequests, now: float) -> None:
-        """Record the sent requests and the other work of a drain, after the transmission, which this must not delay."""
+        """Record a drain's sent requests and other work; called after the transmission, in order not to delay it."""
         if ready is NOTHING_READY:
             return
         for broker in ready.full:
@@ -269,7 +269,7 @@ class Sender:
         self._no_leader = self._no_leader or ready.no_leader
 
     def _needs_step(self, now: float) -> bool:
-        """Return whether :meth:`_step` must be called earlier than scheduled, to start work or to end a wait."""
+        """Return whether :meth:`_step` must run before its scheduled time, to start work or to end a wait in time."""
         if self._unopened or self._to_compress or self._unacknowledged or self._no_leader or self._wants_producer_id:
             return True
         if self._next_ready_at < self._next_step:
@@ -330,7 +330,7 @@ class Sender:
             self._continue_sending()
 
     def _close_silent(self, tasks: TaskGroup, now: float) -> Iterator[float]:
-        """Close each connection whose oldest request has timed out; yield the seconds left for the others' requests."""
+        """Close each connection whose oldest request has timed out; for the others, yield the seconds until then."""
         for request in self._in_flight.oldest():
             left = request.sent_at + self._request_timeout - now
             if left > 0:
@@ -437,7 +437,7 @@ class Sender:
             self.wake()
 
     def _compression(self, batch: ProducerBatch) -> Callable[[], object]:
-        """Return the function for a thread, which compresses the batch, or encodes a message set for an old leader."""
+        """Return a function for a thread: it compresses the batch or, for an old leader, encodes a message set."""
         leader = self._cluster.metadata.snapshot.leader(batch.partition)
         connection = self._cluster.brokers.opened(leader.address, self._lane) if leader is not None else None
         if connection is not None:
@@ -449,7 +449,7 @@ class Sender:
     # --- flushing and closing --------------------------------------------------------------------------
 
     async def flush(self) -> None:
-        """Wait and raise as :meth:`Producer.flush`."""
+        """Wait until every accepted record has a result, and raise as :meth:`Producer.flush`."""
         await self.wait_until_complete()
         failed = self.completion.failures.take()
         if failed is not None:
@@ -482,7 +482,7 @@ class Sender:
         self.completion.on_failure = self.stop
 
     def stop(self, error: KafkaError) -> None:
-        """Fail the batches that are not in flight with this error, and refuse new records; ignore later calls."""
+        """Refuse new records, and fail the batches that are not in flight, because of ``error``; ignore later calls."""
         if self.fatal is None:
             self.fatal = error
             self._on_stop()
@@ -492,7 +492,7 @@ class Sender:
     def _fail_unsendable(self) -> None:
         """Fail the waiting batches if their transaction can only be aborted, or the producer has failed.
 
-        While the transaction can still be aborted, a batch in doubt is sent again, to learn whether it was written.
+        While the transaction can still be aborted, a batch that may have been written is sent again, to find this out.
         """
         state, fatal = self._transaction, self.fatal
         if fatal is not None:
@@ -504,7 +504,7 @@ class Sender:
             )
 
     def _fail_unfinished(self) -> None:
-        """Fail every batch that has no result; called when the sender ends, for any reason."""
+        """Fail every batch that has no result; this is called when the sender ends, for any reason."""
         self._on_stop()
         why = "the producer was closed before the record was acknowledged; it may have been written"
         for batch in self.accumulator.unfinished:

@@ -53,14 +53,17 @@ class Consumed(Protocol):
         """Return the consumer's group and membership (KIP-447)."""
 
     def check_ownership(self, *, since: float | None = None) -> None:
-        """Raise CommitFailed if the group revoked partitions whose records were polled last or after ``since``."""
+        """Raise CommitFailed if the group revoked partitions while their records were being processed.
+
+        Records count as being processed until the next poll; with ``since``, so do all records since this time.
+        """
 
 
 class Transaction(Generic[K, V]):
     """A set of records and offsets of which read_committed consumers see all or none (KIP-98).
 
-    If the body of its ``async with`` raises, or it cannot be committed, the transaction is aborted, and the error is
-    raised. The producer can then begin another transaction, unless the producer was fenced or has failed.
+    If the body of the ``async with`` raises an error, or if the commit fails, the transaction is aborted, and the error
+    is raised. The producer can then begin another transaction, unless the producer was fenced or has failed.
     """
 
     def __init__(self, producer: "Producer[K, V]", sender: Sender, manager: TransactionManager) -> None:
@@ -158,7 +161,7 @@ class Transaction(Generic[K, V]):
         *,
         group: GroupMetadata | str | None = None,
     ) -> None:
-        """Commit consumed offsets together with the transaction's records, or neither (KIP-447).
+        """Commit consumed offsets in the transaction: they take effect only if it is committed (KIP-447).
 
         Args:
             consumed: a consumer, whose positions are committed; or the offsets to commit.
@@ -218,10 +221,10 @@ class Transaction(Generic[K, V]):
             raise error
 
     async def _abort_because(self, why: BaseException) -> None:
-        """Abort because of the error ``why``; an error of the abort itself is added to ``why`` as a note.
+        """Abort because of the error ``why``; if the abort fails, add its error to ``why`` as a note.
 
         Raises:
-            ProducerFenced: the producer was fenced, and ``why`` only says that a leader refused the producer's epoch.
+            ProducerFenced: the abort failed with this error, and ``why`` is the less exact InvalidProducerEpoch.
         """
         try:
             await self._abort(why)
@@ -244,7 +247,7 @@ class Transaction(Generic[K, V]):
         manager.raise_failure()
 
     def _finish_batches(self, why: BaseException) -> Callable[[], Awaitable[None]]:
-        """Return a function that fails the batches that were not sent, and waits until no batch is in flight."""
+        """Return a function that fails waiting batches because of ``why``, and waits until no batch is in flight."""
         sender = self._sender
 
         async def finish_batches() -> None:

@@ -1,4 +1,4 @@
-"""The choice of the action after an error in a transaction, by the failed request, and of the error to raise."""
+"""Chooses the action after an error in a transaction, and the error to raise; both depend on the failed request."""
 
 from collections.abc import Mapping
 from enum import Enum
@@ -58,8 +58,8 @@ _ABORT, _FAIL = TransactionErrorAction.ABORT, TransactionErrorAction.FAIL
 class _Row:
     """The actions for one kind of request, by the class of its error.
 
-    ``fatal`` and ``abortable`` are as errors.py marks the error; ``unanswered`` is also for retriable errors; ``other``
-    is for the rest; ``exceptions`` come first.
+    ``exceptions`` has precedence. ``fatal`` and ``abortable`` are for a broker's errors that errors.py marks so;
+    ``unanswered`` is for retriable errors and for requests without an answer; ``other`` is for all other errors.
     """
 
     fatal: TransactionErrorAction
@@ -127,7 +127,7 @@ def commit_failed(request: Request[Any], error: KafkaError) -> KafkaError:
 
 
 def leaves_doubt(error: KafkaError) -> bool:
-    """Return whether it is uncertain if the request takes effect, or if the brokers still know the producer id."""
+    """Return whether the failed request may still take effect, or the brokers may have lost the producer id."""
     return not isinstance(error, BrokerError) or error.retriable or isinstance(error, UnknownProducerId)
 
 
@@ -142,9 +142,10 @@ _ADVICE: Final[Mapping[type[KafkaError], str]] = {
 
 
 def explained(transactional_id: str, error: KafkaError, request: Request[Any] | None = None) -> KafkaError:
-    """Return the error to raise from now on: of the same class and with advice, or ProducerFenced for a wrong epoch.
+    """Return the error to raise from now on, with advice in its text.
 
-    ``request`` is the failed request; None if a batch failed.
+    Its class is that of ``error``, or ProducerFenced if ``error`` is about the producer's epoch. ``request`` is the
+    failed request; None if a batch failed.
     """
     prefix = f"transactional_id {transactional_id!r}"
     if isinstance(error, ProducerFenced | InvalidProducerEpoch):

@@ -25,9 +25,9 @@ _FIRST_BACKOFF = 0.02
 
 
 class TransactionManager:
-    """The sender of the requests of ``state``, the state machine; tasks use it to wait for phases of ``state``.
+    """The sender of the requests that the state machine ``state`` asks for.
 
-    ``on_change`` is called after the result of every request.
+    Tasks can wait for a phase of ``state`` (:meth:`wait_until`). ``on_change`` is called after every request's result.
     """
 
     def __init__(
@@ -112,7 +112,7 @@ class TransactionManager:
         self.on_change()
 
     async def wait_until(self, reached: Callable[[], bool], what: str) -> None:
-        """Wait until ``reached`` returns True; ``what`` names the wait in errors.
+        """Wait until ``reached`` returns True; ``what`` describes the wait in error messages.
 
         Raises:
             RequestTimeout: the wait took longer than ``max_block_ms``.
@@ -154,7 +154,7 @@ class TransactionManager:
         return self.state.phase is TransactionPhase.READY
 
     async def commit(self) -> None:
-        """Commit the transaction within ``max_block_ms``; ``state`` has the result: its phase and its error."""
+        """Commit the transaction within ``max_block_ms``; then the phase and error of ``state`` show the result."""
         _log.debug("transactional id %r: committing the transaction", self.state.transactional_id)
         self.state.commit()
         # All requests of the commit share one deadline, so that it ends in time.
@@ -171,7 +171,7 @@ class TransactionManager:
         return self._abort_scheduled or self.state.phase is TransactionPhase.ABORTING
 
     def abort(self, finish_batches: Callable[[], Awaitable[None]]) -> None:
-        """Abort the transaction in the background, after ``finish_batches`` has left none of its batches in flight."""
+        """Start to abort the transaction in the background; first await ``finish_batches``, which ends all batches."""
         _log.debug("transactional id %r: aborting the transaction", self.state.transactional_id)
         self._abort_scheduled = True
         self._cluster.owner.spawn(self._abort, finish_batches)

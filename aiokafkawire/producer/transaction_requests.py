@@ -2,7 +2,7 @@
 
 With Produce up to v11, TxnOffsetCommit up to v4 and EndTxn up to v4 (``transaction.version`` 1), a client adds
 partitions and groups to its transaction itself; with later versions (``transaction.version`` 2) the brokers do that,
-and EndTxn also bumps the epoch (KIP-890). A transaction must not mix the two, so the versions of requests are limited.
+and EndTxn also bumps the epoch (KIP-890). A transaction must use only one way, so the versions of requests are limited.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -61,7 +61,7 @@ _END_V2: Final = Versions.parse("5+")
 class TransactionRequest:
     """A request to the coordinator of ``key``, to be sent in one of ``versions``.
 
-    ``check`` raises the error in a response; of several errors, a retriable one if there is any.
+    ``check`` raises the error in a response, if it has one; if it has several, a retriable one is preferred.
     """
 
     request: Request[Any]
@@ -75,7 +75,7 @@ class TransactionRequest:
 
 
 def init_producer_id(identity: ProducerIdentity, timeout_ms: int) -> TransactionRequest:
-    """Return the request for a producer id and epoch, or for the next epoch of the identity's id (KIP-360)."""
+    """Return the request for a new producer id; if ``identity`` has an id, the request for its next epoch (KIP-360)."""
     request = InitProducerIdRequest(
         transactional_id=identity.transactional_id,
         transaction_timeout_ms=timeout_ms,
@@ -87,7 +87,7 @@ def init_producer_id(identity: ProducerIdentity, timeout_ms: int) -> Transaction
 
 
 def add_partitions(identity: ProducerIdentity, partitions: Sequence[TopicPartition]) -> TransactionRequest:
-    """Return the request that adds partitions to the transaction, and starts the transaction by its first ones."""
+    """Return the request that adds partitions to the transaction; the first such request starts the transaction."""
     topics: dict[str, list[int]] = {}
     for topic, index in partitions:
         topics.setdefault(topic, []).append(index)
@@ -105,7 +105,7 @@ def add_partitions(identity: ProducerIdentity, partitions: Sequence[TopicPartiti
 
 
 def add_offsets(identity: ProducerIdentity, group_id: str) -> TransactionRequest:
-    """Return the request that adds a group to the transaction, to be sent before that of :func:`commit_offsets`."""
+    """Return the request that adds a group to the transaction; the request of :func:`commit_offsets` must follow it."""
     request = AddOffsetsToTxnRequest(
         transactional_id=identity.transactional_id,
         producer_id=identity.producer_id,

@@ -1,4 +1,4 @@
-"""The state of a transactional producer, and its next request (KIP-98, KIP-360, KIP-447, KIP-588, KIP-890).
+"""The state of a transactional producer, which decides its next request (KIP-98, KIP-360, KIP-447, KIP-588, KIP-890).
 
 The rules:
 
@@ -8,7 +8,8 @@ The rules:
 3. After an abortable error the only further request is the abort; after a fatal error there is none.
 4. A transaction that has not started at the coordinator ends without a request.
 5. If a broker may still write a batch of an ended transaction of version 1, the epoch is bumped, so that the broker
-   refuses the batch. The epoch is also bumped before the first transaction of version 2, and by each one's EndTxn.
+   refuses the batch. The epoch is also bumped before the first transaction of version 2, and at the end of each such
+   transaction, by its EndTxn request.
 6. With the identity of another producer, records are written into the other producer's open transaction, and only the
    other producer begins and ends this transaction.
 """
@@ -72,9 +73,9 @@ class TransactionStateMachine:
     """The state of one transactional producer: its phase, its open transaction and its request in flight.
 
     The transaction manager sends the request that :meth:`next_request` returns, retries it within its deadline, and
-    passes the result to :meth:`succeeded` or :meth:`failed`. A commit has ended when the phase is no longer COMMITTING:
-    in READY and STARTING the transaction is committed; in OPEN it can only be aborted, and in FAILED its outcome is
-    unknown, because of ``error``.
+    passes the result to :meth:`succeeded` or :meth:`failed`. A commit has ended when the phase is no longer COMMITTING.
+    If the phase is READY or STARTING then, the transaction is committed. If it is OPEN, the commit has failed with
+    ``error``, and the transaction can only be aborted. If it is FAILED, the outcome is unknown because of ``error``.
 
     Args:
         transactional_id: the producer's transactional id.
@@ -118,10 +119,10 @@ class TransactionStateMachine:
         return self.phase is _FAILED
 
     def share(self) -> ProducerIdentity:
-        """Return :attr:`identity`, and expect that another producer writes into the open transaction with it.
+        """Return :attr:`identity`, with which another producer may write into the open transaction from now on.
 
-        The other producer's sequence numbers begin at 0, so this producer's next transaction needs another epoch, which
-        it always has with version 2.
+        The other producer's sequence numbers begin at 0, so this producer's next transaction must have another epoch.
+        In version 2 every transaction has its own epoch; in version 1 the epoch is bumped for this reason.
         """
         self._transaction.mark_started(TransactionStarted.MAYBE)
         self._transaction.bump = self._transaction.bump or self.version < 2
@@ -161,7 +162,7 @@ class TransactionStateMachine:
     def may_send(self, partition: TopicPartition) -> bool:
         """Return whether a batch of the partition may be sent now; if so, count the transaction as started.
 
-        ``error`` does not prevent this: a batch in doubt is sent again, to learn whether it was written.
+        A batch may be sent after an error, too: if it may have been written, another attempt finds out whether it was.
         """
         if self.phase not in (_OPEN, _COMMITTING) or partition not in self._transaction.added:
             return False
@@ -177,7 +178,7 @@ class TransactionStateMachine:
         return self._transaction.add_offsets(group, offsets) if offsets else OffsetsCommit(done=True)
 
     def must_abort(self, error: KafkaError) -> None:
-        """Allow only an abort from now on, after an error that the client found. Raises as :meth:`add_partition`."""
+        """Allow only an abort from now on, because of ``error``. Raises as :meth:`add_partition`."""
         self._require(_OPEN, "no offsets can be committed")
         self._can_only_abort(error, in_doubt=False)
 
@@ -192,7 +193,7 @@ class TransactionStateMachine:
         self._close_if_done()
 
     def abort(self) -> None:
-        """Abort the transaction, once the request in flight has a result. No batch of it may be sent any more.
+        """Abort the transaction, whose batches must not be sent any more, once the request in flight has a result.
 
         Raises:
             UsageError: no transaction is open.
@@ -216,7 +217,7 @@ class TransactionStateMachine:
     # --- results from brokers ----------------------------------------------------------------------------
 
     def batch_failed(self, partition: TopicPartition, error: KafkaError, *, sent: bool = True) -> None:
-        """Record that a batch failed, after it was ``sent`` or before; do nothing outside of a transaction."""
+        """Record that a batch failed; if ``sent``, a broker may still write it. Do nothing without a transaction."""
         if self.phase not in (_OPEN, _COMMITTING, _ABORTING):
             return
         if action_after_batch(error) is TransactionErrorAction.FAIL:
@@ -231,7 +232,7 @@ class TransactionStateMachine:
             self._can_only_abort(error, in_doubt=in_doubt)
 
     def batch_written(self, topic: str, topic_id: UUID) -> None:
-        """Record that a leader acknowledged a batch of the topic, and the topic's id."""
+        """Record that a leader acknowledged a batch of ``topic``, which had this id."""
         self._transaction.topic_ids.setdefault(topic, topic_id)
 
     def check_topic_ids(self, topic_id: Callable[[str], UUID]) -> None:
@@ -263,7 +264,7 @@ class TransactionStateMachine:
         return end_transaction(self.identity, commit=True) if needs_end else request
 
     def succeeded(self, done: TransactionRequest, response: Any) -> None:
-        """Continue after a response without an error to the request ``done``.
+        """Change the state after the request ``done`` got a response without an error.
 
         Raises:
             UsageError: ``done`` is not the request in flight.
@@ -283,7 +284,7 @@ class TransactionStateMachine:
             self._close_if_done()
 
     def failed(self, refused: TransactionRequest, error: KafkaError) -> None:
-        """Continue after the request ``refused`` failed and is not retried any more; it may have taken effect.
+        """Change the state after the request ``refused`` failed and is not retried any more; it may have taken effect.
 
         Raises as :meth:`succeeded`.
         """
@@ -316,7 +317,7 @@ class TransactionStateMachine:
             self._epoch_used_v1 = False
 
     def _close_if_done(self) -> None:
-        """Close the transaction if it is to be committed or aborted and needs no request for that."""
+        """Close the transaction if its commit or abort needs no request; do nothing if neither is in progress."""
         transaction = self._transaction
         if self.phase not in (_COMMITTING, _ABORTING) or self._in_flight is not None or transaction.has_waiting_offsets:
             return
@@ -324,7 +325,7 @@ class TransactionStateMachine:
             self._close()
 
     def _close(self) -> None:
-        """Enter the next phase after the transaction has ended."""
+        """Discard the transaction, which has ended, and enter the next phase."""
         ended, error = self._transaction, self.error
         self._transaction, self.error = OpenTransaction(), None
         if self._injected and (error is not None or ended.in_doubt):

@@ -11,7 +11,7 @@ _MAX_KEPT: Final = 100
 
 
 class UnreportedFailures:
-    """The results of up to a hundred failed batches; of further ones, only the number of records and the last error."""
+    """The results of up to a hundred failed batches; beyond these, only the number of records and the last error."""
 
     def __init__(self) -> None:
         self._results: list[BatchResult] = []

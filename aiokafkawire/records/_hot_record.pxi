@@ -4,7 +4,7 @@
 @cython.final
 @cython.no_gc  # otherwise the collector might clear the view while the buffer is in use
 cdef class Source:
-    """The common fields of a batch's records, and the decompressed body that the records keep alive."""
+    """The fields that are equal for all records of a batch, and the batch's decompressed body."""
 
     def __cinit__(self):
         self.is_held = False
@@ -39,7 +39,7 @@ cdef class ConsumerRecord:
 
     A record from a batch keeps the batch's bytes alive, and copies its key and value on first access. To keep a record
     for a long time, keep the copy that :meth:`detach` returns. ``key`` and ``value`` are the results of the consumer's
-    deserializers, or the raw bytes without deserializers.
+    deserializers, or the raw bytes if it has none.
     """
 
     __class_getitem__ = classmethod(GenericAlias)
@@ -126,7 +126,7 @@ cdef class ConsumerRecord:
 
     @property
     def key(self):
-        """The deserialized key, or the raw key without a deserializer; None for a null key."""
+        """The deserialized key, or the raw key if there is no ``key_deserializer``; None for a null key."""
         if self._key is not RAW:
             return self._key
         if self._key_at is not NULL:
@@ -136,7 +136,7 @@ cdef class ConsumerRecord:
 
     @property
     def value(self):
-        """The deserialized value, or the raw value without a deserializer; None for a null value."""
+        """The deserialized value, or the raw value if there is no ``value_deserializer``; None for a null value."""
         if self._value is not RAW:
             return self._value
         if self._value_at is not NULL:

@@ -15,7 +15,7 @@ _SHOWN = 40  # the maximum number of bytes or characters of a key or value in a 
 
 
 class Source:
-    """The common fields of a batch's records; ``view`` is the decompressed body that the records keep alive."""
+    """The fields that are equal for all records of a batch; ``view`` is the batch's decompressed body."""
 
     __slots__ = ("leader_epoch", "partition", "timestamp_type", "topic", "view")
 
@@ -44,7 +44,7 @@ class ConsumerRecord(Generic[K, V]):
 
     A record from a batch keeps the batch's bytes alive, and copies its key and value on first access. To keep a record
     for a long time, keep the copy that :meth:`detach` returns. ``key`` and ``value`` are the results of the consumer's
-    deserializers, or the raw bytes without deserializers.
+    deserializers, or the raw bytes if it has none.
     """
 
     __slots__ = ("_headers", "_key", "_offset", "_raw_key", "_raw_value", "_source", "_timestamp", "_value")
@@ -136,12 +136,12 @@ class ConsumerRecord(Generic[K, V]):
 
     @property
     def key(self) -> K | None:
-        """The deserialized key, or the raw key without a deserializer; None for a null key."""
+        """The deserialized key, or the raw key if there is no ``key_deserializer``; None for a null key."""
         return cast("K", self.raw_key) if self._key is RAW else self._key
 
     @property
     def value(self) -> V | None:
-        """The deserialized value, or the raw value without a deserializer; None for a null value."""
+        """The deserialized value, or the raw value if there is no ``value_deserializer``; None for a null value."""
         return cast("V", self.raw_value) if self._value is RAW else self._value
 
     def detach(self) -> "ConsumerRecord[K, V]":

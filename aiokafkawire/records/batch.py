@@ -124,10 +124,10 @@ class RecordBatch:
         check_crcs: bool = True,
         limit: int = DEFAULT_INFLATE_LIMIT,
     ) -> "RecordReader[K, V]":
-        """Return an iterator over the records from ``from_offset`` on; those of a control batch are control records.
+        """Return an iterator over the records from ``from_offset`` on; in a control batch these are control records.
 
         Raises:
-            CorruptBatch: see :meth:`prepare`; the iterator raises this error, too.
+            CorruptBatch: see :meth:`prepare`. The iterator also raises this error, at a damaged record.
         """
         header = self.header
         return RecordReader(
@@ -209,7 +209,7 @@ def _foreign_magic(magic: int) -> str:
 
 
 def set_base_offset(batch: bytes | memoryview, base_offset: int, leader_epoch: int) -> bytes:
-    """Return a copy of a batch with the base offset and leader epoch of a leader, which the checksum does not cover."""
+    """Return a copy of a batch with another base offset and leader epoch; the checksum does not cover them."""
     view = memoryview(batch)
     return b"".join(
         (
@@ -260,6 +260,6 @@ else:
 
 
 def load_beside(package: str) -> ModuleType:
-    """Load the compiled or pure module of a package, the kind in use here; the pure one if it was not compiled."""
+    """Load a package's compiled module if it was built and compiled classes are in use here; else its pure module."""
     twins = {"pure": "_pure"} if IMPLEMENTATION == "pure" else _TWINS
     return load_twin(package, twins, "AIOKAFKAWIRE_RECORDS")[1]

@@ -10,7 +10,7 @@ _compute: Callable[[Buffer, int], int] | None = None
 
 
 def crc32c(data: Buffer, start: int = 0) -> int:
-    """Compute the checksum of ``data``, continuing from ``start``, the checksum of the preceding bytes."""
+    """Compute the checksum of ``data``; ``start`` is the checksum of the bytes before ``data``, if there are any."""
     global _compute
     if _compute is None:
         # Imported with the first batch: loading this library takes a tenth of the package's import time.

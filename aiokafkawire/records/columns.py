@@ -16,7 +16,7 @@ __all__ = ("BytesColumn", "Columns", "columns_of")
 
 @attrs.frozen
 class BytesColumn:
-    """The keys or the values of records, in the layout of Arrow's ``binary``. Numbers have the machine's byte order."""
+    """The keys or the values of records, in the layout of Arrow's ``binary`` type, in the machine's byte order."""
 
     nulls: int
     """The number of nulls."""

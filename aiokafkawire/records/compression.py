@@ -130,7 +130,7 @@ class _Output:
         self.claim(len(part))
 
     def claim(self, size: int) -> None:
-        """Add ``size`` bytes to the output's size; raise CorruptBatch beyond the limit."""
+        """Add ``size`` to the output's size; raise CorruptBatch if the sum exceeds the limit."""
         self.size += size
         if self.size > self.limit:
             raise self.corrupt(f"inflates to more than the limit of {self.limit} bytes")
@@ -259,7 +259,7 @@ def _inflate_snappy_block(block: memoryview, output: _Output) -> None:
 
 
 def _snappy_size(block: memoryview) -> int | None:
-    """Return the uncompressed size, an unsigned varint at the beginning of a block; None if it is invalid."""
+    """Return the uncompressed size that the varint at the block's beginning declares; None if the varint is invalid."""
     size = 0
     for index, byte in enumerate(block[:5]):
         size |= (byte & 0x7F) << 7 * index

@@ -19,7 +19,7 @@ DEFAULT_INFLATE_LIMIT = 128 * 1024 * 1024
 
 
 class AnyHeader(Protocol):
-    """The fields of a batch that are known before decompression; -1 for a field that the batch's format lacks."""
+    """The fields of a batch that are known before decompression; a number that the batch's format lacks is -1."""
 
     @property
     def magic(self) -> int:
@@ -75,7 +75,7 @@ class AnyHeader(Protocol):
 
 
 class AnyReader(Protocol[K, V]):
-    """An iterator over the records of one batch, which continues after errors: see RecordReader."""
+    """An iterator over the records of one batch; it may be used after errors, as RecordReader describes."""
 
     @property
     def next_offset(self) -> int:

@@ -1,8 +1,8 @@
-"""The wrong header checksum of LZ4 frames in message sets of magic 0.
+"""Converts between the right header checksum of LZ4 frames and the wrong one in message sets of magic 0 (KAFKA-3160).
 
-The checksum is one byte of an xxh32 over the frame's descriptor. Kafka's first clients also included the four magic
-bytes before the descriptor, and expect the same when reading. So Kafka still writes this wrong checksum for magic 0,
-and does not verify it (KAFKA-3160).
+The right checksum is one byte of an xxh32 over the frame's descriptor. Kafka's first clients computed it over the four
+magic bytes before the descriptor as well, and reject other checksums. So Kafka still writes the wrong checksum for
+magic 0, and verifies none.
 """
 
 from .compression import Buffer
@@ -36,7 +36,7 @@ def _rotated(value: int, by: int) -> int:
 
 
 def _checksum_at(frame: Buffer) -> int | None:
-    """Return the checksum's position; None if the bytes are not a frame, so that the decompressor reports an error."""
+    """Return the header checksum's position; None if the bytes are not a frame, which the decompressor will report."""
     if frame[:4] != _MAGIC or len(frame) < 7:
         return None
     flags = frame[4]
@@ -45,7 +45,10 @@ def _checksum_at(frame: Buffer) -> int | None:
 
 
 def with_right_checksum(frame: memoryview) -> memoryview:
-    """Return the frame with the right checksum, for LZ4 libraries. The message's CRC-32 covers the wrong checksum."""
+    """Return the frame with the right checksum, for LZ4 libraries.
+
+    The message's CRC-32 must be verified before, since it covers the wrong checksum.
+    """
     position = _checksum_at(frame)
     if position is None:
         return frame

@@ -28,9 +28,9 @@ class _Message(NamedTuple):
 
 @final
 class MessageReader(Generic[K, V]):
-    """An iterator over the records of one message set; the messages' lengths must have been validated.
+    """An iterator over the records of one message set; the caller has validated the messages' lengths.
 
-    Like RecordReader, it continues after errors, and validates each message completely before it returns the record.
+    Like RecordReader, it may be used after errors, and validates each message completely before it returns the record.
     ``wrapper`` is the timestamp type and timestamp of the message that wraps these messages; None without a wrapper.
     """
 
@@ -126,7 +126,7 @@ class MessageReader(Generic[K, V]):
         )
 
     def _step(self) -> _Message:
-        """Return the next message at or after ``from_offset``."""
+        """Return the next message at or after ``from_offset``; raise CorruptBatch if it is damaged."""
         view = self._view
         while self._position < len(view):
             position = self._position

@@ -181,7 +181,7 @@ class MessageSet:
         """Return an iterator over the records from ``from_offset`` on.
 
         Raises:
-            CorruptBatch: see :meth:`prepare`; the iterator raises this error, too.
+            CorruptBatch: see :meth:`prepare`. The iterator also raises this error, at a damaged record.
         """
         header = self.header
         body = self.prepare(limit=limit, check_crcs=check_crcs)
@@ -207,7 +207,7 @@ class MessageSet:
 
 
 def _run(view: memoryview, position: int, newest: int) -> tuple[int, int, int]:
-    """Return size, last offset and newest timestamp of the consecutive messages with the first message's attributes."""
+    """Return the size, last offset and newest timestamp of the set of uncompressed messages at ``position``."""
     last, length, _, magic, attributes, _ = layout.MESSAGE.unpack_from(view, position)
     end = position + layout.LOG_OVERHEAD + length
     mask = layout.CODEC_MASK | layout.LOG_APPEND_TIME if magic else layout.CODEC_MASK
@@ -253,11 +253,12 @@ def _inner_offsets(body: memoryview, *, unset: bool) -> tuple[int, int]:
 
 
 def _shift(header: MessageSetHeader, last: int) -> int:
-    """Return the number to add to inner offsets.
+    """Return the number to add to inner offsets; ``last`` is the last of them.
 
-    A wrapper has the offset of its last inner message. In magic 1 inner offsets are relative to the wrapper (KIP-31);
-    if a client wrote absolute offsets, the number is 0. In magic 0 inner offsets are absolute. If no broker assigned
-    the wrapper's offset, that offset is 0, and the inner offsets are used unchanged.
+    A wrapper has the offset of its last inner message. In magic 1 inner offsets are relative (KIP-31), so the number is
+    the difference between the wrapper's offset and ``last``; this is 0 if a client wrote absolute offsets. In magic 0
+    inner offsets are absolute, and the number is 0. It is also 0 if the wrapper's offset is 0, as before a broker
+    assigns offsets.
     """
     if not header.last_offset:
         return 0

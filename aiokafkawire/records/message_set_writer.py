@@ -77,13 +77,13 @@ def down_convert(
 ) -> bytes:
     """Convert a batch to format ``magic``, with the same offsets and codec; a batch of an older format is unchanged.
 
-    Without ``lossy``, as for a producer, only magic 0 loses data: the timestamps. With ``lossy``, for old consumers,
-    the conversion is that of Kafka's brokers: control batches and headers are dropped, and records of transactions
-    become plain records. If the batch is not compressed, its records before ``from_offset`` are dropped, since old
-    clients do not skip them. If no records remain, the result is ``b""``.
+    Producers convert without ``lossy``: no data is lost, except for the timestamps with magic 0. With ``lossy``, which
+    is for old consumers, batches are converted as by Kafka's brokers: control batches and headers are dropped, and
+    records of transactions become plain records. In both cases, an uncompressed batch's records before ``from_offset``
+    are dropped, since old clients do not skip them. If no records remain, the result is ``b""``.
 
     Raises:
-        UnsupportedVersion: the batch uses zstd; or without ``lossy`` it is idempotent, transactional, or has headers.
+        UnsupportedVersion: the batch uses zstd; or, without ``lossy``, it is idempotent, transactional or has headers.
         UsageError: the magic is invalid.
         CorruptBatch: see :meth:`~aiokafkawire.records.batch.RecordBatch.prepare`.
     """

@@ -15,8 +15,8 @@ _CUT_SHORT = "cut short"
 def zstd_blocks(data: memoryview) -> Iterator[tuple[memoryview, bool]]:
     """Yield the bytes of consecutive frames block by block, each with a flag that marks the last block of a frame.
 
-    A block decompresses to at most 128 KiB, so decompressing single blocks bounds the output of each call. The library
-    has no bounded call that also reports whether the frame was complete.
+    The caller decompresses one block at a time. A block has at most 128 KiB of output, so the output of each call is
+    bounded. The library's own bounded call is no alternative: it does not report whether the frame was complete.
 
     Raises:
         ValueError: the data is not a sequence of whole frames.
