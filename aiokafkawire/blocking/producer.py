@@ -1,8 +1,8 @@
 """The blocking client's producer, and its transactions."""
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
 from ..loop_thread import LoopThread
 from ..other_clients_names import BLOCKING_PRODUCER, add_hints
@@ -20,7 +20,6 @@ __all__ = ("Delivery", "Producer", "Transaction")
 
 K = TypeVar("K")
 V = TypeVar("V")
-P = ParamSpec("P")
 
 
 class _Sending(Generic[K, V]):
@@ -88,8 +87,7 @@ class _Sending(Generic[K, V]):
         headers: Headers = (),
     ) -> "Delivery":
         """Enqueue one record. Wait for the topic's metadata and for buffer space, but not for the acknowledgement."""
-        return _enqueued(
-            self._loop,
+        delivery = self._loop.call(
             self._sending.enqueue,
             topic,
             value,
@@ -98,6 +96,7 @@ class _Sending(Generic[K, V]):
             timestamp_ms=timestamp_ms,
             headers=headers,
         )
+        return Delivery(self._loop, delivery)
 
 
 class Producer(_Sending[K, V]):
@@ -217,9 +216,3 @@ class Delivery:
             return await self._delivery
 
         return self._loop.call(wait)
-
-
-def _enqueued(
-    loop: LoopThread, enqueue: Callable[P, Awaitable[AsyncDelivery]], *args: P.args, **kwargs: P.kwargs
-) -> Delivery:
-    return Delivery(loop, loop.call(enqueue, *args, **kwargs))

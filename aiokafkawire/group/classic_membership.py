@@ -98,10 +98,7 @@ class ClassicMembership:
     # --- requests of the user -----------------------------------------------------------------------------
 
     def request_rejoin(self, reason: str) -> None:
-        """Join or rejoin the group; the coordinator receives ``reason`` (KIP-800).
-
-        During a rebalance or a leave, the member rejoins afterwards.
-        """
+        """Join or rejoin, now or after a rebalance or leave in progress; the coordinator gets ``reason`` (KIP-800)."""
         if self.state in (_OUTSIDE, _STABLE):
             self._prepare(reason)
         elif self.state is _FAILED:
@@ -131,10 +128,7 @@ class ClassicMembership:
             self._reset(lose_id=True)
 
     def poll_timeout(self, reason: str) -> None:
-        """Leave the group because poll() was not called in time, and lose all partitions.
-
-        If the member rejoins later, it does so as a new member.
-        """
+        """Leave the group because poll() was not called in time, and lose all partitions."""
         self.leave(reason)
         self.task = LosePartitions(reason)
 
@@ -153,10 +147,7 @@ class ClassicMembership:
             self._enter(_SYNCING)
 
     def task_done(self, task: Task, *, rejoin: str | None = None) -> None:
-        """End the task, an :class:`ApplyAssignment` or a :class:`LosePartitions`.
-
-        ``rejoin`` is the reason to rejoin, if there is one.
-        """
+        """End an :class:`ApplyAssignment` or a :class:`LosePartitions`; ``rejoin`` is a reason to rejoin, if any."""
         if task is not self.task:
             return
         self.task = None
