@@ -37,7 +37,7 @@ def load_twin(package: str, modules: Mapping[str, str], choice: str) -> tuple[st
             return name, loaded
         except ImportError as error:
             missing = error
-    raise ImportError(f"{choice} is {asked or 'not set'}, but no such implementation can be loaded: {missing}") from missing
+    raise ImportError(f"{choice}={asked or 'unset'}: no such implementation can be loaded: {missing}") from missing
 
 
 def _warn_uncompiled(choice: str) -> None:
