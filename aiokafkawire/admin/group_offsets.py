@@ -79,9 +79,9 @@ async def offsets_of_groups(
 
 
 async def _by_coordinator(cluster: Cluster, group_ids: list[str], deadline: Deadline) -> list[list[str]]:
-    """Group the ids by coordinator; return one list for each coordinator that has at least two of these groups.
+    """Return the lists of groups that have the same coordinator, so that one request is enough for each list.
 
-    The result is empty if the brokers do not support FindCoordinator.
+    Groups without another at their coordinator are in no list, nor any if brokers do not support FindCoordinator.
     """
     found: dict[Node, list[str]] = {}
     for group_id in group_ids:

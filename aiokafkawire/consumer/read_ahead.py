@@ -223,9 +223,9 @@ class ReadAhead(Generic[K, V]):
             state.position, state.leader_epoch = part.start, part.start_epoch
 
     def _begin_next_batch(self, fetched: CompletedFetch) -> bool:
-        """Start the next batch of the same fetch without waiting; return whether there is one.
+        """Start the next batch of the same fetch without waiting, and return whether it was started.
 
-        The end of the data and a damaged batch are left to a later call, once the records before them are taken.
+        At the end of the data, and at a damaged batch, it is not: :meth:`lend` handles these later.
         """
         try:
             fetched.begun = fetched.begun or next(fetched, None)

@@ -117,7 +117,7 @@ class PartitionState:
 
 
 class Lends(Protocol):
-    """Records lent to another thread, which takes them without the event loop; see ``read_ahead.py``."""
+    """Fetched records that another thread may take directly, until the event loop takes them back (``read_ahead.py``)."""
 
     def settle(self) -> None:
         """Move the positions past the records that the thread has taken."""
@@ -140,7 +140,7 @@ class LostInHand:
 class Revocation:
     """The time and reason of a partition's revocation.
 
-    ``returned_at`` is when the user last finished records of the partition; infinity if some were unfinished.
+    ``returned_at`` is when the user last finished processing its records; infinity if some were unfinished then.
     """
 
     returned_at: float

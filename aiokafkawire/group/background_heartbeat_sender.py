@@ -81,7 +81,7 @@ class HeartbeatSender:
             self._changed.set()
 
     def record_heartbeat(self) -> None:
-        """Record that the coordinator has answered a heartbeat of the member's own loop."""
+        """Record that the coordinator has answered a heartbeat that the member itself sent, from its event loop."""
         self._schedule.record_heartbeat(self._now())
 
     def record_poll(self) -> None:

@@ -73,7 +73,7 @@ class BlockedLoop:
         self._threshold, self._now, self._wait, self._sleep = threshold, now, wait, sleep
 
     async def run(self) -> None:
-        """Watch the current event loop with a thread, until cancelled or in a forked child, which lacks the thread."""
+        """Watch the current event loop from a thread, until cancelled; end in a forked child, which has no thread."""
         lock, ended, loop_thread, pid = threading.Lock(), threading.Event(), threading.get_ident(), os.getpid()
         ticks = Ticks(self._threshold, self._now())
 

@@ -142,10 +142,10 @@ def encode_assignment(assignment: Assignment, version: int = NEWEST) -> bytes:
 
 
 def decode_assignment(data: bytes) -> Assignment:
-    """Decode the leader's assignment of any version.
+    """Decode a member's assignment, which the leader has encoded in any version.
 
     Raises:
-        WireError: the bytes are not an assignment; they are empty for a member that the leader left out.
+        WireError: the bytes are not an assignment. Empty bytes, which a member gets that the leader left out, are none.
     """
     message = _decode(ConsumerProtocolAssignment, data)
     user_data = None if message.user_data is None else bytes(message.user_data)

@@ -190,7 +190,7 @@ class BatchResult:
         return self._event.wait()
 
     def discard_waiter(self, index: int) -> None:
-        """Count record ``index`` as not awaited: its waiter was cancelled, so flush() reports the record's failure."""
+        """Record that nobody awaits record ``index`` any longer, so that flush() reports it if the record fails."""
         self._awaited.discard(index)
         if self.parts:
             part, part_index = self._part(index)
@@ -237,7 +237,7 @@ class BatchResult:
         self._complete()
 
     def split(self, counts: Sequence[int]) -> "list[BatchResult]":
-        """Split the result, and return a result for each part; ``counts`` are the numbers of records in the parts."""
+        """Split this result into one for each part of its batch; ``counts`` are the numbers of records in the parts."""
         parts, first = [], 0
         for count in counts:
             part = BatchResult(self.partition, self._new_event)

@@ -114,7 +114,7 @@ class SequenceNumbers:
         sequence.next_sequence = sequence_after(sequence.next_sequence, batch.count)
 
     def restart(self, partition: TopicPartition, action: SequenceAction) -> bool:
-        """Restart a partition's numbers at 0, in its next epoch or under a new id; return False if no new id is known.
+        """Restart a partition's sequence numbers at 0, in a new epoch or under a new producer id, unless none is known.
 
         The caller ensures that no batch of the partition is in flight, and resets the numbers of its waiting batches.
         """

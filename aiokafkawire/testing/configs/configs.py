@@ -19,7 +19,7 @@ _MS_PER: Final = {"hours": 3_600_000, "minutes": 60_000, "ms": 1}
 
 @attrs.frozen
 class Synonym:
-    """A value for a setting from one source; ``name`` may be the same setting in another unit, such as hours."""
+    """The value that one source has for a setting, by a name such as ``log.retention.hours`` for ``retention.ms``."""
 
     name: str
     value: str | None

@@ -3,11 +3,12 @@
     broker.on(ApiKey.HEARTBEAT, answer=ErrorCode.NOT_COORDINATOR)
     broker.on(ApiKey.PRODUCE, drop="after", topic="flights")
 
-1. Of the requests that match its selectors (:class:`~.request_log.Which`), a rule lets the first ``after`` through, and
-   applies to the next ``times``. By default it applies to the first one.
+1. A rule counts the requests that match its selectors (:class:`~.request_log.Which`). It ignores the first ``after`` of
+   them (by default none) and applies to the ``times`` requests that follow (by default one).
 2. Rules are tried in the order in which they were added, until one applies. The rules after it do not count the
    request; thus three rules with ``times=1`` apply to three successive requests.
-3. This module matches requests to rules; :mod:`.interception` applies the rules.
+
+This module matches requests to rules; :mod:`.interception` applies them.
 """
 
 import inspect

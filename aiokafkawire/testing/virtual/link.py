@@ -164,5 +164,5 @@ class Direction:
 
 
 def _woken(raise_cancel: object) -> trio.lowlevel.Abort:
-    """Allow trio to wake a sleeping task when its cancel scope ends the sleep; there is nothing to clean up."""
+    """Allow trio to cancel this sleep at once, as there is nothing to clean up."""
     return trio.lowlevel.Abort.SUCCEEDED
