@@ -420,7 +420,7 @@ class RecordIteration(Generic[K, V]):
             self.require_open()
 
     def report(self, error: Exception) -> None:
-        """Have the user's next call raise this error."""
+        """Let the user's next call raise this error."""
         self.pending_errors.append(error)
         self._fetcher.notify()
 

@@ -117,7 +117,7 @@ class PartitionState:
 
 
 class Lends(Protocol):
-    """Fetched records that another thread may take directly, until the event loop takes them back (``read_ahead.py``)."""
+    """Fetched records that another thread may take directly, until the loop takes them back; see ``read_ahead.py``."""
 
     def settle(self) -> None:
         """Move the positions past the records that the thread has taken."""

@@ -27,7 +27,7 @@ class Turns:
         self._left = _IN_A_ROW
 
     async def pause(self) -> None:
-        """Yield to other tasks in every 500th call; call it before a message is taken, as a cancellation would lose it."""
+        """Yield to other tasks in every 500th call; call it before a message is taken, or a cancellation loses it."""
         self._left -= 1
         if self._left <= 0:
             self._left = _IN_A_ROW

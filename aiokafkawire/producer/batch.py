@@ -190,7 +190,7 @@ class BatchResult:
         return self._event.wait()
 
     def discard_waiter(self, index: int) -> None:
-        """Record that nobody awaits record ``index`` any longer, so that flush() reports it if the record fails."""
+        """Stop counting record ``index`` as awaited: if the record fails, flush() reports the failure."""
         self._awaited.discard(index)
         if self.parts:
             part, part_index = self._part(index)

@@ -167,7 +167,7 @@ def locate(unit: Unit, error: BaseException) -> DecodeFault:
 
 
 def _first_beyond(blamed: tuple[Blame, ...], position: int, size: int) -> tuple[Blame, int]:
-    """Return the first of the ``blamed`` fields (read by one ``unpack``) that ends beyond the data, and its position."""
+    """Return the first of ``blamed``, fields read by one ``unpack``, that ends beyond the data, and its position."""
     for blame in blamed:
         width = calcsize(">" + blame.code) if blame.code else 0
         if position + width > size:
