@@ -36,7 +36,7 @@ class Wanted:
 
     @property
     def key(self) -> Key:
-        """The partition's key in a fetch session: the topic's id (its name if it has no id), and the partition's index."""
+        """The partition's key in a fetch session: the topic's id, or its name without one, and its partition."""
         return (self.topic or "" if self.topic_id == ZERO_UUID else self.topic_id), self.asked.partition
 
     def record_response(self, data: PartitionData) -> bool:
