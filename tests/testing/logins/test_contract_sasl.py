@@ -71,8 +71,18 @@ def guarded_apache() -> Iterator[ApacheKafka]:
     listeners = {"GUARDED": "SASL_PLAINTEXT", "RENEWED": "SASL_PLAINTEXT"}
     with ApacheKafka(properties=_properties(), listeners=listeners) as kafka:
         with ThreadPoolExecutor(1) as thread:  # in this one a test's loop is at home
-            thread.submit(anyio.run, _enroll, kafka.bootstrap).result()
+            thread.submit(anyio.run, _enroll_soon, kafka.bootstrap).result()
         yield kafka
+
+
+async def _enroll_soon(bootstrap: str) -> None:
+    """Enroll the users as soon as the broker forwards requests: just after it has started it may hang up instead."""
+    with anyio.fail_after(20):
+        while True:
+            try:
+                return await _enroll(bootstrap)
+            except anyio.EndOfStream:
+                await anyio.sleep(0.05)
 
 
 async def _enroll(bootstrap: str) -> None:
