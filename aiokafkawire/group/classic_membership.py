@@ -20,8 +20,7 @@ from typing import Any, Final
 
 from ..errors import BrokerError, ErrorCode, FencedInstanceId, KafkaError, RequestTimeout, WireError, broker_error
 from ..types import GroupMetadata
-from .classic_requests import explained, heartbeat, join, leave, sync
-from .classic_transitions import NEXT, THEN, ErrorAction
+from .classic_requests import THEN, ErrorAction, explained, heartbeat, join, leave, sync
 from .membership import (
     ApplyAssignment,
     Assign,
@@ -35,11 +34,23 @@ from .membership import (
     Task,
 )
 
-__all__ = ("ClassicMembership",)
+__all__ = ("NEXT", "ClassicMembership")
 
 _OUTSIDE, _PREPARING, _JOINING = GroupState.OUTSIDE, GroupState.PREPARING, GroupState.JOINING
 _ASSIGNING, _SYNCING, _STABLE = GroupState.ASSIGNING, GroupState.SYNCING, GroupState.STABLE
 _LEAVING, _FAILED = GroupState.LEAVING, GroupState.FAILED
+
+NEXT: Final[Mapping[GroupState, tuple[GroupState, ...]]] = {
+    _OUTSIDE: (_PREPARING,),
+    _PREPARING: (_JOINING, _PREPARING, _LEAVING, _OUTSIDE, _FAILED),
+    _JOINING: (_ASSIGNING, _SYNCING, _JOINING, _PREPARING, _LEAVING, _OUTSIDE, _FAILED),
+    _ASSIGNING: (_SYNCING, _PREPARING, _LEAVING, _OUTSIDE, _FAILED),
+    _SYNCING: (_STABLE, _PREPARING, _LEAVING, _OUTSIDE, _FAILED),
+    _STABLE: (_PREPARING, _LEAVING, _OUTSIDE, _FAILED),
+    _LEAVING: (_OUTSIDE,),
+    _FAILED: (_PREPARING, _LEAVING, _OUTSIDE),
+}
+"""The allowed transitions between states."""
 
 _MAX_BACK_OFF_FACTOR: Final = 10
 _FIRST_INTERVAL: Final = 1 / 8

@@ -24,7 +24,8 @@ from aiokafkawire.errors import (
     ErrorCode,
     WireError,
 )
-from aiokafkawire.group.classic_transitions import NEXT, THEN
+from aiokafkawire.group.classic_membership import NEXT
+from aiokafkawire.group.classic_requests import THEN
 from aiokafkawire.group.membership import Assign, GroupState, PrepareRejoin, RequestKind
 
 OUTSIDE, PREPARING, JOINING = GroupState.OUTSIDE, GroupState.PREPARING, GroupState.JOINING
