@@ -32,6 +32,8 @@ class TopicSubscription:
     topics: tuple[str, ...]
     pattern: re.Pattern[str] | None
     listeners: RebalanceListeners
+    server_pattern: str | None = None
+    """A regular expression that the brokers match, instead of topics."""
 
     def topics_in(self, snapshot: Snapshot) -> tuple[str, ...]:
         """Return the subscribed topics: in the order given, or sorted if they match a pattern."""

@@ -65,6 +65,7 @@ class BackgroundHeartbeats:
         known = self._cluster.brokers.known(node.address)
         return HeartbeatMember(
             broker=node.address,
+            request=machine.thread_heartbeat(),
             group_id=settings.group_id,
             generation_id=machine.group.generation_id,
             member_id=machine.group.member_id,
@@ -90,7 +91,7 @@ class BackgroundHeartbeats:
             if report.code is not None:
                 # The loop may have been blocked since the response, which confirms the membership as of its arrival.
                 ago = max(0.0, time.monotonic() - report.at)
-                self._machine.on_thread_heartbeat(report.member.group, report.code, now - ago)
+                self._machine.on_thread_heartbeat(report.member.group, report.code, now - ago, report.epoch)
             else:
                 self._cluster.invalidate_coordinator(CoordinatorType.GROUP, self._machine.settings.group_id)
 

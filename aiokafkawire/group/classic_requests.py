@@ -127,9 +127,11 @@ def heartbeat(group: GroupMetadata) -> CoordinatorRequest:
 
 
 def leave(settings: MemberSettings, member_id: str, reason: str) -> CoordinatorRequest:
-    """Build a LeaveGroup of a member that is not static."""
-    member = MemberIdentity(member_id=member_id, reason=reason[:255])
+    """Build a LeaveGroup."""
+    member = MemberIdentity(member_id=member_id, group_instance_id=settings.group_instance_id, reason=reason[:255])
     newer = LeaveGroupRequest(group_id=settings.group_id, members=[member])
+    if settings.group_instance_id is not None:
+        return CoordinatorRequest(RequestKind.LEAVE, (RequestVariant(newer, _MANY_LEAVE),))
     older = LeaveGroupRequest(group_id=settings.group_id, member_id=member_id)
     return CoordinatorRequest(
         RequestKind.LEAVE, (RequestVariant(newer, _MANY_LEAVE), RequestVariant(older, _ONE_LEAVES))
