@@ -108,6 +108,8 @@ class ClusterState:
             self.timers,
             clock,
             self.committed,
+            self.topics,
+            self.configs,
             new_id=lambda: str(new_topic_id()),
             partition_of=lambda group: self.coordinator_partition(OFFSETS_TOPIC, group).index,
         )

@@ -1,27 +1,33 @@
-"""The groups of a cluster and their members' requests: JoinGroup, SyncGroup, Heartbeat and LeaveGroup."""
+"""The groups of a cluster and the requests of classic members: JoinGroup, SyncGroup, Heartbeat and LeaveGroup."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from ...errors import ErrorCode
 from ...protocol.messages.group import SyncGroupRequest, SyncGroupResponse
 from ..cluster.api_error import ApiError
 from ..cluster.deferred import Deferred
 from ..cluster.timers import Timers
+from ..cluster.topics import TopicStore
+from ..configs.configs import Configs
 from .committed import CommittedOffsets
+from .consumer_group import ConsumerGroup
+from .consumer_groups import ConsumerGroups
+from .consumer_member import TopicIdPartition
 from .expiry import Expiry
 from .group import CONSUMER, ClassicGroup
+from .heartbeats import Heartbeats
 from .join_group import JoinAttempt, Joins
 from .members import MemberRecord, sync_refusal
 from .rebalance import assigned
 from .settings import GroupSettings
 from .states import CoordinatorState
-from .store import GroupStore
+from .store import Group, GroupStore
 
 __all__ = ("Groups",)
 
 
 class Groups:
-    """All groups of a cluster; only classic groups are supported.
+    """All groups of a cluster, classic groups and consumer groups.
 
     ``new_id`` makes the unique part of member ids; ``partition_of`` is as in :class:`GroupStore`.
     """
@@ -32,11 +38,15 @@ class Groups:
         timers: Timers,
         clock: Callable[[], int],
         committed: CommittedOffsets,
+        topics: TopicStore,
+        configs: Configs,
         new_id: Callable[[], str],
         partition_of: Callable[[str], int],
     ) -> None:
         self.store: GroupStore = GroupStore(settings, timers, clock, committed, partition_of)
         self.expiry: Expiry = Expiry(settings, timers, clock, self.store, committed)
+        self.consumer: ConsumerGroups = ConsumerGroups(settings, timers, clock, self.store, topics, configs)
+        self.heartbeats: Heartbeats = Heartbeats(settings, self.consumer, new_id)
         self._settings = settings
         self._rebalances = self.store.rebalances
         self._joins = Joins(settings, self._rebalances, new_id)
@@ -46,11 +56,11 @@ class Groups:
         self.store.restart()
         self.expiry.start()
 
-    def all(self) -> list[ClassicGroup]:
+    def all(self) -> list[Group]:
         """Return the groups, oldest first."""
         return list(self.store)
 
-    def get(self, group_id: str) -> ClassicGroup:
+    def get(self, group_id: str) -> Group:
         """Return the group with this id.
 
         Raises:
@@ -59,6 +69,17 @@ class Groups:
         group = self.store.get(group_id)
         if group is None:
             raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} not found.")
+        return group
+
+    def classic(self, group_id: str) -> ClassicGroup:
+        """Return the classic group with this id.
+
+        Raises:
+            ApiError: GROUP_ID_NOT_FOUND.
+        """
+        group = self.get(group_id)
+        if not isinstance(group, ClassicGroup):
+            raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a classic group.")
         return group
 
     # --- members -----------------------------------------------------------------------------------------------
@@ -75,6 +96,14 @@ class Groups:
         if not bounds[0] <= asked.session_timeout_ms <= bounds[1]:
             raise ApiError(ErrorCode.INVALID_SESSION_TIMEOUT)
         group = self.store.get(group_id)
+        if isinstance(group, ConsumerGroup):
+            if not group.is_empty:
+                message = (
+                    f"Cannot join the consumer group {group_id} with the classic protocol because the group migration "
+                    "is disabled."
+                )
+                raise ApiError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, message)
+            group = None
         if group is None:
             if asked.member_id:
                 raise ApiError(ErrorCode.UNKNOWN_MEMBER_ID)
@@ -125,7 +154,7 @@ class Groups:
         All removals together cause one rebalance.
         """
         group = self.store.get(group_id)
-        if group is None:
+        if not isinstance(group, ClassicGroup):
             return [ErrorCode.UNKNOWN_MEMBER_ID for _ in leaving]
         errors = []
         for member_id, group_instance_id in leaving:
@@ -148,7 +177,7 @@ class Groups:
 
     def _with_members(self, group_id: str) -> ClassicGroup:
         group = self.store.get(group_id)
-        if group is None or group.state == CoordinatorState.EMPTY:
+        if not isinstance(group, ClassicGroup) or group.is_empty:
             raise ApiError(ErrorCode.UNKNOWN_MEMBER_ID)
         return group
 
@@ -169,6 +198,8 @@ class Groups:
         generation: int,
         group_instance_id: str | None = None,
         *,
+        partitions: Iterable[TopicIdPartition] = (),
+        relaxed: bool = False,
         transactional: bool = False,
         missing: ErrorCode = ErrorCode.ILLEGAL_GENERATION,
     ) -> None:
@@ -186,12 +217,15 @@ class Groups:
             if generation >= 0:
                 raise ApiError(missing)
             group = self.store.make(group_id)
-        if generation < 0 and group.state == CoordinatorState.EMPTY:
+        if generation < 0 and group.is_empty:
+            return
+        if generation < 0 and not member_id and group_instance_id is None and transactional:
+            return
+        if isinstance(group, ConsumerGroup):
+            group.check_commit(member_id, generation, partitions, strict=not relaxed)
             return
         if generation < 0 and not member_id and group_instance_id is None:
-            if not transactional:
-                raise ApiError(ErrorCode.UNKNOWN_MEMBER_ID)
-            return
+            raise ApiError(ErrorCode.UNKNOWN_MEMBER_ID)
         member = self._member_of(group, generation, member_id, group_instance_id)
         if transactional:
             return
@@ -199,20 +233,20 @@ class Groups:
             raise ApiError(ErrorCode.REBALANCE_IN_PROGRESS)
         self._rebalances.keep_alive(group, member)
 
-    def check_offset_delete(self, group_id: str) -> ClassicGroup:
+    def check_offset_delete(self, group_id: str) -> Group:
         """Check that a group has no members or only consumers, so that its offsets may be deleted; return the group.
 
         Raises:
             ApiError: GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP.
         """
         group = self.get(group_id)
-        if group.state != CoordinatorState.EMPTY and group.protocol_type != CONSUMER:
+        if isinstance(group, ClassicGroup) and not group.is_empty and group.protocol_type != CONSUMER:
             raise ApiError(ErrorCode.NON_EMPTY_GROUP)
         return group
 
     def delete(self, group_id: str) -> None:
         """Delete a group that has no members, with its offsets. Raises ApiError as :meth:`check_offset_delete`."""
         group = self.get(group_id)
-        if group.state != CoordinatorState.EMPTY:
+        if not group.is_empty:
             raise ApiError(ErrorCode.NON_EMPTY_GROUP)
         self.store.delete(group)

@@ -25,7 +25,6 @@ from ..serving.call import ServerCall
 __all__ = ("delete_groups", "describe_groups", "list_groups")
 
 _NOT_FOUND_SINCE: Final = 6  # of DescribeGroups (KIP-1043)
-_CLASSIC: Final = "classic"
 _OPERATIONS: Final = 3400
 """The operations on a group, all authorized since there is no authorizer; bit n is the AclOperation of code n."""
 
@@ -36,7 +35,7 @@ async def describe_groups(call: ServerCall, request: DescribeGroupsRequest) -> D
     for group_id in request.groups:
         try:
             call.cluster.check_coordinator(call.node, OFFSETS_TOPIC, group_id)
-            described = _described(call.cluster.groups.get(group_id))
+            described = _described(call.cluster.groups.classic(group_id))
         except ApiError as refused:
             described = _absent(group_id, refused, call.version)
         if request.include_authorized_operations and not described.error_code:
@@ -56,13 +55,13 @@ async def list_groups(call: ServerCall, request: ListGroupsRequest) -> ListGroup
     groups = []
     for group in call.cluster.groups.all():
         led_here = call.cluster.coordinator_partition(OFFSETS_TOPIC, group.group_id).leader == call.node.node_id
-        if led_here and _passes(group.state.lower(), states) and _passes(_CLASSIC, types):
+        if led_here and _passes(group.state.lower(), states) and _passes(group.kind, types):
             groups.append(
                 ListedGroup(
                     group_id=group.group_id,
                     protocol_type=group.protocol_type or "",
                     group_state=group.state,
-                    group_type=_CLASSIC,
+                    group_type=group.kind,
                 )
             )
     return ListGroupsResponse(error_code=ErrorCode.NONE, groups=groups)
