@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Mapping, Sequence
-from typing import Final
+from typing import Final, Literal
 
 from ..cluster.cluster import Cluster
 from ..cluster.metadata import Snapshot
@@ -48,6 +48,11 @@ class ClassicTasks:
         self.machine: ClassicMembership = ClassicMembership(settings)
         self._assignment = ClientSideAssignment(assignors, settings.rack)
         self._cluster, self._topics, self._changes, self._lane = cluster, topics, changes, lane
+
+    @property
+    def protocol(self) -> Literal["classic", "consumer"]:
+        """The group protocol."""
+        return "classic"
 
     def subscribe(self) -> None:
         """Do nothing, since the next PrepareRejoin builds the subscription."""

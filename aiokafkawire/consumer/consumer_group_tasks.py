@@ -3,6 +3,7 @@
 import logging
 from base64 import urlsafe_b64encode
 from collections.abc import Mapping
+from typing import Literal
 from uuid import UUID, uuid4
 
 from ..cluster.cluster import Cluster
@@ -40,11 +41,17 @@ class ConsumerGroupTasks:
         # The names of the assigned topics: a deleted topic leaves the metadata before it leaves the assignment.
         self._names: dict[UUID, str] = {}
 
+    @property
+    def protocol(self) -> Literal["classic", "consumer"]:
+        """The group protocol."""
+        return "consumer"
+
     def subscribe(self) -> None:
         """Set the topics to subscribe to with the next heartbeat."""
         subscription = self._topics.subscription
         pattern = subscription.server_pattern if subscription is not None else None
-        self.machine.subscribe(ServerSubscription(tuple(self._topics.choose()), pattern))
+        topics = tuple(self._topics.choose())
+        self.machine.subscribe(ServerSubscription(topics, pattern.pattern if pattern is not None else None))
 
     def rejoin_reason(self, snapshot: Snapshot) -> str | None:
         """Return the reason for a heartbeat with another subscription, if there is one."""

@@ -1,8 +1,9 @@
 """A consumer's coordinator: subscribes, executes the tasks of the membership, and leaves the group."""
 
+import logging
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import Any, Final, Protocol
+from typing import Any, Final, Literal, Protocol
 
 import anyio
 
@@ -10,9 +11,9 @@ from ..cluster.cluster import Cluster
 from ..cluster.metadata import Snapshot
 from ..cluster.retry import Deadline
 from ..config import ConsumerConfig
-from ..errors import BrokerError, ConnectionLost, UsageError
+from ..errors import BrokerError, ConnectionLost, UnsupportedVersion, UsageError
 from ..group.assignors import Assignor
-from ..group.membership import GroupState, LosePartitions, MemberSettings, Membership, Task
+from ..group.membership import GroupState, LosePartitions, MemberSettings, Membership, PrepareRejoin, Task
 from ..group.membership_driver import MembershipDriver
 from .auto_commit import AutoCommit
 from .fetcher import Fetcher
@@ -24,6 +25,8 @@ from .subscription_state import SubscriptionState
 from .topic_subscription import TopicSubscription
 
 __all__ = ("ConsumerCoordinator",)
+
+_log = logging.getLogger("aiokafkawire.group")
 
 _GRACE: Final = 0.4
 """Seconds that leaving waits for an unreachable coordinator, which may only be moving to another broker; and seconds
@@ -41,6 +44,10 @@ class GroupTasks(Protocol):
     @property
     def machine(self) -> Membership:
         """The state machine of the membership."""
+
+    @property
+    def protocol(self) -> Literal["classic", "consumer"]:
+        """The group protocol."""
 
     def subscribe(self) -> None:
         """Take notice of another subscription."""
@@ -87,16 +94,11 @@ class ConsumerCoordinator:
         self._changes = PartitionChanges(
             cluster, positions, fetcher, self.topics, commits, auto_commit, iteration.report, timeout
         )
-        settings = _member_settings(cluster, config)
-        self._tasks: GroupTasks
-        if config.group_protocol == "classic":
-            from .classic_tasks import ClassicTasks
-
-            self._tasks = ClassicTasks(cluster, settings, self.topics, self._changes, assignors, f"group-{lane}")
-        else:
-            from .consumer_group_tasks import ConsumerGroupTasks
-
-            self._tasks = ConsumerGroupTasks(cluster, settings, self.topics, self._changes)
+        self._settings = _member_settings(cluster, config)
+        self._assignors, self._lane = assignors, f"group-{lane}"
+        self._matches_on_brokers = config.group_protocol == "consumer"
+        self._chooses = config.group_protocol == "auto"
+        self._tasks: GroupTasks = self._make_tasks("classic" if config.group_protocol == "classic" else "consumer")
         self.driver: MembershipDriver = MembershipDriver(
             cluster, self.machine, self._execute, lane, iteration.polls, heartbeat_thread=config.heartbeat_thread
         )
@@ -120,14 +122,20 @@ class ConsumerCoordinator:
 
     def subscribe(self, subscription: TopicSubscription) -> None:
         """Replace the subscription, and join or rejoin the group if it has changed."""
+        if subscription.server_pattern is not None and not self._matches_on_brokers:
+            raise UsageError("a SubscriptionPattern needs group_protocol='consumer'; otherwise subscribe(pattern=...)")
         is_first = self.topics.subscription is None
         if self.topics.replace(subscription):
             self._tasks.subscribe()
             self.driver.request_rejoin(f"subscribed to {subscription}" if is_first else "the subscription has changed")
 
     def enforce_rebalance(self, reason: str) -> None:
-        """Rebalance the group, or in a consumer group ask its coordinator for the current assignment."""
-        self.driver.request_rejoin(reason)
+        """Rebalance the group; the coordinator of a consumer group does so by itself when it has to."""
+        if self._tasks.protocol == "consumer":
+            message = "%s: no rebalance is enforced (%s): in the consumer protocol the coordinator decides"
+            _log.warning(message, self._settings.named, reason)
+        else:
+            self.driver.request_rejoin(reason)
 
     async def close(self, deadline: Deadline, *, stays: bool | None = None) -> None:
         """Revoke all partitions and leave the group, within the deadline; see :meth:`Membership.leave`."""
@@ -180,17 +188,57 @@ class ConsumerCoordinator:
     # --- the tasks of the membership ---------------------------------------------------------------------
 
     async def _execute(self, task: Task) -> None:
-        if not isinstance(task, LosePartitions):
+        if isinstance(task, LosePartitions):
+            await self._lose_all(task)
+        elif isinstance(task, PrepareRejoin) and self._chooses and not self.machine.is_member:
+            protocol = await self._choose_protocol()
+            if protocol == self._tasks.protocol:
+                await self._tasks.execute(task)
+            elif task is self.machine.task:
+                if task.lost:
+                    async with self._changes.lock:
+                        await self._changes.lose(task.reason)
+                self._switch_to(protocol, task.reason)
+        else:
             await self._tasks.execute(task)
-            return
+
+    async def _lose_all(self, task: LosePartitions) -> None:
+        """Drop all partitions, which other members may have already, and report the membership's error, if any."""
+        error, machine = self.machine.error, self.machine
+        falls_back = self._chooses and isinstance(error, UnsupportedVersion) and self._tasks.protocol == "consumer"
         try:
-            # Other members may have the partitions already.
-            if self.machine.error is not None:
-                self._report(self.machine.error)
+            if error is not None and not falls_back:
+                self._report(error)
             async with self._changes.lock:
                 await self._changes.lose(task.reason)
         finally:
-            self.machine.task_done(task)
+            machine.task_done(task)
+        if falls_back and machine.state is GroupState.FAILED:
+            self._switch_to("classic", str(error))
+
+    # --- the group protocol --------------------------------------------------------------------------------
+
+    def _make_tasks(self, protocol: Literal["classic", "consumer"]) -> GroupTasks:
+        if protocol == "classic":
+            from .classic_tasks import ClassicTasks
+
+            return ClassicTasks(self._cluster, self._settings, self.topics, self._changes, self._assignors, self._lane)
+        from .consumer_group_tasks import ConsumerGroupTasks
+
+        return ConsumerGroupTasks(self._cluster, self._settings, self.topics, self._changes)
+
+    async def _choose_protocol(self) -> Literal["classic", "consumer"]:
+        from .protocol_choice import choose_protocol
+
+        return await choose_protocol(self._cluster, self._settings.group_id, self._lane)
+
+    def _switch_to(self, protocol: Literal["classic", "consumer"], reason: str) -> None:
+        """Join the group under another protocol."""
+        _log.info("%s: joining with the %s protocol", self._settings.named, protocol)
+        self._tasks = self._make_tasks(protocol)
+        self._tasks.subscribe()
+        self.driver.replace(self.machine)
+        self.driver.request_rejoin(reason)
 
     async def _follow(self) -> None:
         """Rejoin when the subscribed topics change or, as the leader, when any member's topics or partitions change."""

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 import anyio
+import attrs
 
 from ..cluster.cluster import Cluster
 from ..cluster.metadata import Snapshot
@@ -43,7 +44,7 @@ class SubscribedTopics:
         if subscription is None:
             self.chosen = ()
             return before is not None
-        if subscription.pattern is not None and not self._watches_all:
+        if subscription.needs_all_topics and not self._watches_all:
             self._watches_all = True
             self._cluster.owner.spawn(self._watch_all_topics)
         metadata = self._cluster.metadata
@@ -51,7 +52,7 @@ class SubscribedTopics:
         if any(topic not in metadata.snapshot.topics for topic in subscription.topics):
             # To know soon which of the topics do not exist.
             metadata.mark_stale(metadata.snapshot)
-        return before is None or (before.topics, before.pattern) != (subscription.topics, subscription.pattern)
+        return before is None or attrs.evolve(before, listeners=subscription.listeners) != subscription
 
     def stop(self) -> None:
         """Stop watching the topics."""
@@ -77,7 +78,7 @@ class SubscribedTopics:
         """Keep the metadata of all topics up to date as long as the subscription is a pattern."""
         try:
             with self._cluster.metadata.all_topics():
-                while self.subscription is not None and self.subscription.pattern is not None and not self._ended:
+                while self.subscription is not None and self.subscription.needs_all_topics and not self._ended:
                     self._changed = anyio.Event()
                     await self._changed.wait()
         finally:

@@ -113,6 +113,12 @@ class MembershipDriver:
         """Whether the driver was stopped."""
         return self._worker.ended.is_set()
 
+    def replace(self, machine: Membership) -> None:
+        """Drive another machine from now on, since this one is outside its group."""
+        self.machine, self._log = machine, MemberLog(machine)
+        if self._background is not None:
+            self._background.machine = machine
+
     def request_rejoin(self, reason: str) -> None:
         """Join or rejoin the group; see :meth:`Membership.request_rejoin`."""
         self.machine.request_rejoin(reason)
@@ -315,9 +321,9 @@ class MembershipDriver:
     # --- what the member does ----------------------------------------------------------------------------
 
     async def _work(self) -> None:
-        machine = self.machine
         try:
-            while (task := machine.task) is not None:
+            while (task := self.machine.task) is not None:
+                machine = self.machine
                 try:
                     await self._execute(task)
                 except Exception as error:
