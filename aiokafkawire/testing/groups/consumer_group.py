@@ -35,7 +35,7 @@ class ConsumerGroupState(StrEnum):
 
 @attrs.frozen
 class TopicMetadata:
-    """What the assignment depends on: the id and the number of partitions of a topic."""
+    """The properties of a topic on which an assignment depends."""
 
     name: str
     topic_id: UUID
@@ -214,10 +214,12 @@ class ConsumerGroup:
         if epoch != member.epoch:
             raise ApiError(_stale(member))
 
-    def check_commit(self, member_id: str, epoch: int, partitions: Iterable[TopicIdPartition], *, strict: bool) -> None:
+    def check_commit(
+        self, member_id: str, epoch: int, partitions: Iterable[TopicIdPartition], *, relaxed: bool
+    ) -> None:
         """Check that a member may commit offsets of these partitions in this epoch.
 
-        An older epoch is accepted if the member has had the partitions since then (KIP-1251), unless ``strict``.
+        If ``relaxed``, an older epoch is accepted as long as the member has had the partitions since then (KIP-1251).
 
         Raises:
             ApiError: UNKNOWN_MEMBER_ID, STALE_MEMBER_EPOCH, ILLEGAL_GENERATION.
@@ -225,7 +227,7 @@ class ConsumerGroup:
         member = self.member(member_id)
         if epoch == member.epoch:
             return
-        if epoch > member.epoch or strict:
+        if epoch > member.epoch or not relaxed:
             raise ApiError(_stale(member))
         since = {**member.revoking, **member.assigned}
         if any(epoch < since.get(partition, epoch + 1) for partition in partitions):

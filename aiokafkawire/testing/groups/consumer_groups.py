@@ -13,6 +13,7 @@ from ..configs.configs import Configs
 from .consumer_group import ConsumerGroup, TopicMetadata
 from .consumer_member import ConsumerMember, MemberState, TopicIdPartition
 from .current_assignment import Reconciliation, reconcile
+from .group import CONSUMER, ClassicGroup
 from .settings import GroupSettings
 from .store import GroupStore
 from .topic_regex import compile_regex
@@ -72,8 +73,20 @@ class ConsumerGroups:
             return group
         if group is None or group.is_empty:
             return ConsumerGroup(group_id)
-        message = f"Cannot upgrade classic group {group_id} to consumer group because online upgrade is disabled."
-        raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND, message)
+        self._check_upgrade(group)
+        raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND, "the upgrade of groups is not supported")
+
+    def _check_upgrade(self, group: ClassicGroup) -> None:
+        fault = None
+        if self._settings.group_consumer_migration_policy not in ("upgrade", "bidirectional"):
+            fault = "online upgrade is disabled"
+        elif group.protocol_type != CONSUMER:
+            fault = "the group does not use the consumer embedded protocol"
+        elif len(group.members) > self._settings.group_consumer_max_size:
+            fault = "the group size exceeds the consumer group maximum size"
+        if fault is not None:
+            message = f"Cannot upgrade classic group {group.group_id} to consumer group because {fault}."
+            raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND, message)
 
     def check_size(self, group: ConsumerGroup, member_id: str) -> None:
         """Check that the group has room for a member.

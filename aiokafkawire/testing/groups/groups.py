@@ -200,17 +200,20 @@ class Groups:
         *,
         partitions: Iterable[TopicIdPartition] = (),
         relaxed: bool = False,
+        has_epochs: bool = True,
         transactional: bool = False,
         missing: ErrorCode = ErrorCode.ILLEGAL_GENERATION,
     ) -> None:
         """Check that a client may commit offsets: it is a member of this generation, or the group has no members.
 
         If the group does not exist, generation -1 creates it, and any other generation fails with ``missing``. A
-        member's commit counts as a heartbeat. With ``transactional`` (TxnOffsetCommit), a client without member id and
+        classic member's commit counts as a heartbeat. ``partitions`` and ``relaxed`` are as in
+        :meth:`ConsumerGroup.check_commit`; ``has_epochs`` says whether the version of the request has member epochs. With ``transactional`` (TxnOffsetCommit), a client without member id and
         generation may commit to any group at any time.
 
         Raises:
-            ApiError: UNKNOWN_MEMBER_ID, ILLEGAL_GENERATION, FENCED_INSTANCE_ID, REBALANCE_IN_PROGRESS.
+            ApiError: UNKNOWN_MEMBER_ID, ILLEGAL_GENERATION, FENCED_INSTANCE_ID, REBALANCE_IN_PROGRESS,
+                STALE_MEMBER_EPOCH, UNSUPPORTED_VERSION.
         """
         group = self.store.get(group_id)
         if group is None:
@@ -222,7 +225,9 @@ class Groups:
         if generation < 0 and not member_id and group_instance_id is None and transactional:
             return
         if isinstance(group, ConsumerGroup):
-            group.check_commit(member_id, generation, partitions, strict=not relaxed)
+            if not has_epochs and group.member(member_id).classic is None:
+                raise ApiError(ErrorCode.UNSUPPORTED_VERSION)
+            group.check_commit(member_id, generation, partitions, relaxed=relaxed)
             return
         if generation < 0 and not member_id and group_instance_id is None:
             raise ApiError(ErrorCode.UNKNOWN_MEMBER_ID)
@@ -232,6 +237,12 @@ class Groups:
         if group.state == CoordinatorState.COMPLETING_REBALANCE:
             raise ApiError(ErrorCode.REBALANCE_IN_PROGRESS)
         self._rebalances.keep_alive(group, member)
+
+    def check_fetch(self, group_id: str, member_id: str | None, epoch: int) -> None:
+        """Check that a client may fetch a group's offsets: see :meth:`ConsumerGroup.check_fetch`; any client else."""
+        group = self.store.get(group_id)
+        if isinstance(group, ConsumerGroup):
+            group.check_fetch(member_id, epoch)
 
     def check_offset_delete(self, group_id: str) -> Group:
         """Check that a group has no members or only consumers, so that its offsets may be deleted; return the group.

@@ -1,6 +1,8 @@
 """The heartbeats of members of consumer groups: joining, reconciliation and leaving (KIP-848)."""
 
+from base64 import urlsafe_b64encode
 from collections.abc import Callable
+from uuid import UUID
 
 import attrs
 
@@ -62,12 +64,15 @@ def _or(value: str | None, previous: str | None) -> str | None:
 
 
 class Heartbeats:
-    """The handling of ConsumerGroupHeartbeat requests. ``new_id`` makes the member ids of clients that send none."""
+    """The handling of ConsumerGroupHeartbeat requests. ``new_id`` makes the UUIDs of members that send no id."""
 
     def __init__(self, settings: GroupSettings, groups: ConsumerGroups, new_id: Callable[[], str]) -> None:
         self._settings = settings
         self._groups = groups
         self._new_id = new_id
+
+    def _new_member_id(self) -> str:
+        return urlsafe_b64encode(UUID(self._new_id()).bytes).rstrip(b"=").decode()
 
     def check(self, attempt: HeartbeatAttempt) -> None:
         """Check the fields of a request, before its coordinator is looked up. Raises ApiError: see the checks."""
@@ -89,7 +94,7 @@ class Heartbeats:
             group = self._groups.get(request.group_id, "Consumer group {} not found.")
         self._groups.check_size(group, request.member_id)
         owned = owned_by(request)
-        member_id = request.member_id or self._new_id()
+        member_id = request.member_id or self._new_member_id()
         before = self._member(group, attempt, member_id, owned)
         after = attempt.updated(before)
         if after.topic_regex and after.topic_regex not in group.regexes:
