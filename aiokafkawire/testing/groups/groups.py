@@ -208,8 +208,9 @@ class Groups:
 
         If the group does not exist, generation -1 creates it, and any other generation fails with ``missing``. A
         classic member's commit counts as a heartbeat. ``partitions`` and ``relaxed`` are as in
-        :meth:`ConsumerGroup.check_commit`; ``has_epochs`` says whether the version of the request has member epochs. With ``transactional`` (TxnOffsetCommit), a client without member id and
-        generation may commit to any group at any time.
+        :meth:`ConsumerGroup.check_commit`; ``has_epochs`` means that requests of this version have member epochs. With
+        ``transactional`` (TxnOffsetCommit), a client without member id and generation may commit to any group at any
+        time.
 
         Raises:
             ApiError: UNKNOWN_MEMBER_ID, ILLEGAL_GENERATION, FENCED_INSTANCE_ID, REBALANCE_IN_PROGRESS,
