@@ -7,7 +7,6 @@ from uuid import UUID
 
 import attrs
 
-from .members import Protocol
 
 __all__ = ("LEAVES", "LEAVES_FOR_NOW", "ClassicMember", "ConsumerMember", "Epochs", "MemberState", "TopicIdPartition")
 
@@ -44,7 +43,7 @@ class ClassicMember:
     """The data of a member that uses the classic protocol in a consumer group, from its JoinGroup."""
 
     session_timeout_ms: int
-    protocols: tuple[Protocol, ...]
+    protocols: tuple[tuple[str, bytes], ...]
 
 
 @attrs.frozen
