@@ -67,7 +67,11 @@ class ConsumerGroup:
     """The subscribed topics that exist, as they were when the epoch last rose."""
     sessions: dict[str, Timer] = attrs.field(factory=dict)
     rebalances: dict[str, Timer] = attrs.field(factory=dict)
-    """The timers of members that have to acknowledge revocations, or to send JoinGroup or SyncGroup."""
+    """The timers of members that have to acknowledge revocations."""
+    joins: dict[str, Timer] = attrs.field(factory=dict)
+    """The timers of members that have to send JoinGroup."""
+    syncs: dict[str, Timer] = attrs.field(factory=dict)
+    """The timers of members that have to send SyncGroup."""
 
     @property
     def state(self) -> ConsumerGroupState:
@@ -87,10 +91,14 @@ class ConsumerGroup:
 
     def stop(self) -> None:
         """Cancel all timers."""
-        for timer in (*self.sessions.values(), *self.rebalances.values()):
-            timer.cancel()
-        self.sessions.clear()
-        self.rebalances.clear()
+        for timers in self._timers:
+            for timer in timers.values():
+                timer.cancel()
+            timers.clear()
+
+    @property
+    def _timers(self) -> tuple[dict[str, Timer], ...]:
+        return self.sessions, self.rebalances, self.joins, self.syncs
 
     # --- members -----------------------------------------------------------------------------------------------
 
@@ -111,6 +119,16 @@ class ConsumerGroup:
         if group_instance_id is None:
             return None
         return next((member for member in self.members.values() if member.group_instance_id == group_instance_id), None)
+
+    def check_member(self, member_id: str, group_instance_id: str | None) -> ConsumerMember:
+        """Return the member with this id, and with this instance id if one is given.
+
+        Raises:
+            ApiError: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID.
+        """
+        if group_instance_id is None:
+            return self.member(member_id)
+        return self.check_static(member_id, group_instance_id)
 
     def check_static(self, member_id: str, group_instance_id: str) -> ConsumerMember:
         """Return the member with this instance id, which must have this member id.
@@ -141,7 +159,7 @@ class ConsumerGroup:
         """Remove a member, its target and its timers."""
         self.members.pop(member_id, None)
         self.targets.pop(member_id, None)
-        for timers in (self.sessions, self.rebalances):
+        for timers in self._timers:
             timer = timers.pop(member_id, None)
             if timer is not None:
                 timer.cancel()

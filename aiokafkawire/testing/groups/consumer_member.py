@@ -7,7 +7,6 @@ from uuid import UUID
 
 import attrs
 
-
 __all__ = ("LEAVES", "LEAVES_FOR_NOW", "ClassicMember", "ConsumerMember", "Epochs", "MemberState", "TopicIdPartition")
 
 LEAVES: Final = -1

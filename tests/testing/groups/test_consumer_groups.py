@@ -8,10 +8,11 @@ from typing import Any
 
 import anyio
 import pytest
+from support import virtual_groups
 from support.consumer_members import ConsumerMember, NewMember, configure_group, consumer_group, settle
-from support.group_members import error
+from support.group_members import GroupMember, error
 from support.raw_client import RawClient
-from support.virtual_groups import GROUP, reach
+from support.virtual_groups import GROUP, Join, reach, reads
 
 from aiokafkawire.errors import ConfigError
 from aiokafkawire.protocol.messages.group_offsets import (
@@ -282,3 +283,115 @@ async def commit(member: ConsumerMember, epoch: int) -> str:
         topics=[OffsetCommitRequestTopic(name="u", partitions=[partition])],
     )
     return error((await member.client.ask(request, 9)).topics[0].partitions[0])
+
+
+# --- classic members -----------------------------------------------------------------------------------------------
+
+
+async def settled(client: RawClient, new: Join, **fields: Any) -> GroupMember:
+    """A classic member of a consumer group, which has asked for its part."""
+    one = await new(protocol_type="consumer", protocols=reads("u"), rebalance_timeout_ms=20_000, **fields)
+    assert (await one.enter()).protocol_type == "consumer"
+    assert (await one.sync()).error_code == 0
+    return one
+
+
+async def test_a_classic_member_has_its_own_session(client: RawClient, member: NewMember, new: Join) -> None:
+    one = await member()
+    await one.join()
+    old = await settled(client, new, session_timeout_ms=10_000)
+    await anyio.sleep(9.9)
+    assert await old.heartbeat() == "NONE"
+    await anyio.sleep(9.9)
+    assert (await state(client))[2] == 2
+    await anyio.sleep(0.2)
+    assert (await state(client))[2] == 1
+    assert await old.heartbeat() == "UNKNOWN_MEMBER_ID"
+
+
+async def test_a_classic_member_has_to_sync_in_time(client: RawClient, member: NewMember, new: Join) -> None:
+    await (await member()).join()
+    old = await new(protocol_type="consumer", protocols=reads("u"), rebalance_timeout_ms=20_000)
+    await old.enter()
+    await anyio.sleep(19.9)
+    assert (await state(client))[2] == 2
+    await anyio.sleep(0.2)
+    assert (await state(client))[2] == 1
+
+
+async def test_a_classic_member_has_to_rejoin_in_time(client: RawClient, member: NewMember, new: Join) -> None:
+    one, other = await member(), await member()
+    await one.join()
+    await one.acknowledge()
+    old = await settled(client, new)
+    await one.heartbeat()
+    await one.acknowledge()
+    await other.join()
+    assert await old.heartbeat() == "REBALANCE_IN_PROGRESS"
+    await anyio.sleep(19.9)
+    assert await old.heartbeat() == "REBALANCE_IN_PROGRESS"
+    assert (await state(client))[2] == 3
+    await anyio.sleep(0.2)
+    assert (await state(client))[2] == 2
+
+
+async def test_a_downgraded_group_goes_on_when_the_session_of_the_last_member_ends(
+    client: RawClient, member: NewMember, new: Join
+) -> None:
+    await (await member()).join()
+    old = await settled(client, new, session_timeout_ms=100_000)
+    await anyio.sleep(45.1)
+    assert await virtual_groups.state(client) == ("PreparingRebalance", 1)
+    assert (await old.join()).leader == old.member_id
+
+
+@pytest.mark.parametrize("settings", [{"group_consumer_migration_policy": "disabled"}])
+async def test_without_migration_members_of_the_other_type_are_refused(
+    client: RawClient, member: NewMember, new: Join
+) -> None:
+    one = await member()
+    await one.join()
+    late = await new(protocol_type="consumer", protocols=reads("u"))
+    assert error(await late.join()) == "INCONSISTENT_GROUP_PROTOCOL"
+    await one.leave()
+    await late.settle()
+    refused = await one.join()
+    assert refused.error_message == (
+        f"Cannot upgrade classic group {GROUP} to consumer group because online upgrade is disabled."
+    )
+
+
+@pytest.mark.parametrize("settings", [{"group_consumer_migration_policy": "upgrade"}])
+async def test_without_downgrades_classic_members_stay_in_a_consumer_group(
+    client: RawClient, member: NewMember, new: Join
+) -> None:
+    one = await member()
+    await one.join()
+    old = await settled(client, new)
+    await one.leave()
+    assert await state(client) == ("Assigning", 4, 1)
+    assert (await old.join()).generation_id == 4
+
+
+@pytest.mark.parametrize("settings", [{"group_consumer_max_size": 1}])
+async def test_a_group_that_is_too_large_is_not_upgraded(member: NewMember, new: Join) -> None:
+    first = await new(protocol_type="consumer", protocols=reads("u"))
+    await first.settle()
+    other = await new(protocol_type="consumer", protocols=reads("u"))
+    joining = await other.ask_to_enter()
+    await first.hears_of_rebalance()
+    await first.join()
+    await other.joined(joining)
+    one = await member()
+    refused = await one.join()
+    assert refused.error_message == (
+        f"Cannot upgrade classic group {GROUP} to consumer group because the group size exceeds the consumer group "
+        "maximum size."
+    )
+
+
+@pytest.mark.parametrize("metadata", [b"", b"\xff\xff", b"\0\0\0"])
+async def test_a_malformed_subscription(member: NewMember, new: Join, metadata: bytes) -> None:
+    await (await member()).join()
+    late = await new(protocol_type="consumer", protocols=[("range", metadata)])
+    assert error(await late.join(3)) == "UNKNOWN_SERVER_ERROR"
