@@ -15,7 +15,7 @@ from ..cluster.timers import Timer, Timers
 from .consumer_group import ConsumerGroup
 from .consumer_groups import ConsumerGroups
 from .consumer_member import ClassicMember, ConsumerMember, MemberState
-from .consumer_protocol import Subscription, read_subscription, write_assignment
+from .consumer_protocol import MemberSubscription, read_subscription, write_assignment
 from .group import CONSUMER
 from .join_group import MEMBER_ID_REQUIRED_SINCE, JoinAttempt
 from .settings import GroupSettings
@@ -89,7 +89,7 @@ class ClassicMembers:
         group: ConsumerGroup,
         before: ConsumerMember,
         asked: JoinAttempt,
-        subscription: Subscription,
+        subscription: MemberSubscription,
         *,
         assign: bool,
     ) -> ConsumerMember:

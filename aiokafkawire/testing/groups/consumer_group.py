@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
-from typing import ClassVar, Final
+from typing import ClassVar
 from uuid import UUID
 
 import attrs
@@ -14,8 +14,6 @@ from .consumer_member import ConsumerMember, TopicIdPartition
 from .target_assignment import ASSIGNORS, Subscriber, Target
 
 __all__ = ("ConsumerGroup", "ConsumerGroupState", "TopicMetadata")
-
-_FIRST_EPOCH: Final = 1
 
 
 class ConsumerGroupState(StrEnum):
@@ -53,7 +51,7 @@ class ConsumerGroup:
     """The type of the group, as ListGroups spells it."""
     protocol_type: ClassVar[str] = "consumer"
     group_id: str
-    epoch: int = _FIRST_EPOCH
+    epoch: int = 1
     """The group epoch, which rises when members, subscriptions or topics change."""
     assignment_epoch: int = 0
     """The group epoch for which the target assignment was made."""

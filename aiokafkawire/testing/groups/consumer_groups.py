@@ -28,7 +28,10 @@ _log = logging.getLogger(__name__)
 
 
 class ConsumerGroups:
-    """The consumer groups of a cluster. ``clock`` returns ms since the epoch, ``new_id`` a UUID."""
+    """The consumer groups of a cluster. ``clock`` returns ms since the epoch, ``new_id`` a UUID.
+
+    ``first_epoch`` is the epoch of a new group.
+    """
 
     def __init__(
         self,
@@ -39,6 +42,7 @@ class ConsumerGroups:
         topics: TopicStore,
         configs: Configs,
         new_id: Callable[[], str],
+        first_epoch: int,
     ) -> None:
         self.store = store
         self._settings = settings
@@ -47,6 +51,7 @@ class ConsumerGroups:
         self._topics = topics
         self._configs = configs
         self._new_id = new_id
+        self._first_epoch = first_epoch
         store.on_load = self.loaded
 
     def new_member_id(self) -> str:
@@ -83,7 +88,7 @@ class ConsumerGroups:
         if isinstance(group, ConsumerGroup):
             return group
         if group is None or group.is_empty:
-            return ConsumerGroup(group_id)
+            return ConsumerGroup(group_id, epoch=self._first_epoch)
         self._check_upgrade(group)
         new = upgraded(group, self.by_id)
         new.metadata = frozenset(self._existing(new.subscribed_topics))

@@ -15,14 +15,14 @@ from ...protocol.messages.consumer_protocol import (
 )
 from ...types import TopicPartition
 
-__all__ = ("Subscription", "read_assignment", "read_subscription", "write_assignment")
+__all__ = ("MemberSubscription", "read_assignment", "read_subscription", "write_assignment")
 
 _NEWEST: Final = 3
 _VERSION: Final = struct.Struct(">h")
 
 
 @attrs.frozen
-class Subscription:
+class MemberSubscription:
     """The subscription of a classic consumer; ``version`` is the one in which it reads its assignment."""
 
     version: int
@@ -31,7 +31,7 @@ class Subscription:
     owned: frozenset[TopicPartition]
 
 
-def read_subscription(metadata: bytes) -> Subscription:
+def read_subscription(metadata: bytes) -> MemberSubscription:
     """Parse the metadata of a classic member.
 
     Raises:
@@ -40,7 +40,7 @@ def read_subscription(metadata: bytes) -> Subscription:
     version = _version(metadata)
     read, _ = decode_prefix(ConsumerProtocolSubscription, version, metadata, _VERSION.size)
     owned = (TopicPartition(topic.topic, index) for topic in read.owned_partitions for index in topic.partitions)
-    return Subscription(version, frozenset(read.topics), read.rack_id or None, frozenset(owned))
+    return MemberSubscription(version, frozenset(read.topics), read.rack_id or None, frozenset(owned))
 
 
 def read_assignment(assignment: bytes) -> tuple[list[TopicPartition], bytes]:

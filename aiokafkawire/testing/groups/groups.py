@@ -30,7 +30,8 @@ __all__ = ("Groups",)
 class Groups:
     """All groups of a cluster, classic groups and consumer groups.
 
-    ``new_id`` makes the unique part of member ids; ``partition_of`` is as in :class:`GroupStore`.
+    ``new_id`` makes the unique part of member ids; ``partition_of`` is as in :class:`GroupStore`,
+    ``first_epoch`` as in :class:`ConsumerGroups`.
     """
 
     def __init__(
@@ -43,10 +44,13 @@ class Groups:
         configs: Configs,
         new_id: Callable[[], str],
         partition_of: Callable[[str], int],
+        first_epoch: int,
     ) -> None:
         self.store: GroupStore = GroupStore(settings, timers, clock, committed, partition_of)
         self.expiry: Expiry = Expiry(settings, timers, clock, self.store, committed)
-        self.consumer: ConsumerGroups = ConsumerGroups(settings, timers, clock, self.store, topics, configs, new_id)
+        self.consumer: ConsumerGroups = ConsumerGroups(
+            settings, timers, clock, self.store, topics, configs, new_id, first_epoch
+        )
         self.heartbeats: Heartbeats = Heartbeats(settings, self.consumer)
         self._classic_members = ClassicMembers(settings, timers, self.consumer)
         self._settings = settings

@@ -38,6 +38,7 @@ async def consumer_group_heartbeat(
     attempt = HeartbeatAttempt(request, call.version, call.client_id or "", f"/{call.peer.host}")
     heartbeats = call.cluster.groups.heartbeats
     try:
+        _check_release(call)
         heartbeats.check(attempt)
         call.cluster.check_coordinator(call.node, OFFSETS_TOPIC, request.group_id)
         return heartbeats.heartbeat(attempt)
@@ -50,6 +51,11 @@ async def consumer_group_heartbeat(
         )
 
 
+def _check_release(call: ServerCall) -> None:
+    if not call.node.release.since("4.0"):  # where groups are coordinated by the classic protocol alone, by default
+        raise ApiError(ErrorCode.UNSUPPORTED_VERSION)
+
+
 async def consumer_group_describe(
     call: ServerCall, request: ConsumerGroupDescribeRequest
 ) -> ConsumerGroupDescribeResponse:
@@ -57,6 +63,7 @@ async def consumer_group_describe(
     groups = []
     for group_id in request.group_ids:
         try:
+            _check_release(call)
             if not group_id:
                 raise ApiError(ErrorCode.INVALID_GROUP_ID)
             call.cluster.check_coordinator(call.node, OFFSETS_TOPIC, group_id)

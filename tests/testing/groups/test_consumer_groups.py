@@ -268,8 +268,17 @@ async def test_before_4_3_commits_need_the_epoch(client: RawClient, member: NewM
     await one.acknowledge()
     await other.join()
     await settle(one, other)
-    assert await commit(one, 3) == "NONE"
-    assert await commit(one, 2) == "STALE_MEMBER_EPOCH"
+    assert one.epoch == 2
+    assert await commit(one, 2) == "NONE"
+    assert await commit(one, 1) == "STALE_MEMBER_EPOCH"
+
+
+@pytest.mark.parametrize("settings", [{"max_versions": "3.9"}])
+async def test_before_4_0_there_are_no_consumer_groups(client: RawClient, member: NewMember) -> None:
+    one = await member()
+    refused = await one.join(0)
+    assert (error(refused), refused.error_message) == ("UNSUPPORTED_VERSION", None)
+    assert error(await consumer_group(client, GROUP, 0)) == "UNSUPPORTED_VERSION"
 
 
 async def commit(member: ConsumerMember, epoch: int) -> str:
