@@ -112,6 +112,7 @@ class ClusterState:
             self.configs,
             new_id=lambda: str(new_topic_id()),
             partition_of=lambda group: self.coordinator_partition(OFFSETS_TOPIC, group).index,
+            first_epoch=1 if nodes[0].release.since("4.3") else 0,
         )
         self._producer_ids = count()
         self.transactions: Transactions = Transactions(

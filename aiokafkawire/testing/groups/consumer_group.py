@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
-from typing import ClassVar, Final
+from typing import ClassVar
 from uuid import UUID
 
 import attrs
@@ -14,8 +14,6 @@ from .consumer_member import ConsumerMember, TopicIdPartition
 from .target_assignment import ASSIGNORS, Subscriber, Target
 
 __all__ = ("ConsumerGroup", "ConsumerGroupState", "TopicMetadata")
-
-_FIRST_EPOCH: Final = 1
 
 
 class ConsumerGroupState(StrEnum):
@@ -35,7 +33,7 @@ class ConsumerGroupState(StrEnum):
 
 @attrs.frozen
 class TopicMetadata:
-    """What the assignment depends on: the id and the number of partitions of a topic."""
+    """The properties of a topic on which an assignment depends."""
 
     name: str
     topic_id: UUID
@@ -53,7 +51,7 @@ class ConsumerGroup:
     """The type of the group, as ListGroups spells it."""
     protocol_type: ClassVar[str] = "consumer"
     group_id: str
-    epoch: int = _FIRST_EPOCH
+    epoch: int = 1
     """The group epoch, which rises when members, subscriptions or topics change."""
     assignment_epoch: int = 0
     """The group epoch for which the target assignment was made."""
@@ -67,7 +65,11 @@ class ConsumerGroup:
     """The subscribed topics that exist, as they were when the epoch last rose."""
     sessions: dict[str, Timer] = attrs.field(factory=dict)
     rebalances: dict[str, Timer] = attrs.field(factory=dict)
-    """The timers of members that have to acknowledge revocations, or to send JoinGroup or SyncGroup."""
+    """The timers of members that have to acknowledge revocations."""
+    joins: dict[str, Timer] = attrs.field(factory=dict)
+    """The timers of members that have to send JoinGroup."""
+    syncs: dict[str, Timer] = attrs.field(factory=dict)
+    """The timers of members that have to send SyncGroup."""
 
     @property
     def state(self) -> ConsumerGroupState:
@@ -87,10 +89,14 @@ class ConsumerGroup:
 
     def stop(self) -> None:
         """Cancel all timers."""
-        for timer in (*self.sessions.values(), *self.rebalances.values()):
-            timer.cancel()
-        self.sessions.clear()
-        self.rebalances.clear()
+        for timers in self._timers:
+            for timer in timers.values():
+                timer.cancel()
+            timers.clear()
+
+    @property
+    def _timers(self) -> tuple[dict[str, Timer], ...]:
+        return self.sessions, self.rebalances, self.joins, self.syncs
 
     # --- members -----------------------------------------------------------------------------------------------
 
@@ -111,6 +117,16 @@ class ConsumerGroup:
         if group_instance_id is None:
             return None
         return next((member for member in self.members.values() if member.group_instance_id == group_instance_id), None)
+
+    def check_member(self, member_id: str, group_instance_id: str | None) -> ConsumerMember:
+        """Return the member with this id, and with this instance id if one is given.
+
+        Raises:
+            ApiError: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID.
+        """
+        if group_instance_id is None:
+            return self.member(member_id)
+        return self.check_static(member_id, group_instance_id)
 
     def check_static(self, member_id: str, group_instance_id: str) -> ConsumerMember:
         """Return the member with this instance id, which must have this member id.
@@ -141,7 +157,7 @@ class ConsumerGroup:
         """Remove a member, its target and its timers."""
         self.members.pop(member_id, None)
         self.targets.pop(member_id, None)
-        for timers in (self.sessions, self.rebalances):
+        for timers in self._timers:
             timer = timers.pop(member_id, None)
             if timer is not None:
                 timer.cancel()
@@ -214,10 +230,12 @@ class ConsumerGroup:
         if epoch != member.epoch:
             raise ApiError(_stale(member))
 
-    def check_commit(self, member_id: str, epoch: int, partitions: Iterable[TopicIdPartition], *, strict: bool) -> None:
+    def check_commit(
+        self, member_id: str, epoch: int, partitions: Iterable[TopicIdPartition], *, relaxed: bool
+    ) -> None:
         """Check that a member may commit offsets of these partitions in this epoch.
 
-        An older epoch is accepted if the member has had the partitions since then (KIP-1251), unless ``strict``.
+        If ``relaxed``, an older epoch is accepted as long as the member has had the partitions since then (KIP-1251).
 
         Raises:
             ApiError: UNKNOWN_MEMBER_ID, STALE_MEMBER_EPOCH, ILLEGAL_GENERATION.
@@ -225,7 +243,7 @@ class ConsumerGroup:
         member = self.member(member_id)
         if epoch == member.epoch:
             return
-        if epoch > member.epoch or strict:
+        if epoch > member.epoch or not relaxed:
             raise ApiError(_stale(member))
         since = {**member.revoking, **member.assigned}
         if any(epoch < since.get(partition, epoch + 1) for partition in partitions):

@@ -1,11 +1,14 @@
 """The changes of consumer groups: new epochs and targets, members that are fenced, and their timers (KIP-848)."""
 
 import logging
-from collections.abc import Callable, Iterable
+from base64 import urlsafe_b64encode
+from collections.abc import Callable, Iterable, Sequence
 from collections.abc import Set as AbstractSet
 from functools import partial
+from uuid import UUID
 
 from ...errors import ErrorCode
+from ...types import TopicPartition
 from ..cluster.api_error import ApiError
 from ..cluster.timers import Timers
 from ..cluster.topics import TopicStore
@@ -13,6 +16,8 @@ from ..configs.configs import Configs
 from .consumer_group import ConsumerGroup, TopicMetadata
 from .consumer_member import ConsumerMember, MemberState, TopicIdPartition
 from .current_assignment import Reconciliation, reconcile
+from .group import CONSUMER, ClassicGroup
+from .migration import downgraded, upgraded
 from .settings import GroupSettings
 from .store import GroupStore
 from .topic_regex import compile_regex
@@ -23,7 +28,10 @@ _log = logging.getLogger(__name__)
 
 
 class ConsumerGroups:
-    """The consumer groups of a cluster. ``clock`` returns ms since the epoch."""
+    """The consumer groups of a cluster. ``clock`` returns ms since the epoch, ``new_id`` a UUID.
+
+    ``first_epoch`` is the epoch of a new group.
+    """
 
     def __init__(
         self,
@@ -33,6 +41,8 @@ class ConsumerGroups:
         store: GroupStore,
         topics: TopicStore,
         configs: Configs,
+        new_id: Callable[[], str],
+        first_epoch: int,
     ) -> None:
         self.store = store
         self._settings = settings
@@ -40,7 +50,13 @@ class ConsumerGroups:
         self._clock = clock
         self._topics = topics
         self._configs = configs
+        self._new_id = new_id
+        self._first_epoch = first_epoch
         store.on_load = self.loaded
+
+    def new_member_id(self) -> str:
+        """Return a new member id: a UUID as Kafka writes it."""
+        return urlsafe_b64encode(UUID(self._new_id()).bytes).rstrip(b"=").decode()
 
     def config(self, group_id: str, name: str) -> int:
         """Return the value of a group's setting, such as ``consumer.session.timeout.ms``."""
@@ -62,18 +78,33 @@ class ConsumerGroups:
         return group
 
     def to_join(self, group_id: str) -> ConsumerGroup:
-        """Return the consumer group with this id, or a new one that is not stored yet.
+        """Return the consumer group with this id, or a new one that is not stored yet: an empty one, or one with the
+        members of the classic group with this id.
 
         Raises:
-            ApiError: GROUP_ID_NOT_FOUND, a classic group with members has this id.
+            ApiError: GROUP_ID_NOT_FOUND, a classic group has this id and cannot become a consumer group.
         """
         group = self.store.get(group_id)
         if isinstance(group, ConsumerGroup):
             return group
         if group is None or group.is_empty:
-            return ConsumerGroup(group_id)
-        message = f"Cannot upgrade classic group {group_id} to consumer group because online upgrade is disabled."
-        raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND, message)
+            return ConsumerGroup(group_id, epoch=self._first_epoch)
+        self._check_upgrade(group)
+        new = upgraded(group, self.by_id)
+        new.metadata = frozenset(self._existing(new.subscribed_topics))
+        return new
+
+    def _check_upgrade(self, group: ClassicGroup) -> None:
+        fault = None
+        if self._settings.group_consumer_migration_policy not in ("upgrade", "bidirectional"):
+            fault = "online upgrade is disabled"
+        elif group.protocol_type != CONSUMER:
+            fault = "the group does not use the consumer embedded protocol"
+        elif len(group.members) > self._settings.group_consumer_max_size:
+            fault = "the group size exceeds the consumer group maximum size"
+        if fault is not None:
+            message = f"Cannot upgrade classic group {group.group_id} to consumer group because {fault}."
+            raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND, message)
 
     def check_size(self, group: ConsumerGroup, member_id: str) -> None:
         """Check that the group has room for a member.
@@ -94,25 +125,54 @@ class ConsumerGroups:
         before: ConsumerMember,
         after: ConsumerMember,
         owned: AbstractSet[TopicIdPartition] | None,
+        *,
+        assign: bool = True,
     ) -> ConsumerMember:
-        """Store a member's new fields, raise the epoch and assign if needed, and reconcile the member; return it."""
+        """Store a member's new fields, raise the epoch and assign if needed, and reconcile the member; return it.
+
+        Without ``assign``, only a member with a part of the target assignment of the group's epoch is reconciled.
+        """
         group.members[after.member_id] = after
         group.forget_regexes()
         regex_changed = after.topic_regex != before.topic_regex
         is_resolved = not after.topic_regex or after.topic_regex in group.resolved
         names_changed = after.topic_names != before.topic_names
         self._raise_epoch(group, always=names_changed or (regex_changed and is_resolved))
-        self._assign(group)
+        if assign:
+            self._assign(group)
+        elif group.assignment_epoch < group.epoch:
+            return after
         changed = names_changed or regex_changed
         if changed or not after.is_reconciled(group.assignment_epoch):
             after = self._reconcile(group, after, owned, changed=changed)
         return after
 
-    def fence(self, group: ConsumerGroup, members: Iterable[ConsumerMember]) -> None:
-        """Remove members, which raises the group's epoch."""
+    def fence(self, group: ConsumerGroup, members: Sequence[ConsumerMember]) -> None:
+        """Remove members, which raises the group's epoch.
+
+        If all other members use the classic protocol, the group becomes a classic group.
+        """
+        downgrade = len(members) < len(group.members) and self.may_downgrade(group, members)
         for member in members:
             group.remove(member.member_id)
-        self._raise_epoch(group, always=True)
+        if downgrade:
+            self.downgrade(group, rebalance=True)
+        else:
+            self._raise_epoch(group, always=True)
+
+    def may_downgrade(self, group: ConsumerGroup, leaving: Sequence[ConsumerMember]) -> bool:
+        """Return whether the group may become a classic group without these members."""
+        rest = [member for member in group.members.values() if member not in leaving]
+        policy = self._settings.group_consumer_migration_policy
+        allowed = policy in ("downgrade", "bidirectional") and len(rest) <= self._settings.group_max_size
+        return allowed and all(member.classic is not None for member in rest)
+
+    def downgrade(self, group: ConsumerGroup, *, rebalance: bool) -> None:
+        """Make a classic group of a consumer group whose members all use the classic protocol."""
+        new = downgraded(group, self.by_name)
+        self.store.downgrade(new)
+        if rebalance:
+            self.store.rebalances.prepare(new, "it was a consumer group")
 
     def keep_alive(self, group: ConsumerGroup, member: ConsumerMember) -> None:
         """Restart a member's session timer."""
@@ -125,7 +185,7 @@ class ConsumerGroups:
             else member.classic.session_timeout_ms
         )
         group.sessions[member.member_id] = self._timers.after(
-            wait / 1000, partial(self._expire, group, member.member_id, f"no heartbeat for {wait} ms")
+            wait / 1000, partial(self.expire, group, member.member_id, f"no heartbeat for {wait} ms")
         )
 
     def loaded(self, group: ConsumerGroup) -> None:
@@ -135,7 +195,8 @@ class ConsumerGroups:
             if member.state is MemberState.UNREVOKED_PARTITIONS:
                 self._await_revocation(group, member)
 
-    def _expire(self, group: ConsumerGroup, member_id: str, reason: str) -> None:
+    def expire(self, group: ConsumerGroup, member_id: str, reason: str) -> None:
+        """Remove a member that has been too slow, if it is still there."""
         member = group.members.get(member_id)
         if member is not None:
             _log.info("group %s removes %s: %s", group.group_id, member_id, reason)
@@ -169,7 +230,7 @@ class ConsumerGroups:
     def _await_revocation(self, group: ConsumerGroup, member: ConsumerMember) -> None:
         def expire() -> None:
             if group.members[member.member_id].epoch == member.epoch:
-                self._expire(group, member.member_id, f"it revokes too slowly in epoch {member.epoch}")
+                self.expire(group, member.member_id, f"it revokes too slowly in epoch {member.epoch}")
 
         self.end_rebalance(group, member.member_id)
         group.rebalances[member.member_id] = self._timers.after(member.rebalance_timeout_ms / 1000, expire)
@@ -202,6 +263,16 @@ class ConsumerGroups:
         return [
             TopicMetadata(topic.name, topic.topic_id, len(topic.partitions)) for topic in found if topic is not None
         ]
+
+    def by_id(self, partitions: Iterable[TopicPartition]) -> list[TopicIdPartition]:
+        """Return the partitions of existing topics, by the ids of the topics."""
+        found = ((self._topics.get(partition.topic), partition.partition) for partition in partitions)
+        return [TopicIdPartition(topic.topic_id, index) for topic, index in found if topic is not None]
+
+    def by_name(self, partitions: Iterable[TopicIdPartition]) -> list[TopicPartition]:
+        """Return the partitions of existing topics, by the names of the topics."""
+        found = ((self._topics.by_id(partition.topic_id), partition.partition) for partition in sorted(partitions))
+        return [TopicPartition(topic.name, index) for topic, index in found if topic is not None]
 
     # --- regular expressions -----------------------------------------------------------------------------------
 

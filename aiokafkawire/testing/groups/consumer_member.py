@@ -7,8 +7,6 @@ from uuid import UUID
 
 import attrs
 
-from .members import Protocol
-
 __all__ = ("LEAVES", "LEAVES_FOR_NOW", "ClassicMember", "ConsumerMember", "Epochs", "MemberState", "TopicIdPartition")
 
 LEAVES: Final = -1
@@ -44,7 +42,7 @@ class ClassicMember:
     """The data of a member that uses the classic protocol in a consumer group, from its JoinGroup."""
 
     session_timeout_ms: int
-    protocols: tuple[Protocol, ...]
+    protocols: tuple[tuple[str, bytes], ...]
 
 
 @attrs.frozen

@@ -12,7 +12,7 @@ __all__ = ("Reconciliation", "reconcile")
 
 @attrs.frozen
 class Reconciliation:
-    """What a member is reconciled with.
+    """The data for the reconciliation of a member.
 
     ``owned`` are the partitions that the member has reported, None if it reported none. ``others`` are the partitions
     that other members hold. ``subscribed`` are the ids of the topics to which the member subscribes.

@@ -1,7 +1,5 @@
 """The heartbeats of members of consumer groups: joining, reconciliation and leaving (KIP-848)."""
 
-from collections.abc import Callable
-
 import attrs
 
 from ...protocol.messages.consumer_group import ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse
@@ -62,12 +60,11 @@ def _or(value: str | None, previous: str | None) -> str | None:
 
 
 class Heartbeats:
-    """The handling of ConsumerGroupHeartbeat requests. ``new_id`` makes the member ids of clients that send none."""
+    """The handling of ConsumerGroupHeartbeat requests."""
 
-    def __init__(self, settings: GroupSettings, groups: ConsumerGroups, new_id: Callable[[], str]) -> None:
+    def __init__(self, settings: GroupSettings, groups: ConsumerGroups) -> None:
         self._settings = settings
         self._groups = groups
-        self._new_id = new_id
 
     def check(self, attempt: HeartbeatAttempt) -> None:
         """Check the fields of a request, before its coordinator is looked up. Raises ApiError: see the checks."""
@@ -89,7 +86,7 @@ class Heartbeats:
             group = self._groups.get(request.group_id, "Consumer group {} not found.")
         self._groups.check_size(group, request.member_id)
         owned = owned_by(request)
-        member_id = request.member_id or self._new_id()
+        member_id = request.member_id or self._groups.new_member_id()
         before = self._member(group, attempt, member_id, owned)
         after = attempt.updated(before)
         if after.topic_regex and after.topic_regex not in group.regexes:
@@ -140,10 +137,7 @@ class Heartbeats:
 
     def _leave(self, request: ConsumerGroupHeartbeatRequest) -> ConsumerGroupHeartbeatResponse:
         group = self._groups.get(request.group_id)
-        if request.instance_id is None:
-            member = group.member(request.member_id)
-        else:
-            member = group.check_static(request.member_id, request.instance_id)
+        member = group.check_member(request.member_id, request.instance_id)
         if request.member_epoch == LEAVES_FOR_NOW:
             group.members[member.member_id] = attrs.evolve(
                 member, epoch=LEAVES_FOR_NOW, revoking={}, assigned=dict.fromkeys(member.assigned, 0)

@@ -1,8 +1,13 @@
 """The brokers' settings for groups and their offsets."""
 
+from typing import Final
+
 import attrs
 
-__all__ = ("GroupSettings",)
+__all__ = ("MIGRATION_POLICIES", "GroupSettings")
+
+MIGRATION_POLICIES: Final = ("bidirectional", "upgrade", "downgrade", "disabled")
+"""The values of ``group.consumer.migration.policy``: the changes of a group's type that are allowed."""
 
 
 @attrs.frozen

@@ -63,8 +63,17 @@ class GroupStore:
         if previous is group:
             return
         if previous is not None:
-            self._drop(previous)
+            self._unload_group(previous, ErrorCode.REBALANCE_IN_PROGRESS)
         self._groups[group.group_id] = self._written[group.group_id] = group
+        self.on_load(group)
+
+    def downgrade(self, group: ClassicGroup) -> None:
+        """Store a classic group in the place of the consumer group with its id, and start its sessions."""
+        self._drop(self._groups[group.group_id])
+        self._groups[group.group_id] = group
+        self._write(group)
+        for member in group.members.values():
+            self.rebalances.keep_alive(group, member)
 
     def make(self, group_id: str) -> ClassicGroup:
         """Create a classic group without members."""
@@ -147,11 +156,11 @@ class GroupStore:
     def _write(self, group: ClassicGroup) -> None:
         self._written[group.group_id] = GroupImage.of(group)
 
-    def _unload_group(self, group: Group) -> None:
+    def _unload_group(self, group: Group, error: ErrorCode = ErrorCode.NOT_COORDINATOR) -> None:
         if isinstance(group, ClassicGroup):
             for member in group.members.values():
-                member.answer_join(join_refusal(ErrorCode.NOT_COORDINATOR, member.member_id))
-                member.answer_sync(sync_refusal(ErrorCode.NOT_COORDINATOR))
+                member.answer_join(join_refusal(error, member.member_id))
+                member.answer_sync(sync_refusal(error))
         self._drop(group)
 
     def _drop(self, group: Group) -> None:

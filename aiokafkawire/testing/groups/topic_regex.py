@@ -23,7 +23,7 @@ _REPEAT: Final = re.compile(r"[*+?]|\{\d+(?:,\d*)?\}")
 _ESCAPE: Final = re.compile(r"\\(?:[AbBdDsSwWafnrtv]|x[0-9A-Fa-f]{2}|z|[^\w\s])")
 _DESCRIPTIONS: Final = (
     ("unterminated character set", "missing closing ]"),
-    ("unterminated subpattern", "missing closing )"),
+    ("missing )", "missing closing )"),
     ("unbalanced parenthesis", "unexpected )"),
     ("nothing to repeat", "missing argument to repetition operator"),
     ("bad character range", "invalid character class range"),

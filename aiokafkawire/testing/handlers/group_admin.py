@@ -21,12 +21,11 @@ from ..cluster.state import OFFSETS_TOPIC
 from ..groups.group import ClassicGroup
 from ..groups.states import CoordinatorState
 from ..serving.call import ServerCall
+from .constants import GROUP_OPERATIONS
 
 __all__ = ("delete_groups", "describe_groups", "list_groups")
 
 _NOT_FOUND_SINCE: Final = 6  # of DescribeGroups (KIP-1043)
-_OPERATIONS: Final = 3400
-"""The operations on a group, all authorized since there is no authorizer; bit n is the AclOperation of code n."""
 
 
 async def describe_groups(call: ServerCall, request: DescribeGroupsRequest) -> DescribeGroupsResponse:
@@ -39,7 +38,7 @@ async def describe_groups(call: ServerCall, request: DescribeGroupsRequest) -> D
         except ApiError as refused:
             described = _absent(group_id, refused, call.version)
         if request.include_authorized_operations and not described.error_code:
-            described.authorized_operations = _OPERATIONS
+            described.authorized_operations = GROUP_OPERATIONS
         groups.append(described)
     return DescribeGroupsResponse(groups=groups)
 
