@@ -155,7 +155,7 @@ class ConsumerGroupMembership:
             self._enter(_LEAVING)
         else:
             self._enter(_OUTSIDE)
-        self._reset()
+            self._reset()
 
     def poll_timeout(self, reason: str) -> None:
         """Leave the group because poll() was not called in time, and lose all partitions."""
@@ -347,6 +347,7 @@ class ConsumerGroupMembership:
 
     def _left(self) -> None:
         self._enter(_OUTSIDE)
+        self._reset()
         if self.task is None:
             self._rejoin_if_requested()
 
