@@ -19,6 +19,8 @@ from aiokafkawire.protocol.messages.group_offsets import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
 )
 from aiokafkawire.testing.broker import Broker
 
@@ -194,6 +196,29 @@ async def test_a_group_ends_with_its_topic(broker: Broker, member: NewMember) ->
     assert error(await one.heartbeat()) == "GROUP_ID_NOT_FOUND"
 
 
+# --- expiry --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("settings", [{"clock": lambda: int(anyio.current_time() * 1000)}])
+async def test_offsets_expire_seven_days_after_their_commit_unless_members_read_the_topic(
+    client: RawClient, member: NewMember
+) -> None:
+    one = await member()
+    await one.join()
+    for topic in ("t", "u"):
+        assert await commit(one, one.epoch, topic, 0) == "NONE"
+    for _ in range(8 * 24 * 60 * 60 // 40):
+        await anyio.sleep(40)
+        assert (await one.heartbeat()).error_code == 0
+    asked = OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id=GROUP, topics=None)])
+    (answer,) = (await client.ask(asked, 9)).groups
+    assert [topic.name for topic in answer.topics] == ["u"]
+    await one.leave()
+    assert await state(client) == ("Empty", 3, 0)
+    await anyio.sleep(601)
+    assert await state(client) == ("", 0, 0)
+
+
 # --- regular expressions -------------------------------------------------------------------------------------------
 
 
@@ -281,15 +306,14 @@ async def test_before_4_0_there_are_no_consumer_groups(client: RawClient, member
     assert error(await consumer_group(client, GROUP, 0)) == "UNSUPPORTED_VERSION"
 
 
-async def commit(member: ConsumerMember, epoch: int) -> str:
-    partition = OffsetCommitRequestPartition(
-        partition_index=member.indexes[0], committed_offset=1, committed_metadata=""
-    )
+async def commit(member: ConsumerMember, epoch: int, topic: str = "u", index: int | None = None) -> str:
+    index = member.indexes[0] if index is None else index
+    partition = OffsetCommitRequestPartition(partition_index=index, committed_offset=1, committed_metadata="")
     request = OffsetCommitRequest(
         group_id=GROUP,
         generation_id_or_member_epoch=epoch,
         member_id=member.member_id,
-        topics=[OffsetCommitRequestTopic(name="u", partitions=[partition])],
+        topics=[OffsetCommitRequestTopic(name=topic, partitions=[partition])],
     )
     return error((await member.client.ask(request, 9)).topics[0].partitions[0])
 
