@@ -122,9 +122,11 @@ async def settle(*members: ConsumerMember) -> None:
                 return
 
 
-async def consumer_group(client: RawClient, group: str, version: int = 1) -> DescribedGroup:
+async def consumer_group(
+    client: RawClient, group: str, version: int = 1, *, operations: bool = False
+) -> DescribedGroup:
     """What ConsumerGroupDescribe says of a group."""
-    request = ConsumerGroupDescribeRequest(group_ids=[group], include_authorized_operations=False)
+    request = ConsumerGroupDescribeRequest(group_ids=[group], include_authorized_operations=operations)
     return (await client.ask(request, version)).groups[0]
 
 

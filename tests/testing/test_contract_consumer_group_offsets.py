@@ -196,6 +196,7 @@ async def test_descriptions(client: RawClient, member: NewMember, group: str, to
     found = await known(client, group, "Stable")
     assert (found.error_code, found.group_epoch, found.assignment_epoch, found.assignor_name) == (0, 2, 2, "uniform")
     assert found.authorized_operations == -(2**31)
+    assert (await consumer_group(client, group, operations=True)).authorized_operations == 3400
     (first,) = found.members
     assert (first.member_id, first.instance_id, first.rack_id, first.member_epoch) == (one.member_id, "a", "r1", 2)
     assert (first.client_id, first.subscribed_topic_names) == ("raw", [topic.name])

@@ -260,6 +260,15 @@ async def test_a_static_member_comes_back_to_its_partitions(member: NewMember) -
     assert error(await again.leave()) == "NONE"
 
 
+async def test_a_static_member_comes_back_with_the_same_id(member: NewMember) -> None:
+    one = await member(instance="a")
+    await one.join()
+    await one.leave(-2)
+    joined = await one.join()
+    assert (joined.error_code, joined.member_epoch, one.indexes) == (0, 2, [0, 1, 2, 3])
+    assert error(await one.join()) == "UNRELEASED_INSTANCE_ID"
+
+
 async def test_an_instance_id_in_use_is_not_given_away(member: NewMember) -> None:
     one, other = await member(instance="a"), await member(instance="a")
     await one.join()
