@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from support.groups_tool import check_what_the_tool_tells
-from support.mixed_groups import ASSIGNED_BY_THE_COORDINATOR, mixed_group
+from support.mixed_groups import check_a_change_of_protocol, mixed_group
 
 from aiokafkawire.testing import BackgroundBroker
 
@@ -29,20 +29,8 @@ async def test_two_clients_share_whoever_leads(
 
 
 async def test_the_protocol_changes_while_the_group_reads(name: str) -> None:
-    other = ASSIGNED_BY_THE_COORDINATOR
     with BackgroundBroker(group_consumer_heartbeat_interval_ms=200) as broker:
-        async with mixed_group(broker.bootstrap, name, "ours", other, strategy="range", partitions=4) as group:
-            await group.all_read()
-            await group.leave("ours")
-            await group.shared(4)
-            await group.write(60)
-            await group.all_read()
-            await group.join("ours")
-            await group.shared(4)
-            await group.leave(other)
-            await group.shared(4)
-            await group.write(60)
-            await group.all_read()
+        await check_a_change_of_protocol(broker.bootstrap, name)
 
 
 @pytest.mark.kafka

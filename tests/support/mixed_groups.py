@@ -19,9 +19,9 @@ from support.transactional import settled
 
 from aiokafkawire import Client, GroupDescription, TopicPartition
 
-__all__ = ("ASSIGNED_BY_THE_COORDINATOR", "Member", "MixedGroup", "java_command", "mixed_group")
+__all__ = ("Member", "MixedGroup", "check_a_change_of_protocol", "java_command", "mixed_group")
 
-ASSIGNED_BY_THE_COORDINATOR: Final = "confluent-consumer"
+_ASSIGNED_BY_THE_COORDINATOR: Final = "confluent-consumer"
 """A member by confluent-kafka with group.protocol=consumer (KIP-848)."""
 _VERIFIABLE_CONSUMER: Final = "org.apache.kafka.tools.VerifiableConsumer"
 _JAVAS_NAMES: Final = {"range": "RangeAssignor", "cooperative-sticky": "CooperativeStickyAssignor"}
@@ -178,7 +178,7 @@ class MixedGroup:
         if who == "ours":
             settings: dict[str, Any] = {"partition_assignment_strategy": [self._strategy]}
             self.members[who] = Ours(await self._readers.join(self._kafka, self._topic, self._topic, **settings))
-        elif who == ASSIGNED_BY_THE_COORDINATOR:
+        elif who == _ASSIGNED_BY_THE_COORDINATOR:
             self.members[who] = Confluent(self._bootstrap, self._topic, self._strategy, self._tell, "consumer")
         else:
             cls = Confluent if who == "confluent" else Java
@@ -205,7 +205,7 @@ class MixedGroup:
             return all(parts) and sum(map(len, parts)) == partitions == len(set().union(*parts))
 
         await self._until(is_shared)
-        if ASSIGNED_BY_THE_COORDINATOR in self.members:
+        if _ASSIGNED_BY_THE_COORDINATOR in self.members:
             return  # it is no classic group, which is described below
         found = await settled(self._described, lambda found: found.state == "Stable")
         assert found.protocol == self._strategy
@@ -259,3 +259,20 @@ async def mixed_group(
             with anyio.CancelScope(shield=True):
                 for who in list(group.members):
                     await group.leave(who)
+
+
+async def check_a_change_of_protocol(bootstrap: str, topic: str) -> None:
+    """Our classic member makes way for one of librdkafka whose coordinator assigns (KIP-848), and comes back."""
+    other = _ASSIGNED_BY_THE_COORDINATOR
+    async with mixed_group(bootstrap, topic, "ours", other, strategy="range", partitions=4) as group:
+        await group.all_read()
+        await group.leave("ours")
+        await group.shared(4)
+        await group.write(60)
+        await group.all_read()
+        await group.join("ours")
+        await group.shared(4)
+        await group.leave(other)
+        await group.shared(4)
+        await group.write(60)
+        await group.all_read()
