@@ -137,6 +137,19 @@ async def test_a_lost_answer_does_not_fence_the_member(member: NewMember) -> Non
     assert error(await one.heartbeat(member_epoch=2)) == "FENCED_MEMBER_EPOCH"
 
 
+async def test_a_heartbeat_that_waits_for_partitions_ends_the_previous_epoch(member: NewMember) -> None:
+    one, other = await member(), await member()
+    await one.join()
+    await one.acknowledge()
+    await other.join()
+    third = await member()
+    await third.join()
+    assert (await other.acknowledge()).member_epoch == 4
+    assert (await other.heartbeat(member_epoch=3, topic_partitions=[])).error_code == 0
+    assert (await other.acknowledge()).member_epoch == 4
+    assert error(await other.heartbeat(member_epoch=3, topic_partitions=[])) == "FENCED_MEMBER_EPOCH"
+
+
 # --- subscriptions -------------------------------------------------------------------------------------------------
 
 
