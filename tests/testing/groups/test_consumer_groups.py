@@ -14,7 +14,8 @@ from support.group_members import GroupMember, error
 from support.raw_client import RawClient
 from support.virtual_groups import GROUP, Join, reach, reads
 
-from aiokafkawire.errors import ConfigError
+from aiokafkawire.errors import ConfigError, ErrorCode
+from aiokafkawire.protocol import ApiKey
 from aiokafkawire.protocol.messages.group_offsets import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
@@ -432,3 +433,17 @@ async def test_a_malformed_subscription(member: NewMember, new: Join, metadata: 
     await (await member()).join()
     late = await new(protocol_type="consumer", protocols=[("range", metadata)])
     assert error(await late.join(3)) == "UNKNOWN_SERVER_ERROR"
+
+
+# --- faults --------------------------------------------------------------------------------------------------------
+
+
+async def test_faults_of_heartbeats(broker: Broker, client: RawClient, member: NewMember) -> None:
+    one = await member()
+    rule = broker.on(ApiKey.CONSUMER_GROUP_HEARTBEAT, answer=ErrorCode.COORDINATOR_NOT_AVAILABLE, group=GROUP)
+    assert error(await one.join()) == "COORDINATOR_NOT_AVAILABLE"
+    assert rule.count == 1
+    assert (await one.join()).error_code == 0
+    broker.on(ApiKey.CONSUMER_GROUP_DESCRIBE, answer=ErrorCode.NOT_COORDINATOR, group=GROUP)
+    assert error(await consumer_group(client, GROUP)) == "NOT_COORDINATOR"
+    assert len(broker.requests.of(ApiKey.CONSUMER_GROUP_HEARTBEAT, group=GROUP)) == 2
