@@ -310,10 +310,11 @@ class ConsumerGroupMembership:
             self._assign(_normalized({topic.topic_id: topic.partitions for topic in assigned}))
 
     def _assign(self, assignment: TopicIdPartitions) -> None:
-        if assignment != self._assignment:
-            self.rebalances += 1
+        is_new = assignment != self._assignment
+        self.rebalances += is_new
         self._assignment = assignment
-        if self.task is not None or self.owned != assignment:
+        # A heartbeat with all fields returns the assignment that is being applied once more.
+        if is_new or (self.task is None and self.owned != assignment):
             self.task = Reconcile(self.epoch, assignment)
 
     def _confirm(self, now: float) -> None:

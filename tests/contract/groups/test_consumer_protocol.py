@@ -195,9 +195,7 @@ async def test_added_partitions_are_assigned(
 ) -> None:
     one = await readers.join(kafka, group, filled, **CONSUMER)
     await readers.until(lambda: one.owned == all_of(filled))
-    async with raw(cluster) as client:
-        more = CreatePartitionsTopic(name=filled, count=5, assignments=None)
-        await client.ask(CreatePartitionsRequest(topics=[more], timeout_ms=10_000, validate_only=False), 3)
+    await add_partitions(cluster, filled, 5)
     await readers.until(lambda: one.owned == all_of(filled, 5))
     assert one.words() == ["assigned", "assigned"]
 
@@ -305,3 +303,9 @@ async def test_a_rebalance_is_enforced_in_classic_groups_alone(
     async with kafka.consumer() as nobody:
         with pytest.raises(UsageError, match="subscription"):
             await nobody.enforce_rebalance()
+
+
+async def add_partitions(cluster: Where, topic: str, count: int) -> None:
+    async with raw(cluster) as client:
+        more = CreatePartitionsTopic(name=topic, count=count, assignments=None)
+        await client.ask(CreatePartitionsRequest(topics=[more], timeout_ms=10_000, validate_only=False), 3)
