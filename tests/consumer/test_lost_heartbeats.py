@@ -45,6 +45,17 @@ async def test_what_is_in_hand_stays_its_own_while_answers_get_lost() -> None:
         assert record.value not in two.values
 
 
+async def test_a_static_member_gets_in_although_the_answer_to_its_join_is_lost() -> None:
+    async with Broker(group_consumer_heartbeat_interval_ms=50) as broker, Client(broker.bootstrap) as kafka:
+        broker.create_topic(TOPIC, partitions=3)
+        async with reading() as readers:
+            rule = broker.on(ApiKey.CONSUMER_GROUP_HEARTBEAT, drop="after", times=1)
+            one = await readers.join(kafka, "g", TOPIC, group_protocol="consumer", group_instance_id="i")
+            await readers.until(lambda: one.owned == all_of(TOPIC))
+            assert rule.count == 1
+            assert one.errors == []
+
+
 async def heartbeat(consumer: Consumer[bytes, bytes]) -> None:
     """Wait for the response to another heartbeat."""
     assert consumer._in_group is not None
