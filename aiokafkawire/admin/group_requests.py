@@ -122,6 +122,8 @@ async def remove_members(
     everyone = members is None
     if members is None:
         members = (await describe_groups(cluster, [group_id], deadline, operations=False))[group_id].members
+    members = list(members)
+    _check_removable(group_id, members)
     leaving = [_identity(member, reason) for member in members]
     if not leaving:
         return
@@ -135,6 +137,15 @@ async def remove_members(
         if member.error_code != ErrorCode.NONE and not gone:
             name = member.member_id or member.group_instance_id
             raise broker_error(member.error_code, f"LeaveGroup of member {name!r} of group {group_id!r}")
+
+
+def _check_removable(group_id: str, members: Iterable[GroupMember | str]) -> None:
+    # Brokers that do not return the type of a member answer that there is no such member.
+    if any(isinstance(member, GroupMember) and member.type is None for member in members):
+        raise UnsupportedVersion(
+            f"removing members of consumer group {group_id!r} needs brokers since 4.0 (KIP-1099); "
+            "close these consumers, or wait until their sessions time out"
+        )
 
 
 def _identity(member: GroupMember | str, reason: str | None) -> MemberIdentity:

@@ -143,6 +143,7 @@ class GroupAdmin:
 
         Raises:
             UnknownMemberId: a member does not exist; the other members are removed.
+            UnsupportedVersion: the group is a consumer group of brokers before 4.0.
             GroupAuthorizationFailed, ...: a broker answered with an error.
             RequestTimeout: the timeout has passed; the message has the last cause.
         """
