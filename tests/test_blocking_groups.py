@@ -259,7 +259,7 @@ def test_a_forked_process_gets_nothing_of_what_was_read_ahead(kafka: blocking.Cl
 
 def test_groups_of_both_types_are_described(kafka: blocking.Client, topic: str) -> None:
     kafka.admin.alter_consumer_group_offsets(f"{topic}-2", {TopicPartition(topic, 0): 3})
-    with member(kafka, topic, group_id=topic, group_protocol="consumer") as consumer:
+    with kafka.consumer(topic, group_id=topic, group_protocol="consumer", auto_offset_reset="earliest") as consumer:
         next(iter(consumer))
         found = kafka.admin.describe_consumer_groups(topic, f"{topic}-2", include_authorized_operations=True)
         assert [(one.type, len(one.members)) for one in found.values()] == [("consumer", 1), ("classic", 0)]
