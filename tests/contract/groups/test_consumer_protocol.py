@@ -263,6 +263,20 @@ async def test_unsubscribing_leaves_and_subscribing_joins_again(
     assert one.consumer.group_metadata().member_id == member_id
 
 
+async def test_a_removed_member_joins_again(kafka: Client, filled: str, group: str, readers: Readers) -> None:
+    one = await readers.join(kafka, group, filled, **CONSUMER)
+    await readers.until(lambda: one.owned == all_of(filled))
+    before = one.consumer.group_metadata()
+    await kafka.admin.remove_members(group, reason="a test of removals")
+    await readers.until(lambda: one.words() == ["assigned", "lost", "assigned"])
+    assert one.owned == all_of(filled)
+    (member,) = (await kafka.admin.describe_consumer_groups(group))[group].members
+    after = one.consumer.group_metadata()
+    assert (member.member_id, member.member_epoch) == (after.member_id, after.generation_id)
+    assert after.generation_id > before.generation_id
+    assert member.assignment == tuple(sorted(all_of(filled)))
+
+
 async def test_settings_of_the_other_protocol_are_refused(cluster: Where) -> None:
     async with cluster.client() as kafka:
         for setting in (
