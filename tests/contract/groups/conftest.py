@@ -6,11 +6,14 @@ from collections.abc import AsyncIterator, Iterator
 from secrets import token_hex
 
 import pytest
+from contract.conftest import Where
 from support.apache_kafka import ApacheKafka
 from support.readers import Reader, Readers, reading
 
 from aiokafkawire import Client, TopicPartition
 from aiokafkawire.errors import GroupIdNotFound
+from aiokafkawire.network.connector import connect_tcp
+from aiokafkawire.testing.broker import Broker
 
 ASYNCIO, UVLOOP = ("asyncio", {"use_uvloop": False}), ("asyncio", {"use_uvloop": True})
 TRIO: tuple[str, dict[str, bool]] = ("trio", {})
@@ -52,6 +55,16 @@ def apache_kafka_quick(apache_kafka: ApacheKafka) -> Iterator[ApacheKafka]:
     """A server whose consumer groups (KIP-848) learn of changes sooner than every 5 s."""
     with ApacheKafka(apache_kafka.version, properties=_QUICK_HEARTBEATS) as kafka:
         yield kafka
+
+
+@pytest.fixture(params=["in-process", pytest.param("apache-kafka", marks=pytest.mark.kafka)])
+async def quick_cluster(request: pytest.FixtureRequest) -> AsyncIterator[Where]:
+    """A cluster whose consumer groups learn of changes at once."""
+    if request.param == "apache-kafka":
+        yield Where(request.getfixturevalue("apache_kafka_quick").bootstrap, connect_tcp)
+        return
+    async with Broker(group_consumer_heartbeat_interval_ms=100) as broker:
+        yield Where(broker.bootstrap, connect_tcp)
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator
 from typing import Any
 
 import anyio
@@ -25,22 +24,16 @@ from aiokafkawire import (
     UsageError,
 )
 from aiokafkawire.errors import InvalidRegularExpression, UnreleasedInstanceId, UnsupportedAssignor
-from aiokafkawire.network.connector import connect_tcp
 from aiokafkawire.protocol.messages.topics import CreatePartitionsRequest, CreatePartitionsTopic
-from aiokafkawire.testing.broker import Broker
 
 pytestmark = pytest.mark.anyio
 
 CONSUMER: dict[str, Any] = {"group_protocol": "consumer"}
 
 
-@pytest.fixture(params=["in-process", pytest.param("apache-kafka", marks=pytest.mark.kafka)])
-async def cluster(request: pytest.FixtureRequest) -> AsyncIterator[Where]:
-    if request.param == "apache-kafka":
-        yield Where(request.getfixturevalue("apache_kafka_quick").bootstrap, connect_tcp)
-        return
-    async with Broker(group_consumer_heartbeat_interval_ms=100) as broker:
-        yield Where(broker.bootstrap, connect_tcp)
+@pytest.fixture
+async def cluster(quick_cluster: Where) -> Where:
+    return quick_cluster
 
 
 async def test_a_member_joins_reads_commits_and_leaves(kafka: Client, filled: str, group: str) -> None:

@@ -26,6 +26,8 @@ pytestmark = [pytest.mark.anyio, SOME_CLUSTERS]
 
 Bytes: TypeAlias = Consumer[bytes, bytes]
 Loss: TypeAlias = Literal["evicted", "removed"]
+USUAL = QUICK
+"""What a member has unless a test says otherwise."""
 LOSSES = pytest.mark.parametrize("loss", ["evicted", "removed"])
 
 EXPECTED = {"evicted": "max_poll_interval_ms", "removed": "UnknownMemberId"}
@@ -36,7 +38,7 @@ class Member:
 
     def __init__(self, kafka: Client, group: str, topic: str, loss: Loss, **options: Any) -> None:
         interval = {"max_poll_interval_ms": 500} if loss == "evicted" else {}
-        options = {**QUICK, "enable_auto_commit": False, **interval, **options}
+        options = {**USUAL, "enable_auto_commit": False, **interval, **options}
         self.consumer: Bytes = kafka.consumer(group_id=group, **options)
         self._kafka, self._group, self._topic, self._loss = kafka, group, topic, loss
         self._assigned, self._lost = anyio.Event(), anyio.Event()
