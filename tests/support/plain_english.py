@@ -19,8 +19,8 @@ __all__ = ("Finding", "check", "files_under")
 # Functions say what they do in the imperative, beginning with one of these.
 VERBS = frozenset(
     """
-    abort accept acknowledge add adjust advance allow answer append apply ask assemble assert assign authenticate
-    await back bind block boot bound break build call cancel cap change check choose claim classify clean cleanse
+    abort accept acknowledge acquire add adjust advance allow answer append apply archive ask assemble assert assign
+    authenticate await back bind block boot bound break build call cancel cap change check choose claim classify clean cleanse
     clear close collect combine commit compare compile complete compress compute configure confirm connect consume
     continue convert copy correct count create cut deal debug decide declare decode decompress decrement decrypt
     deduplicate defer define delay delete deliver derive describe deserialize detach detect determine discard
