@@ -88,6 +88,8 @@ class _Answers:
 
 def _check_commit(call: ServerCall, request: OffsetCommitRequest) -> None:
     call.cluster.check_coordinator(call.node, OFFSETS_TOPIC, request.group_id)
+    if request.group_id in call.cluster.share_groups:
+        raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND)
     call.cluster.groups.check_member(
         request.group_id,
         request.member_id,

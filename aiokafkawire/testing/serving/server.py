@@ -65,6 +65,7 @@ async def serve(node: BrokerNode, stream: ByteStream, peer: Peer) -> None:
         node.connections[peer.host] -= 1
         if not node.connections[peer.host]:
             del node.connections[peer.host]
+        node.connection_closed(peer.number)
         with anyio.CancelScope(shield=True):  # closing takes no time, and must not be left half done
             await stream.aclose()
 

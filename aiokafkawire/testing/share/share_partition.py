@@ -94,13 +94,15 @@ class SharePartition:
         return found
 
     def archive(self, offsets: Collection[int]) -> None:
-        """Archive offsets that no member shall get, such as those of aborted transactions."""
+        """Archive offsets that no member shall get, such as those of aborted transactions.
+
+        As in Kafka, the start offset moves behind them with the next acknowledgement.
+        """
         for batch in self._batches:
             for record in batch.records:
                 if record.offset in offsets and not record.is_done:
                     record.finish(DeliveryState.ARCHIVED)
             batch.by_offset = batch.by_offset or len({record.state for record in batch.records}) > 1
-        self._store()
 
     # --- the end of acquisitions -------------------------------------------------------------------------------
 
