@@ -162,7 +162,7 @@ def _acknowledge(
     outcomes: _Outcomes = {}
     group_id, member_id = request.group_id or "", request.member_id or ""
     may_renew = request.is_renew_ack and call.cluster.shared.configs(group_id).may_renew
-    for key, found in batches.items():
+    for key, found in batches.items() if any(batches.values()) else ():
         try:
             hosted_partition(call, key)
             ranges = acknowledged_ranges(found, may_renew=may_renew)

@@ -5,6 +5,8 @@ from typing import Final, Self
 
 import attrs
 
+from ...errors import ErrorCode
+from ..cluster.api_error import ApiError
 from ..configs.configs import Configs
 from ..logs.log import PartitionLog
 
@@ -45,13 +47,18 @@ class ShareGroupConfigs:
 
 
 def initial_offset(log: PartitionLog, reset: str, now_ms: int) -> int:
-    """Return the offset at which a group begins; ``reset`` is ``share.auto.offset.reset``."""
+    """Return the offset at which a group begins; ``reset`` is ``share.auto.offset.reset``.
+
+    Raises:
+        ApiError: OFFSET_NOT_AVAILABLE, there is no record in the duration that ``reset`` names.
+    """
     if reset == "earliest":
         return log.log_start_offset
     if reset.startswith(_BY_DURATION):
         found = log.find_timestamp(now_ms - _milliseconds(reset.removeprefix(_BY_DURATION)))
-        if found is not None:
-            return min(found.offset, log.high_watermark)
+        if found is None or found.offset >= log.high_watermark:
+            raise ApiError(ErrorCode.OFFSET_NOT_AVAILABLE)
+        return found.offset
     return log.high_watermark
 
 

@@ -7,7 +7,7 @@ from ...errors import ErrorCode
 from ..cluster.api_error import ApiError
 from .acknowledgements import AcknowledgedRange, checked_types
 from .acquisition import Acquisition, BatchOffsets, aligned_end, new_batches
-from .in_flight import AcknowledgeType, Acquired, DeliveryState, InFlightBatch, InFlightRecord
+from .in_flight import AcknowledgeType, Acquired, DeliveryState, InFlightBatch, InFlightRecord, ranges
 
 __all__ = ("SharePartition",)
 
@@ -80,16 +80,20 @@ class SharePartition:
         self, acquisition: Acquisition, batches: Sequence[BatchOffsets], first: int, last: int, room: int
     ) -> list[Acquired]:
         if room < last - first + 1:
-            last = first + room - 1 if acquisition.record_limit else aligned_end(batches, first + room - 1)
+            last = aligned_end(batches, first + room - 1)
         if not self._batches:
             self.start_offset = first
+        # With a strict limit the rest of the last record batch is in flight as well, and available.
+        end = min(last, first + room - 1) if acquisition.record_limit else last
         found = []
         for part in new_batches(batches, first, last, acquisition.batch_size):
-            records = [InFlightRecord(offset) for offset in range(part.first, part.last + 1)]
-            for record in records:
+            batch = InFlightBatch([InFlightRecord(offset) for offset in range(part.first, part.last + 1)])
+            taken = list(batch.within(part.first, end))
+            for record in taken:
                 record.acquire(acquisition.member_id, acquisition.deadline)
-            self._batches.append(InFlightBatch(records))
-            found.append(Acquired(part.first, part.last, 1))
+            batch.by_offset = len(taken) < len(batch.records)
+            self._batches.append(batch)
+            found += ranges(taken)
         self.end_offset = last + 1
         return found
 

@@ -99,13 +99,13 @@ class ShareRead:
         )
         try:
             hosted = hosted_partition(self._call, key)
+            self.logs.append(hosted.log)
+            state = self._call.cluster.shared.begin(self._request.group_id or "", key, hosted)
         except ApiError as refused:
             self.failed = True
             self.results[key].error_code, self.results[key].error_message = refused.code, refused.message
             self.results[key].current_leader = leader_of(self._call, key, refused.code)
             return None
-        self.logs.append(hosted.log)
-        state = self._call.cluster.shared.begin(self._request.group_id or "", key, hosted)
         batches = self._batches(hosted.log, state)
         return _Readable(key, state, batches, state.partition.next_offset < state.partition.end_offset)
 

@@ -59,7 +59,10 @@ class SharedPartitions:
         return self._states.get((group_id, key))
 
     def begin(self, group_id: str, key: SharedPartition, hosted: HostedPartition) -> ShareState:
-        """Return the state of a partition at its leader; a new one begins at ``share.auto.offset.reset``."""
+        """Return the state of a partition at its leader; a new one begins at ``share.auto.offset.reset``.
+
+        Raises ApiError as :func:`initial_offset`.
+        """
         state = self._states.get((group_id, key))
         if state is None:
             offset = initial_offset(hosted.log, self.configs(group_id).offset_reset, self._clock())
