@@ -166,13 +166,14 @@ async def test_a_reopened_broker_keeps_the_state() -> None:
     broker = Broker(port=None)
     async with broker:
         broker.create_topic("t")
-        async with await reach(broker, 1) as client:
-            await configure(client, GROUP, share_auto_offset_reset="earliest")
-            await write(client, 3)
-            one = ShareMember(client, GROUP)
-            await one.join("t")
-            assert await one.fetched(one.assignment[0][0]) == [(0, 2, 1)]
-            await one.acknowledge(one.assignment[0][0], (0, 0, ACCEPT))
+        client = await reach(broker, 1)
+        await configure(client, GROUP, share_auto_offset_reset="earliest")
+        await write(client, 3)
+        one = ShareMember(client, GROUP)
+        await one.join("t")
+        assert await one.fetched(one.assignment[0][0]) == [(0, 2, 1)]
+        await one.acknowledge(one.assignment[0][0], (0, 0, ACCEPT))
+    await client.stream.aclose()
     async with broker, await reach(broker, 1) as client:
         again = ShareMember(client, GROUP, one.member_id, epoch=one.epoch, assignment=one.assignment)
         assert not (await again.heartbeat()).error_code
