@@ -138,6 +138,7 @@ def _asked(node: BrokerNode, peer: Peer, received: _Received, size: int) -> Logg
         size=size,
         name_of=node.cluster.topic_name,
         session_of=node.sessions.read_by,
+        share_session_of=node.share_sessions.read_by,
     )
 
 

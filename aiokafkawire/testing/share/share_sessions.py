@@ -82,6 +82,11 @@ class ShareSessions:
         if self._sessions.get(key) is session:
             del self._sessions[key]
 
+    def read_by(self, group_id: str, member_id: str) -> list[SharedPartition]:
+        """Return the partitions in a member's session; empty without a session."""
+        session = self._sessions.get((group_id, member_id))
+        return list(session.partitions) if session else []
+
     def of_connection(self, connection: int) -> list[ShareSession]:
         """Return the sessions that were opened on a connection."""
         return [session for session in self._sessions.values() if session.connection == connection]

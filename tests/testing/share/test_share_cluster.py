@@ -14,11 +14,13 @@ from support.share_members import ACCEPT, RELEASE, ShareMember, acquired, config
 from support.virtual_groups import reach
 from support.virtual_time import virtual_backend
 
-from aiokafkawire.errors import ErrorCode
+from aiokafkawire.errors import CorruptBatch, ErrorCode
+from aiokafkawire.protocol import ApiKey
 from aiokafkawire.protocol.messages.group_admin import DeleteGroupsRequest
 from aiokafkawire.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from aiokafkawire.protocol.messages.share_group import ShareGroupDescribeRequest
 from aiokafkawire.protocol.messages.transactions import EndTxnRequest, InitProducerIdRequest
+from aiokafkawire.records.batch import RecordBatch
 from aiokafkawire.testing.broker import Broker
 
 pytestmark = pytest.mark.anyio
@@ -247,6 +249,34 @@ async def test_release_4_1_has_the_requests_but_not_the_feature(broker: Broker, 
     assert (await one.heartbeat("t")).error_code == unsupported
     assert (await one.ask(None)).error_code == unsupported
     assert (await one.acknowledgement(UUID(int=1), session=1)).error_code == unsupported
+
+
+async def test_faults_reach_the_partitions_of_a_session(broker: Broker, topic_id: UUID, member: Reach) -> None:
+    one = await member()
+    assert acquired(await one.fetch(topic_id)) == [(0, 4, 1)]
+    rule = broker.on(ApiKey.SHARE_FETCH, answer=ErrorCode.NOT_LEADER_OR_FOLLOWER, topic="t", group=GROUP)
+    (data,) = (await one.ask(None)).responses[0].partitions
+    assert (data.error_code, rule.count) == (ErrorCode.NOT_LEADER_OR_FOLLOWER, 1)
+    broker.on(ApiKey.SHARE_FETCH, answer=ErrorCode.SHARE_SESSION_NOT_FOUND)
+    assert (await one.ask(None)).error_code == ErrorCode.SHARE_SESSION_NOT_FOUND
+    broker.on(ApiKey.SHARE_ACKNOWLEDGE, answer=ErrorCode.INVALID_RECORD_STATE, topic="t")
+    refused = await one.acknowledgement(topic_id, (0, 4, ACCEPT))
+    assert refused.responses[0].partitions[0].error_code == ErrorCode.INVALID_RECORD_STATE
+    await one.acknowledge(topic_id, (0, 4, RELEASE))
+    broker.on(ApiKey.SHARE_FETCH, corrupt="records", topic="t")
+    damaged = await one.fetch(topic_id)
+    assert damaged is not None
+    assert acquired(damaged) == [(0, 4, 2)]
+    with pytest.raises(CorruptBatch):
+        RecordBatch.parse(memoryview(damaged.records or b"")).check()
+
+
+async def test_a_paused_partition_has_no_records(broker: Broker, topic_id: UUID, member: Reach) -> None:
+    one = await member()
+    broker.pause_partition("t", 0)
+    assert acquired(await one.fetch(topic_id, max_wait_ms=1000)) == []
+    broker.resume_partition("t", 0)
+    assert acquired(await one.fetch(topic_id)) == [(0, 4, 1)]
 
 
 async def test_a_group_is_full(broker: Broker, member: Reach) -> None:
