@@ -353,6 +353,42 @@ async def test_partitions_that_do_not_exist(client: RawClient, topic: MetadataRe
     assert refused.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
+async def test_other_partitions_are_waited_for(client: RawClient, topic: MetadataResponseTopic, joined: Joined) -> None:
+    member = await joined()
+    topic_id = await begun(client, topic, member)
+    await member.ask(topic_id, partitions=(7,))
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(written, client, topic, 2)
+        (one, other) = (await member.ask(None, max_wait_ms=LONG)).responses[0].partitions
+    assert {(data.partition_index, data.error_code) for data in (one, other)} == {(0, 0), (7, 3)}
+
+
+async def test_a_session_opened_again_keeps_the_records(
+    client: RawClient, topic: MetadataResponseTopic, joined: Joined
+) -> None:
+    one, other = await joined(), await joined()
+    topic_id = await begun(client, topic, one)
+    await written(client, topic, 3)
+    assert await one.fetched(topic_id) == [(1, 3, 1)]
+    assert acquired(await one.fetch(topic_id, session=0)) == []
+    assert (await answer(one, topic_id, (1, 1, ACCEPT)))[0] == ErrorCode.NONE
+    assert acquired(await one.fetch(None, forget=[(topic_id, 0)])) == []
+    assert (await answer(one, topic_id, (2, 2, ACCEPT)))[0] == ErrorCode.NONE
+    assert not (await one.leave()).error_code
+    assert acquired(await other.fetch(topic_id, max_wait_ms=200)) == []
+    assert (await answer(one, topic_id, (3, 3, RELEASE)))[0] == ErrorCode.NONE
+    assert await other.fetched(topic_id) == [(3, 3, 2)]
+
+
+@pytest.mark.parametrize("max_bytes", [0, 1])
+async def test_limits_of_bytes(client: RawClient, topic: MetadataResponseTopic, joined: Joined, max_bytes: int) -> None:
+    member = await joined()
+    topic_id = await begun(client, topic, member)
+    await written(client, topic, 2, 2)
+    expected = [(1, 2, 1)] if max_bytes else []
+    assert acquired(await member.fetch(topic_id, max_bytes=max_bytes, max_wait_ms=200)) == expected
+
+
 # --- where groups begin, and what is not delivered -------------------------------------------------------------
 
 

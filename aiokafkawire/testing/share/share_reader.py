@@ -25,6 +25,8 @@ from .shared_partitions import ShareState
 __all__ = ("ShareRead", "hosted_partition", "leader_of")
 
 _RECORD_LIMIT: Final = 1
+_UNKNOWN: Final = (ErrorCode.UNKNOWN_TOPIC_ID, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+"""Errors despite which a fetch of other partitions waits for records."""
 _LEADER_ERRORS: Final = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
 
 
@@ -73,10 +75,13 @@ class ShareRead:
         self.acquired: int = 0
         """The number of acquired records."""
         self.failed: bool = False
-        """Whether the read of a partition failed."""
+        """Whether the read of an existing partition failed."""
         self._call = call
         self._request = request
         self._configs: ShareGroupConfigs = call.cluster.shared.configs(request.group_id or "")
+        # Every partition gets an equal part of the bytes, and at least one batch.
+        max_bytes = min(request.max_bytes, call.cluster.settings.fetch_max_bytes)
+        self._partition_bytes: int = max_bytes // max(1, len(keys))
         readable = [found for key in keys if (found := self._readable(key)) is not None]
         size = sum(batch.header.size for found in readable for batch in found.batches)
         if force or size >= request.min_bytes or any(found.again for found in readable):
@@ -86,7 +91,7 @@ class ShareRead:
     @property
     def is_due(self) -> bool:
         """Whether to answer now."""
-        return self.failed or self.acquired > 0
+        return self.failed or self.acquired > 0 or not self.logs
 
     def _readable(self, key: SharedPartition) -> _Readable | None:
         self.results[key] = ShareFetchResponsePartitionData(
@@ -102,7 +107,7 @@ class ShareRead:
             self.logs.append(hosted.log)
             state = self._call.cluster.shared.begin(self._request.group_id or "", key, hosted)
         except ApiError as refused:
-            self.failed = True
+            self.failed = self.failed or refused.code not in _UNKNOWN
             self.results[key].error_code, self.results[key].error_message = refused.code, refused.message
             self.results[key].current_leader = leader_of(self._call, key, refused.code)
             return None
@@ -113,10 +118,9 @@ class ShareRead:
         offset = state.partition.next_offset
         end = log.last_stable_offset if self._configs.read_committed else log.high_watermark
         is_paused = self._call.cluster.fault_rules.is_paused(log.topic, log.partition)
-        if offset >= end or is_paused:
+        if offset >= end or is_paused or self._request.max_bytes <= 0:
             return []
-        max_bytes = min(self._request.max_bytes, self._call.cluster.settings.fetch_max_bytes)
-        batches = split(memoryview(log.read(offset, max_bytes, up_to=end)))
+        batches = split(memoryview(log.read(offset, self._partition_bytes, up_to=end)))
         return [batch for batch in batches if isinstance(batch, RecordBatch)]
 
     def _acquire(self, found: _Readable) -> None:
