@@ -213,7 +213,7 @@ class SharePartition:
             batch.by_offset = True
             for record in batch.records:
                 record.forget_acquisition()
-            batch.records = [record for record in batch.records if record.offset < log_end_offset]
+            batch.records = [record for record in batch.records if self.start_offset <= record.offset < log_end_offset]
         self._batches = [batch for batch in self._batches if batch.records]
         while self._batches and all(not record.stored_count for record in self._batches[-1].records):
             self._batches.pop()

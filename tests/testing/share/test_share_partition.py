@@ -223,7 +223,7 @@ def test_a_new_leader_knows_what_was_stored() -> None:
     acquire(partition, (1, 1))
     acquire(partition, (4, 5))
     partition.led_anew(6)
-    assert (partition.start_offset, partition.end_offset, states(partition)) == (1, 4, "kvvx")
+    assert (partition.start_offset, partition.end_offset, states(partition)) == (1, 4, "vvx")
     assert acquire(partition, (0, 3), (4, 5)) == [(1, 2, 2), (4, 5, 1)]
     partition.led_anew(2)
     assert (partition.start_offset, partition.end_offset) == (1, 2)

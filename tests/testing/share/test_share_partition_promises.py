@@ -24,6 +24,8 @@ class Sharing(RuleBasedStateMachine):
         self.log: list[BatchOffsets] = []
         self.owners: dict[int, tuple[str, float]] = {}
         self.deliveries: dict[int, int] = {}
+        self.stored: dict[int, int] = {}
+        """The deliveries of each offset that have ended: all that a new leader knows."""
         self.done: set[int] = set()
 
     @property
@@ -59,13 +61,32 @@ class Sharing(RuleBasedStateMachine):
             return
         offset = data.draw(st.sampled_from(sorted(self.owners)))
         member = self.owners[offset][0]
+        early = offset < self.partition.start_offset
         self.partition.acknowledge(member, [AcknowledgedRange(offset, offset, [kind])], LIMIT, self.now + LOCK)
+        if early:
+            return  # the record was deleted meanwhile: its lock ends by itself
         if kind == 4:
             self.owners[offset] = member, self.now + LOCK
             return
         del self.owners[offset]
+        self.stored[offset] = self.deliveries[offset]
         if kind != 2 or self.deliveries[offset] == LIMIT:
             self.done.add(offset)
+
+    @rule()
+    def move(self) -> None:
+        """Let another broker lead, which knows what was stored."""
+        self.partition.led_anew(self.end)
+        self.owners.clear()
+        self.done |= set(range(self.partition.start_offset))
+        self.deliveries = {offset: self.stored.get(offset, 0) for offset in self.deliveries}
+
+    @rule(data=st.data())
+    def delete_records(self, data: st.DataObject) -> None:
+        """Let the log start later; what is acquired before stays acquired."""
+        start = data.draw(st.integers(0, self.end))
+        self.partition.log_started_at(start)
+        self.done |= {offset for offset in range(start) if offset not in self.owners}
 
     @rule(member=st.sampled_from("abc"))
     def leave(self, member: str) -> None:
@@ -81,14 +102,15 @@ class Sharing(RuleBasedStateMachine):
     def released(self, offsets: list[int]) -> None:
         for offset in offsets:
             del self.owners[offset]
-            if self.deliveries[offset] == LIMIT:
+            self.stored[offset] = self.deliveries[offset]
+            if self.deliveries[offset] == LIMIT or offset < self.partition.start_offset:
                 self.done.add(offset)
 
     @invariant()
     def states_agree(self) -> None:
         acquired = {record.offset for record in self.partition if record.state is DeliveryState.ACQUIRED}
         assert acquired == set(self.owners)
-        assert all(offset in self.done for offset in range(self.partition.start_offset))
+        assert all(offset in self.done or offset in self.owners for offset in range(self.partition.start_offset))
         assert self.partition.start_offset not in self.done
 
     def teardown(self) -> None:
