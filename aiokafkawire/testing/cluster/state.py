@@ -120,7 +120,11 @@ class ClusterState:
         )
         self.shared: SharedPartitions = SharedPartitions(self.timers, self.configs, clock, self.fetch_purgatory.notify)
         self.share_groups: ShareGroups = ShareGroups(
-            self.timers, self.configs, self._subscribed_topics, lambda group: self.groups.store.get(group) is not None
+            self.timers,
+            self.configs,
+            self._subscribed_topics,
+            is_other_kind=lambda group: self.groups.store.get(group) is not None,
+            partition_of=lambda group: self.coordinator_partition(OFFSETS_TOPIC, group).index,
         )
         self._producer_ids = count()
         self.transactions: Transactions = Transactions(
@@ -166,6 +170,7 @@ class ClusterState:
         if partition.log.topic == OFFSETS_TOPIC:
             led = partition.leader != NO_LEADER
             self.groups.store.coordinator_changed(partition.index, partition.leader_epoch, led=led)
+            self.share_groups.coordinator_changed(partition.index, partition.leader_epoch)
         complete(partition)
         self.replica_lag.check(partition)
         self.transactions.partition_changed(partition)

@@ -22,7 +22,7 @@ class ShareGroups:
     """All share groups of a cluster.
 
     ``existing_topics`` returns all topics by name; ``is_other_kind`` returns whether a group id belongs to another kind
-    of group.
+    of group; ``partition_of`` returns a group's partition of ``__consumer_offsets``.
     """
 
     def __init__(
@@ -31,12 +31,15 @@ class ShareGroups:
         configs: Configs,
         existing_topics: Callable[[], Mapping[str, SubscribedTopic]],
         is_other_kind: Callable[[str], bool],
+        partition_of: Callable[[str], int],
     ) -> None:
         self._timers = timers
         self._configs = configs
         self._existing_topics = existing_topics
         self._is_other_kind = is_other_kind
+        self._partition_of = partition_of
         self._groups: dict[str, ShareGroup] = {}
+        self._leader_epochs: dict[int, int] = {}
 
     def __contains__(self, group_id: str) -> bool:
         return group_id in self._groups
@@ -47,6 +50,16 @@ class ShareGroups:
             for member in group.members.values():
                 self._keep_alive(group, member)
 
+    def coordinator_changed(self, partition: int, leader_epoch: int) -> None:
+        """Restart the session timeouts of a partition's groups, if its leader is a new coordinator."""
+        if leader_epoch == self._leader_epochs.get(partition, 0):
+            return
+        self._leader_epochs[partition] = leader_epoch
+        for group in self._groups.values():
+            if self._partition_of(group.group_id) == partition:
+                for member in group.members.values():
+                    self._keep_alive(group, member)
+
     def all(self) -> list[ShareGroup]:
         """Return the groups, oldest first."""
         return list(self._groups.values())
@@ -56,6 +69,7 @@ class ShareGroups:
         for group in self.all():
             self._remove_all(group)
         self._groups.clear()
+        self._leader_epochs.clear()
 
     def get(self, group_id: str, what: str = "Group") -> ShareGroup:
         """Return a group; ``what`` begins the error's message.

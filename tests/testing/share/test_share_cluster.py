@@ -18,6 +18,12 @@ from aiokafkawire.errors import CorruptBatch, ErrorCode
 from aiokafkawire.protocol import ApiKey
 from aiokafkawire.protocol.messages.group_admin import DeleteGroupsRequest
 from aiokafkawire.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
+from aiokafkawire.protocol.messages.quotas import (
+    AlterClientQuotasRequest,
+    AlterClientQuotasRequestEntryData,
+    EntityData,
+    OpData,
+)
 from aiokafkawire.protocol.messages.share_group import ShareGroupDescribeRequest
 from aiokafkawire.protocol.messages.transactions import EndTxnRequest, InitProducerIdRequest
 from aiokafkawire.records.batch import RecordBatch
@@ -277,6 +283,41 @@ async def test_a_paused_partition_has_no_records(broker: Broker, topic_id: UUID,
     assert acquired(await one.fetch(topic_id, max_wait_ms=1000)) == []
     broker.resume_partition("t", 0)
     assert acquired(await one.fetch(topic_id)) == [(0, 4, 1)]
+
+
+@three
+async def test_a_group_survives_its_coordinator_s_change(broker: Broker) -> None:
+    old = broker.coordinator(GROUP)
+    new = next(node for node in broker.node_ids if node != old)
+    async with await reach(broker, old) as before, await reach(broker, new) as after:
+        one = ShareMember(before, GROUP)
+        await one.join("t")
+        await anyio.sleep(40)
+        broker.move_coordinator(GROUP, new)
+        assert (await one.heartbeat()).error_code == ErrorCode.NOT_COORDINATOR
+        await anyio.sleep(40)  # the session began anew
+        there = ShareMember(after, GROUP, one.member_id, epoch=one.epoch)
+        assert (await there.heartbeat()).error_code == ErrorCode.NONE
+        await anyio.sleep(46)
+        assert (await there.heartbeat()).error_code == ErrorCode.UNKNOWN_MEMBER_ID
+
+
+async def test_throttled_records_stay_acquired(broker: Broker, topic_id: UUID, member: Reach) -> None:
+    one = await member()
+    async with await reach(broker, broker.leader("t")) as client:
+        for _ in range(3):
+            await client.produce("t", batch_of(b"x" * 5000))
+        operation = OpData(key="consumer_byte_rate", value=1000.0, remove=False)
+        entity = EntityData(entity_type="client-id", entity_name="raw")
+        entry = AlterClientQuotasRequestEntryData(entity=[entity], ops=[operation])
+        await client.ask(AlterClientQuotasRequest(entries=[entry], validate_only=False), 1)
+    assert acquired(await one.fetch(topic_id, max_records=6)) == [(0, 5, 1)]
+    answer = await one.ask(topic_id, (0, 4, ACCEPT), max_records=1, max_bytes=10_000)
+    (data,) = answer.responses[0].partitions
+    assert (data.acknowledge_error_code, bytes(data.records or b""), acquired(data)) == (ErrorCode.NONE, b"", [])
+    assert 0 < answer.throttle_time_ms < 1000
+    await anyio.sleep(11)
+    assert acquired(await one.fetch(topic_id)) == [(7, 7, 1)]
 
 
 async def test_a_group_is_full(broker: Broker, member: Reach) -> None:
