@@ -26,7 +26,7 @@ from ..cluster.state import OFFSETS_TOPIC, SHARE_STATE_TOPIC, TRANSACTIONS_TOPIC
 from ..groups.join_group import JoinAttempt
 from ..groups.members import join_refusal, sync_refusal
 from ..serving.call import ServerCall
-from .constants import MALFORMED
+from .constants import MALFORMED, SHARE_GROUPS_SINCE
 
 __all__ = ("find_coordinator", "heartbeat", "join_group", "leave_group", "sync_group")
 
@@ -59,6 +59,8 @@ def _coordinator(call: ServerCall, key: str, key_type: int) -> Coordinator:
         topics[_SHARE_GROUP] = SHARE_STATE_TOPIC
         if key_type == _SHARE_GROUP and not _is_share_key(key):
             return _none(key, ErrorCode.INVALID_REQUEST, "")
+        if key_type == _SHARE_GROUP and not call.node.release.since(SHARE_GROUPS_SINCE):
+            return _none(key, ErrorCode.COORDINATOR_NOT_AVAILABLE, "")
     if key_type not in topics:
         return _none(key, ErrorCode.INVALID_REQUEST, MALFORMED)
     topic = topics[key_type]

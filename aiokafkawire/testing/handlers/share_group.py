@@ -23,10 +23,10 @@ from ..serving.call import ServerCall
 from ..share.assignor import SharedPartition
 from ..share.share_group import ShareGroup, ShareGroupMember
 from ..share.share_groups import LEAVE_EPOCH
+from .constants import SHARE_GROUPS_SINCE
 
 __all__ = ("check_share_coordinator", "check_share_version", "share_group_describe", "share_group_heartbeat")
 
-_FINALIZED_SINCE: Final = "4.2"
 _OPERATIONS: Final = 3400
 """The operations on a group, all authorized since there is no authorizer; bit n is the AclOperation of code n."""
 
@@ -37,7 +37,7 @@ def check_share_version(call: ServerCall) -> None:
     Raises:
         ApiError: UNSUPPORTED_VERSION.
     """
-    if not call.node.release.since(_FINALIZED_SINCE):
+    if not call.node.release.since(SHARE_GROUPS_SINCE):
         raise ApiError(ErrorCode.UNSUPPORTED_VERSION)
 
 

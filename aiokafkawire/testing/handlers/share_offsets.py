@@ -24,6 +24,7 @@ from ...protocol.primitives import ZERO_UUID
 from ..cluster.api_error import ApiError
 from ..cluster.topics import HostedTopic
 from ..serving.call import ServerCall
+from .constants import UNSUPPORTED
 from .share_group import check_share_coordinator
 
 __all__ = ("alter_share_group_offsets", "delete_share_group_offsets", "describe_share_group_offsets")
@@ -99,7 +100,8 @@ async def alter_share_group_offsets(
         elif request.topics:
             groups.make(request.group_id)
     except ApiError as refused:
-        return AlterShareGroupOffsetsResponse(error_code=refused.code, error_message=refused.message, responses=[])
+        message = _message(refused)
+        return AlterShareGroupOffsetsResponse(error_code=refused.code, error_message=message, responses=[])
     return AlterShareGroupOffsetsResponse(
         error_code=ErrorCode.NONE, responses=[_altered(call, request.group_id, topic) for topic in request.topics]
     )
@@ -136,7 +138,8 @@ async def delete_share_group_offsets(
         check_share_coordinator(call, request.group_id)
         call.cluster.share_groups.get_empty(request.group_id)
     except ApiError as refused:
-        return DeleteShareGroupOffsetsResponse(error_code=refused.code, error_message=refused.message, responses=[])
+        message = _message(refused)
+        return DeleteShareGroupOffsetsResponse(error_code=refused.code, error_message=message, responses=[])
     answers = []
     for asked in request.topics:
         topic = call.cluster.topics.get(asked.topic_name)
@@ -151,3 +154,7 @@ async def delete_share_group_offsets(
             call.cluster.shared.delete_offsets(request.group_id, topic.topic_id)
         answers.append(answer)
     return DeleteShareGroupOffsetsResponse(error_code=ErrorCode.NONE, responses=answers)
+
+
+def _message(refused: ApiError) -> str | None:
+    return UNSUPPORTED if refused.code == ErrorCode.UNSUPPORTED_VERSION else refused.message

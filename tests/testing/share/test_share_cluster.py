@@ -16,15 +16,16 @@ from support.virtual_time import virtual_backend
 
 from aiokafkawire.errors import CorruptBatch, ErrorCode
 from aiokafkawire.protocol import ApiKey
+from aiokafkawire.protocol.messages.group import FindCoordinatorRequest
 from aiokafkawire.protocol.messages.group_admin import DeleteGroupsRequest
-from aiokafkawire.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
+from aiokafkawire.protocol.messages.metadata import ApiVersionsRequest, MetadataRequest, MetadataRequestTopic
 from aiokafkawire.protocol.messages.quotas import (
     AlterClientQuotasRequest,
     AlterClientQuotasRequestEntryData,
     EntityData,
     OpData,
 )
-from aiokafkawire.protocol.messages.share_group import ShareGroupDescribeRequest
+from aiokafkawire.protocol.messages.share_group import DeleteShareGroupOffsetsRequest, ShareGroupDescribeRequest
 from aiokafkawire.protocol.messages.transactions import EndTxnRequest, InitProducerIdRequest
 from aiokafkawire.records.batch import RecordBatch
 from aiokafkawire.testing.broker import Broker
@@ -255,6 +256,17 @@ async def test_release_4_1_has_the_requests_but_not_the_feature(broker: Broker, 
     assert (await one.heartbeat("t")).error_code == unsupported
     assert (await one.ask(None)).error_code == unsupported
     assert (await one.acknowledgement(UUID(int=1), session=1)).error_code == unsupported
+    describe = ShareGroupDescribeRequest(group_ids=[GROUP], include_authorized_operations=False)
+    assert (await one.client.ask(describe, 1)).groups[0].error_code == unsupported
+    forgotten = await one.client.ask(DeleteShareGroupOffsetsRequest(group_id=GROUP, topics=[]), 0)
+    assert (forgotten.error_code, forgotten.error_message) == (unsupported, "The version of API is not supported.")
+    find = FindCoordinatorRequest(key_type=2, coordinator_keys=[f"g:{'A' * 22}:0"])
+    (found,) = (await one.client.ask(find, 6)).coordinators
+    assert found.error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
+    hello = ApiVersionsRequest(client_software_name="raw", client_software_version="1")
+    versions = await one.client.ask(hello, 4)
+    assert "share.version" in [feature.name for feature in versions.supported_features or ()]
+    assert "share.version" not in [feature.name for feature in versions.finalized_features or ()]
 
 
 async def test_faults_reach_the_partitions_of_a_session(broker: Broker, topic_id: UUID, member: Reach) -> None:
