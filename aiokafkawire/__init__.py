@@ -46,6 +46,7 @@ from .types import (
     OffsetSpec,
     ProducerIdentity,
     RecordMetadata,
+    SubscriptionPattern,
     TimestampType,
     TopicPartition,
 )
@@ -95,6 +96,7 @@ __all__ = (
     "RequestTimeout",
     "TimestampType",
     "TopicNotReady",
+    "SubscriptionPattern",
     "TopicPartition",
     "Transaction",
     "TransactionAborted",

@@ -253,6 +253,7 @@ class Client:
     ) -> Consumer[Any, Any]:
         config = make_config(ConsumerConfig, options)
         _check_membership(config)
+        _check_group_protocol(config, {*options, *(["assignors"] if assignors else [])})
         _check_functions(key_deserializer=key_deserializer, value_deserializer=value_deserializer)
         _check_assignors(assignors)
         if config.heartbeat_thread and self._connector is not connect_tcp:
@@ -475,6 +476,18 @@ def _check_blocking(config: ClientConfig) -> None:
                 f"{setting} must not be a coroutine function with heartbeat_thread: "
                 "the thread logs in while the event loop may be blocked"
             )
+
+
+def _check_group_protocol(config: ConsumerConfig, given: Collection[str]) -> None:
+    if config.group_protocol == "consumer":
+        for name in ("partition_assignment_strategy", "assignors", "session_timeout_ms", "heartbeat_interval_ms"):
+            if name in given:
+                raise ConfigError(
+                    f"{name} is for group_protocol='classic': in the consumer protocol the coordinator has "
+                    "group.consumer.session.timeout.ms and group.consumer.heartbeat.interval.ms"
+                )
+    elif config.group_protocol == "classic" and config.group_remote_assignor is not None:
+        raise ConfigError("group_remote_assignor needs group_protocol='consumer', whose coordinator assigns")
 
 
 def _check_membership(config: ConsumerConfig) -> None:

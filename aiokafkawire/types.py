@@ -28,6 +28,7 @@ __all__ = (
     "ProducerIdentity",
     "RecordMetadata",
     "TimestampType",
+    "SubscriptionPattern",
     "TopicPartition",
     "check_group_id",
     "check_partition",
@@ -187,6 +188,21 @@ class RecordMetadata(NamedTuple):
     partition: int
     offset: int
     timestamp: int
+
+
+@attrs.frozen
+class SubscriptionPattern:
+    """A subscription to all topics whose whole name matches a regular expression, which the brokers match (KIP-848).
+
+    ``pattern`` has RE2 syntax: no look-around, no back references. It needs ``group_protocol="consumer"``.
+    """
+
+    pattern: str = attrs.field()
+
+    @pattern.validator
+    def _check_pattern(self, _: object, pattern: object) -> None:
+        if not isinstance(pattern, str) or not pattern:
+            raise UsageError(f"SubscriptionPattern needs a regular expression as non-empty text, got {shown(pattern)}")
 
 
 @attrs.frozen

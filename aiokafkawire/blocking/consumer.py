@@ -26,7 +26,14 @@ from ..errors import UsageError
 from ..loop_thread import LoopThread
 from ..other_clients_names import BLOCKING_CONSUMER, add_hints
 from ..records.batch import ConsumerRecord
-from ..types import GroupMetadata, OffsetAndMetadata, OffsetAndTimestamp, OffsetSpec, TopicPartition
+from ..types import (
+    GroupMetadata,
+    OffsetAndMetadata,
+    OffsetAndTimestamp,
+    OffsetSpec,
+    SubscriptionPattern,
+    TopicPartition,
+)
 from .listener import Listener, ListenerThread
 
 if TYPE_CHECKING:
@@ -84,8 +91,10 @@ class Consumer(Generic[K, V]):
     ) -> None:
         self.close()
 
-    def close(self, timeout: float = 5.0) -> None:
+    def close(self, timeout: float = 5.0, *, leave_group: bool | None = None) -> None:
         """Commit finished records (``enable_auto_commit``), leave the group, and stop, within ``timeout`` seconds.
+
+        ``leave_group`` is that of :meth:`aiokafkawire.Consumer.close`.
 
         Any thread may call this method, but listeners must not. Iterations on other threads end, a waiting :meth:`poll`
         returns an empty list, and other waiting calls raise UsageError.
@@ -94,13 +103,13 @@ class Consumer(Generic[K, V]):
             return
         if self._is_listener():
             raise UsageError("a listener cannot close the consumer: the rebalance waits for the listener")
-        self._loop.call(self._close, timeout)
+        self._loop.call(self._close, timeout, leave_group)
 
-    async def _close(self, timeout: float) -> None:
+    async def _close(self, timeout: float, leave_group: bool | None) -> None:
         self._is_closed = True
         self._iterator_state.changes += 1  # invalidate the records that were read ahead
         try:
-            await self._consumer.close(timeout)
+            await self._consumer.close(timeout, leave_group=leave_group)
         finally:
             if self._running_call is not None:
                 self._running_call.scope.cancel()
@@ -161,7 +170,7 @@ class Consumer(Generic[K, V]):
 
     def subscribe(
         self,
-        *topics: str | Collection[str],
+        *topics: str | Collection[str] | SubscriptionPattern,
         pattern: "str | re.Pattern[str] | None" = None,
         on_assigned: Listener | None = None,
         on_revoked: Listener | None = None,
@@ -185,6 +194,15 @@ class Consumer(Generic[K, V]):
     def unsubscribe(self, timeout: float = 5.0) -> None:
         """Commit finished records (``enable_auto_commit``) and leave the group, within ``timeout`` seconds."""
         self._ask(self._consumer.unsubscribe, timeout)
+
+    @property
+    def subscription(self) -> "tuple[str, ...] | re.Pattern[str] | SubscriptionPattern":
+        """The topics subscribed to, or the pattern; empty without a subscription."""
+        return self._consumer.subscription
+
+    def enforce_rebalance(self, reason: str = "the user has requested it") -> None:
+        """Start a rebalance of the group; see :meth:`aiokafkawire.Consumer.enforce_rebalance`."""
+        self._ask(self._consumer.enforce_rebalance, reason)
 
     def seek(self, partition: TopicPartition, to: int | OffsetSpec) -> None:
         """Set the position from which a partition is read next: an offset, or the offset that an OffsetSpec finds."""

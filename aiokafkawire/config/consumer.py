@@ -57,6 +57,8 @@ class ConsumerOptions(TypedDict, total=False):
     """Keyword arguments of ``Client.consumer``; :class:`ConsumerConfig` describes them."""
 
     group_id: str | None
+    group_protocol: Literal["classic", "consumer", "auto"]
+    group_remote_assignor: str | None
     group_instance_id: str | None
     client_rack: str
     session_timeout_ms: int
@@ -82,6 +84,13 @@ class ConsumerConfig:
 
     group_id: str | None = optional_text()
     """The consumer group, whose members share the partitions of the topics, and whose offsets are committed."""
+    group_protocol: Literal["classic", "consumer", "auto"] = choice("classic", "classic", "consumer", "auto")
+    """The protocol of the group: ``"classic"``, whose members assign the partitions; ``"consumer"``, where the
+    coordinator does (KIP-848, Kafka 4.0 and later); or ``"auto"``, the consumer protocol if the brokers offer it and
+    the group has no members of the classic one."""
+    group_remote_assignor: str | None = optional_text()
+    """The assignor of the coordinator in the consumer protocol, such as ``"uniform"`` or ``"range"``; None leaves the
+    choice to the coordinator."""
     group_instance_id: str | None = optional_text()
     """The name of a static member, which keeps its partitions without a rebalance if it rejoins within the session
     timeout (KIP-345)."""

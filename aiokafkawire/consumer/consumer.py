@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Generic, Never, Self, TypeVar
 
 import anyio
 
-from ..argument_checks import INT64, check_integer, check_seconds, flattened, shown
+from ..argument_checks import INT64, check_flag, check_integer, check_seconds, check_text, flattened, shown
 from ..cluster.cluster import Cluster
 from ..cluster.list_offsets import look_up_offsets
 from ..cluster.retry import Deadline
@@ -20,6 +20,7 @@ from ..types import (
     OffsetAndMetadata,
     OffsetAndTimestamp,
     OffsetSpec,
+    SubscriptionPattern,
     TopicPartition,
     check_partition,
     check_start,
@@ -127,8 +128,12 @@ class Consumer(Generic[K, V]):
     ) -> None:
         await self.close()
 
-    async def close(self, timeout: float = CLOSE_SECONDS) -> None:
+    async def close(self, timeout: float = CLOSE_SECONDS, *, leave_group: bool | None = None) -> None:
         """Commit finished records (``enable_auto_commit``), leave the group, and stop. May be called again.
+
+        With ``leave_group=False`` the partitions stay assigned to this consumer until its session times out, which
+        spares the others a rebalance if it returns as a static member (KIP-1092). By default it leaves, unless it is a
+        static member.
 
         Closing ends within ``timeout`` seconds, and sooner if the group's coordinator is unreachable: other members
         then read uncommitted records again. To wait for the commit, call :meth:`commit` before.
@@ -140,6 +145,8 @@ class Consumer(Generic[K, V]):
             UsageError: a listener of the consumer called it, or the running event loop is not the client's.
         """
         check_seconds("timeout", timeout, optional=False)
+        if leave_group is not None:
+            check_flag("leave_group", leave_group)
         if self._commits is not None and self._commits.is_listening:
             raise UsageError("a listener cannot close the consumer: the rebalance waits for the listener")
         if self._iteration.state == "open":
@@ -150,14 +157,14 @@ class Consumer(Generic[K, V]):
             self._iteration.state = "closing"
             self._positions.iterator_state.changes += 1
             self._fetcher.notify()
-            await finish(self._close, timeout)
+            await finish(self._close, timeout, None if leave_group is None else not leave_group)
         elif self._iteration.state == "closing":
             await finish(self._has_closed.wait)
 
-    async def _close(self, timeout: float) -> None:
+    async def _close(self, timeout: float, stays: bool | None) -> None:
         self._background.cancel()
         try:
-            await self._finish(self._cluster.deadline(timeout))
+            await self._finish(self._cluster.deadline(timeout), stays)
         finally:
             self._iteration.state = "closed"
             try:
@@ -172,9 +179,9 @@ class Consumer(Generic[K, V]):
         if getattr(getattr(self, "_iteration", None), "state", "new") == "open" and not self._cluster.owner.has_closed:
             warn_unclosed(self, "consumer", self._opened_at)
 
-    async def _finish(self, deadline: Deadline) -> None:
+    async def _finish(self, deadline: Deadline, stays: bool | None) -> None:
         if self._in_group is not None:
-            await self._in_group.close(deadline)
+            await self._in_group.close(deadline, stays=stays)
         elif self._auto_commit is not None:
             await self._auto_commit.commit_finished(within=deadline.left(self._cluster.runtime.now()))
 
@@ -258,7 +265,7 @@ class Consumer(Generic[K, V]):
 
     def subscribe(
         self,
-        *topics: str | Collection[str],
+        *topics: str | Collection[str] | SubscriptionPattern,
         pattern: "str | re.Pattern[str] | None" = None,
         on_assigned: "Listener | None" = None,
         on_revoked: "Listener | None" = None,
@@ -268,7 +275,8 @@ class Consumer(Generic[K, V]):
         """Share the partitions of these topics with the other members of the group; replace an earlier subscription.
 
         Args:
-            topics: topic names, or a list of them; the topics need not exist yet.
+            topics: topic names, or a list of them; the topics need not exist yet. Or one SubscriptionPattern, which
+                the brokers match (``group_protocol="consumer"``).
             pattern: a regular expression for whole topic names, instead of names; it includes topics created later.
             on_assigned: is called with newly assigned partitions, before their records are handed out; it may
                 :meth:`seek`.
@@ -329,6 +337,28 @@ class Consumer(Generic[K, V]):
         )
         coordinator.open()
         return coordinator
+
+    @property
+    def subscription(self) -> "tuple[str, ...] | re.Pattern[str] | SubscriptionPattern":
+        """The topics subscribed to, or the pattern; empty without a subscription."""
+        subscription = self._in_group.topics.subscription if self._in_group is not None else None
+        if subscription is None:
+            return ()
+        return subscription.server_pattern or subscription.pattern or subscription.topics
+
+    async def enforce_rebalance(self, reason: str = "the user has requested it") -> None:
+        """Start a rebalance of the group; the coordinator gets ``reason`` (KIP-800).
+
+        In the consumer protocol the coordinator decides about rebalances: the call only logs a warning, as in Java.
+
+        Raises:
+            UsageError: the consumer has not subscribed.
+        """
+        self._iteration.require_open()
+        if self._in_group is None or self._in_group.topics.subscription is None:
+            raise UsageError("enforce_rebalance() needs a subscription: this consumer is in no group")
+        check_text("reason", reason)
+        self._in_group.enforce_rebalance(reason)
 
     @property
     def assignment(self) -> tuple[TopicPartition, ...]:

@@ -169,7 +169,7 @@ def health_snapshot(
     now = cluster.runtime.now()
     partitions = {state.partition: _partition(cluster, fetcher, state, now) for state in positions}
     member = _member(cluster, coordinator, now) if coordinator is not None else None
-    subscription = coordinator.subscription if coordinator is not None else None
+    subscription = coordinator.topics.subscription if coordinator is not None else None
     subscribed = subscription.topics if subscription is not None else ()
     missing = tuple(
         cluster.metadata.missing_of(

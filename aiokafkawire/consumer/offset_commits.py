@@ -11,7 +11,7 @@ from ..cluster.cluster import Cluster
 from ..cluster.retry import Deadline
 from ..errors import BrokerError, CommitFailed, ErrorCode, RequestTimeout, broker_error, copy_for_reraise
 from ..group.group_offsets import NOT_ENTITLED, GroupOffsets
-from ..group.membership import ApplyAssignment, GroupState
+from ..group.membership import ApplyAssignment, GroupState, Reconcile
 from ..types import CoordinatorType, GroupMetadata, OffsetAndMetadata, TopicPartition, normalize_offsets
 from .subscription_state import PartitionState, SubscriptionState, format_partitions
 
@@ -172,7 +172,7 @@ class OffsetCommitter:
 
         def is_over() -> bool:
             # Applying an assignment may wait for the user to return from this commit.
-            is_settled = machine.task is None or isinstance(machine.task, ApplyAssignment)
+            is_settled = machine.task is None or isinstance(machine.task, ApplyAssignment | Reconcile)
             return not kept() or (not machine.is_rebalancing and is_settled)
 
         with anyio.move_on_after(deadline.left(self._cluster.runtime.now())):

@@ -8,7 +8,7 @@ import attrs
 from ..argument_checks import shown
 from ..cluster.metadata import Snapshot
 from ..errors import UsageError
-from ..types import TopicPartition, check_topic_name
+from ..types import SubscriptionPattern, TopicPartition, check_topic_name
 
 __all__ = ("Listener", "RebalanceListeners", "TopicSubscription", "subscription_to")
 
@@ -32,6 +32,13 @@ class TopicSubscription:
     topics: tuple[str, ...]
     pattern: re.Pattern[str] | None
     listeners: RebalanceListeners
+    server_pattern: SubscriptionPattern | None = None
+    """The pattern that the brokers match, instead of topics."""
+
+    @property
+    def needs_all_topics(self) -> bool:
+        """Whether the subscribed topics are found among all topics of the cluster."""
+        return self.pattern is not None or self.server_pattern is not None
 
     def topics_in(self, snapshot: Snapshot) -> tuple[str, ...]:
         """Return the subscribed topics: in the order given, or sorted if they match a pattern."""
@@ -45,11 +52,14 @@ class TopicSubscription:
         return self.pattern.pattern if self.pattern is not None and not self.topics_in(snapshot) else None
 
     def __str__(self) -> str:
-        return f"pattern {self.pattern.pattern!r}" if self.pattern is not None else ", ".join(self.topics)
+        pattern = self.pattern or self.server_pattern
+        return f"pattern {pattern.pattern!r}" if pattern is not None else ", ".join(self.topics)
 
 
 def subscription_to(
-    topics: Iterable[str], pattern: "str | re.Pattern[str] | None", listeners: RebalanceListeners
+    topics: Iterable[str | SubscriptionPattern],
+    pattern: "str | re.Pattern[str] | None",
+    listeners: RebalanceListeners,
 ) -> TopicSubscription:
     """Build a subscription from a user's arguments.
 
@@ -57,10 +67,15 @@ def subscription_to(
         UsageError: there are neither topics nor a pattern, or both, or one of the arguments is invalid.
     """
     given = tuple(topics)
-    for name in given:
-        check_topic_name(name)
-    names = tuple(dict.fromkeys(given))
-    if (pattern is None) == (not names):
+    server_pattern = next((topic for topic in given if isinstance(topic, SubscriptionPattern)), None)
+    if server_pattern is not None and (len(given) > 1 or pattern is not None):
+        raise UsageError("subscribe() takes one SubscriptionPattern, and nothing else to subscribe to")
+    names: tuple[str, ...] = ()
+    if server_pattern is None:
+        for name in given:
+            check_topic_name(name)
+        names = tuple(dict.fromkeys(str(name) for name in given))
+    if server_pattern is None and (pattern is None) == (not names):
         raise UsageError("subscribe() needs either topics or a pattern")
     try:
         compiled = re.compile(pattern) if pattern is not None else None
@@ -71,4 +86,4 @@ def subscription_to(
     for name, listener in attrs.asdict(listeners).items():
         if listener is not None and not callable(listener):
             raise UsageError(f"{name} must be a function, got {listener!r}")
-    return TopicSubscription(names, compiled, listeners)
+    return TopicSubscription(names, compiled, listeners, server_pattern)

@@ -13,11 +13,12 @@ The rules:
 """
 
 from enum import Enum
-from typing import Final
+from typing import Any, Final
 
 import attrs
 
 from ..errors import ErrorCode, KafkaError, broker_error
+from ..protocol.schema import Request
 from ..types import Address, GroupMetadata
 
 __all__ = ("LINGER", "HeartbeatAction", "HeartbeatMember", "HeartbeatReport", "HeartbeatSchedule")
@@ -30,13 +31,14 @@ _MEMBER_LIVES: Final = (ErrorCode.NONE, ErrorCode.REBALANCE_IN_PROGRESS)
 
 @attrs.frozen
 class HeartbeatMember:
-    """The member to send heartbeats for, and its coordinator. Times are in seconds.
+    """The member to send heartbeats for, its heartbeat ``request``, and its coordinator. Times are in seconds.
 
     ``request_timeout`` covers connecting and the request, and should be well below the session timeout. ``release`` is
     the coordinator's Kafka release, if it is too old to answer ApiVersions.
     """
 
     broker: Address
+    request: Request[Any] = attrs.field(repr=False)
     group_id: str
     generation_id: int
     member_id: str
@@ -56,13 +58,15 @@ class HeartbeatReport:
     """The outcome of a heartbeat.
 
     ``code`` is the error code of the coordinator's response, None without a response or if the error is retriable;
-    ``error`` is set if the heartbeat failed. ``at`` is in seconds of the schedule's clock.
+    ``error`` is set if the heartbeat failed. ``at`` is in seconds of the schedule's clock. ``epoch`` is the response's
+    member epoch, if the group protocol has one.
     """
 
     member: HeartbeatMember
     at: float
     code: int | None = None
     error: KafkaError | None = None
+    epoch: int | None = None
 
 
 class HeartbeatAction(Enum):

@@ -1,15 +1,17 @@
 """Sends a member's heartbeats on another thread's event loop, over a connection of that event loop."""
 
 from collections.abc import Callable
+from copy import copy
+from typing import Any
 
 import anyio
+import attrs
 
 from ..config import ClientConfig
 from ..config.network import parse_proxy
-from ..errors import InvalidMessage, UnsupportedVersion, as_kafka_error
+from ..errors import ErrorCode, InvalidMessage, UnsupportedVersion, as_kafka_error
 from ..network.connection import Connection
 from ..network.connector import Connector, connect_tcp
-from ..protocol.messages.group import HeartbeatRequest
 from ..protocol.pre_api_versions import BrokerVersion
 from ..runtime import Owner, Runtime
 from ..types import Address
@@ -60,6 +62,8 @@ class HeartbeatSender:
         self._connection: Connection | None = None
         self._sending: anyio.CancelScope | None = None
         self._changed = anyio.Event()
+        # The member epoch in the last response, for the member that it was sent to.
+        self._advanced: tuple[HeartbeatMember | None, int | None] = (None, None)
 
     async def run(self) -> None:
         """Send the heartbeats that are due until cancelled, then close the connection."""
@@ -106,25 +110,27 @@ class HeartbeatSender:
 
     async def _send(self, member: HeartbeatMember, sent_at: float) -> HeartbeatReport | None:
         try:
-            code = await self._request(member)
+            response = await self._request(member)
         except (UnsupportedVersion, InvalidMessage) as refusal:
             return self._schedule.refused(member, refusal, self._now())
         except Exception as failure:  # callbacks in the settings may raise any exception
             await self._disconnect()
             error = as_kafka_error(failure, f"sending a heartbeat to {member.broker}")
             return self._schedule.failed(member, error, self._now())
-        return self._schedule.answered(member, code, sent_at, self._now())
+        report = self._schedule.answered(member, response.error_code, sent_at, self._now())
+        return attrs.evolve(report, epoch=_epoch_in(response)) if report is not None else None
 
-    async def _request(self, member: HeartbeatMember) -> int:
+    async def _request(self, member: HeartbeatMember) -> Any:
         deadline = self._now() + member.request_timeout
         connection = await self._connect(member)
-        request = HeartbeatRequest(
-            group_id=member.group_id,
-            generation_id=member.generation_id,
-            member_id=member.member_id,
-            group_instance_id=member.group_instance_id,
-        )
-        return (await connection.request(request, timeout=deadline - self._now())).error_code
+        request = member.request
+        advanced, epoch = self._advanced
+        if advanced is member and epoch is not None:
+            request = copy(request)
+            request.member_epoch = epoch  # type: ignore[attr-defined]  # a heartbeat of a consumer group
+        response = await connection.request(request, timeout=deadline - self._now())
+        self._advanced = (member, _epoch_in(response))
+        return response
 
     async def _connect(self, member: HeartbeatMember) -> Connection:
         if self._connection is None or self._connection.failure is not None or self._broker != member.broker:
@@ -146,3 +152,8 @@ class HeartbeatSender:
         connection, self._connection = self._connection, None
         if connection is not None:
             await connection.close()
+
+
+def _epoch_in(response: Any) -> int | None:
+    """Return the member epoch in a response without an error; None if the group protocol has none."""
+    return getattr(response, "member_epoch", None) if response.error_code == ErrorCode.NONE else None

@@ -27,7 +27,8 @@ class BackgroundHeartbeats:
     """
 
     def __init__(self, cluster: Cluster, machine: Membership) -> None:
-        self._cluster, self._machine = cluster, machine
+        self.machine: Membership = machine
+        self._cluster = cluster
         self._reports: SimpleQueue[HeartbeatReport] = SimpleQueue()
         self._sender: HeartbeatSender | None = None
         self._loop = LoopThread("aiokafkawire-heartbeat")
@@ -40,7 +41,7 @@ class BackgroundHeartbeats:
 
     def step(self, now: float, polled_at: float) -> None:
         """Pass the member's state to the thread, and the thread's reports to the machine."""
-        machine = self._machine
+        machine = self.machine
         if self._sender is not None:
             if polled_at != self._polled_at:
                 self._post(self._sender.record_poll)
@@ -58,13 +59,14 @@ class BackgroundHeartbeats:
 
     def member(self) -> HeartbeatMember | None:
         """Return the member that needs heartbeats, if there is one and its coordinator is known."""
-        machine, settings = self._machine, self._machine.settings
+        machine, settings = self.machine, self.machine.settings
         node = self._cluster.known_coordinator(CoordinatorType.GROUP, settings.group_id)
         if node is None or not machine.sends_heartbeats:
             return None
         known = self._cluster.brokers.known(node.address)
         return HeartbeatMember(
             broker=node.address,
+            request=machine.thread_heartbeat(),
             group_id=settings.group_id,
             generation_id=machine.group.generation_id,
             member_id=machine.group.member_id,
@@ -90,9 +92,9 @@ class BackgroundHeartbeats:
             if report.code is not None:
                 # The loop may have been blocked since the response, which confirms the membership as of its arrival.
                 ago = max(0.0, time.monotonic() - report.at)
-                self._machine.on_thread_heartbeat(report.member.group, report.code, now - ago)
+                self.machine.on_thread_heartbeat(report.member.group, report.code, now - ago, report.epoch)
             else:
-                self._cluster.invalidate_coordinator(CoordinatorType.GROUP, self._machine.settings.group_id)
+                self._cluster.invalidate_coordinator(CoordinatorType.GROUP, self.machine.settings.group_id)
 
     def _start(self) -> None:
         try:
@@ -110,7 +112,7 @@ class BackgroundHeartbeats:
             self._cluster.config,
             self._cluster.brokers.dial_address,
             self._reports.put,
-            max_poll_interval=self._machine.settings.rebalance_timeout_ms / 1000,
+            max_poll_interval=self.machine.settings.rebalance_timeout_ms / 1000,
         )
 
     def _post(self, function: Callable[..., object], *args: object) -> None:

@@ -9,7 +9,7 @@ The rules:
 3. A member keeps its partitions until the coordinator ends the membership, even if the coordinator is unreachable.
 4. When the membership ends, the member loses all partitions at once. It rejoins as a new member (LOSE), or under its id
    with a new generation (LOSE_GENERATION).
-5. A static member (KIP-345) sends no LeaveGroup: it may rejoin before its session times out.
+5. A static member (KIP-345) sends no LeaveGroup, unless asked to: it may rejoin before its session times out.
 6. If a rejoin is requested during a rebalance or a leave, the member rejoins afterwards.
 7. A rebalance often follows another: as its cooperative second round, or because more members join. So the first
    heartbeats after a rebalance have shorter intervals, which grow to the configured one.
@@ -19,9 +19,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from ..errors import BrokerError, ErrorCode, FencedInstanceId, KafkaError, RequestTimeout, WireError, broker_error
+from ..protocol.schema import Request
 from ..types import GroupMetadata
-from .classic_requests import explained, heartbeat, join, leave, sync
-from .classic_transitions import NEXT, THEN, ErrorAction
+from .classic_requests import THEN, ErrorAction, explained, heartbeat, join, leave, sync
 from .membership import (
     ApplyAssignment,
     Assign,
@@ -35,11 +35,23 @@ from .membership import (
     Task,
 )
 
-__all__ = ("ClassicMembership",)
+__all__ = ("NEXT", "ClassicMembership")
 
 _OUTSIDE, _PREPARING, _JOINING = GroupState.OUTSIDE, GroupState.PREPARING, GroupState.JOINING
 _ASSIGNING, _SYNCING, _STABLE = GroupState.ASSIGNING, GroupState.SYNCING, GroupState.STABLE
 _LEAVING, _FAILED = GroupState.LEAVING, GroupState.FAILED
+
+NEXT: Final[Mapping[GroupState, tuple[GroupState, ...]]] = {
+    _OUTSIDE: (_PREPARING,),
+    _PREPARING: (_JOINING, _PREPARING, _LEAVING, _OUTSIDE, _FAILED),
+    _JOINING: (_ASSIGNING, _SYNCING, _JOINING, _PREPARING, _LEAVING, _OUTSIDE, _FAILED),
+    _ASSIGNING: (_SYNCING, _PREPARING, _LEAVING, _OUTSIDE, _FAILED),
+    _SYNCING: (_STABLE, _PREPARING, _LEAVING, _OUTSIDE, _FAILED),
+    _STABLE: (_PREPARING, _LEAVING, _OUTSIDE, _FAILED),
+    _LEAVING: (_OUTSIDE,),
+    _FAILED: (_PREPARING, _LEAVING, _OUTSIDE),
+}
+"""The allowed transitions between states."""
 
 _MAX_BACK_OFF_FACTOR: Final = 10
 _FIRST_INTERVAL: Final = 1 / 8
@@ -68,6 +80,7 @@ class ClassicMembership:
         self.rebalances: int = 0
         self.reason: str = ""
         self.leads: bool = False
+        self.generation_name: str = "generation"
         self.on_enter: Callable[[GroupState], None] = lambda before: None
         self._protocols: Sequence[tuple[str, bytes]] = ()
         self._assignments: Mapping[str, bytes] = {}
@@ -115,13 +128,17 @@ class ClassicMembership:
         """Back off: send only heartbeats for ``retry_backoff``."""
         self._back_off_until = now + self.settings.retry_backoff
 
-    def leave(self, reason: str) -> None:
-        """Leave the group. The state is OUTSIDE once the member has left; a static member leaves at once (KIP-345)."""
+    def leave(self, reason: str, *, stays: bool | None = None) -> None:
+        """Leave the group. The state is OUTSIDE once the member has left: at once without a LeaveGroup.
+
+        A member that ``stays`` sends none, so that its partitions stay assigned for the session timeout (KIP-1092); by
+        default these are the static members (KIP-345).
+        """
         self._rejoin_reason = None
         if self.state in (_OUTSIDE, _LEAVING):
             return
         self.reason, self.task = reason, None
-        if self.settings.group_instance_id is None and self.member_id:
+        if self.member_id and not (self.settings.group_instance_id is not None if stays is None else stays):
             self._enter(_LEAVING)
         else:
             self._enter(_OUTSIDE)
@@ -221,7 +238,7 @@ class ClassicMembership:
             elif request.kind is RequestKind.SYNC:
                 self._synced(response, now)
         else:
-            error = broker_error(response.error_code, f"{request.kind.value} of {self.settings.named}")
+            error = broker_error(response.error_code, f"{request.name} of {self.settings.named}")
             self._handle_error(request.kind, error, now, getattr(response, "member_id", ""))
 
     def refused(self, request: CoordinatorRequest, error: KafkaError, now: float) -> None:
@@ -247,7 +264,11 @@ class ClassicMembership:
         if group == self.group and (RequestKind.COMMIT, error.code) in THEN and self.state in (_STABLE, _PREPARING):
             self._handle_error(RequestKind.COMMIT, error, now)
 
-    def on_thread_heartbeat(self, group: GroupMetadata, code: int, now: float) -> None:
+    def thread_heartbeat(self) -> Request[Any]:
+        """Build the heartbeat that the heartbeat thread sends while the event loop is blocked."""
+        return heartbeat(self.group).forms[0].request
+
+    def on_thread_heartbeat(self, group: GroupMetadata, code: int, now: float, epoch: int | None = None) -> None:
         """Handle the result of a heartbeat that the heartbeat thread has sent for this member."""
         if group != self.group or not self.sends_heartbeats:
             return

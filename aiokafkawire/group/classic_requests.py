@@ -1,10 +1,11 @@
-"""The requests of a classic group's member to its coordinator."""
+"""The requests of a classic group's member to its coordinator, and the actions that the errors of responses lead to."""
 
 from collections.abc import Mapping, Sequence
+from enum import Enum
 from typing import Final
 
 from ..cluster.request_variants import RequestVariant
-from ..errors import KafkaError, UnsupportedVersion
+from ..errors import ErrorCode, KafkaError, UnsupportedVersion
 from ..protocol.messages.group import (
     HeartbeatRequest,
     JoinGroupRequest,
@@ -18,7 +19,7 @@ from ..protocol.schema import Versions
 from ..types import GroupMetadata
 from .membership import CoordinatorRequest, MemberSettings, RequestKind
 
-__all__ = ("explained", "heartbeat", "join", "leave", "sync")
+__all__ = ("THEN", "ErrorAction", "explained", "heartbeat", "join", "leave", "sync")
 
 _ANY: Final = Versions.parse("0+")
 # KIP-345: older versions have no group_instance_id.
@@ -29,6 +30,35 @@ _MAX_SESSION_TIMEOUT_V0: Final = 30_000
 _STATIC: Final = Versions.parse("3+")
 _MANY_LEAVE: Final = Versions.parse("3+")
 _ONE_LEAVES: Final = Versions.parse("0-2")
+
+
+class ErrorAction(Enum):
+    """The action that an error in a response leads to."""
+
+    AGAIN = "retry after a backoff"
+    JOIN_WITH_ID = "rejoin at once with the member id of the response"
+    REJOIN = "rejoin under the current membership"
+    LOSE_GENERATION = "lose all partitions and rejoin under the same member id"
+    LOSE = "lose all partitions and rejoin as a new member"
+    FAIL = "raise the error to the user"
+
+
+THEN: Final[Mapping[tuple[RequestKind, int], ErrorAction]] = {
+    (RequestKind.JOIN, ErrorCode.MEMBER_ID_REQUIRED): ErrorAction.JOIN_WITH_ID,
+    (RequestKind.JOIN, ErrorCode.UNKNOWN_MEMBER_ID): ErrorAction.LOSE,
+    (RequestKind.JOIN, ErrorCode.ILLEGAL_GENERATION): ErrorAction.LOSE_GENERATION,
+    (RequestKind.JOIN, ErrorCode.REBALANCE_IN_PROGRESS): ErrorAction.AGAIN,
+    (RequestKind.SYNC, ErrorCode.REBALANCE_IN_PROGRESS): ErrorAction.REJOIN,
+    (RequestKind.SYNC, ErrorCode.UNKNOWN_MEMBER_ID): ErrorAction.LOSE,
+    (RequestKind.SYNC, ErrorCode.ILLEGAL_GENERATION): ErrorAction.LOSE_GENERATION,
+    (RequestKind.HEARTBEAT, ErrorCode.REBALANCE_IN_PROGRESS): ErrorAction.REJOIN,
+    (RequestKind.HEARTBEAT, ErrorCode.UNKNOWN_MEMBER_ID): ErrorAction.LOSE,
+    (RequestKind.HEARTBEAT, ErrorCode.ILLEGAL_GENERATION): ErrorAction.LOSE_GENERATION,
+    (RequestKind.COMMIT, ErrorCode.UNKNOWN_MEMBER_ID): ErrorAction.LOSE,
+    (RequestKind.COMMIT, ErrorCode.ILLEGAL_GENERATION): ErrorAction.LOSE_GENERATION,
+    (RequestKind.COMMIT, ErrorCode.REBALANCE_IN_PROGRESS): ErrorAction.REJOIN,
+}
+"""The action for each request and error code. All other errors are raised to the user, retriable ones after retries."""
 
 
 def join(
@@ -97,9 +127,11 @@ def heartbeat(group: GroupMetadata) -> CoordinatorRequest:
 
 
 def leave(settings: MemberSettings, member_id: str, reason: str) -> CoordinatorRequest:
-    """Build a LeaveGroup of a member that is not static."""
-    member = MemberIdentity(member_id=member_id, reason=reason[:255])
+    """Build a LeaveGroup."""
+    member = MemberIdentity(member_id=member_id, group_instance_id=settings.group_instance_id, reason=reason[:255])
     newer = LeaveGroupRequest(group_id=settings.group_id, members=[member])
+    if settings.group_instance_id is not None:
+        return CoordinatorRequest(RequestKind.LEAVE, (RequestVariant(newer, _MANY_LEAVE),))
     older = LeaveGroupRequest(group_id=settings.group_id, member_id=member_id)
     return CoordinatorRequest(
         RequestKind.LEAVE, (RequestVariant(newer, _MANY_LEAVE), RequestVariant(older, _ONE_LEAVES))

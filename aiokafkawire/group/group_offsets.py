@@ -45,8 +45,14 @@ from .offset_fetch_messages import (
 
 __all__ = ("NOT_ENTITLED", "GroupOffsets")
 
-NOT_ENTITLED: Final = (ErrorCode.ILLEGAL_GENERATION, ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.REBALANCE_IN_PROGRESS)
-"""The errors of a commit under a membership that has ended, or during a rebalance."""
+NOT_ENTITLED: Final = (
+    ErrorCode.ILLEGAL_GENERATION,
+    ErrorCode.UNKNOWN_MEMBER_ID,
+    ErrorCode.REBALANCE_IN_PROGRESS,
+    ErrorCode.STALE_MEMBER_EPOCH,
+    ErrorCode.FENCED_MEMBER_EPOCH,
+)
+"""The errors of a commit under a membership that has ended, under an epoch that has, or during a rebalance."""
 _WITHOUT_OFFSETS: Final = "0.8.0"
 
 

@@ -25,12 +25,13 @@ class MemberLog:
         named = machine.settings.named
         if state is GroupState.PREPARING:
             self._joining(before)
-        elif state is GroupState.STABLE and before is GroupState.SYNCING:
+        elif state is GroupState.STABLE:
             group = machine.group
             self._generation, self._last = group.generation_id, ""
             leads = ", as its leader" if machine.leads else ""
-            message = "joined %s%s: generation %d, protocol %r, member id %r"
-            _log.info(message, named, leads, group.generation_id, machine.protocol, group.member_id)
+            protocol = f", protocol {machine.protocol!r}" if machine.protocol else ""
+            message = "joined %s%s: %s %d%s, member id %r"
+            _log.info(message, named, leads, machine.generation_name, group.generation_id, protocol, group.member_id)
         elif state is GroupState.OUTSIDE:
             self._left(before)
         elif state is GroupState.FAILED:
@@ -42,9 +43,9 @@ class MemberLog:
         machine = self._machine
         named, reason = machine.settings.named, machine.reason
         if machine.is_member:
-            line = f"rejoining {named}, generation {machine.group.generation_id}: {reason}"
+            line = f"rejoining {named}, {machine.generation_name} {machine.group.generation_id}: {reason}"
         elif self._generation >= 0:
-            line = f"lost the membership in {named}, generation {self._generation}: {reason}; rejoining"
+            line = f"lost the membership in {named}, {machine.generation_name} {self._generation}: {reason}; rejoining"
             self._generation = -1
         elif before in (GroupState.OUTSIDE, GroupState.FAILED):
             line = f"joining {named}: {reason}"

@@ -1,13 +1,15 @@
 """The state machines of group members: the interface that they share, with their states, requests and tasks."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
 from typing import Any, Protocol, TypeAlias
+from uuid import UUID
 
 import attrs
 
 from ..cluster.request_variants import RequestVariant
 from ..errors import BrokerError, KafkaError
+from ..protocol.schema import Request
 from ..types import GroupMetadata
 
 __all__ = (
@@ -20,9 +22,14 @@ __all__ = (
     "MemberSettings",
     "Membership",
     "PrepareRejoin",
+    "Reconcile",
     "RequestKind",
     "Task",
+    "TopicIdPartitions",
 )
+
+TopicIdPartitions: TypeAlias = Mapping[UUID, Sequence[int]]
+"""Partitions by topic id, as the coordinators of consumer groups name them."""
 
 
 class GroupState(Enum):
@@ -31,6 +38,7 @@ class GroupState(Enum):
     OUTSIDE = "not in the group"
     PREPARING = "revoking partitions before it rejoins"
     JOINING = "waiting for the other members to join"
+    ENTERING = "sending its first heartbeat"
     ASSIGNING = "computing the assignment"
     SYNCING = "waiting for its assignment"
     STABLE = "a member"
@@ -41,7 +49,8 @@ class GroupState(Enum):
 class RequestKind(Enum):
     """The kind of a member's request to its coordinator.
 
-    OffsetCommit is sent by the offset committer; its errors can end the membership too.
+    OffsetCommit is sent by the offset committer; its errors can end the membership too. Members of consumer groups join
+    and leave by heartbeats.
     """
 
     JOIN = "JoinGroup"
@@ -60,7 +69,8 @@ class RequestKind(Enum):
 class MemberSettings:
     """The settings of a member, which are the same in all generations.
 
-    ``protocol_type`` is "consumer" for consumers. Times are in seconds, those in attributes named ``_ms`` in ms.
+    ``protocol_type`` is "consumer" for consumers. ``rack`` and ``remote_assignor``, the coordinator's assignor, are for
+    consumer groups. Times are in seconds, those in attributes named ``_ms`` in ms.
     """
 
     group_id: str
@@ -70,6 +80,8 @@ class MemberSettings:
     rebalance_timeout_ms: int = 300_000
     heartbeat_interval: float = 3.0
     retry_backoff: float = 0.1
+    rack: str | None = None
+    remote_assignor: str | None = None
 
     @property
     def named(self) -> str:
@@ -79,10 +91,19 @@ class MemberSettings:
 
 @attrs.frozen(eq=False)
 class CoordinatorRequest:
-    """A request, with variants for newer and older brokers."""
+    """A request, with variants for newer and older brokers.
+
+    ``again`` is what retries send instead, if the coordinator may have handled an attempt without a response.
+    """
 
     kind: RequestKind
     forms: tuple[RequestVariant[Any], ...]
+    again: Request[Any] | None = None
+
+    @property
+    def name(self) -> str:
+        """The request's name in Kafka's protocol."""
+        return type(self.forms[0].request).__name__.removesuffix("Request")
 
 
 @attrs.frozen
@@ -128,13 +149,21 @@ class ApplyAssignment:
 
 
 @attrs.frozen(eq=False)
+class Reconcile:
+    """The task to change the member's partitions to the ``assignment`` of a consumer group's coordinator."""
+
+    epoch: int
+    assignment: TopicIdPartitions
+
+
+@attrs.frozen(eq=False)
 class LosePartitions:
     """The task to drop all partitions, since the membership has ended for ``reason``."""
 
     reason: str
 
 
-Task: TypeAlias = PrepareRejoin | Assign | ApplyAssignment | LosePartitions
+Task: TypeAlias = PrepareRejoin | Assign | ApplyAssignment | Reconcile | LosePartitions
 """The client's work between requests to the coordinator, one task at a time. Once :attr:`Membership.task` is another
 task, or None, the task in progress is obsolete."""
 
@@ -164,6 +193,8 @@ class Membership(Protocol):
     """The name of the group's assignor; empty until it is chosen."""
     leads: bool
     """Whether the member leads its generation."""
+    generation_name: str
+    """What this group protocol calls the generation in :attr:`group`, for logs."""
     on_enter: Callable[[GroupState], None]
     """Called after every change of the state, with the previous state."""
 
@@ -186,14 +217,20 @@ class Membership(Protocol):
     def request_rejoin(self, reason: str) -> None:
         """Join or rejoin the group, now or after the rebalance or the leave in progress."""
 
-    def leave(self, reason: str) -> None:
-        """Leave the group; the state is OUTSIDE once the member has left."""
+    def leave(self, reason: str, *, stays: bool | None = None) -> None:
+        """Leave the group; the state is OUTSIDE once the member has left.
+
+        If it ``stays``, its partitions stay assigned for the session timeout (KIP-1092); None for static members only.
+        """
 
     def poll_timeout(self, reason: str) -> None:
         """Leave the group because poll() was not called in time, and lose all partitions."""
 
     def back_off(self, now: float) -> None:
         """Send only heartbeats for ``retry_backoff``."""
+
+    def task_done(self, task: Task) -> None:
+        """End a :class:`LosePartitions`."""
 
     def task_failed(self, task: Task, error: KafkaError) -> None:
         """End the membership with this error, since the task has failed with it."""
@@ -216,5 +253,11 @@ class Membership(Protocol):
     def commit_refused(self, group: GroupMetadata, error: BrokerError, now: float) -> None:
         """Handle the error of a commit under ``group``: it may be the first sign that this membership has ended."""
 
-    def on_thread_heartbeat(self, group: GroupMetadata, code: int, now: float) -> None:
-        """Handle the result of a heartbeat that the heartbeat thread has sent for this member."""
+    def thread_heartbeat(self) -> Request[Any]:
+        """Build the heartbeat that the heartbeat thread sends while the event loop is blocked."""
+
+    def on_thread_heartbeat(self, group: GroupMetadata, code: int, now: float, epoch: int | None = None) -> None:
+        """Handle the result of a heartbeat that the heartbeat thread has sent for this member.
+
+        ``epoch`` is the member epoch in the response, if the group protocol has one.
+        """

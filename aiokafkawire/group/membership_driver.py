@@ -3,6 +3,8 @@
 import logging
 import math
 from collections.abc import Awaitable, Callable
+from functools import partial
+from itertools import chain, repeat
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import anyio
@@ -111,6 +113,12 @@ class MembershipDriver:
         """Whether the driver was stopped."""
         return self._worker.ended.is_set()
 
+    def replace(self, machine: Membership) -> None:
+        """Drive another machine from now on, since this one is outside its group."""
+        self.machine, self._log = machine, MemberLog(machine)
+        if self._background is not None:
+            self._background.machine = machine
+
     def request_rejoin(self, reason: str) -> None:
         """Join or rejoin the group; see :meth:`Membership.request_rejoin`."""
         self.machine.request_rejoin(reason)
@@ -141,10 +149,10 @@ class MembershipDriver:
         if self.machine.state is GroupState.FAILED and self.machine.error is not None:
             raise copy_for_reraise(self.machine.error)
 
-    async def leave(self, reason: str, deadline: Deadline) -> None:
-        """Leave the group with a LeaveGroup, within the deadline."""
+    async def leave(self, reason: str, deadline: Deadline, *, stays: bool | None = None) -> None:
+        """Leave the group, within the deadline; see :meth:`Membership.leave`."""
         self._leave_by = deadline
-        self.machine.leave(reason)
+        self.machine.leave(reason, stays=stays)
         heartbeats = [scope for request, scope in self._requests.items() if request.kind is RequestKind.HEARTBEAT]
         if heartbeats:
             # A coordinator that waits for replicas delays all requests on this connection.
@@ -212,16 +220,14 @@ class MembershipDriver:
             try:
                 answer = await self._ask_newest(request)
             except Exception as error:
-                refused = as_kafka_error(error, f"{request.kind.value} of {self._settings.named}")
+                refused = as_kafka_error(error, f"{request.name} of {self._settings.named}")
         del self._requests[request]
         if scope.cancelled_caught and not request.kind.is_slow:
             pass  # the request is obsolete, and the coordinator has not responded
         elif scope.cancelled_caught:
             # A later request on this connection would wait for this response.
             await self._cluster.brokers.close_lanes(self._lane_of(request.kind))
-            moved = RequestTimeout(
-                f"{request.kind.value} of {self._settings.named}: another broker has become coordinator"
-            )
+            moved = RequestTimeout(f"{request.name} of {self._settings.named}: another broker has become coordinator")
             machine.refused(request, moved, self._clock())
         elif refused is not None:
             self.on_coordinator_result(refused)
@@ -240,6 +246,7 @@ class MembershipDriver:
         deadline = self._deadline(request.kind)
 
         async def in_form(message: Request[Any], wanted: Versions) -> Any:
+            attempts = chain([message], repeat(request.again or message))
             return await self._cluster.ask_coordinator(
                 CoordinatorType.GROUP,
                 self._settings.group_id,
@@ -250,6 +257,7 @@ class MembershipDriver:
                 check=self._check,
                 slow=request.kind.is_slow,
                 failed=self.on_coordinator_result,
+                newer=partial(next, attempts),
                 patience=_LEAVE_TIMEOUT if request.kind is RequestKind.LEAVE else math.inf,
             )
 
@@ -313,9 +321,9 @@ class MembershipDriver:
     # --- what the member does ----------------------------------------------------------------------------
 
     async def _work(self) -> None:
-        machine = self.machine
         try:
-            while (task := machine.task) is not None:
+            while (task := self.machine.task) is not None:
+                machine = self.machine
                 try:
                     await self._execute(task)
                 except Exception as error:

@@ -22,7 +22,15 @@ from anyio.abc import ByteStream
 from ..argument_checks import shown
 from ..runtime import Owner
 from ..types import Address
-from .broker_options import check_choices, check_index, check_listening, check_name, check_nodes, check_types
+from .broker_options import (
+    check_choices,
+    check_consumer_groups,
+    check_index,
+    check_listening,
+    check_name,
+    check_nodes,
+    check_types,
+)
 from .cluster.api_error import ApiError
 from .cluster.releases import newest, release_named
 from .cluster.state import BrokerNode, ClusterState, Settings
@@ -30,6 +38,7 @@ from .cluster.topics import HostedTopic
 from .cluster_control import ClusterControl
 from .faults.fault_api import Faults
 from .faults.rules import UnusedFaultRules
+from .groups.target_assignment import ASSIGNORS
 from .logs.log import PartitionLog
 from .security.bearer_tokens import TokenValidator, bearer_tokens
 from .security.credentials import Credentials
@@ -93,7 +102,13 @@ class Broker(ClusterControl, Faults):
 
         group_min_session_timeout_ms: the shortest session timeout that group members may request.
         group_initial_rebalance_delay_ms: how long a new group waits for more members; the default in Kafka is 3000.
-        group_max_size: the largest number of members of a group.
+        group_max_size: the largest number of members of a classic group.
+        group_consumer_session_timeout_ms: the session timeout of members of consumer groups (KIP-848).
+        group_consumer_heartbeat_interval_ms: the time between the heartbeats of these members.
+        group_consumer_max_size: the largest number of members of a consumer group.
+        group_consumer_assignors: the assignors of consumer groups, the default first.
+        group_consumer_migration_policy: "upgrade" lets classic groups become consumer groups while they have members,
+            "downgrade" the reverse; "bidirectional" or "disabled".
 
         users: the passwords of the users who may authenticate with SASL, by name. With None and without ``oauthbearer``
             clients need not authenticate. Requests can alter SCRAM credentials later.
@@ -140,6 +155,11 @@ class Broker(ClusterControl, Faults):
         group_min_session_timeout_ms: int = 6_000,
         group_initial_rebalance_delay_ms: int = 0,
         group_max_size: int = 2**31 - 1,
+        group_consumer_session_timeout_ms: int = 45_000,
+        group_consumer_heartbeat_interval_ms: int = 5_000,
+        group_consumer_max_size: int = 2**31 - 1,
+        group_consumer_assignors: Sequence[str] = tuple(ASSIGNORS),
+        group_consumer_migration_policy: str = "bidirectional",
         users: Mapping[str, str] | None = None,
         sasl_enabled_mechanisms: Sequence[str] = MECHANISMS,
         oauthbearer: bool | TokenValidator = False,
@@ -161,6 +181,7 @@ class Broker(ClusterControl, Faults):
         check_nodes(nodes, racks, default_replication_factor)
         check_listening(nodes, port, tls)
         check_choices(max_versions, replica_selector_class)
+        check_consumer_groups(group_consumer_assignors, group_consumer_migration_policy)
         release = newest(APIS) if max_versions is None else release_named(max_versions, APIS)
         tokens = bearer_tokens(oauthbearer, clock)
         settings = Settings(
@@ -176,6 +197,11 @@ class Broker(ClusterControl, Faults):
             group_min_session_timeout_ms=group_min_session_timeout_ms,
             group_initial_rebalance_delay_ms=group_initial_rebalance_delay_ms,
             group_max_size=group_max_size,
+            group_consumer_session_timeout_ms=group_consumer_session_timeout_ms,
+            group_consumer_heartbeat_interval_ms=group_consumer_heartbeat_interval_ms,
+            group_consumer_max_size=group_consumer_max_size,
+            group_consumer_assignors=tuple(group_consumer_assignors),
+            group_consumer_migration_policy=group_consumer_migration_policy,
             socket_request_max_bytes=socket_request_max_bytes,
             max_connections_per_ip=max_connections_per_ip,
             sasl_enabled_mechanisms=enabled_mechanisms(users, sasl_enabled_mechanisms, tokens),

@@ -7,6 +7,8 @@ from uuid import UUID
 
 from ..argument_checks import INT32, is_integer, shown
 from ..errors import ConfigError
+from .groups.settings import MIGRATION_POLICIES
+from .groups.target_assignment import ASSIGNORS
 from .logs.log_reader import RACK_AWARE
 from .security.bearer_tokens import TokenValidator
 
@@ -14,6 +16,7 @@ __all__ = (
     "BrokerArguments",
     "SimulatedArguments",
     "check_choices",
+    "check_consumer_groups",
     "check_index",
     "check_types",
     "check_listening",
@@ -42,6 +45,11 @@ class SimulatedArguments(TypedDict, total=False):
     group_min_session_timeout_ms: int
     group_initial_rebalance_delay_ms: int
     group_max_size: int
+    group_consumer_session_timeout_ms: int
+    group_consumer_heartbeat_interval_ms: int
+    group_consumer_max_size: int
+    group_consumer_assignors: Sequence[str]
+    group_consumer_migration_policy: str
     users: Mapping[str, str] | None
     sasl_enabled_mechanisms: Sequence[str]
     oauthbearer: bool | TokenValidator
@@ -73,6 +81,9 @@ _NUMBERS: Final[Mapping[str, int]] = {  # the least allowed value of each
     "group_min_session_timeout_ms": 1,
     "group_initial_rebalance_delay_ms": 0,
     "group_max_size": 1,
+    "group_consumer_session_timeout_ms": 1,
+    "group_consumer_heartbeat_interval_ms": 1,
+    "group_consumer_max_size": 1,
     "connections_max_reauth_ms": 0,
     "connection_failed_authentication_delay_ms": 0,
     "message_max_bytes": 0,
@@ -177,6 +188,18 @@ def check_choices(max_versions: Any, replica_selector_class: Any) -> None:
         raise ConfigError(f'max_versions is {max_versions!r}: a release of Apache Kafka as a string, such as "2.4"')
     if replica_selector_class is not None and replica_selector_class != RACK_AWARE:
         raise ConfigError(f"replica_selector_class is {replica_selector_class!r}: {RACK_AWARE!r}, or None")
+
+
+def check_consumer_groups(assignors: Any, migration_policy: Any) -> None:
+    """Raise ConfigError if the assignors or the migration policy of consumer groups are invalid."""
+    known = ", ".join(ASSIGNORS)
+    if isinstance(assignors, str) or not isinstance(assignors, Sequence) or not assignors:
+        raise ConfigError(f"group_consumer_assignors is {shown(assignors)}: some of {known}, the default first")
+    if any(name not in ASSIGNORS for name in assignors):
+        raise ConfigError(f"group_consumer_assignors is {shown(assignors)}: only {known}")
+    if migration_policy not in MIGRATION_POLICIES:
+        policies = ", ".join(MIGRATION_POLICIES)
+        raise ConfigError(f"group_consumer_migration_policy is {shown(migration_policy)}: one of {policies}")
 
 
 def _is_int(value: object) -> bool:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
+
+from aiokafkawire.testing import BackgroundBroker
 
 confluent_kafka = pytest.importorskip("confluent_kafka", reason="confluent-kafka is not installed")
 admin_module = pytest.importorskip("confluent_kafka.admin")
@@ -75,6 +78,44 @@ def test_two_members_share_the_partitions(bootstrap: str, name: str, strategy: s
         readers[1].poll(0.1)
     assert len(readers[1].assignment()) == 3
     readers[1].close()
+
+
+@pytest.fixture
+def quick() -> Iterator[str]:
+    """A broker that wants many heartbeats of consumer groups."""
+    with BackgroundBroker(num_partitions=3, group_consumer_heartbeat_interval_ms=200) as broker:
+        yield broker.bootstrap
+
+
+@pytest.mark.parametrize("assignor", ["uniform", "range"])
+def test_members_of_a_consumer_group_share_the_partitions(quick: str, name: str, assignor: str) -> None:
+    produced(quick, name, 30)
+    options = {"group.protocol": "consumer", "group.remote.assignor": assignor}
+    readers = [consumer(quick, name, **options) for _ in range(2)]
+    readers[0].subscribe([name])
+    assert len(consumed(readers[0], 30)) == 30
+    readers[1].subscribe([name])
+    deadline, shares = time.monotonic() + 30, [0, 0]
+    while sorted(shares) != [1, 2] and time.monotonic() < deadline:
+        for reader in readers:
+            reader.poll(0.1)
+        shares = [len(reader.assignment()) for reader in readers]
+    assert sorted(shares) == [1, 2]
+    admin = admin_module.AdminClient({"bootstrap.servers": quick})
+    described = admin.describe_consumer_groups([name])[name].result(20)
+    assert str(described.type).endswith("CONSUMER")
+    assert sorted(len(member.assignment.topic_partitions) for member in described.members) == [1, 2]
+    readers[0].close()
+    while len(readers[1].assignment()) < 3 and time.monotonic() < deadline:
+        readers[1].poll(0.1)
+    assert len(readers[1].assignment()) == 3
+    readers[1].close()
+    again = consumer(quick, name, **options, **{"group.instance.id": "a"})
+    again.subscribe(["^" + name])
+    assert consumed(again, 1, 2) == []
+    committed = again.committed([confluent_kafka.TopicPartition(name, index) for index in range(3)])
+    assert sum(max(0, one.offset) for one in committed) == 30
+    again.close()
 
 
 def test_a_consumer_goes_on_where_its_group_was(bootstrap: str, name: str) -> None:

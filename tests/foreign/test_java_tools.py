@@ -113,6 +113,19 @@ def test_a_group_reads_what_the_performance_test_writes(
     assert name not in tool(GROUPS, "--list").splitlines()
 
 
+def test_a_consumer_group_reads_and_is_described(tool: Tool, name: str) -> None:
+    tool(PERFORMANCE, "--topic", name, "--num-records", "100", "--record-size", "100", "--throughput", "-1")
+    argv = ["--topic", name, "--group", name, "--from-beginning", "--max-messages", "100"]
+    read = tool(CONSOLE, *argv, "--command-property", "group.protocol=consumer")
+    assert len(read.splitlines()) == 100
+    assert "Consumer" in tool(GROUPS, "--list", "--type", "consumer")
+    described = tool(GROUPS, "--describe", "--group", name)
+    rows = [line.split() for line in described.splitlines() if name in line]
+    assert sum(int(row[3]) for row in rows) == 100  # committed
+    assert "Empty" in tool(GROUPS, "--describe", "--group", name, "--state")
+    tool(GROUPS, "--delete", "--group", name)
+
+
 def test_settings_are_described_and_altered(tool: Tool, name: str) -> None:
     tool(TOPICS, "--create", "--topic", name)
     tool(CONFIGS, "--alter", "--entity-type", "topics", "--entity-name", name, "--add-config", "cleanup.policy=compact")

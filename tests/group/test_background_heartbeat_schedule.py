@@ -13,9 +13,11 @@ from aiokafkawire.group.background_heartbeat_schedule import (
     HeartbeatReport,
     HeartbeatSchedule,
 )
+from aiokafkawire.protocol.messages.group import HeartbeatRequest
 from aiokafkawire.types import Address
 
-MEMBER = HeartbeatMember(Address("b", 1), "g", 7, "m", interval=2.0, request_timeout=32.0)
+REQUEST = HeartbeatRequest(group_id="g", generation_id=7, member_id="m")
+MEMBER = HeartbeatMember(Address("b", 1), REQUEST, "g", 7, "m", interval=2.0, request_timeout=32.0)
 NEXT = attrs.evolve(MEMBER, generation_id=8)
 LOST = ConnectionLost("gone")
 

@@ -37,8 +37,26 @@ from aiokafkawire.types import Address
 
 pytestmark = pytest.mark.anyio
 
-MEMBER = HeartbeatMember(Address("b", 9092), "g", 7, "m", interval=2.0, request_timeout=8.0)
+
+def member_of(
+    broker: Address,
+    group_id: str,
+    generation_id: int,
+    member_id: str,
+    *,
+    interval: float,
+    request_timeout: float = 10.0,
+) -> HeartbeatMember:
+    request = HeartbeatRequest(group_id=group_id, generation_id=generation_id, member_id=member_id)
+    return HeartbeatMember(
+        broker, request, group_id, generation_id, member_id, interval=interval, request_timeout=request_timeout
+    )
+
+
+MEMBER = member_of(Address("b", 9092), "g", 7, "m", interval=2.0, request_timeout=8.0)
 NEXT = attrs.evolve(MEMBER, generation_id=8)
+_STATIC_REQUEST = HeartbeatRequest(group_id="g", generation_id=7, member_id="m", group_instance_id="i")
+STATIC = attrs.evolve(MEMBER, request=_STATIC_REQUEST, group_instance_id="i")
 ANSWERED: tuple[int | None, bool] = (ErrorCode.NONE, False)
 
 
@@ -129,7 +147,7 @@ async def test_it_sends_nothing_while_the_loop_does() -> None:
 
 @virtual_time
 async def test_a_static_member_is_named() -> None:
-    async with Coordinator() as broker, sending(broker, member=attrs.evolve(MEMBER, group_instance_id="i")):
+    async with Coordinator() as broker, sending(broker, member=STATIC):
         await anyio.sleep(3.1)
         assert [request.group_instance_id for request in broker.heartbeats] == ["i"]
 
@@ -137,8 +155,7 @@ async def test_a_static_member_is_named() -> None:
 @virtual_time
 async def test_a_broker_that_knows_no_static_members_is_asked_no_more() -> None:
     spoken: dict[int, Versions] = {ApiKey.HEARTBEAT: Versions(0, 2)}
-    static = attrs.evolve(MEMBER, group_instance_id="i")
-    async with Coordinator(spoken) as broker, sending(broker, member=static) as made:
+    async with Coordinator(spoken) as broker, sending(broker, member=STATIC) as made:
         await anyio.sleep(15)
         assert [type(report.error) for report in made.reports] == [UnsupportedVersion]
         assert broker.heartbeats == []
@@ -294,7 +311,7 @@ def first_report(port: int, host: str = HIDDEN, **options: Any) -> HeartbeatRepo
     direct = "proxy" not in options
     config = make_config(ClientConfig, options)
     with InThread(config, lambda at: Address("127.0.0.1", at.port) if direct else at) as thread:
-        member = HeartbeatMember(Address(host, port), "g", 1, "m", interval=0.01, request_timeout=10.0)
+        member = member_of(Address(host, port), "g", 1, "m", interval=0.01, request_timeout=10.0)
         thread.loop.post(thread.sender.set_member, member)
         assert thread.enough.wait(30)
         return thread.reports[0]
@@ -352,7 +369,7 @@ async def block_the_loop(bootstrap: str, *, session_timeout_ms: int, interval: f
         member = GroupMember(client, await new_group(client), session_timeout_ms=session_timeout_ms)
         await member.settle()
         with InThread(make_config(ClientConfig, {}), lambda address: address, reports) as thread:
-            kept = HeartbeatMember(broker, member.group, member.generation, member.member_id, interval=interval)
+            kept = member_of(broker, member.group, member.generation, member.member_id, interval=interval)
             thread.loop.post(thread.sender.set_member, kept)
             assert thread.enough.wait(30)
             assert {(report.code, report.error) for report in thread.reports} == {(ErrorCode.NONE, None)}

@@ -29,8 +29,8 @@ from aiokafkawire.errors import (
     WireError,
     broker_error,
 )
-from aiokafkawire.group.classic_membership import ClassicMembership
-from aiokafkawire.group.classic_transitions import NEXT, THEN, ErrorAction
+from aiokafkawire.group.classic_membership import NEXT, ClassicMembership
+from aiokafkawire.group.classic_requests import THEN, ErrorAction
 from aiokafkawire.group.membership import (
     ApplyAssignment,
     Assign,

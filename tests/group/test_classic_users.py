@@ -25,6 +25,7 @@ from aiokafkawire.errors import (
     UnknownMemberId,
     UsageError,
 )
+from aiokafkawire.group.classic_membership import NEXT
 from aiokafkawire.group.membership import ApplyAssignment, GroupState, LosePartitions, PrepareRejoin, RequestKind
 
 OUTSIDE, PREPARING, JOINING = GroupState.OUTSIDE, GroupState.PREPARING, GroupState.JOINING
@@ -37,7 +38,7 @@ LEAVING, FAILED = GroupState.LEAVING, GroupState.FAILED
 
 @pytest.mark.parametrize(
     ("state", "reached"),
-    [(state, PREPARING if state in (OUTSIDE, STABLE, FAILED) else state) for state in GroupState],
+    [(state, PREPARING if state in (OUTSIDE, STABLE, FAILED) else state) for state in NEXT],
 )
 def test_wanting_joins_at_once_or_later(state: GroupState, reached: GroupState) -> None:
     machine = machine_in(state)
@@ -88,7 +89,7 @@ def test_what_is_taken_may_call_for_another_rebalance() -> None:
     assert (machine.state, machine.task.lost) == (PREPARING, False)
 
 
-@pytest.mark.parametrize("state", list(GroupState))
+@pytest.mark.parametrize("state", list(NEXT))
 @pytest.mark.parametrize("instance", [None, "i"])
 def test_leaving_ends_outside_and_a_static_member_tells_nobody(state: GroupState, instance: str | None) -> None:
     machine = machine_in(LEAVING if state is LEAVING and instance is None else state, group_instance_id=None)

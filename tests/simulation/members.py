@@ -15,6 +15,7 @@ from aiokafkawire.errors import (
     RequestTimeout,
     UsageError,
 )
+from aiokafkawire.group.classic_membership import ClassicMembership
 from aiokafkawire.testing.simulation import Simulation
 
 from .group_checks import Watch
@@ -265,6 +266,7 @@ class Member:
         self.watch.hand_out(self.name, where, record.offset, record.value)
         part = consumer._in_group
         assert part is not None
+        assert isinstance(part.machine, ClassicMembership)
         generation = part.machine.assigned_generation
         self.watch.claim(generation, where, self.owner, "hands out a record of")
 

@@ -14,18 +14,24 @@ from anyio.abc import TaskGroup
 from aiokafkawire import Client, Consumer, ConsumerRecord, TopicPartition, UsageError
 from aiokafkawire.errors import FencedInstanceId
 
-__all__ = ("QUICK", "Partitions", "Reader", "Readers", "reading")
+__all__ = ("QUICK", "SERVED", "Partitions", "Reader", "Readers", "reading")
 
 Partitions: TypeAlias = tuple[TopicPartition, ...]
 Word: TypeAlias = Literal["assigned", "revoked", "lost"]
 
+SERVED: dict[str, Any] = {
+    "group_protocol": "consumer",
+    "auto_offset_reset": "earliest",
+    "fetch_max_wait_ms": 100,
+}
+"""What a member of a consumer group has unless a test says otherwise."""
 QUICK: dict[str, Any] = {
     "session_timeout_ms": 6_000,
     "heartbeat_interval_ms": 100,
     "auto_offset_reset": "earliest",
     "fetch_max_wait_ms": 100,
 }
-"""What a member has unless a test says otherwise; brokers allow no shorter session."""
+"""What a member of a classic group has; brokers allow no shorter session."""
 
 
 class Readers:
@@ -39,7 +45,8 @@ class Readers:
         self, kafka: Client, group: str, *topics: str, pattern: str | None = None, reads: bool = True, **options: Any
     ) -> Reader:
         """A member that has yet to get its partitions. It reads, unless it ``reads`` not."""
-        reader = Reader(kafka.consumer(group_id=group, **{**QUICK, **options}), self.tell)
+        usual = SERVED if options.get("group_protocol") == "consumer" else QUICK
+        reader = Reader(kafka.consumer(group_id=group, **{**usual, **options}), self.tell)
         self.all.append(reader)
         await reader.consumer.__aenter__()
         reader.subscribe(*topics, pattern=pattern)

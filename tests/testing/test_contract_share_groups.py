@@ -14,6 +14,7 @@ from support.raw_client import RawClient, batch_of
 from support.share_members import ACCEPT, ShareMember, configure, kafka_id
 
 from aiokafkawire.errors import ErrorCode
+from aiokafkawire.protocol.messages.consumer_group import ConsumerGroupDescribeRequest, ConsumerGroupHeartbeatRequest
 from aiokafkawire.protocol.messages.group import (
     FindCoordinatorRequest,
     HeartbeatRequest,
@@ -235,6 +236,17 @@ def joining(group: str) -> JoinGroupRequest:
     )
 
 
+def consumer_heartbeat(group: str, epoch: int) -> ConsumerGroupHeartbeatRequest:
+    return ConsumerGroupHeartbeatRequest(
+        group_id=group,
+        member_id="m",
+        member_epoch=epoch,
+        rebalance_timeout_ms=30_000,
+        subscribed_topic_names=["t"],
+        topic_partitions=[],
+    )
+
+
 def commit(group: str, topic: str) -> OffsetCommitRequest:
     partition = OffsetCommitRequestPartition(partition_index=0, committed_offset=1, committed_metadata="")
     return OffsetCommitRequest(
@@ -259,6 +271,29 @@ async def test_a_share_group_is_no_classic_group(
     classic = await described(client, share_group)
     assert (error(classic), classic.group_state) == ((ErrorCode.GROUP_ID_NOT_FOUND, message), "Dead")
     assert (await described(client, share_group, 5)).error_code == ErrorCode.NONE
+
+
+async def test_a_share_group_is_no_consumer_group(
+    client: RawClient, topic: MetadataResponseTopic, new: New, share_group: str
+) -> None:
+    member = await new()
+    await member.join(topic.name or "")
+    refused = (ErrorCode.GROUP_ID_NOT_FOUND, f"Group {share_group} is not a consumer group.")
+    for epoch in (0, 3, -1):
+        assert error(await client.ask(consumer_heartbeat(share_group, epoch), 1)) == refused
+    describe = ConsumerGroupDescribeRequest(group_ids=[share_group], include_authorized_operations=False)
+    assert error((await client.ask(describe, 1)).groups[0]) == refused
+    await member.leave()
+    assert error(await client.ask(consumer_heartbeat(share_group, 0), 1)) == refused
+
+
+async def test_a_consumer_group_is_no_share_group(
+    client: RawClient, topic: MetadataResponseTopic, new: New, share_group: str
+) -> None:
+    assert not (await client.ask(consumer_heartbeat(share_group, 0), 1)).error_code
+    refused = (ErrorCode.GROUP_ID_NOT_FOUND, f"Group {share_group} is not a share group.")
+    member = await new()
+    assert error(await member.heartbeat(topic.name or "")) == error(await member.leave()) == refused
 
 
 async def test_a_classic_group_is_no_share_group(

@@ -115,8 +115,11 @@ class ClusterState:
             self.timers,
             clock,
             self.committed,
+            self.topics,
+            self.configs,
             new_id=lambda: str(new_topic_id()),
             partition_of=lambda group: self.coordinator_partition(OFFSETS_TOPIC, group).index,
+            first_epoch=1 if nodes[0].release.since("4.3") else 0,
         )
         self.shared: SharedPartitions = SharedPartitions(self.timers, self.configs, clock, self.fetch_purgatory.notify)
         self.share_groups: ShareGroups = ShareGroups(
@@ -125,6 +128,7 @@ class ClusterState:
             self._subscribed_topics,
             is_other_kind=lambda group: self.groups.store.get(group) is not None,
             partition_of=lambda group: self.coordinator_partition(OFFSETS_TOPIC, group).index,
+            first_epoch=1 if nodes[0].release.since("4.3") else 0,
         )
         self._producer_ids = count()
         self.transactions: Transactions = Transactions(

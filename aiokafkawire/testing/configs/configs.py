@@ -139,4 +139,6 @@ def _properties(settings: attrs.AttrsInstance) -> Iterator[tuple[str, object]]:
 
 
 def _text(value: object) -> str:
+    if isinstance(value, tuple):
+        return ",".join(map(str, value))
     return str(value).lower() if isinstance(value, bool) else str(value)

@@ -7,7 +7,7 @@ from .committed import Committed, CommittedOffsets
 from .group import ClassicGroup
 from .settings import GroupSettings
 from .states import CoordinatorState
-from .store import GroupStore
+from .store import Group, GroupStore
 
 __all__ = ("Expiry",)
 
@@ -45,15 +45,17 @@ class Expiry:
                 pending = self._committed.is_pending(group.group_id, partition)
                 if not pending and not group.reads(partition.topic) and self._has_expired(group, offset, now):
                     self._committed.delete(group.group_id, partition)
-            if group.state == CoordinatorState.EMPTY and group.group_id not in self._committed.groups():
+            if group.is_empty and group.group_id not in self._committed.groups():
                 self._store.delete(group)
 
     def _check_and_go_on(self) -> None:
         self.check()
         self.start()
 
-    def _has_expired(self, group: ClassicGroup, offset: Committed, now: int) -> bool:
-        if group.protocol_type is None:
+    def _has_expired(self, group: Group, offset: Committed, now: int) -> bool:
+        if not isinstance(group, ClassicGroup):
+            since = offset.timestamp  # a consumer group has no offsets to expire in topics to which it subscribes
+        elif group.protocol_type is None:
             since = offset.timestamp  # the committing clients are not members
         elif group.state == CoordinatorState.EMPTY:
             since = group.empty_since

@@ -1,7 +1,7 @@
 """A classic group: its members and their protocol. The state changes are in rebalance.py."""
 
 from collections.abc import Sequence
-from typing import Final
+from typing import ClassVar, Final
 
 import attrs
 
@@ -25,6 +25,8 @@ CONSUMER: Final = "consumer"
 class ClassicGroup:
     """A classic group. Its members are in the order in which they joined."""
 
+    kind: ClassVar[str] = "classic"
+    """The type of the group, as ListGroups spells it."""
     group_id: str
     state: CoordinatorState = CoordinatorState.EMPTY
     previous_state: CoordinatorState = CoordinatorState.DEAD
@@ -52,6 +54,11 @@ class ClassicGroup:
         """Enter another state."""
         assert self.state in BEFORE[state], (self.state, state)
         self.previous_state, self.state = self.state, state
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether the group has no members."""
+        return self.state == CoordinatorState.EMPTY
 
     def stop(self) -> None:
         """Cancel all timers of the group and its members."""

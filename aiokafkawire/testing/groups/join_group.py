@@ -15,9 +15,9 @@ from .rebalance import Rebalances, joined
 from .settings import GroupSettings
 from .states import CoordinatorState
 
-__all__ = ("Joins", "JoinAttempt")
+__all__ = ("MEMBER_ID_REQUIRED_SINCE", "JoinAttempt", "Joins")
 
-_MEMBER_ID_REQUIRED_SINCE: Final = 4  # KIP-394
+MEMBER_ID_REQUIRED_SINCE: Final = 4  # KIP-394
 _SKIP_ASSIGNMENT_SINCE: Final = 9  # KIP-814
 
 
@@ -103,7 +103,7 @@ class Joins:
         member_id = f"{name}-{self._new_id()}"
         if asked.group_instance_id in group.static_members:
             self._return(group, asked, member_id)
-        elif asked.group_instance_id is None and asked.version >= _MEMBER_ID_REQUIRED_SINCE:
+        elif asked.group_instance_id is None and asked.version >= MEMBER_ID_REQUIRED_SINCE:
             self._rebalances.await_pending(group, member_id, asked.session_timeout_ms)
             asked.refuse(ErrorCode.MEMBER_ID_REQUIRED, member_id)
         else:

@@ -1,18 +1,29 @@
 """The brokers' settings for groups and their offsets."""
 
+from typing import Final
+
 import attrs
 
-__all__ = ("GroupSettings",)
+__all__ = ("MIGRATION_POLICIES", "GroupSettings")
+
+MIGRATION_POLICIES: Final = ("bidirectional", "upgrade", "downgrade", "disabled")
+"""The values of ``group.consumer.migration.policy``: the changes of a group's type that are allowed."""
 
 
 @attrs.frozen
 class GroupSettings:
-    """The settings for groups, with Kafka's names and defaults; only the delay of the initial rebalance is shorter."""
+    """The settings for groups, with Kafka's names and defaults; only the waits of rebalances are shorter."""
 
     group_min_session_timeout_ms: int = 6_000
     group_max_session_timeout_ms: int = 1_800_000
     group_max_size: int = 2**31 - 1
     group_initial_rebalance_delay_ms: int = 0  # Kafka's default is 3000, which would slow down every test
+    group_consumer_session_timeout_ms: int = 45_000
+    group_consumer_heartbeat_interval_ms: int = 5_000
+    group_consumer_assignment_interval_ms: int = 0  # Kafka's default is 1000, which would slow down every test
+    group_consumer_max_size: int = 2**31 - 1
+    group_consumer_assignors: tuple[str, ...] = ("uniform", "range")
+    group_consumer_migration_policy: str = "bidirectional"
     offset_metadata_max_bytes: int = 4_096
     offsets_retention_minutes: int = 10_080
     offsets_retention_check_interval_ms: int = 600_000

@@ -3,11 +3,13 @@
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
+from typing import TypeAlias
 
 from ...errors import ErrorCode
 from ..cluster.api_error import ApiError
 from ..cluster.timers import Timer, Timers
 from .committed import CommittedOffsets
+from .consumer_group import ConsumerGroup
 from .group import ClassicGroup
 from .group_record import GroupImage
 from .members import join_refusal, sync_refusal
@@ -15,7 +17,9 @@ from .rebalance import Rebalances
 from .settings import GroupSettings
 from .states import CoordinatorState
 
-__all__ = ("GroupStore",)
+__all__ = ("Group", "GroupStore")
+
+Group: TypeAlias = ClassicGroup | ConsumerGroup
 
 
 class GroupStore:
@@ -37,26 +41,47 @@ class GroupStore:
         self._timers = timers
         self._committed = committed
         self._partition_of = partition_of
-        self._groups: dict[str, ClassicGroup] = {}
-        self._written: dict[str, GroupImage] = {}
+        self.on_load: Callable[[ConsumerGroup], None] = ConsumerGroup.stop
+        """Called with each consumer group that a new coordinator loads."""
+        self._groups: dict[str, Group] = {}
+        # Of a consumer group, every change is written: the group is its own record.
+        self._written: dict[str, GroupImage | ConsumerGroup] = {}
         self._leader_epochs: dict[int, int] = {}
         self._loading: dict[int, Timer] = {}
         self._loading_takes = 0.0
 
-    def __iter__(self) -> Iterator[ClassicGroup]:
+    def __iter__(self) -> Iterator[Group]:
         return iter(list(self._groups.values()))
 
-    def get(self, group_id: str) -> ClassicGroup | None:
+    def get(self, group_id: str) -> Group | None:
         """Return the group with this id, or None."""
         return self._groups.get(group_id)
 
+    def add(self, group: ConsumerGroup) -> None:
+        """Store a consumer group in the place of the group with its id, whose offsets it keeps."""
+        previous = self._groups.get(group.group_id)
+        if previous is group:
+            return
+        if previous is not None:
+            self._unload_group(previous, ErrorCode.REBALANCE_IN_PROGRESS)
+        self._groups[group.group_id] = self._written[group.group_id] = group
+        self.on_load(group)
+
+    def downgrade(self, group: ClassicGroup) -> None:
+        """Store a classic group in the place of the consumer group with its id, and start its sessions."""
+        self._drop(self._groups[group.group_id])
+        self._groups[group.group_id] = group
+        self._write(group)
+        for member in group.members.values():
+            self.rebalances.keep_alive(group, member)
+
     def make(self, group_id: str) -> ClassicGroup:
-        """Create a group without members."""
+        """Create a classic group without members."""
         group = self._groups[group_id] = ClassicGroup(group_id)
         self._write(group)
         return group
 
-    def delete(self, group: ClassicGroup) -> None:
+    def delete(self, group: Group) -> None:
         """Delete a group and its offsets."""
         self._drop(group)
         self._written.pop(group.group_id, None)
@@ -131,15 +156,17 @@ class GroupStore:
     def _write(self, group: ClassicGroup) -> None:
         self._written[group.group_id] = GroupImage.of(group)
 
-    def _unload_group(self, group: ClassicGroup) -> None:
-        for member in group.members.values():
-            member.answer_join(join_refusal(ErrorCode.NOT_COORDINATOR, member.member_id))
-            member.answer_sync(sync_refusal(ErrorCode.NOT_COORDINATOR))
+    def _unload_group(self, group: Group, error: ErrorCode = ErrorCode.NOT_COORDINATOR) -> None:
+        if isinstance(group, ClassicGroup):
+            for member in group.members.values():
+                member.answer_join(join_refusal(error, member.member_id))
+                member.answer_sync(sync_refusal(error))
         self._drop(group)
 
-    def _drop(self, group: ClassicGroup) -> None:
+    def _drop(self, group: Group) -> None:
         group.stop()
-        group.go(CoordinatorState.DEAD)
+        if isinstance(group, ClassicGroup):
+            group.go(CoordinatorState.DEAD)
         del self._groups[group.group_id]
 
     def _load(self, partition: int | None) -> None:
@@ -152,6 +179,10 @@ class GroupStore:
         if group_id in self._groups:
             return
         image = self._written.get(group_id)
+        if isinstance(image, ConsumerGroup):
+            self._groups[group_id] = image
+            self.on_load(image)
+            return
         group = self._groups[group_id] = image.group() if image else ClassicGroup(group_id)
         for member in group.members.values():
             self.rebalances.keep_alive(group, member)

@@ -117,9 +117,7 @@ async def heartbeat(call: ServerCall, request: HeartbeatRequest) -> HeartbeatRes
         return HeartbeatResponse(error_code=ErrorCode.UNKNOWN_SERVER_ERROR)
     try:
         _check_coordinator(call, request.group_id)
-        call.cluster.groups.heartbeat(
-            request.group_id, request.generation_id, request.member_id, request.group_instance_id
-        )
+        call.cluster.groups.heartbeat(request)
     except ApiError as refused:
         if refused.code != ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:  # a loading coordinator accepts heartbeats
             return HeartbeatResponse(error_code=refused.code)

@@ -21,14 +21,12 @@ from ..cluster.state import OFFSETS_TOPIC
 from ..groups.group import ClassicGroup
 from ..groups.states import CoordinatorState
 from ..serving.call import ServerCall
+from .constants import GROUP_OPERATIONS
 
 __all__ = ("delete_groups", "describe_groups", "list_groups")
 
 _NOT_FOUND_SINCE: Final = 6  # of DescribeGroups (KIP-1043)
-_CLASSIC: Final = "classic"
 _SHARE: Final = "share"
-_OPERATIONS: Final = 3400
-"""The operations on a group, all authorized since there is no authorizer; bit n is the AclOperation of code n."""
 
 
 async def describe_groups(call: ServerCall, request: DescribeGroupsRequest) -> DescribeGroupsResponse:
@@ -37,13 +35,12 @@ async def describe_groups(call: ServerCall, request: DescribeGroupsRequest) -> D
     for group_id in request.groups:
         try:
             call.cluster.check_coordinator(call.node, OFFSETS_TOPIC, group_id)
-            if group_id in call.cluster.share_groups:
-                raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a classic group.")
-            described = _described(call.cluster.groups.get(group_id))
+            call.cluster.share_groups.check_free(group_id, "classic")
+            described = _described(call.cluster.groups.classic(group_id))
         except ApiError as refused:
             described = _absent(group_id, refused, call.version)
         if request.include_authorized_operations and not described.error_code:
-            described.authorized_operations = _OPERATIONS
+            described.authorized_operations = GROUP_OPERATIONS
         groups.append(described)
     return DescribeGroupsResponse(groups=groups)
 
@@ -61,7 +58,7 @@ async def list_groups(call: ServerCall, request: ListGroupsRequest) -> ListGroup
             group_id=group.group_id,
             protocol_type=group.protocol_type or "",
             group_state=group.state,
-            group_type=_CLASSIC,
+            group_type=group.kind,
         )
         for group in call.cluster.groups.all()
     ]

@@ -30,13 +30,16 @@ from ...types import TopicPartition
 from ..cluster.api_error import ApiError
 from ..cluster.state import OFFSETS_TOPIC, ClusterState
 from ..groups.committed import Committed, metadata_length
+from ..groups.consumer_member import TopicIdPartition
 from ..serving.call import ServerCall
+from .constants import RELAXED_EPOCHS_SINCE
 from .zookeeper_offsets import commit_to_zookeeper, fetch_from_zookeeper
 
-__all__ = ("offset_commit", "offset_delete", "offset_fetch")
+__all__ = ("offset_commit", "offset_delete", "offset_fetch", "topic_id_partitions")
 
 _TOPIC_IDS_SINCE: Final = 10
 _NOT_FOUND_SINCE: Final = 9
+_EPOCHS_SINCE: Final = 9  # KIP-848
 _SEVERAL_GROUPS_SINCE: Final = 8
 _GROUP_ERROR_SINCE: Final = 2
 
@@ -64,7 +67,7 @@ async def offset_commit(call: ServerCall, request: OffsetCommitRequest) -> Offse
                 answers.add(key, partition.partition_index, unknown)
     if commits:
         try:
-            _check_commit(call, request)
+            _check_commit(call, request, [TopicPartition(name, part.partition_index) for _, name, part in commits])
         except ApiError as refused:
             for key, _, partition in commits:
                 answers.add(key, partition.partition_index, refused.code)
@@ -86,17 +89,25 @@ class _Answers:
         )
 
 
-def _check_commit(call: ServerCall, request: OffsetCommitRequest) -> None:
+def _check_commit(call: ServerCall, request: OffsetCommitRequest, partitions: Sequence[TopicPartition]) -> None:
     call.cluster.check_coordinator(call.node, OFFSETS_TOPIC, request.group_id)
-    if request.group_id in call.cluster.share_groups:
-        raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND)
+    call.cluster.share_groups.check_free(request.group_id, "consumer")
     call.cluster.groups.check_member(
         request.group_id,
         request.member_id,
         request.generation_id_or_member_epoch,
         request.group_instance_id,
+        partitions=topic_id_partitions(call.cluster, partitions),
+        relaxed=call.node.release.since(RELAXED_EPOCHS_SINCE),
+        has_epochs=call.version >= _EPOCHS_SINCE,
         missing=(ErrorCode.GROUP_ID_NOT_FOUND if call.version >= _NOT_FOUND_SINCE else ErrorCode.ILLEGAL_GENERATION),
     )
+
+
+def topic_id_partitions(cluster: ClusterState, partitions: Iterable[TopicPartition]) -> list[TopicIdPartition]:
+    """Return the partitions that exist, by the ids of their topics."""
+    found = ((cluster.topics.get(partition.topic), partition.partition) for partition in partitions)
+    return [TopicIdPartition(topic.topic_id, index) for topic, index in found if topic is not None]
 
 
 def _commit(
@@ -168,6 +179,7 @@ class _Wanted:
 def _fetch(call: ServerCall, group: OffsetFetchRequestGroup, require_stable: bool) -> OffsetFetchResponseGroup:
     try:
         call.cluster.check_coordinator(call.node, OFFSETS_TOPIC, group.group_id)
+        call.cluster.groups.check_fetch(group.group_id, group.member_id, group.member_epoch)
     except ApiError as refused:
         return OffsetFetchResponseGroup(group_id=group.group_id, topics=[], error_code=refused.code)
     wanted = _Wanted(group.group_id, require_stable)

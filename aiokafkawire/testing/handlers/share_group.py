@@ -1,7 +1,6 @@
 """ShareGroupHeartbeat and ShareGroupDescribe (KIP-932)."""
 
 from collections.abc import Iterable
-from typing import Final
 from uuid import UUID
 
 from ...errors import ErrorCode
@@ -23,12 +22,9 @@ from ..serving.call import ServerCall
 from ..share.assignor import SharedPartition
 from ..share.share_group import ShareGroup, ShareGroupMember
 from ..share.share_groups import LEAVE_EPOCH
-from .constants import SHARE_GROUPS_SINCE
+from .constants import GROUP_OPERATIONS, SHARE_GROUPS_SINCE
 
 __all__ = ("check_share_coordinator", "check_share_version", "share_group_describe", "share_group_heartbeat")
-
-_OPERATIONS: Final = 3400
-"""The operations on a group, all authorized since there is no authorizer; bit n is the AclOperation of code n."""
 
 
 def check_share_version(call: ServerCall) -> None:
@@ -107,7 +103,7 @@ async def share_group_describe(call: ServerCall, request: ShareGroupDescribeRequ
             check_share_coordinator(call, group_id)
             described = _described(call, call.cluster.share_groups.get(group_id))
             if request.include_authorized_operations:
-                described.authorized_operations = _OPERATIONS
+                described.authorized_operations = GROUP_OPERATIONS
         except ApiError as refused:
             described = DescribedGroup(
                 error_code=refused.code,

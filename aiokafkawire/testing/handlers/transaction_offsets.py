@@ -1,6 +1,6 @@
 """TxnOffsetCommit: the commit of a group's offsets as a part of a transaction (KIP-98, KIP-447)."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 from ...errors import ErrorCode
@@ -17,6 +17,8 @@ from ..cluster.state import OFFSETS_TOPIC
 from ..groups.committed import Committed, metadata_length
 from ..serving.call import ServerCall
 from ..transactions.verification import verify_offsets
+from .constants import RELAXED_EPOCHS_SINCE
+from .group_offsets import topic_id_partitions
 
 __all__ = ("txn_offset_commit",)
 
@@ -49,9 +51,11 @@ def _committed(
 ) -> dict[TopicPartition, ErrorCode]:
     cluster = call.cluster
     try:
-        _check(call, request)
+        _check(call, request, asked)
     except ApiError as refused:
         code = refused.code
+        if code is ErrorCode.STALE_MEMBER_EPOCH:  # clients know no such error of this API
+            code = ErrorCode.ILLEGAL_GENERATION
         if code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS and call.version < _LOADING_SINCE:
             code = ErrorCode.COORDINATOR_NOT_AVAILABLE
         return dict.fromkeys(asked, code)
@@ -73,7 +77,7 @@ def _committed(
     return errors
 
 
-def _check(call: ServerCall, request: TxnOffsetCommitRequest) -> None:
+def _check(call: ServerCall, request: TxnOffsetCommitRequest, partitions: Iterable[TopicPartition]) -> None:
     cluster = call.cluster
     if not request.group_id:
         raise ApiError(ErrorCode.INVALID_GROUP_ID)
@@ -91,5 +95,7 @@ def _check(call: ServerCall, request: TxnOffsetCommitRequest) -> None:
         request.member_id,
         request.generation_id_or_member_epoch,
         request.group_instance_id,
+        partitions=topic_id_partitions(cluster, partitions),
+        relaxed=call.node.release.since(RELAXED_EPOCHS_SINCE),
         transactional=True,
     )

@@ -12,6 +12,7 @@ from ...protocol.messages.configs import (
     IncrementalAlterConfigsRequest,
     ListConfigResourcesRequest,
 )
+from ...protocol.messages.consumer_group import ConsumerGroupDescribeRequest, ConsumerGroupHeartbeatRequest
 from ...protocol.messages.fetch import FetchRequest
 from ...protocol.messages.group import (
     FindCoordinatorRequest,
@@ -69,6 +70,7 @@ from ...protocol.messages.transactions import (
 from ...protocol.schema import Request, Response, Versions
 from ..handlers.alter_configs import alter_configs, incremental_alter_configs
 from ..handlers.configs import describe_configs, list_config_resources
+from ..handlers.consumer_group import consumer_group_describe, consumer_group_heartbeat
 from ..handlers.elections import alter_partition_reassignments, elect_leaders, list_partition_reassignments
 from ..handlers.fetch import fetch
 from ..handlers.group import find_coordinator, heartbeat, join_group, leave_group, sync_group
@@ -173,6 +175,8 @@ APIS: Final = {
     ),
     ApiKey.LIST_PARTITION_REASSIGNMENTS: _api(ListPartitionReassignmentsRequest, list_partition_reassignments, "0"),
     ApiKey.DESCRIBE_CLUSTER: _api(DescribeClusterRequest, describe_cluster, "0-2"),
+    ApiKey.CONSUMER_GROUP_HEARTBEAT: _api(ConsumerGroupHeartbeatRequest, consumer_group_heartbeat, "0-1"),
+    ApiKey.CONSUMER_GROUP_DESCRIBE: _api(ConsumerGroupDescribeRequest, consumer_group_describe, "0-1"),
     ApiKey.SHARE_GROUP_HEARTBEAT: _api(ShareGroupHeartbeatRequest, share_group_heartbeat, "1"),
     ApiKey.SHARE_GROUP_DESCRIBE: _api(ShareGroupDescribeRequest, share_group_describe, "1"),
     ApiKey.SHARE_FETCH: _api(ShareFetchRequest, share_fetch, "1-2"),

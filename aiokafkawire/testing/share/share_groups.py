@@ -22,7 +22,8 @@ class ShareGroups:
     """All share groups of a cluster.
 
     ``existing_topics`` returns all topics by name; ``is_other_kind`` returns whether a group id belongs to another kind
-    of group; ``partition_of`` returns a group's partition of ``__consumer_offsets``.
+    of group; ``partition_of`` returns a group's partition of ``__consumer_offsets``; ``first_epoch`` is the epoch of a
+    new group.
     """
 
     def __init__(
@@ -32,12 +33,14 @@ class ShareGroups:
         existing_topics: Callable[[], Mapping[str, SubscribedTopic]],
         is_other_kind: Callable[[str], bool],
         partition_of: Callable[[str], int],
+        first_epoch: int = 1,
     ) -> None:
         self._timers = timers
         self._configs = configs
         self._existing_topics = existing_topics
         self._is_other_kind = is_other_kind
         self._partition_of = partition_of
+        self._first_epoch = first_epoch
         self._groups: dict[str, ShareGroup] = {}
         self._leader_epochs: dict[int, int] = {}
 
@@ -92,11 +95,20 @@ class ShareGroups:
         if self._is_other_kind(group_id):
             raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a share group.")
 
+    def check_free(self, group_id: str, kind: str) -> None:
+        """Check that a group id does not belong to a share group, for a request about groups of another ``kind``.
+
+        Raises:
+            ApiError: GROUP_ID_NOT_FOUND.
+        """
+        if group_id in self._groups:
+            raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a {kind} group.")
+
     def make(self, group_id: str) -> ShareGroup:
         """Return a group; make it if it does not exist. Raises ApiError as :meth:`check_kind`."""
         if group_id not in self._groups:
             self.check_kind(group_id)
-            self._groups[group_id] = ShareGroup(group_id)
+            self._groups[group_id] = ShareGroup(group_id, self._first_epoch, self._first_epoch)
         return self._groups[group_id]
 
     def get_empty(self, group_id: str) -> ShareGroup:

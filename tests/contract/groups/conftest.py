@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from secrets import token_hex
 
 import pytest
+from support.apache_kafka import ApacheKafka
 from support.readers import Reader, Readers, reading
 
 from aiokafkawire import Client, TopicPartition
@@ -26,6 +27,14 @@ SOME_CLUSTERS = pytest.mark.parametrize(
 )
 """Each loop and each cluster once: little depends on which meets which."""
 
+_QUICK_HEARTBEATS = {
+    "group.consumer.heartbeat.interval.ms": "100",
+    "group.consumer.min.heartbeat.interval.ms": "100",
+    "group.consumer.min.session.timeout.ms": "1000",
+    "group.consumer.assignment.interval.ms": "0",
+    "group.consumer.min.assignment.interval.ms": "0",
+}
+
 COUNT = 60
 """Records that a topic is filled with, a third of them in each partition."""
 SOON = {"metadata_max_age_ms": 100}
@@ -36,6 +45,13 @@ SOON = {"metadata_max_age_ms": 100}
 def group() -> str:
     """A group that no other test uses."""
     return f"group-{token_hex(6)}"
+
+
+@pytest.fixture(scope="session")
+def apache_kafka_quick(apache_kafka: ApacheKafka) -> Iterator[ApacheKafka]:
+    """A server whose consumer groups (KIP-848) learn of changes sooner than every 5 s."""
+    with ApacheKafka(apache_kafka.version, properties=_QUICK_HEARTBEATS) as kafka:
+        yield kafka
 
 
 @pytest.fixture

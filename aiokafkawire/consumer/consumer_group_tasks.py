@@ -1,0 +1,113 @@
+"""A consumer's tasks in a consumer group (KIP-848): joins, and reconciles its partitions with its assignment."""
+
+import logging
+from base64 import urlsafe_b64encode
+from collections.abc import Mapping
+from typing import Literal
+from uuid import UUID, uuid4
+
+from ..cluster.cluster import Cluster
+from ..cluster.metadata import Snapshot
+from ..group.consumer_group_membership import ConsumerGroupMembership
+from ..group.consumer_group_requests import ServerSubscription
+from ..group.membership import MemberSettings, PrepareRejoin, Reconcile, Task
+from ..types import TopicPartition
+from .partition_changes import PartitionChanges
+from .subscribed_topics import SubscribedTopics
+
+__all__ = ("ConsumerGroupTasks",)
+
+_log = logging.getLogger("aiokafkawire.group")
+
+
+class ConsumerGroupTasks:
+    """The executor of a :class:`ConsumerGroupMembership`'s tasks, except for the loss of partitions.
+
+    Args:
+        cluster: has the topics' ids.
+        settings: the member's settings.
+        topics: the consumer's subscription.
+        changes: changes the partitions.
+    """
+
+    watched: tuple[str, ...] = ()
+    """The topics that the member watches for the group: none, since the coordinator does."""
+
+    def __init__(
+        self, cluster: Cluster, settings: MemberSettings, topics: SubscribedTopics, changes: PartitionChanges
+    ) -> None:
+        self.machine: ConsumerGroupMembership = ConsumerGroupMembership(settings, _new_member_id())
+        self._cluster, self._topics, self._changes = cluster, topics, changes
+        # The names of the assigned topics: a deleted topic leaves the metadata before it leaves the assignment.
+        self._names: dict[UUID, str] = {}
+
+    @property
+    def protocol(self) -> Literal["classic", "consumer"]:
+        """The group protocol."""
+        return "consumer"
+
+    def subscribe(self) -> None:
+        """Set the topics to subscribe to with the next heartbeat."""
+        subscription = self._topics.subscription
+        pattern = subscription.server_pattern if subscription is not None else None
+        topics = tuple(self._topics.choose())
+        self.machine.subscribe(ServerSubscription(topics, pattern.pattern if pattern is not None else None))
+
+    def rejoin_reason(self, snapshot: Snapshot) -> str | None:
+        """Return the reason for a heartbeat with another subscription, if there is one."""
+        self.machine.reconcile_again()
+        if not self._topics.are_outdated(snapshot):
+            return None
+        self.subscribe()
+        return f"the topics of {self._topics.subscription} have changed"
+
+    async def execute(self, task: Task) -> None:
+        """Execute a task, and report its result to the machine."""
+        if isinstance(task, PrepareRejoin):
+            if task.lost:
+                async with self._changes.lock:
+                    await self._changes.lose(task.reason)
+            self.subscribe()
+            self.machine.prepared(task)
+        elif isinstance(task, Reconcile):
+            await self._reconcile(task)
+
+    async def _reconcile(self, task: Reconcile) -> None:
+        """Revoke the partitions that are not assigned, and start reading the added ones, as far as topics are known."""
+        named = f"{self.machine.settings.named}, member epoch {task.epoch}"
+        async with self._changes.lock:
+            names = self._find_names(task)
+            assigned = [
+                TopicPartition(names[topic_id], index)
+                for topic_id, indexes in task.assignment.items()
+                if topic_id in names
+                for index in indexes
+            ]
+            await self._changes.change_to(assigned, task, named)
+            self.machine.reconciled(task, self._owned())
+        if len(names) < len(task.assignment):
+            _log.debug("%s: waiting for the metadata of %d topics", named, len(task.assignment) - len(names))
+
+    def _find_names(self, task: Reconcile) -> Mapping[UUID, str]:
+        """Return the names of the assigned topics; request new metadata if some are missing."""
+        metadata = self._cluster.metadata
+        known = {**self._names, **metadata.snapshot.topic_names}
+        self._names = {topic_id: known[topic_id] for topic_id in task.assignment if topic_id in known}
+        if len(self._names) < len(task.assignment):
+            metadata.mark_stale(metadata.snapshot)
+        return self._names
+
+    def _owned(self) -> dict[UUID, list[int]]:
+        ids = {name: topic_id for topic_id, name in self._names.items()}
+        owned: dict[UUID, list[int]] = {}
+        for topic, index in self._changes.assigned:
+            if topic in ids:
+                owned.setdefault(ids[topic], []).append(index)
+        return owned
+
+
+def _new_member_id() -> str:
+    """Return a random id in the form of Kafka's tools, which take no leading dash."""
+    while (member_id := urlsafe_b64encode(uuid4().bytes).decode().rstrip("=")).startswith("-"):
+        pass
+    return member_id

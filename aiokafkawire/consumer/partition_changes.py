@@ -1,0 +1,165 @@
+"""The changes of a group member's partitions: revokes them when the user is done, loses them, and starts reading."""
+
+import inspect
+import logging
+from collections.abc import Callable, Sequence
+
+import anyio
+
+from ..cluster.cluster import Cluster
+from ..group.membership import Task
+from ..group.membership_driver import MembershipDriver
+from ..types import TopicPartition
+from .auto_commit import AutoCommit
+from .fetcher import Fetcher
+from .offset_commits import OffsetCommitter
+from .subscribed_topics import SubscribedTopics
+from .subscription_state import SubscriptionState, format_partitions
+from .topic_subscription import Listener
+
+__all__ = ("PartitionChanges",)
+
+_log = logging.getLogger("aiokafkawire.group")
+
+
+class PartitionChanges:
+    """The executor of changes of the assignment, one at a time.
+
+    Args:
+        cluster: has the clock.
+        positions: has the assignment.
+        fetcher: is woken when the partitions change.
+        topics: has the user's listeners.
+        commits: marks the calls of listeners.
+        auto_commit: commits finished records before they are revoked; None to commit on request only.
+        report: raises an error to the user.
+        commit_timeout: the seconds that a commit before a revocation may take.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        positions: SubscriptionState,
+        fetcher: Fetcher,
+        topics: SubscribedTopics,
+        commits: OffsetCommitter,
+        auto_commit: AutoCommit | None,
+        report: Callable[[Exception], None],
+        commit_timeout: float,
+    ) -> None:
+        self._cluster, self._positions, self._fetcher, self._topics = cluster, positions, fetcher, topics
+        self._commits, self._auto_commit, self._report = commits, auto_commit, report
+        self._commit_timeout = commit_timeout
+        self.lock: anyio.Lock = anyio.Lock()
+        """Held during a change."""
+        self.leaving: bool = False
+        """Whether the consumer is leaving its group, and no longer waits for the user."""
+
+    @property
+    def assigned(self) -> tuple[TopicPartition, ...]:
+        """The member's partitions."""
+        return self._positions.assigned
+
+    @property
+    def _driver(self) -> MembershipDriver:
+        assert self._commits.driver is not None  # the driver joins the committer first
+        return self._commits.driver
+
+    async def change_to(self, partitions: Sequence[TopicPartition], task: Task, named: str) -> bool | None:
+        """Revoke the partitions that are not among these, and start reading those that are new.
+
+        Return whether partitions were revoked; None if the task was obsolete, and nothing has changed.
+
+        Args:
+            partitions: the partitions that the member has from now on.
+            task: the task that this is part of.
+            named: names the group and its generation in log lines.
+        """
+        revoked, added = self._positions.changes_to(partitions)
+        await self.revoke(revoked, task=task)
+        if task is not self._driver.machine.task:
+            return None
+        self._positions.add(added, withheld=True)
+        message, count = "assigned in %s: %s; %d partitions in all", len(self._positions.assigned)
+        _log.info(message, named, format_partitions(added), count)
+        if self._auto_commit is not None:
+            self._auto_commit.on_assigned()
+        await self._start_reading(added)
+        return bool(revoked)
+
+    async def _start_reading(self, partitions: Sequence[TopicPartition]) -> None:
+        """Call on_assigned for withheld partitions, and then let their records be handed out."""
+        # Look up the positions, but withhold the records until the listener has returned, since it may seek.
+        self._fetcher.wake()
+        try:
+            await self._call_listener(self._topics.listeners.on_assigned, partitions)
+        finally:
+            for partition in partitions:
+                state = self._positions.get(partition)
+                if state is not None:
+                    self._positions.withhold(state, False)
+            self._fetcher.wake()
+            self._fetcher.notify()
+
+    async def lose(self, reason: str) -> None:
+        """Stop reading all partitions, which other members may read already, and call the user's listener."""
+        partitions, listeners = self._positions.assigned, self._topics.listeners
+        self._drop(partitions, reason, lost=True)
+        await self._call_listener(listeners.on_lost or listeners.on_revoked, partitions)
+
+    async def revoke(
+        self, partitions: Sequence[TopicPartition], *, task: Task | None = None, reason: str = "they were revoked"
+    ) -> None:
+        """Commit the finished records of these partitions, call the user's listener, and drop the partitions.
+
+        With a ``task``, first wait until the user has finished the records; if the task is obsolete by then, return.
+        """
+        if not partitions:
+            return
+        driver = self._driver
+        states = [state for partition in partitions if (state := self._positions.get(partition)) is not None]
+        for state in states:
+            self._positions.withhold(state, True)
+        if task is not None:
+            await driver.until(
+                lambda: self.leaving or task is not driver.machine.task or not any(state.is_in_hand for state in states)
+            )
+            if task is not driver.machine.task:
+                for state in states:
+                    self._positions.withhold(state, False)
+                self._fetcher.wake()
+                return
+        if self._auto_commit is not None:
+            await self._auto_commit.commit_finished(within=self._commit_timeout)
+        await self._call_listener(self._topics.listeners.on_revoked, partitions)
+        self._drop(partitions, reason)
+
+    def _drop(self, partitions: Sequence[TopicPartition], reason: str, *, lost: bool = False) -> None:
+        machine = self._driver.machine
+        named = machine.settings.named
+        if partitions:
+            _log.info("%s in %s: %s", "lost" if lost else "revoked", named, format_partitions(partitions))
+        in_hand = self._positions.revoke(partitions, machine.last_group, reason, self._cluster.runtime.now())
+        if in_hand and not self.leaving:
+            _log.warning(
+                "%s revoked %s while records were being processed, since %s; those records are read again from the "
+                "last commit, and commits of them fail",
+                named,
+                format_partitions([lost.state.partition for lost in in_hand]),
+                reason,
+            )
+        self._driver.notify()
+        self._fetcher.wake()
+        self._fetcher.notify()
+
+    async def _call_listener(self, listener: Listener | None, partitions: Sequence[TopicPartition]) -> None:
+        """Call the user's listener; its exceptions are raised by the iteration, and do not end the membership."""
+        if listener is None or not partitions:
+            return
+        try:
+            with self._commits.listening():
+                result = listener(tuple(partitions))
+                if inspect.isawaitable(result):
+                    await result
+        except Exception as error:
+            self._report(error)

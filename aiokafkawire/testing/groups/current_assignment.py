@@ -1,0 +1,75 @@
+"""The reconciliation of one member with its target assignment: it revokes, acknowledges, then takes (KIP-848)."""
+
+from collections.abc import Set as AbstractSet
+from uuid import UUID
+
+import attrs
+
+from .consumer_member import ConsumerMember, Epochs, MemberState, TopicIdPartition
+
+__all__ = ("Reconciliation", "reconcile")
+
+
+@attrs.frozen
+class Reconciliation:
+    """The data for the reconciliation of a member.
+
+    ``owned`` are the partitions that the member has reported, None if it reported none. ``others`` are the partitions
+    that other members hold. ``subscribed`` are the ids of the topics to which the member subscribes.
+    """
+
+    epoch: int
+    target: AbstractSet[TopicIdPartition]
+    subscribed: AbstractSet[UUID]
+    others: AbstractSet[TopicIdPartition]
+    owned: AbstractSet[TopicIdPartition] | None
+    subscription_changed: bool = False
+
+    def still_owns(self, partitions: Epochs) -> bool:
+        """Return whether the member may still own some of these partitions."""
+        return self.owned is None or not self.owned.isdisjoint(partitions)
+
+
+def reconcile(member: ConsumerMember, given: Reconciliation) -> ConsumerMember:
+    """Return the member in its next state, or the same object if it has to wait."""
+    match member.state:
+        case MemberState.STABLE if member.epoch == given.epoch:
+            return _without_unsubscribed(member, given) if given.subscription_changed else member
+        case MemberState.UNREVOKED_PARTITIONS if given.still_owns(member.revoking):
+            return _without_unsubscribed(member, given) if given.subscription_changed else member
+    return _next(member, given)
+
+
+def _next(member: ConsumerMember, given: Reconciliation) -> ConsumerMember:
+    target = {partition for partition in given.target if partition.topic_id in given.subscribed}
+    kept = {partition: epoch for partition, epoch in member.assigned.items() if partition in target}
+    revoked = {partition: epoch for partition, epoch in member.assigned.items() if partition not in target}
+    if revoked and given.still_owns(revoked):
+        # The member stays in its epoch until it acknowledges the revocation.
+        return _moved(member, member.epoch, MemberState.UNREVOKED_PARTITIONS, kept, revoked)
+    missing = target - kept.keys()
+    unreleased = (missing & given.others) - member.revoking.keys()
+    state = MemberState.UNRELEASED_PARTITIONS if unreleased else MemberState.STABLE
+    taken = dict.fromkeys(sorted(missing - unreleased), given.epoch)
+    return _moved(member, given.epoch, state, kept | taken, {})
+
+
+def _without_unsubscribed(member: ConsumerMember, given: Reconciliation) -> ConsumerMember:
+    """Revoke the partitions of topics to which the member no longer subscribes, before the next target assignment."""
+    gone = {part: epoch for part, epoch in member.assigned.items() if part.topic_id not in given.subscribed}
+    if not gone:
+        return member
+    kept = {part: epoch for part, epoch in member.assigned.items() if part not in gone}
+    revoking = {**member.revoking, **gone}
+    if given.still_owns(revoking):
+        return _moved(member, member.epoch, MemberState.UNREVOKED_PARTITIONS, kept, revoking)
+    return _moved(member, member.epoch, member.state, kept, member.revoking)
+
+
+def _moved(
+    member: ConsumerMember, epoch: int, state: MemberState, assigned: Epochs, revoking: Epochs
+) -> ConsumerMember:
+    moved = attrs.evolve(member, state=state, epoch=epoch, assigned=assigned, revoking=revoking)
+    if moved == member:
+        return member
+    return attrs.evolve(moved, previous_epoch=member.epoch)
