@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Any, TypeAlias
 from uuid import UUID
@@ -25,6 +25,7 @@ from support.share_members import (
     configure,
     offsets_of,
 )
+from support.transactional import TransactionalProducer
 
 from aiokafkawire.errors import ErrorCode
 from aiokafkawire.protocol.messages.metadata import MetadataResponseTopic
@@ -428,3 +429,32 @@ async def test_deleted_records_are_not_delivered(
         while data is None or not data.acquired_records:
             data = await member.fetch(topic_id, max_wait_ms=500)
     assert [(part.first_offset, part.last_offset) for part in data.acquired_records][-1][1] == 4
+
+
+@pytest.mark.parametrize(("level", "expected"), [("read_uncommitted", range(1, 10)), ("read_committed", [3, 4, 5, 6])])
+async def test_isolation_levels(
+    client: RawClient,
+    topic: MetadataResponseTopic,
+    joined: Joined,
+    share_group: str,
+    level: str,
+    expected: Iterable[int],
+) -> None:
+    member = await joined()
+    await configure(client, share_group, share_isolation_level=level)
+    topic_id = await begun(client, topic, member)
+    name = topic.name or ""
+    producer = await TransactionalProducer(client).initialized()
+    for commit in (False, True):  # at 1 and 2 with a marker at 3; at 4 and 5 with a marker at 6
+        assert not (await producer.add((name, 0)))[name, 0]
+        assert not (await producer.send(name, b"x", b"y")).error_code
+        await producer.ended(commit)
+    assert not (await producer.add((name, 0)))[name, 0]
+    assert not (await producer.send(name, b"x", b"y")).error_code  # at 7 and 8, and never ended
+    await written(client, topic, 1)
+    seen: set[int] = set()
+    with anyio.fail_after(10):
+        while not seen >= set(expected):
+            for first, last, _ in acquired(await member.fetch(topic_id, max_wait_ms=500)):
+                seen |= set(range(first, last + 1))
+    assert seen == set(expected)
