@@ -59,6 +59,7 @@ class SharePartition:
         """
         if acquisition.max_records <= 0 or not batches:
             return []
+        self._archive_compacted(batches[0].first)
         first, last = max(batches[0].first, self.start_offset), batches[-1].last
         found, count = list[Acquired](), 0
         for batch in self._batches:
@@ -96,6 +97,14 @@ class SharePartition:
             found += ranges(taken)
         self.end_offset = last + 1
         return found
+
+    def _archive_compacted(self, first: int) -> None:
+        """Archive the available records before ``first``, where a read began: compaction has removed them."""
+        gone = [record for record in self if record.offset < first and record.state is DeliveryState.AVAILABLE]
+        for record in gone:
+            record.finish(DeliveryState.ARCHIVED)
+        if gone:
+            self._store()
 
     def archive(self, offsets: Collection[int]) -> None:
         """Archive offsets that no member shall get, such as those of aborted transactions.

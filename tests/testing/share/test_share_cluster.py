@@ -10,7 +10,7 @@ from uuid import UUID
 import anyio
 import pytest
 from support.raw_client import RawClient, batch_of
-from support.share_members import ACCEPT, RELEASE, ShareMember, acquired, configure
+from support.share_members import ACCEPT, GAP, RELEASE, ShareMember, acquired, configure, offsets_of
 from support.virtual_groups import reach
 from support.virtual_time import virtual_backend
 
@@ -287,6 +287,23 @@ async def test_faults_reach_the_partitions_of_a_session(broker: Broker, topic_id
     assert acquired(damaged) == [(0, 4, 2)]
     with pytest.raises(CorruptBatch):
         RecordBatch.parse(memoryview(damaged.records or b"")).check()
+
+
+async def test_compacted_records_are_gaps(broker: Broker, member: Reach) -> None:
+    topic = broker.create_topic("compacted", configs={"cleanup.policy": "compact"})
+    one = await member()
+    await configure(one.client, GROUP, share_auto_offset_reset="earliest")
+    for _ in range(3):
+        await one.client.produce("compacted", batch_of(b"x", b"y"))
+    assert acquired(await one.fetch(topic.topic_id, batch_size=1)) == [(0, 1, 1), (2, 3, 1), (4, 5, 1)]
+    await one.acknowledge(topic.topic_id, (0, 5, RELEASE))
+    broker.compact("compacted")  # one key, of which the last record is left
+    data = await one.fetch(None)
+    assert (acquired(data), offsets_of(data)) == ([(4, 5, 2)], [5])
+    await one.acknowledge(topic.topic_id, (4, 5, GAP, ACCEPT))
+    assert acquired(await one.fetch(None)) == []
+    assert not (await one.client.produce("compacted", batch_of(b"z"))).error_code
+    assert acquired(await one.fetch(None)) == [(6, 6, 1)]
 
 
 async def test_a_paused_partition_has_no_records(broker: Broker, topic_id: UUID, member: Reach) -> None:

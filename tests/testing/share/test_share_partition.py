@@ -207,6 +207,18 @@ def test_a_log_that_starts_later_archives_what_is_before() -> None:
     assert (partition.start_offset, partition.end_offset, states(partition)) == (20, 20, "")
 
 
+def test_released_records_that_compaction_removes_are_archived() -> None:
+    partition = SharePartition(0)
+    acquire(partition, (0, 1), (2, 3), (4, 5), batch_size=1)
+    acknowledge(partition, (0, 3, RELEASE))
+    assert acquire(partition, (2, 3), (4, 5)) == [(2, 3, 2)]
+    assert (partition.start_offset, states(partition)) == (2, "qqqq")
+    acknowledge(partition, (2, 3, RELEASE))
+    assert acquire(partition, (7, 8)) == [(7, 8, 1)]
+    acknowledge(partition, (4, 5, ACCEPT), (6, 8, ACCEPT))
+    assert (partition.start_offset, partition.end_offset) == (9, 9)
+
+
 def test_aborted_offsets_are_archived() -> None:
     partition = SharePartition(0)
     acquire(partition, (0, 3))
@@ -220,8 +232,7 @@ def test_a_new_leader_knows_what_was_stored() -> None:
     partition = SharePartition(0)
     acquire(partition, (0, 3))
     acknowledge(partition, (0, 3, ACCEPT, RELEASE, RELEASE, REJECT))
-    acquire(partition, (1, 1))
-    acquire(partition, (4, 5))
+    assert acquire(partition, (0, 3), (4, 5)) == [(1, 2, 2), (4, 5, 1)]
     partition.led_anew(6)
     assert (partition.start_offset, partition.end_offset, states(partition)) == (1, 4, "vvx")
     assert acquire(partition, (0, 3), (4, 5)) == [(1, 2, 2), (4, 5, 1)]
