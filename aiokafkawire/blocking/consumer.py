@@ -200,6 +200,14 @@ class Consumer(Generic[K, V]):
         """The topics subscribed to, or the pattern; empty without a subscription."""
         return self._consumer.subscription
 
+    def partitions_for(self, topic: str, *, timeout: float | None = None) -> tuple[int, ...]:
+        """Return the indexes of the topic's partitions."""
+        return self._ask(self._consumer.partitions_for, topic, timeout=timeout)
+
+    def list_topics(self, *, timeout: float | None = None) -> dict[str, tuple[int, ...]]:
+        """Return the indexes of the partitions of every topic, except internal topics."""
+        return self._ask(self._consumer.list_topics, timeout=timeout)
+
     def enforce_rebalance(self, reason: str = "the user has requested it") -> None:
         """Start a rebalance of the group; see :meth:`aiokafkawire.Consumer.enforce_rebalance`."""
         self._ask(self._consumer.enforce_rebalance, reason)

@@ -426,6 +426,36 @@ class Consumer(Generic[K, V]):
         """
         return self._positions.require(check_partition(partition)).high_watermark
 
+    async def partitions_for(self, topic: str, *, timeout: float | None = None) -> tuple[int, ...]:
+        """Return the indexes of the topic's partitions; wait for the topic's metadata.
+
+        ``timeout`` is in seconds, by default ``default_api_timeout_ms``.
+
+        Raises:
+            TopicNotReady: the partitions were not known in time.
+            BrokerError: the broker refused the metadata of this topic.
+        """
+        self._iteration.require_open()
+        check_topic_name(topic)
+        known = await self._cluster.metadata.topic(topic, self._deadline(timeout))
+        return tuple(partition.index for partition in known.partitions)
+
+    async def list_topics(self, *, timeout: float | None = None) -> dict[str, tuple[int, ...]]:
+        """Return the indexes of the partitions of every topic that this client may see, except internal topics.
+
+        ``timeout`` is in seconds, by default ``default_api_timeout_ms``.
+
+        Raises:
+            RequestTimeout: the timeout passed; the message has the last cause.
+        """
+        self._iteration.require_open()
+        response = await self._cluster.ask_metadata(None, self._deadline(timeout))
+        return {
+            topic.name: tuple(sorted(partition.partition_index for partition in topic.partitions))
+            for topic in response.topics
+            if topic.name and not topic.is_internal
+        }
+
     async def offsets(
         self, specs: Mapping[TopicPartition, OffsetSpec], *, timeout: float | None = None
     ) -> dict[TopicPartition, OffsetAndTimestamp | None]:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 from support.groups_tool import check_what_the_tool_tells
-from support.mixed_groups import mixed_group
+from support.mixed_groups import check_a_change_of_protocol, mixed_group
+
+from aiokafkawire.testing import BackgroundBroker
 
 pytestmark = [pytest.mark.anyio, pytest.mark.parametrize("anyio_backend", ["asyncio"])]
 
@@ -24,6 +26,11 @@ async def test_two_clients_share_whoever_leads(
         await group.shared(4)
         await group.write(60)
         await group.all_read()
+
+
+async def test_the_protocol_changes_while_the_group_reads(name: str) -> None:
+    with BackgroundBroker(group_consumer_heartbeat_interval_ms=200) as broker:
+        await check_a_change_of_protocol(broker.bootstrap, name)
 
 
 @pytest.mark.kafka

@@ -7,7 +7,7 @@ from secrets import token_hex
 import pytest
 from support.apache_kafka import ApacheKafka
 from support.groups_tool import check_what_the_tool_tells
-from support.mixed_groups import mixed_group
+from support.mixed_groups import check_a_change_of_protocol, mixed_group
 
 pytestmark = [pytest.mark.anyio, pytest.mark.parametrize("anyio_backend", ["asyncio"]), pytest.mark.timeout(300)]
 
@@ -48,6 +48,16 @@ async def test_three_clients_share_whoever_leads(
         await group.shared(6)
         await group.write(60)
         await group.all_read()
+
+
+async def test_the_protocol_changes_while_the_group_reads(name: str) -> None:
+    quick = {
+        "group.consumer.heartbeat.interval.ms": "200",
+        "group.consumer.min.heartbeat.interval.ms": "200",
+        "group.consumer.assignment.interval.ms": "0",
+    }
+    with ApacheKafka(properties=quick) as kafka:
+        await check_a_change_of_protocol(kafka.bootstrap, name)
 
 
 async def test_kafkas_tool_tells_of_our_members(apache_kafka: ApacheKafka, name: str) -> None:

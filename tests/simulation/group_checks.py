@@ -1,6 +1,6 @@
 """What must be true of a group at every moment: of who reads what, of what is handed out, and of what is committed."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 import attrs
 
@@ -91,6 +91,12 @@ class Watch:
         self.generations.add(generation)
         known = self._owners.setdefault((generation, where), owner)
         self._must(known == owner, f"{where} is {known}'s in generation {generation}, and {owner} {how} it")
+
+    def hand_over(self, where: TopicPartition, client: str, members: Collection[str]) -> None:
+        """The coordinator lets this client read the partition: no other member reads it by now."""
+        for other in self._of(where).readers:
+            is_free = other == client or other not in members
+            self._must(is_free, f"{client} is assigned {where}, and {other}, a member too, still reads it")
 
     def begin(self, client: str, where: TopicPartition) -> None:
         """The client is to read it from now on."""

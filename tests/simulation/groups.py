@@ -11,6 +11,11 @@ from support.raw_client import RawClient
 from aiokafkawire import Delivery, KafkaError, TopicPartition
 from aiokafkawire.group.consumer_protocol import decode_assignment
 from aiokafkawire.protocol.api import ApiKey
+from aiokafkawire.protocol.messages.consumer_group import (
+    ConsumerGroupDescribeRequest,
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+)
 from aiokafkawire.protocol.messages.group import SyncGroupRequest, SyncGroupResponse
 from aiokafkawire.protocol.messages.group_offsets import OffsetCommitRequest, OffsetCommitResponse
 from aiokafkawire.testing.broker import ApiError
@@ -20,17 +25,19 @@ from aiokafkawire.testing.simulation import Run, Simulation, simulate
 from .checks import Journal, Sent, check_origin, check_writing, no_task_fails_unheard
 from .group_checks import Commit, Watch
 from .leftovers import check_nothing_is_left, tasks
-from .members import GROUP, Group, Member
+from .members import GROUP, SESSION_TIMEOUT_MS, Group, Member, Protocol
 from .scenario import LATE
 from .taking_part import client_of, logs_of
 
-__all__ = ("Outcome", "run", "told")
+__all__ = ("Outcome", "run", "run_consumer_protocol", "told")
 
 _PATIENCE = 60.0
 """Virtual seconds for the group to become stable and read all, beside those that it waits for the dead."""
 _QUIET = 10.0
 """Virtual seconds in which nothing is to change any more."""
 _LOSABLE = (ApiKey.JOIN_GROUP, ApiKey.HEARTBEAT, ApiKey.LEAVE_GROUP, ApiKey.OFFSET_FETCH, ApiKey.FIND_COORDINATOR)
+
+_LOSABLE_HEARTBEATS = (ApiKey.CONSUMER_GROUP_HEARTBEAT, ApiKey.OFFSET_FETCH, ApiKey.FIND_COORDINATOR)
 
 
 @attrs.frozen
@@ -51,8 +58,24 @@ class Outcome:
 
 def run(seed: int, *, keep: int = 2_000) -> Run[Outcome]:
     """One run. AssertionError, or what the client or the broker raised, if something is not as it must be."""
+    return _run(seed, keep, "classic")
+
+
+def run_consumer_protocol(seed: int, *, keep: int = 2_000) -> Run[Outcome]:
+    """One run of a group whose coordinator assigns (KIP-848)."""
+    return _run(seed, keep, "consumer")
+
+
+def _run(seed: int, keep: int, protocol: Protocol) -> Run[Outcome]:
     with no_task_fails_unheard():
-        return simulate(lambda sim: _Play(sim).main(), seed=seed, keep=keep, min_insync_replicas=2)
+        return simulate(
+            lambda sim: _Play(sim, protocol).main(),
+            seed=seed,
+            keep=keep,
+            min_insync_replicas=2,
+            group_consumer_session_timeout_ms=SESSION_TIMEOUT_MS,
+            group_consumer_heartbeat_interval_ms=1_000,
+        )
 
 
 @attrs.define
@@ -60,6 +83,7 @@ class _Play:
     """One run, and what came of it."""
 
     sim: Simulation
+    protocol: Protocol
     watch: Watch = attrs.field(init=False)
     group: Group = attrs.field(init=False)
     partitions: list[TopicPartition] = attrs.field(factory=list)
@@ -85,7 +109,7 @@ class _Play:
         """The run, and its checks."""
         sim, chance = self.sim, self.sim.random
         topics = ["flights", "delays", "gates"][: chance.randint(1, 3)]
-        self.group = Group.of(chance, topics)
+        self.group = Group.of(chance, topics, self.protocol)
         self.partitions = [TopicPartition(topic, index) for topic in topics for index in range(chance.randint(1, 4))]
         for topic in topics:
             sim.broker.create_topic(topic, partitions=sum(where.topic == topic for where in self.partitions))
@@ -135,6 +159,23 @@ class _Play:
             self._lose(chance.random())
             return answer
 
+        def beaten(
+            request: ConsumerGroupHeartbeatRequest, answer: ConsumerGroupHeartbeatResponse
+        ) -> ConsumerGroupHeartbeatResponse:
+            if answer.error_code == 0 and answer.assignment is not None:
+                asked = self._asked(request)
+                client, owner = asked.client_id or "", request.instance_id or (asked.client_id or "")
+                members = {member.client_id for member in sim.broker._cluster.groups.get(GROUP).members.values()}
+                for topic in answer.assignment.topic_partitions:
+                    name = asked.name_of(topic.topic_id)
+                    assert name is not None
+                    for index in topic.partitions:
+                        where = TopicPartition(name, index)
+                        self.watch.claim(answer.member_epoch, where, owner, "is assigned")
+                        self.watch.hand_over(where, client, members)
+            self._lose(chance.random())
+            return answer
+
         def committed(request: OffsetCommitRequest, answer: OffsetCommitResponse) -> OffsetCommitResponse:
             for where, commit in _commits(self._asked(request), answer, sim):
                 self.commits += 1
@@ -143,6 +184,7 @@ class _Play:
             return answer
 
         sim.broker.on(ApiKey.SYNC_GROUP, answer=synced, times=None)
+        sim.broker.on(ApiKey.CONSUMER_GROUP_HEARTBEAT, answer=beaten, times=None)
         sim.broker.on(ApiKey.OFFSET_COMMIT, answer=committed, times=None)
 
     def _lose(self, chance: float) -> None:
@@ -166,7 +208,7 @@ class _Play:
                 continue
             node, loading = chance.choice(broker.node_ids), chance.choice((0.0, 0.0, 2.0))
             if chance.random() < 0.5:
-                lost = chance.choice(_LOSABLE)
+                lost = chance.choice(_LOSABLE if self.protocol == "classic" else _LOSABLE_HEARTBEATS)
                 self.sim.note(f"the next answer to {lost.name} is lost")
                 broker.on(lost, drop="after", times=chance.choice((1, 1, 3)))
                 continue
@@ -265,8 +307,14 @@ class _Play:
         coordinator = self.sim.broker.coordinator(GROUP)
         (at,) = (address for address, node in self.sim.broker.addresses.items() if node == coordinator)
         async with RawClient(await self.sim.network.connector("who looks at groups")(*at)) as client:
-            group = await described(client, GROUP)
-        known = sorted(member.group_instance_id or member.client_id for member in group.members)
+            group: Any
+            if self.protocol == "consumer":
+                question = ConsumerGroupDescribeRequest(group_ids=[GROUP], include_authorized_operations=False)
+                (group,) = (await client.ask(question, 1)).groups
+                known = sorted(member.instance_id or member.client_id for member in group.members)
+            else:
+                group = await described(client, GROUP)
+                known = sorted(member.group_instance_id or member.client_id for member in group.members)
         if group.group_state != "Stable" or known != sorted(member.owner for member in self.there.values()):
             return f"{group.group_state}, of {', '.join(known)}"
         return f"settled, in generation {max(self.watch.generations)}"
@@ -306,9 +354,10 @@ async def _await(delivery: Delivery, sent: Sent) -> None:
 def told(done: Run[Outcome]) -> str:
     """One line on a run."""
     value, group = done.value, done.value.group
+    assignors = " and ".join(group.strategies) or "assigned by the coordinator"
     return (
         f"seed {done.seed}: {value.records} records, {value.members} {'static ' if group.static else ''}members, "
-        f"{' and '.join(group.strategies)}, {value.generations} generations, {value.commits} commits, {value.late} "
+        f"{assignors}, {value.generations} generations, {value.commits} commits, {value.late} "
         f"late, {value.faults} faults, settled in {value.settled:.0f} s, {done.seconds:.0f} s of virtual time, "
         f"trace {done.trace.digest}"
     )

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from random import Random
+from typing import Literal, TypeAlias
 
 import anyio
 import attrs
@@ -13,6 +14,7 @@ from aiokafkawire.errors import (
     ConnectionLost,
     FencedInstanceId,
     RequestTimeout,
+    UnreleasedInstanceId,
     UsageError,
 )
 from aiokafkawire.group.classic_membership import ClassicMembership
@@ -21,14 +23,17 @@ from aiokafkawire.testing.simulation import Simulation
 from .group_checks import Watch
 from .taking_part import client_of
 
-__all__ = ("CLOSES_WITHIN", "GROUP", "Group", "Member")
+__all__ = ("CLOSES_WITHIN", "GROUP", "SESSION_TIMEOUT_MS", "Group", "Member", "Protocol")
 
 GROUP = "the group"
+SESSION_TIMEOUT_MS = 6_000
+"""Of members of consumer groups, whose coordinator decides on it."""
+Protocol: TypeAlias = Literal["classic", "consumer"]
 CLOSES_WITHIN = 5.0
 """Virtual seconds in which a consumer is closed, whatever the brokers do."""
 _AT_ONCE = 0.01
 """What is over at once takes no longer."""
-_IN_TROUBLE = (CommitFailed, RequestTimeout, ConnectionLost)
+_IN_TROUBLE = (CommitFailed, RequestTimeout, ConnectionLost, UnreleasedInstanceId)
 """What users may hear of while brokers and networks fail."""
 
 Record = ConsumerRecord[bytes, bytes]
@@ -43,10 +48,15 @@ class Group:
     static: bool
     session_timeout_ms: int
     max_poll_interval_ms: int
+    protocol: Protocol = "classic"
 
     @classmethod
-    def of(cls, chance: Random, topics: Sequence[str]) -> "Group":
+    def of(cls, chance: Random, topics: Sequence[str], protocol: Protocol = "classic") -> "Group":
         """One of those that there may be."""
+        if protocol == "consumer":
+            poll_interval = chance.choice((6_000, 10_000, 30_000))
+            static = chance.random() < 0.3
+            return cls(topics, (), static, SESSION_TIMEOUT_MS, poll_interval, protocol)
         known: Sequence[Sequence[AssignmentStrategy]] = (
             ("range",),
             ("cooperative-sticky",),
@@ -99,10 +109,7 @@ class Member:
         chance, group = self.chance, self.group
         options = ConsumerOptions(
             group_id=GROUP,
-            session_timeout_ms=group.session_timeout_ms,
-            heartbeat_interval_ms=chance.choice((500, 1_000, 2_000)),
             max_poll_interval_ms=group.max_poll_interval_ms,
-            partition_assignment_strategy=group.strategies,
             enable_auto_commit=self.commits == "by itself",
             auto_commit_interval_ms=chance.choice((200, 1_000, 5_000)),
             auto_offset_reset="earliest",
@@ -110,6 +117,13 @@ class Member:
             fetch_max_bytes=chance.choice((1_000, 52_428_800)),
             max_partition_fetch_bytes=chance.choice((500, 1_048_576)),
         )
+        if group.protocol == "consumer":
+            options["group_protocol"] = "consumer"
+            options["group_remote_assignor"] = chance.choice((None, "uniform", "range"))
+        else:
+            options["session_timeout_ms"] = group.session_timeout_ms
+            options["heartbeat_interval_ms"] = chance.choice((500, 1_000, 2_000))
+            options["partition_assignment_strategy"] = group.strategies
         if group.static:
             options["group_instance_id"] = self.owner
         return options
@@ -266,8 +280,11 @@ class Member:
         self.watch.hand_out(self.name, where, record.offset, record.value)
         part = consumer._in_group
         assert part is not None
-        assert isinstance(part.machine, ClassicMembership)
-        generation = part.machine.assigned_generation
+        if isinstance(part.machine, ClassicMembership):
+            generation = part.machine.assigned_generation
+        else:
+            assert part.machine.last_group is not None
+            generation = part.machine.last_group.generation_id
         self.watch.claim(generation, where, self.owner, "hands out a record of")
 
     async def _dawdle(self) -> None:

@@ -15,12 +15,14 @@ RUN: Mapping[str, Callable[..., Run[Any]]] = {
     "plain": scenario.run,
     "transactions": transactions.run,
     "groups": groups.run,
+    "consumer_groups": groups.run_consumer_protocol,
     "processing": processing.run,
 }
 TOLD: Mapping[str, Callable[[Run[Any]], str]] = {
     "plain": scenario.told,
     "transactions": transactions.told,
     "groups": groups.told,
+    "consumer_groups": groups.told,
     "processing": processing.told,
 }
 

@@ -35,6 +35,15 @@ def test_a_group_reads_all_and_commits_what_is_finished(seed: int) -> None:
     assert done.value.faults
 
 
+@pytest.mark.parametrize("seed", GROUPS)
+def test_a_consumer_group_reads_all_and_commits_what_is_finished(seed: int) -> None:
+    done = groups.run_consumer_protocol(seed)
+    print(groups.told(done))
+    assert done.value.records
+    assert done.value.generations
+    assert done.value.faults
+
+
 @pytest.mark.parametrize("seed", PROCESSING)
 def test_every_record_counts_once_whatever_becomes_of_its_workers(seed: int) -> None:
     done = processing.run(seed)

@@ -11,6 +11,8 @@ import attrs
 from support.raw_client import RawClient
 
 from aiokafkawire.protocol.messages.configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsRequestAlterableConfig,
     IncrementalAlterConfigsRequestAlterConfigsResource,
@@ -122,17 +124,20 @@ async def settle(*members: ConsumerMember) -> None:
                 return
 
 
-async def consumer_group(client: RawClient, group: str, version: int = 1) -> DescribedGroup:
+async def consumer_group(
+    client: RawClient, group: str, version: int = 1, *, operations: bool = False
+) -> DescribedGroup:
     """What ConsumerGroupDescribe says of a group."""
-    request = ConsumerGroupDescribeRequest(group_ids=[group], include_authorized_operations=False)
+    request = ConsumerGroupDescribeRequest(group_ids=[group], include_authorized_operations=operations)
     return (await client.ask(request, version)).groups[0]
 
 
 async def configure_group(client: RawClient, group: str, **configs: str) -> None:
-    """Change settings of a group (underscores for dots)."""
+    """Change settings of a group (underscores for dots), and wait until they are known; Apache Kafka takes a moment."""
+    wanted = {name.replace("_", "."): value for name, value in configs.items()}
     given = [
-        IncrementalAlterConfigsRequestAlterableConfig(name=name.replace("_", "."), config_operation=_SET, value=value)
-        for name, value in configs.items()
+        IncrementalAlterConfigsRequestAlterableConfig(name=name, config_operation=_SET, value=value)
+        for name, value in wanted.items()
     ]
     resource = IncrementalAlterConfigsRequestAlterConfigsResource(
         resource_type=_GROUP, resource_name=group, configs=given
@@ -140,3 +145,11 @@ async def configure_group(client: RawClient, group: str, **configs: str) -> None
     request = IncrementalAlterConfigsRequest(resources=[resource], validate_only=False)
     answer = await client.ask(request, 1)
     assert answer.responses[0].error_code == 0, answer
+    asked = DescribeConfigsRequest(
+        resources=[DescribeConfigsResource(resource_type=_GROUP, resource_name=group, configuration_keys=list(wanted))]
+    )
+    with anyio.fail_after(10):
+        while True:
+            (found,) = (await client.ask(asked, 4)).results
+            if {config.name: config.value for config in found.configs} == wanted:
+                return

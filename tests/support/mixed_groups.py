@@ -19,8 +19,10 @@ from support.transactional import settled
 
 from aiokafkawire import Client, GroupDescription, TopicPartition
 
-__all__ = ("Member", "MixedGroup", "java_command", "mixed_group")
+__all__ = ("Member", "MixedGroup", "check_a_change_of_protocol", "java_command", "mixed_group")
 
+_ASSIGNED_BY_THE_COORDINATOR: Final = "confluent-consumer"
+"""A member by confluent-kafka with group.protocol=consumer (KIP-848)."""
 _VERIFIABLE_CONSUMER: Final = "org.apache.kafka.tools.VerifiableConsumer"
 _JAVAS_NAMES: Final = {"range": "RangeAssignor", "cooperative-sticky": "CooperativeStickyAssignor"}
 _PATIENCE: Final = 90.0
@@ -68,19 +70,25 @@ class Ours:
 
 
 class Confluent:
-    """confluent-kafka, polled in a thread."""
+    """confluent-kafka, polled in a thread; with its classic protocol or with the one of KIP-848."""
 
-    def __init__(self, bootstrap: str, topic: str, strategy: str, tell: Callable[[], object]) -> None:
+    def __init__(
+        self, bootstrap: str, topic: str, strategy: str, tell: Callable[[], object], protocol: str = "classic"
+    ) -> None:
         confluent_kafka = pytest.importorskip("confluent_kafka", reason="confluent-kafka is not installed")
         settings = {
             "bootstrap.servers": bootstrap,
             "group.id": topic,
             "client.id": "confluent",
             "auto.offset.reset": "earliest",
-            "partition.assignment.strategy": strategy,
-            "session.timeout.ms": QUICK["session_timeout_ms"],
-            "heartbeat.interval.ms": QUICK["heartbeat_interval_ms"],
+            "group.protocol": protocol,
         }
+        if protocol == "classic":
+            settings |= {
+                "partition.assignment.strategy": strategy,
+                "session.timeout.ms": QUICK["session_timeout_ms"],
+                "heartbeat.interval.ms": QUICK["heartbeat_interval_ms"],
+            }
         self.owned: set[TopicPartition] = set()
         self.numbers: list[int] = []
         self._tell = tell
@@ -170,6 +178,8 @@ class MixedGroup:
         if who == "ours":
             settings: dict[str, Any] = {"partition_assignment_strategy": [self._strategy]}
             self.members[who] = Ours(await self._readers.join(self._kafka, self._topic, self._topic, **settings))
+        elif who == _ASSIGNED_BY_THE_COORDINATOR:
+            self.members[who] = Confluent(self._bootstrap, self._topic, self._strategy, self._tell, "consumer")
         else:
             cls = Confluent if who == "confluent" else Java
             self.members[who] = cls(self._bootstrap, self._topic, self._strategy, self._tell)
@@ -195,6 +205,8 @@ class MixedGroup:
             return all(parts) and sum(map(len, parts)) == partitions == len(set().union(*parts))
 
         await self._until(is_shared)
+        if _ASSIGNED_BY_THE_COORDINATOR in self.members:
+            return  # it is no classic group, which is described below
         found = await settled(self._described, lambda found: found.state == "Stable")
         assert found.protocol == self._strategy
         parts = sorted(sorted(member.owned) for member in self.members.values())
@@ -247,3 +259,20 @@ async def mixed_group(
             with anyio.CancelScope(shield=True):
                 for who in list(group.members):
                     await group.leave(who)
+
+
+async def check_a_change_of_protocol(bootstrap: str, topic: str) -> None:
+    """Our classic member makes way for one of librdkafka whose coordinator assigns (KIP-848), and comes back."""
+    other = _ASSIGNED_BY_THE_COORDINATOR
+    async with mixed_group(bootstrap, topic, "ours", other, strategy="range", partitions=4) as group:
+        await group.all_read()
+        await group.leave("ours")
+        await group.shared(4)
+        await group.write(60)
+        await group.all_read()
+        await group.join("ours")
+        await group.shared(4)
+        await group.leave(other)
+        await group.shared(4)
+        await group.write(60)
+        await group.all_read()

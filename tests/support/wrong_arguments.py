@@ -356,6 +356,17 @@ def _consumer() -> Iterator[Case]:
             filled("consumer", name, timeout=HOLE),
             NO_SECONDS if name == "poll" else [None, *NO_SECONDS],
         )
+    yield Case(
+        "consumer.close(leave_group)",
+        lambda hands, one: hands.consumer.close(leave_group=one),
+        ["yes", 1, 0, Strange()],
+    )
+    yield Case(
+        "consumer.enforce_rebalance(reason)", filled("consumer", "enforce_rebalance", HOLE), [None, 5, b"x", Strange()]
+    )
+    yield Case("consumer.partitions_for(topic)", filled("consumer", "partitions_for", HOLE), NO_NAME)
+    for name, given in (("partitions_for", ("t",)), ("list_topics", ())):
+        yield Case(f"consumer.{name}(timeout)", filled("consumer", name, *given, timeout=HOLE), NO_SECONDS)
     yield Case("consumer.offsets(specs)", lambda hands, one: hands.consumer.offsets(one), NO_SPECS)
     yield Case(
         "consumer.offsets(timeout)",

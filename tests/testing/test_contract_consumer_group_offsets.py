@@ -11,7 +11,9 @@ import pytest
 from support.consumer_members import ConsumerMember, NewMember, configure_group, consumer_group, settle
 from support.group_members import described, error, listed
 from support.raw_client import RawClient
+from support.transactional import TransactionalProducer
 
+from aiokafkawire.errors import ErrorCode
 from aiokafkawire.protocol.messages.group_admin import DeleteGroupsRequest
 from aiokafkawire.protocol.messages.group_offsets import (
     OffsetCommitRequest,
@@ -127,6 +129,27 @@ async def test_members_fetch_in_their_epoch(client: RawClient, member: NewMember
     assert await fetch(client, group, name, one.epoch, "nobody") == "UNKNOWN_MEMBER_ID"
 
 
+@pytest.mark.parametrize("version", [3, 5])
+async def test_members_commit_in_transactions(
+    client: RawClient, member: NewMember, group: str, name: str, version: int
+) -> None:
+    producer = await TransactionalProducer(client).initialized()
+    one = await member()
+    await one.join()
+
+    async def commit(epoch: int = -1, member_id: str = "") -> str:
+        await producer.add_offsets(group)
+        fields = {"generation_id_or_member_epoch": epoch, "member_id": member_id}
+        return ErrorCode(await producer.commit_offset(group, name, 7, version, **fields)).name
+
+    assert await commit(one.epoch, one.member_id) == "NONE"
+    assert await commit() == "NONE"
+    assert await commit(one.epoch + 1, one.member_id) == "ILLEGAL_GENERATION"
+    assert await commit(one.epoch - 1, one.member_id) == "ILLEGAL_GENERATION"
+    assert await commit(one.epoch, "nobody") == "UNKNOWN_MEMBER_ID"
+    await producer.ended(commit=True)
+
+
 async def test_offsets_of_subscribed_topics_stay(
     client: RawClient, kafka: Kafka, member: NewMember, group: str, name: str
 ) -> None:
@@ -173,6 +196,7 @@ async def test_descriptions(client: RawClient, member: NewMember, group: str, to
     found = await known(client, group, "Stable")
     assert (found.error_code, found.group_epoch, found.assignment_epoch, found.assignor_name) == (0, 2, 2, "uniform")
     assert found.authorized_operations == -(2**31)
+    assert (await consumer_group(client, group, operations=True)).authorized_operations == 3400
     (first,) = found.members
     assert (first.member_id, first.instance_id, first.rack_id, first.member_epoch) == (one.member_id, "a", "r1", 2)
     assert (first.client_id, first.subscribed_topic_names) == ("raw", [topic.name])

@@ -137,6 +137,19 @@ async def test_a_lost_answer_does_not_fence_the_member(member: NewMember) -> Non
     assert error(await one.heartbeat(member_epoch=2)) == "FENCED_MEMBER_EPOCH"
 
 
+async def test_a_heartbeat_that_waits_for_partitions_ends_the_previous_epoch(member: NewMember) -> None:
+    one, other = await member(), await member()
+    await one.join()
+    await one.acknowledge()
+    await other.join()
+    third = await member()
+    await third.join()
+    assert (await other.acknowledge()).member_epoch == 4
+    assert (await other.heartbeat(member_epoch=3, topic_partitions=[])).error_code == 0
+    assert (await other.acknowledge()).member_epoch == 4
+    assert error(await other.heartbeat(member_epoch=3, topic_partitions=[])) == "FENCED_MEMBER_EPOCH"
+
+
 # --- subscriptions -------------------------------------------------------------------------------------------------
 
 
@@ -258,6 +271,15 @@ async def test_a_static_member_comes_back_to_its_partitions(member: NewMember) -
     )
     assert error(await one.leave()) == "FENCED_INSTANCE_ID"
     assert error(await again.leave()) == "NONE"
+
+
+async def test_a_static_member_comes_back_with_the_same_id(member: NewMember) -> None:
+    one = await member(instance="a")
+    await one.join()
+    await one.leave(-2)
+    joined = await one.join()
+    assert (joined.error_code, joined.member_epoch, one.indexes) == (0, 2, [0, 1, 2, 3])
+    assert error(await one.join()) == "UNRELEASED_INSTANCE_ID"
 
 
 async def test_an_instance_id_in_use_is_not_given_away(member: NewMember) -> None:

@@ -69,7 +69,8 @@ def _without_unsubscribed(member: ConsumerMember, given: Reconciliation) -> Cons
 def _moved(
     member: ConsumerMember, epoch: int, state: MemberState, assigned: Epochs, revoking: Epochs
 ) -> ConsumerMember:
-    moved = attrs.evolve(member, state=state, epoch=epoch, assigned=assigned, revoking=revoking)
-    if moved == member:
-        return member
-    return attrs.evolve(moved, previous_epoch=member.epoch)
+    # As in Kafka, the previous epoch is the last one even if the epoch stays.
+    moved = attrs.evolve(
+        member, state=state, epoch=epoch, previous_epoch=member.epoch, assigned=assigned, revoking=revoking
+    )
+    return member if moved == member else moved

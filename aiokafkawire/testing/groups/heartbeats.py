@@ -92,7 +92,7 @@ class Heartbeats:
         if after.topic_regex and after.topic_regex not in group.regexes:
             compile_regex(after.topic_regex)
         self._groups.store.add(group)
-        if before.member_id != member_id:
+        if before.member_id != member_id or before.epoch == LEAVES_FOR_NOW:
             before = group.replace(before, member_id)
             after = attempt.updated(before)
         after = self._groups.update(group, before, after, owned)

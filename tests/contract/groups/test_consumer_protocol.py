@@ -279,3 +279,29 @@ async def test_settings_of_the_other_protocol_are_refused(cluster: Where) -> Non
         async with kafka.consumer(group_id="g") as consumer:
             with pytest.raises(UsageError, match="SubscriptionPattern"):
                 consumer.subscribe(SubscriptionPattern("t"))
+
+
+async def test_a_consumer_lists_topics_and_their_partitions(kafka: Client, filled: str, group: str) -> None:
+    async with kafka.consumer(group_id=group, **SERVED) as consumer:
+        assert sorted(await consumer.partitions_for(filled)) == [0, 1, 2]
+        topics = await consumer.list_topics()
+        assert topics[filled] == (0, 1, 2)
+        assert not [name for name in topics if name.startswith("__")]
+
+
+async def test_a_rebalance_is_enforced_in_classic_groups_alone(
+    kafka: Client, filled: str, group: str, readers: Readers, caplog: pytest.LogCaptureFixture
+) -> None:
+    classic = await readers.join(kafka, group, filled)
+    await readers.until(lambda: classic.owned == all_of(filled))
+    generation = classic.generation
+    await classic.consumer.enforce_rebalance(reason="new weights")
+    await readers.until(lambda: classic.words() == ["assigned", "revoked", "assigned"])
+    assert classic.generation > generation
+    served = await readers.join(kafka, f"{group}-2", filled, **CONSUMER)
+    await readers.until(lambda: served.owned == all_of(filled))
+    await served.consumer.enforce_rebalance(reason="new weights")
+    assert "no rebalance is enforced (new weights)" in caplog.text
+    async with kafka.consumer() as nobody:
+        with pytest.raises(UsageError, match="subscription"):
+            await nobody.enforce_rebalance()

@@ -14,11 +14,14 @@ from support.group_members import GroupMember, error
 from support.raw_client import RawClient
 from support.virtual_groups import GROUP, Join, reach, reads
 
-from aiokafkawire.errors import ConfigError
+from aiokafkawire.errors import ConfigError, ErrorCode
+from aiokafkawire.protocol import ApiKey
 from aiokafkawire.protocol.messages.group_offsets import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
 )
 from aiokafkawire.testing.broker import Broker
 
@@ -87,6 +90,7 @@ async def test_a_group_has_its_own_times(client: RawClient, member: NewMember) -
     "settings", [{"group_consumer_session_timeout_ms": 3_000, "group_consumer_heartbeat_interval_ms": 500}]
 )
 async def test_brokers_have_other_times(client: RawClient, member: NewMember) -> None:
+    await configure_group(client, GROUP, consumer_session_timeout_ms="3000")  # as low as the brokers' own
     one = await member()
     assert (await one.join()).heartbeat_interval_ms == 500
     await anyio.sleep(3.1)
@@ -194,6 +198,32 @@ async def test_a_group_ends_with_its_topic(broker: Broker, member: NewMember) ->
     assert error(await one.heartbeat()) == "GROUP_ID_NOT_FOUND"
 
 
+# --- expiry --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{"clock": lambda: int(anyio.current_time() * 1000), "group_consumer_session_timeout_ms": 1_800_000}],
+)
+async def test_offsets_expire_seven_days_after_their_commit_unless_members_read_the_topic(
+    client: RawClient, member: NewMember
+) -> None:
+    one = await member()
+    await one.join()
+    for topic in ("t", "u"):
+        assert await commit(one, one.epoch, topic, 0) == "NONE"
+    for _ in range(400):  # more than eight days
+        await anyio.sleep(1_799)
+        assert (await one.heartbeat()).error_code == 0
+    asked = OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id=GROUP, topics=None)])
+    (answer,) = (await client.ask(asked, 9)).groups
+    assert [topic.name for topic in answer.topics] == ["u"]
+    await one.leave()
+    assert await state(client) == ("Empty", 3, 0)
+    await anyio.sleep(601)
+    assert await state(client) == ("", 0, 0)
+
+
 # --- regular expressions -------------------------------------------------------------------------------------------
 
 
@@ -281,15 +311,14 @@ async def test_before_4_0_there_are_no_consumer_groups(client: RawClient, member
     assert error(await consumer_group(client, GROUP, 0)) == "UNSUPPORTED_VERSION"
 
 
-async def commit(member: ConsumerMember, epoch: int) -> str:
-    partition = OffsetCommitRequestPartition(
-        partition_index=member.indexes[0], committed_offset=1, committed_metadata=""
-    )
+async def commit(member: ConsumerMember, epoch: int, topic: str = "u", index: int | None = None) -> str:
+    index = member.indexes[0] if index is None else index
+    partition = OffsetCommitRequestPartition(partition_index=index, committed_offset=1, committed_metadata="")
     request = OffsetCommitRequest(
         group_id=GROUP,
         generation_id_or_member_epoch=epoch,
         member_id=member.member_id,
-        topics=[OffsetCommitRequestTopic(name="u", partitions=[partition])],
+        topics=[OffsetCommitRequestTopic(name=topic, partitions=[partition])],
     )
     return error((await member.client.ask(request, 9)).topics[0].partitions[0])
 
@@ -404,3 +433,17 @@ async def test_a_malformed_subscription(member: NewMember, new: Join, metadata: 
     await (await member()).join()
     late = await new(protocol_type="consumer", protocols=[("range", metadata)])
     assert error(await late.join(3)) == "UNKNOWN_SERVER_ERROR"
+
+
+# --- faults --------------------------------------------------------------------------------------------------------
+
+
+async def test_faults_of_heartbeats(broker: Broker, client: RawClient, member: NewMember) -> None:
+    one = await member()
+    rule = broker.on(ApiKey.CONSUMER_GROUP_HEARTBEAT, answer=ErrorCode.COORDINATOR_NOT_AVAILABLE, group=GROUP)
+    assert error(await one.join()) == "COORDINATOR_NOT_AVAILABLE"
+    assert rule.count == 1
+    assert (await one.join()).error_code == 0
+    broker.on(ApiKey.CONSUMER_GROUP_DESCRIBE, answer=ErrorCode.NOT_COORDINATOR, group=GROUP)
+    assert error(await consumer_group(client, GROUP)) == "NOT_COORDINATOR"
+    assert len(broker.requests.of(ApiKey.CONSUMER_GROUP_HEARTBEAT, group=GROUP)) == 2

@@ -102,7 +102,9 @@ def test_who_has_nothing_to_do_stays_the_same() -> None:
     assert reconcile(done, target(2, 0, 1)) is done
     assert reconcile(done, target(2, 0, subscription_changed=True)) is done
     waiting = reconcile(member(STABLE, 1), target(2, 0, others=parts(0)))
-    assert reconcile(waiting, target(2, 0, others=parts(0))) == waiting
+    again = reconcile(waiting, target(2, 0, others=parts(0)))
+    assert (outcome(again), again.previous_epoch) == (outcome(waiting), 2)
+    assert reconcile(again, target(2, 0, others=parts(0))) is again
 
 
 def test_partitions_keep_the_epoch_in_which_they_came() -> None:
