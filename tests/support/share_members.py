@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from base64 import urlsafe_b64encode
-from collections.abc import Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 from typing import Any, TypeAlias, cast
 from uuid import UUID, uuid4
 
@@ -34,6 +34,7 @@ from aiokafkawire.protocol.messages.share_group import ShareGroupHeartbeatReques
 from aiokafkawire.records.batch import AnyReader, split
 from aiokafkawire.testing.configs.types import ResourceType
 
+from .group_members import new_group
 from .raw_client import RawClient
 
 __all__ = (
@@ -47,9 +48,17 @@ __all__ = (
     "acquired",
     "configure",
     "kafka_id",
+    "new_share_group",
     "offsets_of",
 )
 
+_SET, _DELETE = range(2)
+_CONFIGS = (
+    "share_auto_offset_reset",
+    "share_heartbeat_interval_ms",
+    "share_isolation_level",
+    "share_record_lock_duration_ms",
+)
 GAP, ACCEPT, RELEASE, REJECT, RENEW = range(5)
 
 Acks: TypeAlias = tuple[int, int, *tuple[int, ...]]
@@ -204,10 +213,12 @@ def offsets_of(data: ShareFetchResponsePartitionData | None) -> list[int]:
     return found
 
 
-async def configure(client: RawClient, group: str, **configs: str) -> None:
-    """Set configs of a group; underscores stand for dots."""
+async def configure(client: RawClient, group: str, **configs: str | None) -> None:
+    """Set configs of a group, or delete those that are None; underscores stand for dots."""
     given = [
-        IncrementalAlterConfigsRequestAlterableConfig(name=key.replace("_", "."), config_operation=0, value=value)
+        IncrementalAlterConfigsRequestAlterableConfig(
+            name=key.replace("_", "."), config_operation=_SET if value is not None else _DELETE, value=value
+        )
         for key, value in configs.items()
     ]
     resource = IncrementalAlterConfigsRequestAlterConfigsResource(
@@ -215,3 +226,10 @@ async def configure(client: RawClient, group: str, **configs: str) -> None:
     )
     answer = await client.ask(IncrementalAlterConfigsRequest(resources=[resource], validate_only=False), 1)
     assert not answer.responses[0].error_code, answer
+
+
+async def new_share_group(client: RawClient) -> AsyncIterator[str]:
+    """A name that no group has, whose coordinator is ready; at last the group's configs are deleted."""
+    group = await new_group(client)
+    yield group
+    await configure(client, group, **dict.fromkeys(_CONFIGS))

@@ -11,7 +11,6 @@ from uuid import UUID
 import anyio
 import anyio.lowlevel
 import pytest
-from support.group_members import new_group
 from support.raw_client import RawClient, batch_of
 from support.share_members import (
     ACCEPT,
@@ -23,6 +22,7 @@ from support.share_members import (
     ShareMember,
     acquired,
     configure,
+    new_share_group,
     offsets_of,
 )
 from support.transactional import TransactionalProducer
@@ -45,8 +45,9 @@ LONG = 20_000  # ms: a wait that a passing test never sees the end of
 
 
 @pytest.fixture
-async def share_group(client: RawClient) -> str:
-    return await new_group(client)
+async def share_group(client: RawClient) -> AsyncIterator[str]:
+    async for group in new_share_group(client):
+        yield group
 
 
 @pytest.fixture

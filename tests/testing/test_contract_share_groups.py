@@ -9,9 +9,9 @@ from uuid import UUID
 
 import anyio
 import pytest
-from support.group_members import described, listed, new_group
+from support.group_members import described, listed
 from support.raw_client import RawClient, batch_of
-from support.share_members import ACCEPT, ShareMember, configure, kafka_id
+from support.share_members import ACCEPT, ShareMember, configure, kafka_id, new_share_group
 
 from aiokafkawire.errors import ErrorCode
 from aiokafkawire.protocol.messages.consumer_group import ConsumerGroupDescribeRequest, ConsumerGroupHeartbeatRequest
@@ -54,8 +54,9 @@ New: TypeAlias = Callable[..., Awaitable[ShareMember]]
 
 
 @pytest.fixture
-async def share_group(client: RawClient) -> str:
-    return await new_group(client)
+async def share_group(client: RawClient) -> AsyncIterator[str]:
+    async for group in new_share_group(client):
+        yield group
 
 
 @pytest.fixture
