@@ -93,7 +93,6 @@ CONSUMER: Final[Mapping[str, str]] = {
 
 ADMIN: Final[Mapping[str, str]] = {
     "list_consumer_groups": "list_groups()",
-    "describe_consumer_groups": "describe_groups(*group_ids)",
     "delete_consumer_groups": "delete_groups(*group_ids)",
     "describe_topics": "describe_topic(name)",
     "find_coordinator": "describe_groups(group_id): a description has its coordinator",

@@ -254,6 +254,19 @@ def test_a_forked_process_gets_nothing_of_what_was_read_ahead(kafka: blocking.Cl
         assert next(records).offset == 1
 
 
+# --- the admin ---------------------------------------------------------------------------------------------
+
+
+def test_groups_of_both_types_are_described(kafka: blocking.Client, topic: str) -> None:
+    kafka.admin.alter_consumer_group_offsets(f"{topic}-2", {TopicPartition(topic, 0): 3})
+    with kafka.consumer(topic, group_id=topic, group_protocol="consumer", auto_offset_reset="earliest") as consumer:
+        next(iter(consumer))
+        found = kafka.admin.describe_consumer_groups(topic, f"{topic}-2", include_authorized_operations=True)
+        assert [(one.type, len(one.members)) for one in found.values()] == [("consumer", 1), ("classic", 0)]
+        assert all("READ" in (one.authorized_operations or ()) for one in found.values())
+        assert found[topic].members == kafka.admin.describe_groups([topic])[topic].members
+
+
 # --- transform ---------------------------------------------------------------------------------------------
 
 

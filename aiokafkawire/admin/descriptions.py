@@ -30,7 +30,14 @@ class GroupMember:
     """A member of a group.
 
     ``group_instance_id`` identifies a static member (KIP-345). ``assignment`` has the member's partitions, and
-    ``subscription`` its topics: both are empty while the group rebalances, and for members that are not consumers.
+    ``subscription`` its topics: both are empty while a classic group rebalances, and for members that are not
+    consumers.
+
+    ``type`` is the member's protocol, "classic" or "consumer": a consumer group may have members of both during an
+    upgrade (KIP-1099; None for its members from brokers before 4.0). The other fields are those of members of consumer
+    groups (KIP-848), otherwise None: ``member_epoch``, the assignment epoch that the member has reached; ``rack``;
+    ``subscribed_pattern``, the regular expression of further topics; and ``target_assignment``, the partitions that the
+    member will have when the group is stable.
     """
 
     member_id: str
@@ -39,15 +46,24 @@ class GroupMember:
     client_host: str
     assignment: tuple[TopicPartition, ...] = ()
     subscription: tuple[str, ...] = ()
+    type: str | None = "classic"
+    member_epoch: int | None = None
+    rack: str | None = None
+    subscribed_pattern: str | None = None
+    target_assignment: tuple[TopicPartition, ...] | None = None
 
 
 @attrs.frozen
 class GroupDescription:
-    """A classic group with its members and committed offsets.
+    """A classic group or a consumer group (KIP-848), with its members and committed offsets.
 
-    ``state`` is "PreparingRebalance", "CompletingRebalance", "Stable", "Empty" or "Dead". ``protocol`` is the chosen
-    assignor, empty unless the group is stable. ``authorized_operations`` are the ACL operations that this client may
-    perform on the group, such as "READ" (KIP-430); None if they were not requested.
+    ``type`` is "classic" or "consumer". ``state`` is "Stable", "Empty" or "Dead"; during a rebalance
+    "PreparingRebalance" or "CompletingRebalance" in a classic group, "Assigning" or "Reconciling" in a consumer group.
+    ``protocol_type`` is "consumer" for consumers of either type. ``protocol`` is the chosen assignor, empty unless a
+    classic group is stable. ``authorized_operations`` are the ACL operations that this client may perform on the group,
+    such as "READ" (KIP-430); None if they were not requested. ``group_epoch`` rises whenever members, subscriptions or
+    topics of a consumer group change, and ``assignment_epoch`` is the group epoch of its last assignment; None for
+    classic groups.
     """
 
     group_id: str
@@ -58,3 +74,6 @@ class GroupDescription:
     coordinator: Address
     authorized_operations: frozenset[str] | None
     offsets: Mapping[TopicPartition, OffsetAndMetadata] = attrs.field(hash=False)
+    type: str = "classic"
+    group_epoch: int | None = None
+    assignment_epoch: int | None = None

@@ -31,6 +31,7 @@ from ..types import (
 
 __all__ = (
     "alter_offsets",
+    "by_coordinator",
     "delete_offsets",
     "lag_of",
     "offsets_of",
@@ -62,7 +63,7 @@ async def offsets_of_groups(
     """Return all committed offsets of each group. Raise as :meth:`GroupOffsets.committed`."""
     requested = list(dict.fromkeys(group_ids))
     found: dict[str, dict[TopicPartition, OffsetAndMetadata]] = {}
-    for together in await _by_coordinator(cluster, requested, deadline) if len(requested) > 1 else []:
+    for together in await by_coordinator(cluster, requested, deadline) if len(requested) > 1 else []:
         request, wanted = groups_question(together, stable=stable)
         try:
             response = await cluster.ask_coordinator(
@@ -78,7 +79,7 @@ async def offsets_of_groups(
     return {group_id: found[group_id] for group_id in requested}
 
 
-async def _by_coordinator(cluster: Cluster, group_ids: list[str], deadline: Deadline) -> list[list[str]]:
+async def by_coordinator(cluster: Cluster, group_ids: list[str], deadline: Deadline) -> list[list[str]]:
     """Return the lists of groups that have the same coordinator, so that one request is enough for each list.
 
     Groups without another at their coordinator are in no list, nor any if brokers do not support FindCoordinator.

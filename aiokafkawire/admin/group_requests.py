@@ -9,38 +9,26 @@ from ..cluster.cluster import Cluster, Route
 from ..cluster.metadata import Node, Snapshot
 from ..cluster.retry import Deadline
 from ..errors import ConnectionLost, ErrorCode, UnknownMemberId, UnsupportedVersion, UsageError, WireError, broker_error
-from ..group.consumer_protocol import decode_assignment, decode_subscription
 from ..protocol.messages.group import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity
 from ..protocol.messages.group_admin import (
     DeleteGroupsRequest,
     DeleteGroupsResponse,
-    DescribedGroup,
-    DescribedGroupMember,
-    DescribeGroupsRequest,
-    DescribeGroupsResponse,
     ListGroupsRequest,
     ListGroupsResponse,
 )
 from ..protocol.schema import Versions
-from ..types import Address, CoordinatorType, OffsetAndMetadata, TopicPartition
-from .descriptions import GroupDescription, GroupListing, GroupMember
-from .group_offsets import offsets_of_groups
+from ..types import CoordinatorType
+from .describe_groups import describe_groups
+from .descriptions import GroupListing, GroupMember
 
-__all__ = ("delete_groups", "describe_groups", "list_groups", "remove_members")
+__all__ = ("delete_groups", "list_groups", "remove_members")
 
 _LANE: Final = "admin"
 _ANY: Final = Versions.parse("0+")
 _BY_STATE: Final = Versions.parse("4+")  # KIP-518
 _BY_TYPE: Final = Versions.parse("5+")  # KIP-848
-_OPERATIONS_SINCE: Final = Versions.parse("3+")  # KIP-430
 _MANY_LEAVE: Final = Versions.parse("3+")  # KIP-345
 _ONE_LEAVES: Final = Versions.parse("0-2")
-_NOT_REQUESTED: Final = -(2**31)
-_OPERATIONS: Final = (
-    *("UNKNOWN", "ANY", "ALL", "READ", "WRITE", "CREATE", "DELETE", "ALTER", "DESCRIBE", "CLUSTER_ACTION"),
-    *("DESCRIBE_CONFIGS", "ALTER_CONFIGS", "IDEMPOTENT_WRITE", "CREATE_TOKENS", "DESCRIBE_TOKENS", "TWO_PHASE_COMMIT"),
-)
-"""The ACL operations by code."""
 
 
 # --- listing -------------------------------------------------------------------------------------------------------
@@ -103,87 +91,6 @@ def _only(node: Node) -> Route:
     return route
 
 
-# --- describing ----------------------------------------------------------------------------------------------------
-
-
-async def describe_groups(
-    cluster: Cluster, group_ids: Collection[str], deadline: Deadline, *, operations: bool
-) -> dict[str, GroupDescription]:
-    """Ask the groups' coordinators for descriptions and committed offsets. Raise as :meth:`Admin.describe_groups`."""
-    described: dict[str, tuple[DescribedGroup, Address]] = {}
-    for group_id in dict.fromkeys(group_ids):
-        request = DescribeGroupsRequest(groups=[group_id], include_authorized_operations=operations)
-        response = await cluster.ask_coordinator(
-            CoordinatorType.GROUP,
-            group_id,
-            request,
-            deadline,
-            lane=_LANE,
-            wanted=_OPERATIONS_SINCE if operations else _ANY,
-            check=partial(_check_described, group_id),
-        )
-        node = await cluster.coordinator(CoordinatorType.GROUP, group_id, deadline)
-        described[group_id] = _find_group(group_id, response), node.address
-    offsets = await offsets_of_groups(cluster, described, deadline, stable=False)
-    return {
-        group_id: _description(group, coordinator, offsets[group_id])
-        for group_id, (group, coordinator) in described.items()
-    }
-
-
-def _find_group(group_id: str, response: DescribeGroupsResponse) -> DescribedGroup:
-    group = next((group for group in response.groups if group.group_id == group_id), None)
-    if group is None:
-        raise WireError(f"the DescribeGroups response lacks the requested group {group_id!r}")
-    if group.error_code != ErrorCode.NONE:
-        raise broker_error(group.error_code, f"DescribeGroups of group {group_id!r}{_suffix(group.error_message)}")
-    return group
-
-
-def _check_described(group_id: str, response: DescribeGroupsResponse) -> None:
-    _find_group(group_id, response)
-
-
-def _description(
-    group: DescribedGroup, coordinator: Address, offsets: dict[TopicPartition, OffsetAndMetadata]
-) -> GroupDescription:
-    allowed = group.authorized_operations
-    return GroupDescription(
-        group.group_id,
-        group.group_state,
-        group.protocol_type,
-        group.protocol_data,
-        tuple(_member(member, consumers=group.protocol_type == "consumer") for member in group.members),
-        coordinator,
-        None if allowed == _NOT_REQUESTED else _operations(allowed),
-        offsets,
-    )
-
-
-def _operations(bits: int) -> frozenset[str]:
-    return frozenset(name for code, name in enumerate(_OPERATIONS) if bits >> code & 1)
-
-
-def _member(member: DescribedGroupMember, *, consumers: bool) -> GroupMember:
-    assignment: tuple[TopicPartition, ...] = ()
-    subscription: tuple[str, ...] = ()
-    if consumers:
-        # An invalid subscription of another client must not prevent the description of the other members.
-        try:
-            subscription = decode_subscription(bytes(member.member_metadata)).topics
-            assignment = decode_assignment(bytes(member.member_assignment)).partitions
-        except WireError:
-            pass
-    return GroupMember(
-        member.member_id,
-        member.group_instance_id,
-        member.client_id,
-        member.client_host,
-        assignment,
-        subscription,
-    )
-
-
 # --- removing ------------------------------------------------------------------------------------------------------
 
 
@@ -215,6 +122,8 @@ async def remove_members(
     everyone = members is None
     if members is None:
         members = (await describe_groups(cluster, [group_id], deadline, operations=False))[group_id].members
+    members = list(members)
+    _check_removable(group_id, members)
     leaving = [_identity(member, reason) for member in members]
     if not leaving:
         return
@@ -228,6 +137,15 @@ async def remove_members(
         if member.error_code != ErrorCode.NONE and not gone:
             name = member.member_id or member.group_instance_id
             raise broker_error(member.error_code, f"LeaveGroup of member {name!r} of group {group_id!r}")
+
+
+def _check_removable(group_id: str, members: Iterable[GroupMember | str]) -> None:
+    # Brokers that do not return the type of a member answer that there is no such member.
+    if any(isinstance(member, GroupMember) and member.type is None for member in members):
+        raise UnsupportedVersion(
+            f"removing members of consumer group {group_id!r} needs brokers since 4.0 (KIP-1099); "
+            "close these consumers, or wait until their sessions time out"
+        )
 
 
 def _identity(member: GroupMember | str, reason: str | None) -> MemberIdentity:

@@ -62,7 +62,7 @@ class GroupAdmin:
         include_authorized_operations: bool = False,
         timeout: float | None = None,
     ) -> dict[str, GroupDescription]:
-        """Describe classic groups: state, members, assignments and committed offsets.
+        """Describe classic groups and consumer groups (KIP-848): state, members, assignments and committed offsets.
 
         Args:
             group_ids: the groups.
@@ -71,15 +71,47 @@ class GroupAdmin:
             timeout: in seconds, by default ``default_api_timeout_ms``.
 
         Raises:
-            GroupIdNotFound: there is no such classic group; brokers before 4.0 describe it as "Dead" instead.
+            GroupIdNotFound: there is no such group, or it is a share group or a streams group; brokers before 4.0
+                describe it as "Dead" instead.
             GroupAuthorizationFailed, ...: a broker answered with an error.
             RequestTimeout: the timeout has passed; the message has the last cause.
         """
-        from .group_requests import describe_groups
+        return await self._describe(group_ids, timeout, operations=include_authorized_operations, classic_only=False)
 
-        check_flag("include_authorized_operations", include_authorized_operations)
+    async def describe_consumer_groups(
+        self,
+        *group_ids: str | Collection[str],
+        include_authorized_operations: bool = False,
+        timeout: float | None = None,
+    ) -> dict[str, GroupDescription]:
+        """Describe groups; this is :meth:`describe_groups` by the name of Kafka's own admin."""
+        return await self._describe(group_ids, timeout, operations=include_authorized_operations, classic_only=False)
+
+    async def describe_classic_groups(
+        self,
+        *group_ids: str | Collection[str],
+        include_authorized_operations: bool = False,
+        timeout: float | None = None,
+    ) -> dict[str, GroupDescription]:
+        """Describe classic groups only; arguments and errors are those of :meth:`describe_groups`.
+
+        A group of another type raises GroupIdNotFound.
+        """
+        return await self._describe(group_ids, timeout, operations=include_authorized_operations, classic_only=True)
+
+    async def _describe(
+        self,
+        group_ids: tuple[str | Collection[str], ...],
+        timeout: float | None,
+        *,
+        operations: bool,
+        classic_only: bool,
+    ) -> dict[str, GroupDescription]:
+        from .describe_groups import describe_groups
+
+        check_flag("include_authorized_operations", operations)
         deadline, names = self._deadline(timeout), _group_ids(group_ids)
-        return await describe_groups(self._cluster, names, deadline, operations=include_authorized_operations)
+        return await describe_groups(self._cluster, names, deadline, operations=operations, classic_only=classic_only)
 
     async def delete_groups(self, *group_ids: str | Collection[str], timeout: float | None = None) -> None:
         """Delete groups that have no members, with their offsets (KIP-229, brokers since 1.1).
@@ -100,7 +132,7 @@ class GroupAdmin:
         reason: str | None = None,
         timeout: float | None = None,
     ) -> None:
-        """Remove members from a classic group; running members rejoin.
+        """Remove members from a classic group or a consumer group; running members rejoin.
 
         Args:
             group_id: the group.
@@ -111,6 +143,7 @@ class GroupAdmin:
 
         Raises:
             UnknownMemberId: a member does not exist; the other members are removed.
+            UnsupportedVersion: the group is a consumer group of brokers before 4.0.
             GroupAuthorizationFailed, ...: a broker answered with an error.
             RequestTimeout: the timeout has passed; the message has the last cause.
         """

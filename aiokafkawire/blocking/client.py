@@ -1,12 +1,13 @@
 """The blocking client and its admin; see :mod:`aiokafkawire.blocking`."""
 
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack, overload
 
 from ..admin.admin import NewTopics
+from ..admin.descriptions import GroupDescription
 from ..client import Client as AsyncClient
 from ..config import AutoOffsetReset, ClientOptions, ConsumerOptions, ProducerOptions
 from ..loop_thread import LoopThread
@@ -253,7 +254,7 @@ class Admin:
     """The admin client at :attr:`Client.admin`. Errors are those of the asynchronous admin client.
 
     Each ``timeout`` is in seconds; its default is ``default_api_timeout_ms``. For other methods use
-    ``kafka.loop.call(kafka.asynchronous.admin.describe_groups, ...)``.
+    ``kafka.loop.call(kafka.asynchronous.admin.list_groups, ...)``.
     """
 
     def __init__(self, loop: LoopThread, client: AsyncClient) -> None:
@@ -281,6 +282,31 @@ class Admin:
     ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
         """Look up offsets: of the beginning, of the end, or by time; None for a time after all records."""
         return self._loop.call(self._admin.list_offsets, specs, timeout=timeout)
+
+    def describe_groups(
+        self,
+        *group_ids: str | Collection[str],
+        include_authorized_operations: bool = False,
+        timeout: float | None = None,
+    ) -> dict[str, GroupDescription]:
+        """Describe classic groups and consumer groups: state, members, assignments and committed offsets."""
+        return self._loop.call(
+            self._admin.describe_groups,
+            *group_ids,
+            include_authorized_operations=include_authorized_operations,
+            timeout=timeout,
+        )
+
+    def describe_consumer_groups(
+        self,
+        *group_ids: str | Collection[str],
+        include_authorized_operations: bool = False,
+        timeout: float | None = None,
+    ) -> dict[str, GroupDescription]:
+        """Describe groups; this is :meth:`describe_groups` by the name of Kafka's own admin."""
+        return self.describe_groups(
+            *group_ids, include_authorized_operations=include_authorized_operations, timeout=timeout
+        )
 
     def list_consumer_group_offsets(
         self, group_id: str, *, timeout: float | None = None

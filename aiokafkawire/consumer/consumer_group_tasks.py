@@ -3,8 +3,9 @@
 import logging
 from base64 import urlsafe_b64encode
 from collections.abc import Mapping
+from random import Random
 from typing import Literal
-from uuid import UUID, uuid4
+from uuid import UUID
 
 from ..cluster.cluster import Cluster
 from ..cluster.metadata import Snapshot
@@ -36,9 +37,11 @@ class ConsumerGroupTasks:
     def __init__(
         self, cluster: Cluster, settings: MemberSettings, topics: SubscribedTopics, changes: PartitionChanges
     ) -> None:
-        self.machine: ConsumerGroupMembership = ConsumerGroupMembership(settings, _new_member_id())
+        self.machine: ConsumerGroupMembership = ConsumerGroupMembership(
+            settings, _new_member_id(cluster.runtime.chance)
+        )
         self._cluster, self._topics, self._changes = cluster, topics, changes
-        # The names of the assigned topics: a deleted topic leaves the metadata before it leaves the assignment.
+        # The names of topics that are assigned or owned: a deleted topic leaves the metadata before the assignment.
         self._names: dict[UUID, str] = {}
 
     @property
@@ -90,24 +93,29 @@ class ConsumerGroupTasks:
 
     def _find_names(self, task: Reconcile) -> Mapping[UUID, str]:
         """Return the names of the assigned topics; request new metadata if some are missing."""
-        metadata = self._cluster.metadata
+        metadata, owned = self._cluster.metadata, {partition.topic for partition in self._changes.assigned}
         known = {**self._names, **metadata.snapshot.topic_names}
-        self._names = {topic_id: known[topic_id] for topic_id in task.assignment if topic_id in known}
-        if len(self._names) < len(task.assignment):
+        # The topics that the member has are still its own while it waits to revoke them.
+        self._names = {topic_id: name for topic_id, name in self._names.items() if name in owned}
+        names = {topic_id: known[topic_id] for topic_id in task.assignment if topic_id in known}
+        self._names |= names
+        if len(names) < len(task.assignment):
             metadata.mark_stale(metadata.snapshot)
-        return self._names
+        return names
 
     def _owned(self) -> dict[UUID, list[int]]:
+        # If a topic was deleted and created again, its new id is the last one.
         ids = {name: topic_id for topic_id, name in self._names.items()}
         owned: dict[UUID, list[int]] = {}
         for topic, index in self._changes.assigned:
-            if topic in ids:
-                owned.setdefault(ids[topic], []).append(index)
+            owned.setdefault(ids[topic], []).append(index)
         return owned
 
 
-def _new_member_id() -> str:
-    """Return a random id in the form of Kafka's tools, which take no leading dash."""
-    while (member_id := urlsafe_b64encode(uuid4().bytes).decode().rstrip("=")).startswith("-"):
-        pass
-    return member_id
+def _new_member_id(chance: Random) -> str:
+    """Return a random UUID in the form of Kafka's tools, which take no leading dash."""
+    while True:
+        number = UUID(int=chance.getrandbits(128), version=4)
+        member_id = urlsafe_b64encode(number.bytes).decode().rstrip("=")
+        if not member_id.startswith("-"):
+            return member_id

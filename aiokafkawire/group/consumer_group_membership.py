@@ -11,7 +11,9 @@ The rules:
 4. A newer assignment replaces the one that is being applied.
 5. A member keeps its partitions until the coordinator ends the membership, even if the coordinator is unreachable. Then
    it loses them at once, and rejoins with epoch 0 under the same id.
-6. After a refused commit the member sends a heartbeat at once: the epoch may have changed, or the membership ended.
+6. A static member whose join is refused, since its instance id is in use, first releases the id with epoch -2: the
+   coordinator may still count its own last membership. It refuses that too if the id is another member's.
+7. After a refused commit the member sends a heartbeat at once: the epoch may have changed, or the membership ended.
 """
 
 from collections.abc import Callable
@@ -95,6 +97,9 @@ class ConsumerGroupMembership:
         self._back_off_until = 0.0
         # Whether a commit was refused, so that the next heartbeat decides.
         self._in_doubt = False
+        # The error of a join, while the member releases its instance id; and whether it has done so.
+        self._unreleased: BrokerError | None = None
+        self._has_released = False
 
     @property
     def group(self) -> GroupMetadata:
@@ -206,6 +211,8 @@ class ConsumerGroupMembership:
         if self._request is None and self._due_at is not None and now >= self._due_at:
             if self.state is _LEAVING:
                 self._request = leave(self.settings, self.member_id, stays=self._stays)
+            elif self._unreleased is not None:
+                self._request = leave(self.settings, self.member_id, stays=True)
             else:
                 self._request = self._heartbeat()
                 self._heartbeat_at = now + self._interval
@@ -250,7 +257,7 @@ class ConsumerGroupMembership:
             return
         self._request = None
         if request.kind is RequestKind.LEAVE:
-            self._left()
+            self._left(released=response.error_code == ErrorCode.NONE)
         elif response.error_code == ErrorCode.NONE:
             self._confirmed(response, now)
         else:
@@ -265,7 +272,7 @@ class ConsumerGroupMembership:
             return
         self._request, self._known = None, None
         if request.kind is RequestKind.LEAVE:
-            self._left()
+            self._left(released=False)
         elif isinstance(error, RequestTimeout):
             self._heartbeat_at = now
         elif isinstance(error, BrokerError):
@@ -304,16 +311,18 @@ class ConsumerGroupMembership:
             self._interval = response.heartbeat_interval_ms / 1000
             self._heartbeat_at = min(self._heartbeat_at, now + self._interval)
         if self.state is _ENTERING:
+            self._has_released = False
             self._enter(_STABLE)
         if response.assignment is not None:
             assigned = response.assignment.topic_partitions
             self._assign(_normalized({topic.topic_id: topic.partitions for topic in assigned}))
 
     def _assign(self, assignment: TopicIdPartitions) -> None:
-        if assignment != self._assignment:
-            self.rebalances += 1
+        is_new = assignment != self._assignment
+        self.rebalances += is_new
         self._assignment = assignment
-        if self.task is not None or self.owned != assignment:
+        # A heartbeat with all fields returns the assignment that is being applied once more.
+        if is_new or (self.task is None and self.owned != assignment):
             self.task = Reconcile(self.epoch, assignment)
 
     def _confirm(self, now: float) -> None:
@@ -336,6 +345,8 @@ class ConsumerGroupMembership:
         elif action is HeartbeatErrorAction.LOSE:
             self._known = None
             self.back_off(now)
+        elif error.code == ErrorCode.UNRELEASED_INSTANCE_ID and not self._has_released:
+            self._unreleased = error
         else:
             self._fail(error)
 
@@ -345,7 +356,12 @@ class ConsumerGroupMembership:
         self._enter(_PREPARING)
         self.task = PrepareRejoin(lost=lost, reason=reason)
 
-    def _left(self) -> None:
+    def _left(self, *, released: bool) -> None:
+        if self._unreleased is not None and self.state is _ENTERING:
+            error, self._unreleased, self._has_released = self._unreleased, None, True
+            if not released:
+                self._fail(error)
+            return
         self._enter(_OUTSIDE)
         self._reset()
         if self.task is None:
@@ -358,13 +374,14 @@ class ConsumerGroupMembership:
 
     def _fail(self, error: KafkaError) -> None:
         self.error = explained(self.settings, error, with_pattern=self.subscription.pattern is not None)
+        self._has_released = False
         self._enter(_FAILED)
         self._reset()
         self.task = LosePartitions(str(self.error))
 
     def _reset(self) -> None:
         self.epoch, self.owned, self._assignment = JOIN_EPOCH, {}, {}
-        self._known, self._in_doubt = None, False
+        self._known, self._in_doubt, self._unreleased = None, False, None
 
     def _enter(self, state: GroupState) -> None:
         before, self.state = self.state, state

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
 import anyio
 import pytest
 from support.clusters import QUICK
+from support.consumer_members import ConsumerMember
 from support.group_members import GroupMember
 from support.raw_client import RawClient
 
@@ -24,6 +25,12 @@ from aiokafkawire import (
 from aiokafkawire.admin.admin import Admin
 from aiokafkawire.errors import ErrorCode, GroupAuthorizationFailed, GroupIdNotFound, UnknownMemberId
 from aiokafkawire.protocol.api import ApiKey
+from aiokafkawire.protocol.messages.consumer_group import (
+    ConsumerGroupDescribeResponse,
+    ConsumerGroupDescribeResponseAssignment,
+    DescribedGroup,
+    Member,
+)
 from aiokafkawire.protocol.messages.group_admin import DescribeGroupsResponse, ListGroupsResponse
 from aiokafkawire.testing.broker import Broker
 
@@ -48,6 +55,14 @@ async def member_of(broker: Broker, group: str, version: int = 9) -> AsyncIterat
         member = GroupMember(client, group)
         await member.enter(version)
         assert (await member.sync({member.member_id: b"mine"}, 0 if version < 9 else 5)).error_code == 0
+        yield member
+
+
+@asynccontextmanager
+async def consumer_of(broker: Broker, group: str) -> AsyncIterator[ConsumerMember]:
+    async with RawClient(await broker.connect(f"memory-{broker.coordinator(group)}", 9092)) as client:
+        member = ConsumerMember(client, group, ["a"])
+        assert (await member.join()).error_code == 0
         yield member
 
 
@@ -170,6 +185,84 @@ async def test_an_answer_about_another_group_is_none() -> None:
             await admin.describe_groups("g")
 
 
+async def test_each_coordinator_is_asked_once_for_groups_of_either_type() -> None:
+    async with running(nodes=3) as (broker, admin), AsyncExitStack() as stack:
+        await fill(admin, *GROUPS)
+        consumers = GROUPS[:4]
+        for group in consumers:
+            await stack.enter_async_context(consumer_of(broker, group))
+        found = await admin.describe_groups(GROUPS)
+        assert [(group, one.type) for group, one in found.items()] == [
+            (group, "consumer" if group in consumers else "classic") for group in GROUPS
+        ]
+        asked = {key: broker.requests.of(key) for key in (ApiKey.CONSUMER_GROUP_DESCRIBE, ApiKey.DESCRIBE_GROUPS)}
+        assert (
+            sorted(group for one in asked[ApiKey.CONSUMER_GROUP_DESCRIBE] for group in one.request.group_ids) == GROUPS
+        )
+        assert sorted(group for one in asked[ApiKey.DESCRIBE_GROUPS] for group in one.request.groups) == GROUPS[4:]
+        for requests in asked.values():
+            assert len(requests) == len({one.node for one in requests})
+        assert all(one.coordinator.host == f"memory-{broker.coordinator(group)}" for group, one in found.items())
+
+
+async def test_a_group_that_has_moved_is_described_by_its_new_coordinator() -> None:
+    async with running(nodes=3) as (broker, admin), AsyncExitStack() as stack:
+        await fill(admin, *GROUPS)
+        near = [group for group in GROUPS if broker.coordinator(group) == broker.coordinator(GROUPS[0])]
+        assert len(near) > 1
+        for group in (near[-1], next(group for group in GROUPS if group not in near)):
+            await stack.enter_async_context(consumer_of(broker, group))
+            await admin.describe_groups(GROUPS)
+            moved = broker.coordinator(group) % 3 + 1
+            broker.move_coordinator(group, moved)
+            found = await admin.describe_groups(GROUPS)
+            assert list(found) == GROUPS
+            assert (found[group].type, found[group].coordinator.host) == ("consumer", f"memory-{moved}")
+
+
+@pytest.mark.parametrize("release", ["2.8", "3.6", "3.9"])
+async def test_brokers_without_consumer_groups_describe_classic_ones(release: str) -> None:
+    async with running(release) as (_, admin):
+        await fill(admin, *GROUPS[:3])
+        found = await admin.describe_consumer_groups(GROUPS[:3])
+        assert [(one.type, one.state) for one in found.values()] == [("classic", "Empty")] * 3
+        assert await admin.describe_consumer_groups("g0") == {"g0": found["g0"]}
+
+
+def described(group_id: str, error: ErrorCode = ErrorCode.NONE, **fields: Any) -> DescribedGroup:
+    given: dict[str, Any] = {
+        "group_state": "Stable",
+        "group_epoch": 2,
+        "assignment_epoch": 2,
+        "assignor_name": "uniform",
+        "members": [],
+    }
+    return DescribedGroup(error_code=error, group_id=group_id, **(given | fields))
+
+
+async def test_what_a_coordinator_refuses_to_describe_is_told() -> None:
+    async with running() as (broker, admin):
+        refused = described("g", ErrorCode.GROUP_AUTHORIZATION_FAILED, error_message="not yours")
+        broker.on(ApiKey.CONSUMER_GROUP_DESCRIBE, answer=ConsumerGroupDescribeResponse(groups=[refused]), times=2)
+        told = "ConsumerGroupDescribe of group 'g': not yours"
+        with pytest.raises(GroupAuthorizationFailed, match=told):
+            await admin.describe_groups("g")
+        with pytest.raises(GroupAuthorizationFailed, match=told):
+            await admin.remove_members("g")
+        broker.on(ApiKey.CONSUMER_GROUP_DESCRIBE, answer=ConsumerGroupDescribeResponse(groups=[]))
+        with pytest.raises(WireError, match="the ConsumerGroupDescribe response lacks the requested group 'g'"):
+            await admin.describe_groups("g")
+
+
+async def test_a_group_that_is_described_and_missing_at_once_is_there() -> None:
+    async with running() as (broker, admin):
+        missing = ErrorCode.GROUP_ID_NOT_FOUND
+        answer = [described("g"), described("h", missing), described("g", missing), described("h")]
+        broker.on(ApiKey.CONSUMER_GROUP_DESCRIBE, answer=ConsumerGroupDescribeResponse(groups=answer))
+        found = await admin.describe_groups("g", "h")
+        assert [(one.type, one.state) for one in found.values()] == [("consumer", "Stable")] * 2
+
+
 # --- removing ------------------------------------------------------------------------------------------------------
 
 
@@ -184,6 +277,29 @@ async def test_members_leave_one_by_one_on_brokers_before_2_4(release: str) -> N
         await admin.remove_members("g")
         with pytest.raises(UnknownMemberId, match="LeaveGroup of group 'g'"):
             await admin.remove_members("g", members)
+
+
+async def test_members_of_early_consumer_groups_cannot_be_removed() -> None:
+    nothing = ConsumerGroupDescribeResponseAssignment(topic_partitions=[])
+    member = Member(
+        member_id="m",
+        member_epoch=2,
+        client_id="",
+        client_host="",
+        subscribed_topic_names=["a"],
+        assignment=nothing,
+        target_assignment=nothing,
+    )
+    async with running() as (broker, admin):
+        answer = ConsumerGroupDescribeResponse(groups=[described("g", members=[member])])
+        broker.on(ApiKey.CONSUMER_GROUP_DESCRIBE, answer=answer, times=2)
+        (found,) = (await admin.describe_groups("g"))["g"].members
+        assert found.type is None
+        told = r"removing members of consumer group 'g' needs brokers since 4.0 \(KIP-1099\); close these consumers"
+        for members in ([found], None):
+            with pytest.raises(UnsupportedVersion, match=told):
+                await admin.remove_members("g", members)
+        assert broker.requests.of(ApiKey.LEAVE_GROUP) == []
 
 
 @pytest.mark.parametrize(("release", "join", "leave"), [(None, 9, 5), ("2.3", 2, 2)])

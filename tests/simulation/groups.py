@@ -5,14 +5,12 @@ from typing import Any, NoReturn
 
 import anyio
 import attrs
-from support.group_members import described
 from support.raw_client import RawClient
 
 from aiokafkawire import Delivery, KafkaError, TopicPartition
 from aiokafkawire.group.consumer_protocol import decode_assignment
 from aiokafkawire.protocol.api import ApiKey
 from aiokafkawire.protocol.messages.consumer_group import (
-    ConsumerGroupDescribeRequest,
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,
 )
@@ -25,7 +23,8 @@ from aiokafkawire.testing.simulation import Run, Simulation, simulate
 from .checks import Journal, Sent, check_origin, check_writing, no_task_fails_unheard
 from .group_checks import Commit, Watch
 from .leftovers import check_nothing_is_left, tasks
-from .members import GROUP, SESSION_TIMEOUT_MS, Group, Member, Protocol
+from .members import GROUP, Group, Member
+from .protocols import COORDINATORS, Protocol, client_ids, who_takes_part
 from .scenario import LATE
 from .taking_part import client_of, logs_of
 
@@ -73,8 +72,7 @@ def _run(seed: int, keep: int, protocol: Protocol) -> Run[Outcome]:
             seed=seed,
             keep=keep,
             min_insync_replicas=2,
-            group_consumer_session_timeout_ms=SESSION_TIMEOUT_MS,
-            group_consumer_heartbeat_interval_ms=1_000,
+            **COORDINATORS,
         )
 
 
@@ -165,7 +163,7 @@ class _Play:
             if answer.error_code == 0 and answer.assignment is not None:
                 asked = self._asked(request)
                 client, owner = asked.client_id or "", request.instance_id or (asked.client_id or "")
-                members = {member.client_id for member in sim.broker._cluster.groups.get(GROUP).members.values()}
+                members = client_ids(sim.broker, GROUP)
                 for topic in answer.assignment.topic_partitions:
                     name = asked.name_of(topic.topic_id)
                     assert name is not None
@@ -307,16 +305,10 @@ class _Play:
         coordinator = self.sim.broker.coordinator(GROUP)
         (at,) = (address for address, node in self.sim.broker.addresses.items() if node == coordinator)
         async with RawClient(await self.sim.network.connector("who looks at groups")(*at)) as client:
-            group: Any
-            if self.protocol == "consumer":
-                question = ConsumerGroupDescribeRequest(group_ids=[GROUP], include_authorized_operations=False)
-                (group,) = (await client.ask(question, 1)).groups
-                known = sorted(member.instance_id or member.client_id for member in group.members)
-            else:
-                group = await described(client, GROUP)
-                known = sorted(member.group_instance_id or member.client_id for member in group.members)
-        if group.group_state != "Stable" or known != sorted(member.owner for member in self.there.values()):
-            return f"{group.group_state}, of {', '.join(known)}"
+            state, members = await who_takes_part(client, GROUP, self.protocol)
+        known = sorted(member.instance_id or member.client_id for member in members)
+        if state != "Stable" or known != sorted(member.owner for member in self.there.values()):
+            return f"{state}, of {', '.join(known)}"
         return f"settled, in generation {max(self.watch.generations)}"
 
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Sequence
 from random import Random
-from typing import Literal, TypeAlias
 
 import anyio
 import attrs
@@ -21,14 +20,12 @@ from aiokafkawire.group.classic_membership import ClassicMembership
 from aiokafkawire.testing.simulation import Simulation
 
 from .group_checks import Watch
+from .protocols import SESSION_TIMEOUT_MS, Protocol
 from .taking_part import client_of
 
-__all__ = ("CLOSES_WITHIN", "GROUP", "SESSION_TIMEOUT_MS", "Group", "Member", "Protocol")
+__all__ = ("CLOSES_WITHIN", "GROUP", "Group", "Member")
 
 GROUP = "the group"
-SESSION_TIMEOUT_MS = 6_000
-"""Of members of consumer groups, whose coordinator decides on it."""
-Protocol: TypeAlias = Literal["classic", "consumer"]
 CLOSES_WITHIN = 5.0
 """Virtual seconds in which a consumer is closed, whatever the brokers do."""
 _AT_ONCE = 0.01

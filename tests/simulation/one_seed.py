@@ -17,6 +17,7 @@ RUN: Mapping[str, Callable[..., Run[Any]]] = {
     "groups": groups.run,
     "consumer_groups": groups.run_consumer_protocol,
     "processing": processing.run,
+    "consumer_processing": processing.run_consumer_protocol,
 }
 TOLD: Mapping[str, Callable[[Run[Any]], str]] = {
     "plain": scenario.told,
@@ -24,6 +25,7 @@ TOLD: Mapping[str, Callable[[Run[Any]], str]] = {
     "groups": groups.told,
     "consumer_groups": groups.told,
     "processing": processing.told,
+    "consumer_processing": processing.told,
 }
 
 

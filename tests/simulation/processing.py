@@ -6,7 +6,6 @@ from typing import NoReturn
 
 import anyio
 import attrs
-from support.group_members import described
 from support.raw_client import RawClient
 
 from aiokafkawire import KafkaError, TopicPartition
@@ -17,12 +16,13 @@ from aiokafkawire.testing.simulation import Run, Simulation, simulate
 from .blocking_workers import BlockingWorker
 from .checks import Logs, no_task_fails_unheard
 from .leftovers import check_nothing_is_left, tasks
+from .protocols import COORDINATORS, Protocol, who_takes_part
 from .scenario import LATE
 from .taking_part import logs_of
 from .transactions import committed_offsets, committed_records
 from .workers import GROUP, OUTCOMES, Plan, Worker
 
-__all__ = ("Outcome", "run", "told")
+__all__ = ("Outcome", "run", "run_consumer_protocol", "told")
 
 _PATIENCE = 150.0
 """Virtual seconds until all is processed after the last fault: sessions and transactions of those that are gone end."""
@@ -46,8 +46,23 @@ class Outcome:
 
 def run(seed: int, *, keep: int = 2_000) -> Run[Outcome]:
     """One run. AssertionError, or what the client or the broker raised, if something is not as it must be."""
+    return _run(seed, keep, "classic")
+
+
+def run_consumer_protocol(seed: int, *, keep: int = 2_000) -> Run[Outcome]:
+    """One run of workers in a group whose coordinator assigns (KIP-848)."""
+    return _run(seed, keep, "consumer")
+
+
+def _run(seed: int, keep: int, protocol: Protocol) -> Run[Outcome]:
     with no_task_fails_unheard():
-        return simulate(lambda sim: _Play(sim).main(), seed=seed, keep=keep, min_insync_replicas=2)
+        return simulate(
+            lambda sim: _Play(sim, protocol).main(),
+            seed=seed,
+            keep=keep,
+            min_insync_replicas=2,
+            **COORDINATORS,
+        )
 
 
 @attrs.define
@@ -55,6 +70,7 @@ class _Play:
     """One run, and what came of it."""
 
     sim: Simulation
+    protocol: Protocol
     plan: Plan = attrs.field(init=False)
     sources: list[TopicPartition] = attrs.field(factory=list)
     outcomes: list[TopicPartition] = attrs.field(factory=list)
@@ -70,7 +86,7 @@ class _Play:
         """The run, and its checks."""
         sim, chance = self.sim, self.sim.random
         topics = ["flights", "delays"][: chance.randint(1, 2)]
-        self.plan = Plan.of(chance, topics)
+        self.plan = Plan.of(chance, topics, self.protocol)
         self.sources = [TopicPartition(topic, index) for topic in topics for index in range(chance.randint(1, 3))]
         self.outcomes = [TopicPartition(OUTCOMES, index) for index in range(2)]
         for topic in (*topics, OUTCOMES):
@@ -239,7 +255,7 @@ class _Play:
         coordinator = self.sim.broker.coordinator(GROUP)
         (at,) = (address for address, node in self.sim.broker.addresses.items() if node == coordinator)
         async with RawClient(await self.sim.network.connector("who looks at groups")(*at)) as client:
-            members = [member.client_id for member in (await described(client, GROUP)).members]
+            members = [member.client_id for member in (await who_takes_part(client, GROUP, self.protocol))[1]]
         ends = [f"{worker.name}, which {worker.ending}" for worker in self.there.values() if worker.name in members]
         assert not ends, f"members of the group are still {', '.join(ends)}"
 
@@ -247,9 +263,10 @@ class _Play:
 def told(done: Run[Outcome]) -> str:
     """One line on a run."""
     value, plan = done.value, done.value.plan
+    strategies = " and ".join(plan.strategies) or "served"
     return (
         f"seed {done.seed}: {value.records} records, {value.workers} "
-        f"{'transforms' if plan.transforms else ' and '.join(plan.strategies) + ' workers'}, {value.removed} times "
+        f"{'transforms' if plan.transforms else strategies + ' workers'}, {value.removed} times "
         f"removed, {value.faults} faults, settled in {value.settled:.0f} s, {done.seconds:.0f} s of virtual time, "
         f"trace {done.trace.digest}"
     )

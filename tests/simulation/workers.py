@@ -13,6 +13,7 @@ from aiokafkawire.producer.transaction import Transaction
 from aiokafkawire.testing.simulation import Simulation
 from aiokafkawire.transform import OutgoingRecord
 
+from .protocols import SESSION_TIMEOUT_MS, Protocol
 from .taking_part import client_of, pace_of
 
 __all__ = ("GROUP", "OUTCOMES", "OnPurpose", "Over", "Plan", "Record", "Worker", "outcome_of")
@@ -44,10 +45,14 @@ class Plan:
     strategies: Sequence[AssignmentStrategy]
     session_timeout_ms: int
     max_poll_interval_ms: int
+    protocol: Protocol = "classic"
 
     @classmethod
-    def of(cls, chance: Random, topics: Sequence[str]) -> "Plan":
+    def of(cls, chance: Random, topics: Sequence[str], protocol: Protocol = "classic") -> "Plan":
         """Choose one."""
+        if protocol == "consumer":
+            poll_interval = chance.choice((6_000, 10_000, 30_000))
+            return cls(topics, chance.random() < 0.15, (), SESSION_TIMEOUT_MS, poll_interval, protocol)
         strategies: Sequence[Sequence[AssignmentStrategy]] = (("range",), ("cooperative-sticky",))
         return cls(
             topics,
@@ -146,12 +151,15 @@ class Worker:
             group_id=GROUP,
             enable_auto_commit=False,
             auto_offset_reset="earliest",
-            session_timeout_ms=self.plan.session_timeout_ms,
-            heartbeat_interval_ms=self.chance.choice((500, 2_000)),
             max_poll_interval_ms=self.plan.max_poll_interval_ms,
-            partition_assignment_strategy=self.plan.strategies,
             isolation_level="read_committed",
         )
+        if self.plan.protocol == "consumer":
+            options["group_protocol"] = "consumer"
+        else:
+            options["session_timeout_ms"] = self.plan.session_timeout_ms
+            options["heartbeat_interval_ms"] = self.chance.choice((500, 2_000))
+            options["partition_assignment_strategy"] = self.plan.strategies
         options.update(self._reads())
         return options
 
@@ -336,6 +344,6 @@ class Worker:
             transactional_id="transform",
             max_records=self.chance.choice((1, 20, 500)),
             stop=self.stop if self.ending != "is cancelled" else None,
-            consumer_options=self._reads(),
+            consumer_options={**self._reads(), "group_protocol": self.plan.protocol},
             producer_options=self._writes(),
         )

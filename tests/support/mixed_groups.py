@@ -205,10 +205,11 @@ class MixedGroup:
             return all(parts) and sum(map(len, parts)) == partitions == len(set().union(*parts))
 
         await self._until(is_shared)
-        if _ASSIGNED_BY_THE_COORDINATOR in self.members:
-            return  # it is no classic group, which is described below
         found = await settled(self._described, lambda found: found.state == "Stable")
-        assert found.protocol == self._strategy
+        if _ASSIGNED_BY_THE_COORDINATOR in self.members:
+            assert found.type == "consumer"
+        else:
+            assert found.protocol == self._strategy
         parts = sorted(sorted(member.owned) for member in self.members.values())
         assert sorted(sorted(member.assignment) for member in found.members) == parts
 

@@ -407,17 +407,19 @@ def _admin() -> Iterator[Case]:
             filled("admin", "list_groups", **{name: HOLE}),
             NO_NAMES,
         )
-    for name in ("describe_groups", "delete_groups", "list_offsets_of_groups"):
+    describing = ("describe_groups", "describe_consumer_groups", "describe_classic_groups")
+    for name in (*describing, "delete_groups", "list_offsets_of_groups"):
         yield Case(
             f"admin.{name}(group_ids)",
             filled("admin", name, HOLE),
             NO_GROUP_IDS,
         )
-    yield Case(
-        "admin.describe_groups(include_authorized_operations)",
-        lambda hands, one: hands.admin.describe_groups("g", include_authorized_operations=one),
-        NO_FLAG,
-    )
+    for name in describing:
+        yield Case(
+            f"admin.{name}(include_authorized_operations)",
+            filled("admin", name, "g", include_authorized_operations=HOLE),
+            NO_FLAG,
+        )
     for name in ("list_consumer_group_offsets", "list_offsets_of_groups"):
         yield Case(
             f"admin.{name}(require_stable)",
@@ -470,6 +472,8 @@ def _admin_with_a_timeout() -> Iterator[Case]:
         "list_offsets": ({TP: OffsetSpec.LATEST},),
         "list_groups": (),
         "describe_groups": ("g",),
+        "describe_consumer_groups": ("g",),
+        "describe_classic_groups": ("g",),
         "delete_groups": ("g",),
         "remove_members": ("g", ["m"]),
         "list_consumer_group_offsets": ("g",),

@@ -195,9 +195,7 @@ async def test_added_partitions_are_assigned(
 ) -> None:
     one = await readers.join(kafka, group, filled, **CONSUMER)
     await readers.until(lambda: one.owned == all_of(filled))
-    async with raw(cluster) as client:
-        more = CreatePartitionsTopic(name=filled, count=5, assignments=None)
-        await client.ask(CreatePartitionsRequest(topics=[more], timeout_ms=10_000, validate_only=False), 3)
+    await add_partitions(cluster, filled, 5)
     await readers.until(lambda: one.owned == all_of(filled, 5))
     assert one.words() == ["assigned", "assigned"]
 
@@ -265,6 +263,20 @@ async def test_unsubscribing_leaves_and_subscribing_joins_again(
     assert one.consumer.group_metadata().member_id == member_id
 
 
+async def test_a_removed_member_joins_again(kafka: Client, filled: str, group: str, readers: Readers) -> None:
+    one = await readers.join(kafka, group, filled, **CONSUMER)
+    await readers.until(lambda: one.owned == all_of(filled))
+    before = one.consumer.group_metadata()
+    await kafka.admin.remove_members(group, reason="a test of removals")
+    await readers.until(lambda: one.words() == ["assigned", "lost", "assigned"])
+    assert one.owned == all_of(filled)
+    (member,) = (await kafka.admin.describe_consumer_groups(group))[group].members
+    after = one.consumer.group_metadata()
+    assert (member.member_id, member.member_epoch) == (after.member_id, after.generation_id)
+    assert after.generation_id > before.generation_id
+    assert member.assignment == tuple(sorted(all_of(filled)))
+
+
 async def test_settings_of_the_other_protocol_are_refused(cluster: Where) -> None:
     async with cluster.client() as kafka:
         for setting in (
@@ -305,3 +317,9 @@ async def test_a_rebalance_is_enforced_in_classic_groups_alone(
     async with kafka.consumer() as nobody:
         with pytest.raises(UsageError, match="subscription"):
             await nobody.enforce_rebalance()
+
+
+async def add_partitions(cluster: Where, topic: str, count: int) -> None:
+    async with raw(cluster) as client:
+        more = CreatePartitionsTopic(name=topic, count=count, assignments=None)
+        await client.ask(CreatePartitionsRequest(topics=[more], timeout_ms=10_000, validate_only=False), 3)

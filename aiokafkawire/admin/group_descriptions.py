@@ -1,0 +1,145 @@
+"""Descriptions of groups from the responses to ConsumerGroupDescribe (KIP-848) and DescribeGroups."""
+
+from collections.abc import Mapping
+from typing import Final, TypeAlias
+
+from ..errors import ErrorCode, WireError, broker_error
+from ..group.consumer_protocol import decode_assignment, decode_subscription
+from ..protocol.messages import consumer_group, group_admin
+from ..types import Address, OffsetAndMetadata, TopicPartition
+from .descriptions import GroupDescription, GroupMember
+
+__all__ = ("DescribedGroup", "DescribeResponse", "check_found", "description", "found_groups", "is_of_another_type")
+
+DescribedGroup: TypeAlias = consumer_group.DescribedGroup | group_admin.DescribedGroup
+"""A group in a response, or its error."""
+DescribeResponse: TypeAlias = consumer_group.ConsumerGroupDescribeResponse | group_admin.DescribeGroupsResponse
+
+_NOT_REQUESTED: Final = -(2**31)
+_OPERATIONS: Final = (
+    *("UNKNOWN", "ANY", "ALL", "READ", "WRITE", "CREATE", "DELETE", "ALTER", "DESCRIBE", "CLUSTER_ACTION"),
+    *("DESCRIBE_CONFIGS", "ALTER_CONFIGS", "IDEMPOTENT_WRITE", "CREATE_TOKENS", "DESCRIBE_TOKENS", "TWO_PHASE_COMMIT"),
+)
+"""The ACL operations by code."""
+_MEMBER_TYPES: Final = {0: "classic", 1: "consumer"}
+
+
+def is_of_another_type(group: DescribedGroup) -> bool:
+    """Return whether the response to ConsumerGroupDescribe says that the group is missing or of another type.
+
+    Brokers of Kafka 3.7 to 3.9 answer UNSUPPORTED_VERSION unless their consumer groups are enabled.
+    """
+    absent = group.error_code in (ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.UNSUPPORTED_VERSION)
+    return isinstance(group, consumer_group.DescribedGroup) and absent
+
+
+def found_groups(response: DescribeResponse) -> dict[str, DescribedGroup]:
+    """Return the groups that a response describes or says to be of another type; leave out groups with errors."""
+    found: dict[str, DescribedGroup] = {}
+    for group in response.groups:
+        if group.error_code == ErrorCode.NONE:
+            found[group.group_id] = group
+        elif is_of_another_type(group):
+            # Some brokers list a group twice, the second time as missing.
+            found.setdefault(group.group_id, group)
+    return found
+
+
+def check_found(group_id: str, response: DescribeResponse) -> None:
+    """Check that a response has the requested group.
+
+    Raises:
+        BrokerError: the group has an error.
+        WireError: the response lacks the group.
+    """
+    if group_id in found_groups(response):
+        return
+    consumer = isinstance(response, consumer_group.ConsumerGroupDescribeResponse)
+    api = "ConsumerGroupDescribe" if consumer else "DescribeGroups"
+    group = next((group for group in response.groups if group.group_id == group_id), None)
+    if group is None:
+        raise WireError(f"the {api} response lacks the requested group {group_id!r}")
+    suffix = f": {group.error_message}" if group.error_message else ""
+    raise broker_error(group.error_code, f"{api} of group {group_id!r}{suffix}")
+
+
+def description(
+    group: DescribedGroup, coordinator: Address, offsets: Mapping[TopicPartition, OffsetAndMetadata]
+) -> GroupDescription:
+    """Return the description of a group of either type."""
+    if isinstance(group, consumer_group.DescribedGroup):
+        return GroupDescription(
+            group.group_id,
+            group.group_state,
+            "consumer",
+            group.assignor_name,
+            tuple(_consumer_group_member(member) for member in group.members),
+            coordinator,
+            _operations(group.authorized_operations),
+            offsets,
+            "consumer",
+            group.group_epoch,
+            group.assignment_epoch,
+        )
+    return GroupDescription(
+        group.group_id,
+        group.group_state,
+        group.protocol_type,
+        group.protocol_data,
+        tuple(_classic_member(member, consumers=group.protocol_type == "consumer") for member in group.members),
+        coordinator,
+        _operations(group.authorized_operations),
+        offsets,
+    )
+
+
+def _operations(bits: int) -> frozenset[str] | None:
+    if bits == _NOT_REQUESTED:
+        return None
+    return frozenset(name for code, name in enumerate(_OPERATIONS) if bits >> code & 1)
+
+
+def _consumer_group_member(member: consumer_group.Member) -> GroupMember:
+    return GroupMember(
+        member.member_id,
+        member.instance_id,
+        member.client_id,
+        member.client_host,
+        _partitions(member.assignment),
+        tuple(sorted(member.subscribed_topic_names)),
+        _MEMBER_TYPES.get(member.member_type),
+        member.member_epoch,
+        member.rack_id,
+        member.subscribed_topic_regex or None,
+        _partitions(member.target_assignment),
+    )
+
+
+def _partitions(assignment: consumer_group.ConsumerGroupDescribeResponseAssignment) -> tuple[TopicPartition, ...]:
+    return tuple(
+        sorted(
+            TopicPartition(topic.topic_name, index)
+            for topic in assignment.topic_partitions
+            for index in topic.partitions
+        )
+    )
+
+
+def _classic_member(member: group_admin.DescribedGroupMember, *, consumers: bool) -> GroupMember:
+    assignment: tuple[TopicPartition, ...] = ()
+    subscription: tuple[str, ...] = ()
+    if consumers:
+        # An invalid subscription of another client must not prevent the description of the other members.
+        try:
+            subscription = decode_subscription(bytes(member.member_metadata)).topics
+            assignment = decode_assignment(bytes(member.member_assignment)).partitions
+        except WireError:
+            pass
+    return GroupMember(
+        member.member_id,
+        member.group_instance_id,
+        member.client_id,
+        member.client_host,
+        assignment,
+        subscription,
+    )

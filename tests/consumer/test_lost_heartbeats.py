@@ -1,0 +1,64 @@
+"""Members of consumer groups (KIP-848) whose heartbeats get lost."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import anyio
+import pytest
+from contract.groups.conftest import all_of, write
+from support.connecting import eventually
+from support.readers import SERVED, reading
+
+from aiokafkawire import Client, Consumer, TopicPartition
+from aiokafkawire.protocol.api import ApiKey
+from aiokafkawire.testing.broker import Broker
+
+pytestmark = pytest.mark.anyio
+
+TOPIC = "flights"
+
+
+async def test_what_is_in_hand_stays_its_own_while_answers_get_lost() -> None:
+    async with Broker(group_consumer_heartbeat_interval_ms=50) as broker, Client(broker.bootstrap) as kafka:
+        broker.create_topic(TOPIC, partitions=3)
+        broker.create_topic("others")
+        await write(kafka, TOPIC, 0, 60)
+        options: dict[str, Any] = {"group_id": "g", **SERVED}
+        async with reading() as readers, kafka.consumer(TOPIC, **options) as one:
+            with anyio.fail_after(30):
+                (record,) = await one.poll(1)
+                # Its assignment has no partition of the topic any more, and is sent again.
+                one.subscribe("others")
+                partition = TopicPartition(record.topic, record.partition)
+                await eventually(lambda: one.health().partitions[partition].being_given_up)
+                two = await readers.join(kafka, "g", TOPIC, group_protocol="consumer")
+                await heartbeat(two.consumer)
+                await broker.on(ApiKey.CONSUMER_GROUP_HEARTBEAT, drop="after", times=3).met()
+                for consumer in (one, two.consumer, one, two.consumer):
+                    await heartbeat(consumer)
+                assert one.owns(record)
+                assert not two.owned
+                await one.commit()
+                await one.poll(timeout=0)
+                await readers.until(lambda: two.owned == all_of(TOPIC))
+        assert record.value not in two.values
+
+
+async def test_a_static_member_gets_in_although_the_answer_to_its_join_is_lost() -> None:
+    async with Broker(group_consumer_heartbeat_interval_ms=50) as broker, Client(broker.bootstrap) as kafka:
+        broker.create_topic(TOPIC, partitions=3)
+        async with reading() as readers:
+            rule = broker.on(ApiKey.CONSUMER_GROUP_HEARTBEAT, drop="after", times=1)
+            one = await readers.join(kafka, "g", TOPIC, group_protocol="consumer", group_instance_id="i")
+            await readers.until(lambda: one.owned == all_of(TOPIC))
+            assert rule.count == 1
+            assert one.errors == []
+
+
+async def heartbeat(consumer: Consumer[bytes, bytes]) -> None:
+    """Wait for the response to another heartbeat."""
+    assert consumer._in_group is not None
+    machine = consumer._in_group.machine
+    before = machine.confirmed_at
+    await eventually(lambda: machine.confirmed_at != before)
