@@ -24,6 +24,9 @@ GROUPS = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
 CONFIGS = "kafka.admin.ConfigCommand"  # in the server's jar
 VERIFIABLE_PRODUCER = "org.apache.kafka.tools.VerifiableProducer"
 VERIFIABLE_CONSUMER = "org.apache.kafka.tools.VerifiableConsumer"
+SHARE_CONSOLE = "org.apache.kafka.tools.consumer.ConsoleShareConsumer"
+SHARE_GROUPS = "org.apache.kafka.tools.consumer.group.ShareGroupCommand"
+VERIFIABLE_SHARE_CONSUMER = "org.apache.kafka.tools.VerifiableShareConsumer"
 
 Tool = Callable[..., str]
 
@@ -139,3 +142,39 @@ def test_verifiable_clients_verify(java: list[str], tool: Tool, bootstrap: str, 
         assert sum(one["name"] == "producer_send_success" for one in produced) == 500
         until(lambda: sum(one.get("count", 0) for one in consumed if one["name"] == "records_consumed") == 500)
         until(lambda: any(one["name"] == "offsets_committed" and one["success"] for one in consumed))
+
+
+def test_a_share_group_reads_what_the_performance_test_writes(tool: Tool, name: str) -> None:
+    tool(CONFIGS, "--alter", "--group", name, "--add-config", "share.auto.offset.reset=earliest")
+    tool(PERFORMANCE, "--topic", name, "--num-records", "5000", "--record-size", "100", "--throughput", "-1")
+    read = tool(SHARE_CONSOLE, "--topic", name, "--group", name, "--max-messages", "5000")
+    assert len(read.splitlines()) == 5000
+    assert name in tool(SHARE_GROUPS, "--list").splitlines()
+    described = tool(SHARE_GROUPS, "--describe", "--group", name, "--offsets")
+    rows = [line.split() for line in described.splitlines() if line.startswith(name)]
+    assert [int(row[4]) for row in rows] == [0, 0, 0]  # lag
+    assert "Empty" in tool(SHARE_GROUPS, "--describe", "--group", name, "--state")
+    tool(SHARE_GROUPS, "--reset-offsets", "--group", name, "--topic", name, "--to-earliest", "--execute")
+    described = tool(SHARE_GROUPS, "--describe", "--group", name, "--offsets")
+    rows = [line.split() for line in described.splitlines() if line.startswith(name)]
+    assert sum(int(row[4]) for row in rows) == 5000
+    tool(SHARE_GROUPS, "--delete-offsets", "--group", name, "--topic", name)
+    tool(SHARE_GROUPS, "--delete", "--group", name)
+    assert name not in tool(SHARE_GROUPS, "--list").splitlines()
+
+
+@pytest.mark.parametrize("mode", ["auto", "sync", "async"])
+def test_verifiable_share_consumers_share(java: list[str], tool: Tool, bootstrap: str, name: str, mode: str) -> None:
+    tool(TOPICS, "--create", "--topic", name, "--partitions", "1")
+    tool(CONFIGS, "--alter", "--group", name, "--add-config", "share.auto.offset.reset=earliest")
+    at = ["--bootstrap-server", bootstrap, "--topic", name]
+    share = [VERIFIABLE_SHARE_CONSUMER, *at, "--group-id", name, "--acknowledgement-mode", mode]
+    with events(java, *share) as one, events(java, *share) as other:
+        with events(java, VERIFIABLE_PRODUCER, *at, "--max-messages", "500") as produced:
+            until(lambda: any(event["name"] == "tool_data" for event in produced))
+
+        def total(of: str) -> int:
+            return sum(event.get("count", 0) for event in (*one, *other) if event["name"] == of)
+
+        until(lambda: total("records_consumed") == 500)
+        until(lambda: total("offsets_acknowledged") == 500)

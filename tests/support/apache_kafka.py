@@ -56,6 +56,9 @@ _ONE_NODE = {
     "share.coordinator.state.topic.replication.factor": "1",
     "share.coordinator.state.topic.min.isr": "1",
     "share.coordinator.state.topic.num.partitions": "5",
+    # Locks that end while a test waits, and assignments that do not wait for the next second.
+    "group.share.min.record.lock.duration.ms": "1000",
+    "group.share.assignment.interval.ms": "0",
 }
 _UNWANTED = ("com.sun.jmx", "com.sun.jdmk", "javax.jms", "javax.mail", "junit", "jline")
 """What old releases ask for, cannot be had any more, and no server needs."""

@@ -19,26 +19,26 @@ __all__ = ("Finding", "check", "files_under")
 # Functions say what they do in the imperative, beginning with one of these.
 VERBS = frozenset(
     """
-    abort accept acknowledge add adjust advance allow answer append apply ask assemble assert assign authenticate
-    await back bind block boot bound break build call cancel cap change check choose claim classify clean cleanse
-    clear close collect combine commit compare compile complete compress compute configure confirm connect consume
-    continue convert copy correct count create cut deal debug decide declare decode decompress decrement decrypt
-    deduplicate defer define delay delete deliver derive describe deserialize detach detect determine discard
-    disconnect dispatch display divide do double drain draw drive drop elect emit enable encode encrypt end enforce
-    enqueue enter escape estimate evict examine exchange exclude execute exit expand expect expire explain export
-    extend extract fail fetch fill filter find finish fix flip flush follow forget format forward free freeze
-    gather generate get give go group grow guard guess handle hash hide hold ignore import increment infer inflate
-    inject insert inspect install intercept invalidate iterate join keep kill lay leave lend let limit list load
-    locate lock log look lookup lose lower make map mark match measure merge migrate modify monitor move name
-    negotiate normalize note notify number omit open order override pack parse partition pass patch pause perform
-    persist pick place plan poison poll pop postpone prefer prefix prepare prevent print probe process produce
-    propose prove provide purge push put quote raise read reauthenticate rebalance receive reconnect record
-    recover reduce refresh refuse register reject rejoin release reload remember remove rename renew render
+    abort accept acknowledge acquire add adjust advance allow answer append apply archive ask assemble assert assign
+    authenticate await back bind block boot bound break build call cancel cap change check choose claim classify
+    clean cleanse clear close collect combine commit compare compile complete compress compute configure confirm
+    connect consume continue convert copy correct count create cut deal debug decide declare decode decompress
+    decrement decrypt deduplicate defer define delay delete deliver derive describe deserialize detach detect
+    determine discard disconnect dispatch display divide do double drain draw drive drop elect emit enable encode
+    encrypt end enforce enqueue enter escape estimate evict examine exchange exclude execute exit expand expect
+    expire explain export extend extract fail fetch fill filter find finish fix flip flush follow forget format
+    forward free freeze gather generate get give go group grow guard guess handle hash hide hold ignore import
+    increment infer inflate inject insert inspect install intercept invalidate iterate join keep kill lay leave lend
+    let limit list load locate lock log look lookup lose lower make map mark match measure merge migrate modify
+    monitor move name negotiate normalize note notify number omit open order override pack parse partition pass
+    patch pause perform persist pick place plan poison poll pop postpone prefer prefix prepare prevent print probe
+    process produce propose prove provide purge push put quote raise read reauthenticate rebalance receive reconnect
+    record recover reduce refresh refuse register reject rejoin release reload remember remove rename renew render
     reorder repeat replace reply report request require reserve reset resolve resplit restart restore resume retry
     return reuse reveal revoke rewind rewrite rotate route run sample save scan schedule seal search seek select
-    send separate serialize serve set settle share shield shift show shut sign simulate skip sleep sort spawn
-    split start step stop store stream strip submit subscribe suggest sum summarize suspend swap switch take test
-    throttle time track transform translate transmit trim truncate try turn unblock undo unescape unpack unregister
+    send separate serialize serve set settle share shield shift show shut sign simulate skip sleep sort spawn split
+    start step stop store stream strip submit subscribe suggest sum summarize suspend swap switch take test throttle
+    time track transform translate transmit trim truncate try turn unblock undo unescape unpack unregister
     unsubscribe unwrap update upgrade use validate verify view visit wait wake walk warn watch weigh withdraw
     withhold wrap write yield
     """.split()  # noqa: SIM905  # words read better in lines than in a column

@@ -18,13 +18,15 @@ class _Feature(NamedTuple):
     lowest: int
     highest: int
     finalized: int | None
+    finalized_since: str = ""
+    """The first release that finalizes the feature by default, if it is later than ``since``."""
 
 
 _FEATURES: Final = (
     _Feature("group.version", "4.0", 0, 1, 1),
     _Feature("kraft.version", "4.0", 0, 1, None),
     _Feature("metadata.version", "4.3", 7, 30, 30),
-    _Feature("share.version", "4.2", 0, 1, 1),
+    _Feature("share.version", "4.1", 0, 1, 1, finalized_since="4.2"),
     _Feature("streams.version", "4.2", 0, 1, 1),
     _Feature("transaction.version", "4.0", 0, 2, 2),
     _Feature("eligible.leader.replicas.version", "4.1", 0, 1, 1),
@@ -37,7 +39,7 @@ def add_features(answer: ApiVersionsResponse, release: Release, version: int) ->
     finalized = [
         FinalizedFeatureKey(name=feature.name, max_version_level=feature.finalized, min_version_level=feature.finalized)
         for feature in known
-        if feature.finalized is not None
+        if feature.finalized is not None and release.since(feature.finalized_since or feature.since)
     ]
     if not finalized:
         return

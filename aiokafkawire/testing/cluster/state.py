@@ -21,6 +21,10 @@ from ..groups.settings import GroupSettings
 from ..logs import log_cleaner
 from ..logs.sessions import FetchSessions
 from ..security.credentials import Credentials
+from ..share.share_groups import ShareGroups
+from ..share.share_sessions import ShareSessions
+from ..share.shared_partitions import SharedPartitions
+from ..share.topic_partitions import SubscribedTopic
 from ..transactions.markers import Completion
 from ..transactions.transactions import Transactions
 from .api_error import ApiError
@@ -31,9 +35,9 @@ from .releases import Release
 from .replica_lag import ReplicaLag
 from .replicas import NO_LEADER, HostedPartition
 from .timers import Timers
-from .topics import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, HostedTopic, TopicStore
+from .topics import OFFSETS_TOPIC, SHARE_STATE_TOPIC, TRANSACTIONS_TOPIC, HostedTopic, TopicStore
 
-__all__ = ("OFFSETS_TOPIC", "TRANSACTIONS_TOPIC", "ClusterState", "BrokerNode", "Settings")
+__all__ = ("OFFSETS_TOPIC", "SHARE_STATE_TOPIC", "TRANSACTIONS_TOPIC", "ClusterState", "BrokerNode", "Settings")
 
 _COMPACTED = {"cleanup.policy": "compact", "segment.bytes": "104857600"}
 
@@ -55,6 +59,9 @@ class Settings(GroupSettings):
     offsets_topic_num_partitions: int = 50
     transaction_state_log_num_partitions: int = 50
     transaction_max_timeout_ms: int = 900_000
+    share_coordinator_state_topic_num_partitions: int = 50
+    group_share_min_record_lock_duration_ms: int = 1_000  # Kafka's default is 15000, too long for tests
+    group_share_assignment_interval_ms: int = 0  # Kafka's default is 1000, which would slow down every test
     socket_request_max_bytes: int = 104_857_600
     max_connections_per_ip: int = 2_147_483_647
     sasl_enabled_mechanisms: tuple[str, ...] = ()  # none: clients need not authenticate
@@ -114,6 +121,15 @@ class ClusterState:
             partition_of=lambda group: self.coordinator_partition(OFFSETS_TOPIC, group).index,
             first_epoch=1 if nodes[0].release.since("4.3") else 0,
         )
+        self.shared: SharedPartitions = SharedPartitions(self.timers, self.configs, clock, self.fetch_purgatory.notify)
+        self.share_groups: ShareGroups = ShareGroups(
+            self.timers,
+            self.configs,
+            self._subscribed_topics,
+            is_other_kind=lambda group: self.groups.store.get(group) is not None,
+            partition_of=lambda group: self.coordinator_partition(OFFSETS_TOPIC, group).index,
+            first_epoch=1 if nodes[0].release.since("4.3") else 0,
+        )
         self._producer_ids = count()
         self.transactions: Transactions = Transactions(
             settings.transaction_max_timeout_ms,
@@ -158,9 +174,11 @@ class ClusterState:
         if partition.log.topic == OFFSETS_TOPIC:
             led = partition.leader != NO_LEADER
             self.groups.store.coordinator_changed(partition.index, partition.leader_epoch, led=led)
+            self.share_groups.coordinator_changed(partition.index, partition.leader_epoch)
         complete(partition)
         self.replica_lag.check(partition)
         self.transactions.partition_changed(partition)
+        self.shared.partition_changed(partition)
         self.fetch_purgatory.notify(partition.log)
 
     def replica(self, topic: str, index: int, node_id: int) -> HostedPartition:
@@ -184,6 +202,7 @@ class ClusterState:
         """Record that a node stopped, and elect new leaders for the partitions that it led."""
         node.alive = False
         node.sessions.clear()
+        node.share_sessions.clear()
         self._all_changed(self.topics.node_stopped(node.node_id))
 
     def node_started(self, node: "BrokerNode") -> None:
@@ -195,6 +214,9 @@ class ClusterState:
         """Clear the fetch sessions after the cluster was opened again, since brokers lose sessions at a restart."""
         for node in self.nodes:
             node.sessions.clear()
+            node.share_sessions.clear()
+        self.shared.start()
+        self.share_groups.start()
 
     def _all_changed(self, partitions: Iterable[HostedPartition]) -> None:
         for partition in partitions:
@@ -212,15 +234,22 @@ class ClusterState:
         """
         self.topics.delete(topic)
         self.committed.delete_topic(topic.name)
+        self.shared.delete_topic(topic.topic_id)
         if topic.name == OFFSETS_TOPIC:
             self.groups.store.clear()
             self.committed.clear()
+            self.share_groups.clear()
+        elif topic.name == SHARE_STATE_TOPIC:
+            self.shared.clear()
         elif topic.name == TRANSACTIONS_TOPIC:
             self.transactions.clear()
         for partition in topic.partitions:
             self.replica_lag.forget(partition)
             self.fetch_purgatory.notify(partition.log)
         self.transactions.resume()
+
+    def _subscribed_topics(self) -> dict[str, SubscribedTopic]:
+        return {topic.name: SubscribedTopic(topic.name, topic.topic_id, len(topic.partitions)) for topic in self.topics}
 
     # --- log cleaning ----------------------------------------------------------------------------------------------
 
@@ -253,7 +282,9 @@ class ClusterState:
     # --- coordinators ------------------------------------------------------------------------------------------
 
     def coordinator_partition(self, topic: str, key: str) -> HostedPartition:
-        """Return the partition of an internal topic whose leader coordinates ``key``, a group or transactional id.
+        """Return the partition of an internal topic whose leader coordinates ``key``.
+
+        The key is a group, a transactional id, or for ``SHARE_STATE_TOPIC`` a group's share of a partition.
 
         A missing topic is created, as in Kafka.
         """
@@ -261,15 +292,19 @@ class ClusterState:
         return found.partitions[(java_hash(key) & 0x7FFF_FFFF) % len(found.partitions)]
 
     def make_internal(self, topic: str) -> HostedTopic:
-        """Create ``OFFSETS_TOPIC`` or ``TRANSACTIONS_TOPIC``, which must not exist yet."""
+        """Create an internal topic, which must not exist yet."""
         partitions = {
             OFFSETS_TOPIC: self.settings.offsets_topic_num_partitions,
+            SHARE_STATE_TOPIC: self.settings.share_coordinator_state_topic_num_partitions,
             TRANSACTIONS_TOPIC: self.settings.transaction_state_log_num_partitions,
         }[topic]
         copies = min(3, len(self.nodes))
         configs = {**_COMPACTED, "compression.type": "producer"}
         if topic == TRANSACTIONS_TOPIC:
             configs |= {"compression.type": "uncompressed", "unclean.leader.election.enable": "false"}
+            configs |= {"min.insync.replicas": str(min(2, copies))}
+        elif topic == SHARE_STATE_TOPIC:
+            configs |= {"cleanup.policy": "delete", "compression.type": "uncompressed", "retention.ms": "-1"}
             configs |= {"min.insync.replicas": str(min(2, copies))}
         return self.topics.create(
             topic, num_partitions=partitions, replication_factor=copies, configs=configs, internal=True
@@ -308,6 +343,7 @@ class BrokerNode:
     rack: str | None = None
     alive: bool = True
     sessions: FetchSessions = attrs.field(factory=FetchSessions, init=False, repr=False)
+    share_sessions: ShareSessions = attrs.field(factory=ShareSessions, init=False, repr=False)
     connections: Counter[str] = attrs.field(factory=Counter, init=False, repr=False)
     """The number of connections from each client address."""
     cluster: ClusterState = attrs.field(init=False, repr=False)
@@ -316,6 +352,12 @@ class BrokerNode:
     def advertised(self) -> Mapping[int, Versions]:
         """The versions of each API that ApiVersions lists."""
         return self.release.advertised
+
+    def connection_closed(self, connection: int) -> None:
+        """Close the share sessions of a connection that has ended, and release their records."""
+        for session in self.share_sessions.of_connection(connection):
+            self.share_sessions.close(session)
+            self.cluster.shared.release(session)
 
     def hosted(self, topic: str, index: int) -> HostedPartition:
         """Return a partition that this node leads or follows.

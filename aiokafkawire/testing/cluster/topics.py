@@ -17,15 +17,24 @@ from ..logs.log import PartitionLog
 from .api_error import ApiError
 from .replicas import HostedPartition
 
-__all__ = ("MOST_PARTITIONS", "OFFSETS_TOPIC", "TRANSACTIONS_TOPIC", "HostedTopic", "TopicStore", "invalid_name")
+__all__ = (
+    "MOST_PARTITIONS",
+    "OFFSETS_TOPIC",
+    "SHARE_STATE_TOPIC",
+    "TRANSACTIONS_TOPIC",
+    "HostedTopic",
+    "TopicStore",
+    "invalid_name",
+)
 
 OFFSETS_TOPIC: Final = "__consumer_offsets"
 TRANSACTIONS_TOPIC: Final = "__transaction_state"
+SHARE_STATE_TOPIC: Final = "__share_group_state"
 MOST_PARTITIONS: Final = 10_000
 """The largest number of partitions that one request may add."""
 _NAME: Final = re.compile(r"[a-zA-Z0-9._-]+")
 _LONGEST_NAME: Final = 249
-_INTERNAL: Final = (OFFSETS_TOPIC, TRANSACTIONS_TOPIC, "__share_group_state")
+_INTERNAL: Final = (OFFSETS_TOPIC, TRANSACTIONS_TOPIC, SHARE_STATE_TOPIC)
 _METADATA_LOG: Final = "__cluster_metadata"
 
 

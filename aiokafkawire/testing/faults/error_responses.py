@@ -16,7 +16,7 @@ from ...protocol.api import ApiKey
 from ...protocol.primitives import ZERO_UUID, WireType
 from ...protocol.schema import FieldSchema, Request, Response, schema_of
 
-__all__ = ("OF_A_SESSION", "ErrorField", "blame", "error_places", "merge", "refusal")
+__all__ = ("OF_A_SESSION", "OF_PARTITIONS", "ErrorField", "blame", "error_places", "merge", "refusal")
 
 _OTHER_CODES: Final = ("topic_config_error_code", "acknowledge_error_code")
 """Fields for error codes of a detail of the response, not of the request; injected errors leave them unset."""
@@ -36,7 +36,7 @@ _IDENTITY: Final = frozenset(
 _NO_NODE: Final = ("node_id", "port")
 """The fields of a coordinator that are -1 in a response with an error, whatever the fields' defaults are."""
 
-_OF_PARTITIONS: Final = frozenset(
+OF_PARTITIONS: Final = frozenset(
     {
         ErrorCode.OFFSET_OUT_OF_RANGE,
         ErrorCode.CORRUPT_MESSAGE,
@@ -117,7 +117,7 @@ def blame(answer: Response, version: int, error: ErrorCode) -> None:
     whole = _OF_THE_WHOLE.get(ApiKey(answer.api_key))
     if whole is not None and error in whole and any(place.depth == 0 for place in places):
         places = [place for place in places if place.depth == 0]
-    elif whole is not None or error in _OF_PARTITIONS:
+    elif whole is not None or error in OF_PARTITIONS:
         places = [place for place in places if place.depth == deepest]
     for place in places:
         setattr(place.struct, place.field, int(error))

@@ -10,13 +10,14 @@ import attrs
 
 from ...errors import ErrorCode
 from ...protocol.api import ApiKey
-from ...protocol.messages.fetch import FetchRequest, FetchResponse
+from ...protocol.messages.fetch import FetchableTopicResponse, FetchRequest, FetchResponse
 from ...protocol.messages.metadata import MetadataResponse
+from ...protocol.messages.share_fetch import ShareFetchRequest, ShareFetchResponse
 from ...protocol.primitives import Buffer
 from ...protocol.schema import Response
 from ..cluster.api_error import Disconnect
 from ..serving.call import Blamed
-from .error_responses import OF_A_SESSION, blame, merge, refusal
+from .error_responses import OF_A_SESSION, OF_PARTITIONS, blame, merge, refusal
 from .request_log import LoggedRequest, RequestOutcome, Selector
 from .request_targets import divided
 from .rules import Action, FaultRule, FaultRules, When
@@ -149,8 +150,9 @@ async def _failed(error: ErrorCode, selector: Selector, asked: LoggedRequest, ha
         raise Disconnect(f"acks=0, and a fault rule injects {error.name}")  # as brokers do
     if asked.api is ApiKey.METADATA:
         return await _metadata_failed(error, selector, asked, handle)
-    if isinstance(request, FetchRequest) and error not in OF_A_SESSION:
-        # The partitions of a fetch are in its session, if there is one (KIP-227), and not in the request.
+    of_session = isinstance(request, FetchRequest) and error not in OF_A_SESSION
+    if of_session or (isinstance(request, ShareFetchRequest) and error in OF_PARTITIONS):
+        # The partitions of a fetch are in its session, if there is one (KIP-227, KIP-932), and not in the request.
         answer = await handle(request, lambda *target: error if selector.chooses(*target) else None)
         assert answer is not None
         return answer
@@ -194,8 +196,10 @@ _TOPIC_IDS: Final = 13  # the first version of Fetch with topic ids instead of n
 
 def _spoil_records(response: Response, selector: Selector, asked: LoggedRequest) -> bool:
     """Change the last byte of the first selected batch, so that its CRC is wrong; return whether there is a batch."""
-    for topic in response.responses if isinstance(response, FetchResponse) else ():
-        name = topic.topic if asked.version < _TOPIC_IDS else asked.name_of(topic.topic_id)
+    for topic in response.responses if isinstance(response, FetchResponse | ShareFetchResponse) else ():
+        name = asked.name_of(topic.topic_id)
+        if isinstance(topic, FetchableTopicResponse) and asked.version < _TOPIC_IDS:
+            name = topic.topic
         for partition in topic.partitions:
             if partition.records and selector.chooses(name, partition.partition_index):
                 partition.records = _spoiled(partition.records)

@@ -4,12 +4,14 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from enum import StrEnum
 from typing import Any, Final, Self, TypedDict, Unpack
+from uuid import UUID
 
 import anyio
 import attrs
 
 from ...protocol.api import ApiKey
 from ...protocol.messages.fetch import FetchRequest
+from ...protocol.messages.share_fetch import ShareFetchRequest
 from ...protocol.schema import Response
 from .request_targets import NameOf, Target, Targets, targets_of
 
@@ -82,13 +84,22 @@ class LoggedRequest:
     """Whether the request is still in the log."""
     name_of: NameOf = attrs.field(default=lambda _: None, repr=False)
     session_of: Callable[[int], Sequence[tuple[str | None, int]]] = attrs.field(default=lambda _: (), repr=False)
+    share_session_of: Callable[[str, str], Sequence[tuple[UUID, int]]] = attrs.field(default=lambda *_: (), repr=False)
 
     @property
     def targets(self) -> Targets:
-        """The topics, partitions, groups and transactional ids in the request; for Fetch, also those of its session."""
-        found = targets_of(self.request, self.version, self.name_of)
-        if isinstance(self.request, FetchRequest) and self.request.session_epoch > 0:
-            found.partitions += [Target(*partition) for partition in self.session_of(self.request.session_id)]
+        """The topics, partitions, groups and transactional ids in the request, and the partitions of its session.
+
+        Fetch and ShareFetch have sessions.
+        """
+        found, request = targets_of(self.request, self.version, self.name_of), self.request
+        partitions: Sequence[tuple[str | None, int]] = ()
+        if isinstance(request, FetchRequest) and request.session_epoch > 0:
+            partitions = self.session_of(request.session_id)
+        elif isinstance(request, ShareFetchRequest) and request.share_session_epoch > 0:
+            shared = self.share_session_of(request.group_id or "", request.member_id or "")
+            partitions = [(self.name_of(topic_id), index) for topic_id, index in shared]
+        found.partitions += [Target(*partition) for partition in partitions]
         return found
 
 

@@ -2,7 +2,15 @@
 
 from typing import Final
 
-__all__ = ("GROUP_OPERATIONS", "MALFORMED", "NO_OPERATIONS", "RELAXED_EPOCHS_SINCE", "TOPIC_OPERATIONS")
+__all__ = (
+    "GROUP_OPERATIONS",
+    "MALFORMED",
+    "NO_OPERATIONS",
+    "RELAXED_EPOCHS_SINCE",
+    "SHARE_GROUPS_SINCE",
+    "TOPIC_OPERATIONS",
+    "UNSUPPORTED",
+)
 
 MALFORMED: Final = (
     "This most likely occurs because of a request being malformed by the client library or the message was sent to an "
@@ -16,3 +24,6 @@ GROUP_OPERATIONS: Final = 3400
 """The operations on a group, all authorized since there is no authorizer; bit n is the AclOperation of code n."""
 RELAXED_EPOCHS_SINCE: Final = "4.3"
 """The first release that accepts commits with older member epochs (KIP-1251)."""
+SHARE_GROUPS_SINCE: Final = "4.2"
+"""The first release that enables share groups by default (``share.version``); 4.1 refuses their requests."""
+UNSUPPORTED: Final = "The version of API is not supported."

@@ -41,6 +41,7 @@ async def consumer_group_heartbeat(
         _check_release(call)
         heartbeats.check(attempt)
         call.cluster.check_coordinator(call.node, OFFSETS_TOPIC, request.group_id)
+        call.cluster.share_groups.check_free(request.group_id, "consumer")
         return heartbeats.heartbeat(attempt)
     except ApiError as refused:
         return ConsumerGroupHeartbeatResponse(
@@ -67,6 +68,7 @@ async def consumer_group_describe(
             if not group_id:
                 raise ApiError(ErrorCode.INVALID_GROUP_ID)
             call.cluster.check_coordinator(call.node, OFFSETS_TOPIC, group_id)
+            call.cluster.share_groups.check_free(group_id, "consumer")
             described = _described(call.cluster, call.cluster.groups.consumer.get(group_id))
         except ApiError as refused:
             described = _absent(group_id, refused)

@@ -1,5 +1,6 @@
 """FindCoordinator and the requests of group members: JoinGroup, SyncGroup, Heartbeat, LeaveGroup."""
 
+import re
 from typing import Final
 
 from ...errors import ErrorCode
@@ -21,11 +22,11 @@ from ...protocol.messages.group import (
 from ..cluster.api_error import ApiError
 from ..cluster.deferred import Deferred
 from ..cluster.replicas import NO_LEADER
-from ..cluster.state import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
+from ..cluster.state import OFFSETS_TOPIC, SHARE_STATE_TOPIC, TRANSACTIONS_TOPIC
 from ..groups.join_group import JoinAttempt
 from ..groups.members import join_refusal, sync_refusal
 from ..serving.call import ServerCall
-from .constants import MALFORMED
+from .constants import MALFORMED, SHARE_GROUPS_SINCE
 
 __all__ = ("find_coordinator", "heartbeat", "join_group", "leave_group", "sync_group")
 
@@ -53,11 +54,16 @@ async def find_coordinator(call: ServerCall, request: FindCoordinatorRequest) ->
 
 
 def _coordinator(call: ServerCall, key: str, key_type: int) -> Coordinator:
-    if key_type == _SHARE_GROUP and call.version >= _SHARE_GROUPS_SINCE:
-        return _none(key, ErrorCode.COORDINATOR_NOT_AVAILABLE, "The coordinator is not available.")
-    if key_type not in (_GROUP, _TRANSACTION):
+    topics = {_GROUP: OFFSETS_TOPIC, _TRANSACTION: TRANSACTIONS_TOPIC}
+    if call.version >= _SHARE_GROUPS_SINCE:
+        topics[_SHARE_GROUP] = SHARE_STATE_TOPIC
+        if key_type == _SHARE_GROUP and not _is_share_key(key):
+            return _none(key, ErrorCode.INVALID_REQUEST, "")
+        if key_type == _SHARE_GROUP and not call.node.release.since(SHARE_GROUPS_SINCE):
+            return _none(key, ErrorCode.COORDINATOR_NOT_AVAILABLE, "")
+    if key_type not in topics:
         return _none(key, ErrorCode.INVALID_REQUEST, MALFORMED)
-    topic = OFFSETS_TOPIC if key_type == _GROUP else TRANSACTIONS_TOPIC
+    topic = topics[key_type]
     leader = call.cluster.coordinator_partition(topic, key).leader
     if leader == NO_LEADER:
         return _none(key, ErrorCode.COORDINATOR_NOT_AVAILABLE, "The coordinator is not available.")
@@ -65,6 +71,11 @@ def _coordinator(call: ServerCall, key: str, key_type: int) -> Coordinator:
     return Coordinator(
         key=key, node_id=node.node_id, host=node.host, port=node.port, error_code=ErrorCode.NONE, error_message=""
     )
+
+
+def _is_share_key(key: str) -> bool:
+    """Return whether this is the key of a group's share of a partition: ``group:topic id:partition``."""
+    return re.fullmatch(r".*:[A-Za-z0-9_-]{22}:[+-]?\d{1,10}", key, re.DOTALL) is not None
 
 
 def _none(key: str, error: ErrorCode, message: str) -> Coordinator:
@@ -76,6 +87,8 @@ async def join_group(call: ServerCall, request: JoinGroupRequest) -> JoinGroupRe
     asked = JoinAttempt.of(request, call.version, call.client_id or "", f"/{call.peer.host}")
     try:
         _check_coordinator(call, request.group_id)
+        if request.group_id in call.cluster.share_groups:
+            raise ApiError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
         call.cluster.groups.join(request.group_id, asked)
         response = await asked.answer.wait()
     except ApiError as refused:

@@ -26,6 +26,7 @@ from .constants import GROUP_OPERATIONS
 __all__ = ("delete_groups", "describe_groups", "list_groups")
 
 _NOT_FOUND_SINCE: Final = 6  # of DescribeGroups (KIP-1043)
+_SHARE: Final = "share"
 
 
 async def describe_groups(call: ServerCall, request: DescribeGroupsRequest) -> DescribeGroupsResponse:
@@ -34,6 +35,7 @@ async def describe_groups(call: ServerCall, request: DescribeGroupsRequest) -> D
     for group_id in request.groups:
         try:
             call.cluster.check_coordinator(call.node, OFFSETS_TOPIC, group_id)
+            call.cluster.share_groups.check_free(group_id, "classic")
             described = _described(call.cluster.groups.classic(group_id))
         except ApiError as refused:
             described = _absent(group_id, refused, call.version)
@@ -51,18 +53,26 @@ async def list_groups(call: ServerCall, request: ListGroupsRequest) -> ListGroup
         call.cluster.check_all_loaded(call.node)
     except ApiError as refused:
         return ListGroupsResponse(error_code=refused.code, groups=[])
-    groups = []
-    for group in call.cluster.groups.all():
-        led_here = call.cluster.coordinator_partition(OFFSETS_TOPIC, group.group_id).leader == call.node.node_id
-        if led_here and _passes(group.state.lower(), states) and _passes(group.kind, types):
-            groups.append(
-                ListedGroup(
-                    group_id=group.group_id,
-                    protocol_type=group.protocol_type or "",
-                    group_state=group.state,
-                    group_type=group.kind,
-                )
-            )
+    known = [
+        ListedGroup(
+            group_id=group.group_id,
+            protocol_type=group.protocol_type or "",
+            group_state=group.state,
+            group_type=group.kind,
+        )
+        for group in call.cluster.groups.all()
+    ]
+    known += [
+        ListedGroup(group_id=shared.group_id, protocol_type=_SHARE, group_state=shared.state, group_type=_SHARE)
+        for shared in call.cluster.share_groups.all()
+    ]
+    groups = [
+        group
+        for group in known
+        if call.cluster.coordinator_partition(OFFSETS_TOPIC, group.group_id).leader == call.node.node_id
+        and _passes(group.group_state.lower(), states)
+        and _passes(group.group_type, types)
+    ]
     return ListGroupsResponse(error_code=ErrorCode.NONE, groups=groups)
 
 
@@ -73,7 +83,11 @@ async def delete_groups(call: ServerCall, request: DeleteGroupsRequest) -> Delet
         error = ErrorCode.NONE
         try:
             call.cluster.check_coordinator(call.node, OFFSETS_TOPIC, group_id)
-            call.cluster.groups.delete(group_id)
+            if group_id in call.cluster.share_groups:
+                call.cluster.share_groups.delete(group_id)
+                call.cluster.shared.delete_group(group_id)
+            else:
+                call.cluster.groups.delete(group_id)
         except ApiError as refused:
             error = refused.code
         results.append(DeletableGroupResult(group_id=group_id, error_code=error))

@@ -91,6 +91,7 @@ class _Answers:
 
 def _check_commit(call: ServerCall, request: OffsetCommitRequest, partitions: Sequence[TopicPartition]) -> None:
     call.cluster.check_coordinator(call.node, OFFSETS_TOPIC, request.group_id)
+    call.cluster.share_groups.check_free(request.group_id, "consumer")
     call.cluster.groups.check_member(
         request.group_id,
         request.member_id,

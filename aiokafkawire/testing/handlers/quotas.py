@@ -14,6 +14,7 @@ from ...protocol.messages.quotas import (
     EntityData,
     ValueData,
 )
+from ...protocol.messages.share_fetch import ShareFetchRequest, ShareFetchResponse
 from ...protocol.schema import Request, Response
 from ..cluster.api_error import ApiError
 from ..configs.quotas import Component, Entity, QuotaOperation, entity_of
@@ -81,6 +82,8 @@ def throttled(call: ServerCall, request: Request[Response], response: Response, 
             pause = max(pause, throttles.produced(size, user, client_id, now))
         if isinstance(response, FetchResponse):
             pause = max(pause, _fetched(call, request, response, (user, client_id, now)))
+        if isinstance(request, ShareFetchRequest) and isinstance(response, ShareFetchResponse):
+            pause = max(pause, _share_fetched(call, request, response, (user, client_id, now)))
     if pause > 0 and hasattr(response, "throttle_time_ms"):
         response.throttle_time_ms = max(pause, response.throttle_time_ms)
     return pause
@@ -96,6 +99,32 @@ def _fetched(
     if pause > 0:
         call.node.sessions.take_back(response, opened=request.session_epoch == FULL_EPOCH)
         response.responses = []
+    return pause
+
+
+def _share_fetched(
+    call: ServerCall, request: ShareFetchRequest, response: ShareFetchResponse, client: tuple[str, str, float]
+) -> int:
+    """Return the throttle time of a ShareFetch; if it is above 0, leave only outcomes of acknowledgements.
+
+    As in Kafka, the records that are left out stay acquired until their locks end.
+    """
+    size = sum(len(partition.records or b"") for topic in response.responses for partition in topic.partitions)
+    pause = call.cluster.throttles[call.node.node_id].fetched(size, *client)
+    if pause > 0:
+        acknowledged = {
+            (topic.topic_id, partition.partition_index)
+            for topic in request.topics
+            for partition in topic.partitions
+            if partition.acknowledgement_batches
+        }
+        for topic in response.responses:
+            topic.partitions = [
+                part for part in topic.partitions if (topic.topic_id, part.partition_index) in acknowledged
+            ]
+            for part in topic.partitions:
+                part.records, part.acquired_records = b"", []
+        response.responses = [topic for topic in response.responses if topic.partitions]
     return pause
 
 

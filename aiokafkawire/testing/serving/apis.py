@@ -40,6 +40,14 @@ from ...protocol.messages.reassignments import (
 )
 from ...protocol.messages.sasl import SaslAuthenticateRequest, SaslHandshakeRequest
 from ...protocol.messages.scram import AlterUserScramCredentialsRequest, DescribeUserScramCredentialsRequest
+from ...protocol.messages.share_fetch import ShareAcknowledgeRequest, ShareFetchRequest
+from ...protocol.messages.share_group import (
+    AlterShareGroupOffsetsRequest,
+    DeleteShareGroupOffsetsRequest,
+    DescribeShareGroupOffsetsRequest,
+    ShareGroupDescribeRequest,
+    ShareGroupHeartbeatRequest,
+)
 from ...protocol.messages.topics import (
     CreatePartitionsRequest,
     CreateTopicsRequest,
@@ -76,6 +84,13 @@ from ..handlers.produce import produce
 from ..handlers.quotas import alter_client_quotas, describe_client_quotas
 from ..handlers.sasl import sasl_authenticate, sasl_handshake
 from ..handlers.scram import alter_user_scram_credentials, describe_user_scram_credentials
+from ..handlers.share_fetch import share_acknowledge, share_fetch
+from ..handlers.share_group import share_group_describe, share_group_heartbeat
+from ..handlers.share_offsets import (
+    alter_share_group_offsets,
+    delete_share_group_offsets,
+    describe_share_group_offsets,
+)
 from ..handlers.topics import create_topics, delete_topics
 from ..handlers.transaction_admin import describe_producers, describe_transactions, list_transactions
 from ..handlers.transaction_offsets import txn_offset_commit
@@ -162,6 +177,13 @@ APIS: Final = {
     ApiKey.DESCRIBE_CLUSTER: _api(DescribeClusterRequest, describe_cluster, "0-2"),
     ApiKey.CONSUMER_GROUP_HEARTBEAT: _api(ConsumerGroupHeartbeatRequest, consumer_group_heartbeat, "0-1"),
     ApiKey.CONSUMER_GROUP_DESCRIBE: _api(ConsumerGroupDescribeRequest, consumer_group_describe, "0-1"),
+    ApiKey.SHARE_GROUP_HEARTBEAT: _api(ShareGroupHeartbeatRequest, share_group_heartbeat, "1"),
+    ApiKey.SHARE_GROUP_DESCRIBE: _api(ShareGroupDescribeRequest, share_group_describe, "1"),
+    ApiKey.SHARE_FETCH: _api(ShareFetchRequest, share_fetch, "1-2"),
+    ApiKey.SHARE_ACKNOWLEDGE: _api(ShareAcknowledgeRequest, share_acknowledge, "1-2"),
+    ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS: _api(DescribeShareGroupOffsetsRequest, describe_share_group_offsets, "0-1"),
+    ApiKey.ALTER_SHARE_GROUP_OFFSETS: _api(AlterShareGroupOffsetsRequest, alter_share_group_offsets, "0"),
+    ApiKey.DELETE_SHARE_GROUP_OFFSETS: _api(DeleteShareGroupOffsetsRequest, delete_share_group_offsets, "0"),
 }
 """The APIs with a handler, in the versions of the newest Apache Kafka."""
 

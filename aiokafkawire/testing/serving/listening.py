@@ -103,6 +103,7 @@ class NodeServer:
         """Close the listener and every connection at once."""
         owner, self._owner = self._owner, None
         self._listening = None
+        self._node.share_sessions.clear()  # a killed broker releases no records
         if owner is not None:
             await owner.close()
 

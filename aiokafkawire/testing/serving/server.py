@@ -65,6 +65,7 @@ async def serve(node: BrokerNode, stream: ByteStream, peer: Peer) -> None:
         node.connections[peer.host] -= 1
         if not node.connections[peer.host]:
             del node.connections[peer.host]
+        node.connection_closed(peer.number)
         with anyio.CancelScope(shield=True):  # closing takes no time, and must not be left half done
             await stream.aclose()
 
@@ -137,6 +138,7 @@ def _asked(node: BrokerNode, peer: Peer, received: _Received, size: int) -> Logg
         size=size,
         name_of=node.cluster.topic_name,
         session_of=node.sessions.read_by,
+        share_session_of=node.share_sessions.read_by,
     )
 
 
