@@ -283,8 +283,9 @@ class ConsumerGroupMembership:
         """Handle the result of a heartbeat that the heartbeat thread has sent for this member."""
         if group.member_id != self.member_id or not self.sends_heartbeats:
             return
-        # The response may have had an assignment, which a heartbeat with all fields returns again.
-        self._known, self._sending, self._heartbeat_at = None, None, _AT_ONCE
+        # The response may have had an assignment, which a heartbeat with all fields returns again. The response to the
+        # heartbeat in flight may be older, with an epoch that the coordinator no longer accepts.
+        self._request, self._known, self._heartbeat_at = None, None, _AT_ONCE
         if code != ErrorCode.NONE:
             self._handle_error(broker_error(code, f"ConsumerGroupHeartbeat of {self.settings.named}"), now)
             return
