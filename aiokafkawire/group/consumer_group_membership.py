@@ -80,6 +80,7 @@ class ConsumerGroupMembership:
         self.reason: str = ""
         self.protocol: str = settings.remote_assignor or ""
         self.leads: bool = False
+        self.heartbeat_interval: float = settings.heartbeat_interval
         self.generation_name: str = "member epoch"
         self.on_enter: Callable[[GroupState], None] = lambda before: None
         self._assignment: TopicIdPartitions = {}
@@ -90,7 +91,6 @@ class ConsumerGroupMembership:
         self._known: tuple[ServerSubscription, TopicIdPartitions] | None = None
         # Those that it will know once it has answered the heartbeat in flight.
         self._sending: tuple[ServerSubscription, TopicIdPartitions] | None = None
-        self._interval = settings.heartbeat_interval
         self._heartbeat_at = _AT_ONCE
         self._back_off_until = 0.0
         # Whether a commit was refused, so that the next heartbeat decides.
@@ -208,7 +208,7 @@ class ConsumerGroupMembership:
                 self._request = leave(self.settings, self.member_id, stays=self._stays)
             else:
                 self._request = self._heartbeat()
-                self._heartbeat_at = now + self._interval
+                self._heartbeat_at = now + self.heartbeat_interval
             return [self._request]
         return []
 
@@ -302,8 +302,8 @@ class ConsumerGroupMembership:
         self._known, self._in_doubt = self._sending, False
         self._set_epoch(response.member_epoch)
         if response.heartbeat_interval_ms > 0:
-            self._interval = response.heartbeat_interval_ms / 1000
-            self._heartbeat_at = min(self._heartbeat_at, now + self._interval)
+            self.heartbeat_interval = response.heartbeat_interval_ms / 1000
+            self._heartbeat_at = min(self._heartbeat_at, now + self.heartbeat_interval)
         if self.state is _ENTERING:
             self._enter(_STABLE)
         if response.assignment is not None:
