@@ -98,6 +98,8 @@ class ConsumerCoordinator:
         self._assignors, self._lane = assignors, f"group-{lane}"
         self._matches_on_brokers = config.group_protocol == "consumer"
         self._chooses = config.group_protocol == "auto"
+        # Whether the protocol was just switched, so that the next join takes it as it is.
+        self._switched = False
         self._tasks: GroupTasks = self._make_tasks("classic" if config.group_protocol == "classic" else "consumer")
         self.driver: MembershipDriver = MembershipDriver(
             cluster, self.machine, self._execute, lane, iteration.polls, heartbeat_thread=config.heartbeat_thread
@@ -191,7 +193,8 @@ class ConsumerCoordinator:
         if isinstance(task, LosePartitions):
             await self._lose_all(task)
         elif isinstance(task, PrepareRejoin) and self._chooses and not self.machine.is_member:
-            protocol = await self._choose_protocol()
+            protocol = self._tasks.protocol if self._switched else await self._choose_protocol()
+            self._switched = False
             if protocol == self._tasks.protocol:
                 await self._tasks.execute(task)
             elif task is self.machine.task:
@@ -235,7 +238,7 @@ class ConsumerCoordinator:
     def _switch_to(self, protocol: Literal["classic", "consumer"], reason: str) -> None:
         """Join the group under another protocol."""
         _log.info("%s: joining with the %s protocol", self._settings.named, protocol)
-        self._tasks = self._make_tasks(protocol)
+        self._tasks, self._switched = self._make_tasks(protocol), True
         self._tasks.subscribe()
         self.driver.replace(self.machine)
         self.driver.request_rejoin(reason)

@@ -71,8 +71,8 @@ class BackgroundHeartbeats:
             generation_id=machine.group.generation_id,
             member_id=machine.group.member_id,
             group_instance_id=settings.group_instance_id,
-            interval=settings.heartbeat_interval,
-            request_timeout=max(settings.heartbeat_interval, settings.session_timeout_ms / 1000 / 3),
+            interval=machine.heartbeat_interval,
+            request_timeout=max(machine.heartbeat_interval, settings.session_timeout_ms / 1000 / 3),
             release=known.release if known is not None else None,
         )
 

@@ -80,6 +80,7 @@ class ClassicMembership:
         self.rebalances: int = 0
         self.reason: str = ""
         self.leads: bool = False
+        self.heartbeat_interval: float = settings.heartbeat_interval
         self.generation_name: str = "generation"
         self.on_enter: Callable[[GroupState], None] = lambda before: None
         self._protocols: Sequence[tuple[str, bytes]] = ()

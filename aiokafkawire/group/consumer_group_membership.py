@@ -82,6 +82,7 @@ class ConsumerGroupMembership:
         self.reason: str = ""
         self.protocol: str = settings.remote_assignor or ""
         self.leads: bool = False
+        self.heartbeat_interval: float = settings.heartbeat_interval
         self.generation_name: str = "member epoch"
         self.on_enter: Callable[[GroupState], None] = lambda before: None
         self._assignment: TopicIdPartitions = {}
@@ -92,7 +93,6 @@ class ConsumerGroupMembership:
         self._known: tuple[ServerSubscription, TopicIdPartitions] | None = None
         # Those that it will know once it has answered the heartbeat in flight.
         self._sending: tuple[ServerSubscription, TopicIdPartitions] | None = None
-        self._interval = settings.heartbeat_interval
         self._heartbeat_at = _AT_ONCE
         self._back_off_until = 0.0
         # Whether a commit was refused, so that the next heartbeat decides.
@@ -215,7 +215,7 @@ class ConsumerGroupMembership:
                 self._request = leave(self.settings, self.member_id, stays=True)
             else:
                 self._request = self._heartbeat()
-                self._heartbeat_at = now + self._interval
+                self._heartbeat_at = now + self.heartbeat_interval
             return [self._request]
         return []
 
@@ -290,8 +290,9 @@ class ConsumerGroupMembership:
         """Handle the result of a heartbeat that the heartbeat thread has sent for this member."""
         if group.member_id != self.member_id or not self.sends_heartbeats:
             return
-        # The response may have had an assignment, which a heartbeat with all fields returns again.
-        self._known, self._sending, self._heartbeat_at = None, None, _AT_ONCE
+        # The response may have had an assignment, which a heartbeat with all fields returns again. The response to the
+        # heartbeat in flight may be older, with an epoch that the coordinator no longer accepts.
+        self._request, self._known, self._heartbeat_at = None, None, _AT_ONCE
         if code != ErrorCode.NONE:
             self._handle_error(broker_error(code, f"ConsumerGroupHeartbeat of {self.settings.named}"), now)
             return
@@ -308,8 +309,8 @@ class ConsumerGroupMembership:
         self._known, self._in_doubt = self._sending, False
         self._set_epoch(response.member_epoch)
         if response.heartbeat_interval_ms > 0:
-            self._interval = response.heartbeat_interval_ms / 1000
-            self._heartbeat_at = min(self._heartbeat_at, now + self._interval)
+            self.heartbeat_interval = response.heartbeat_interval_ms / 1000
+            self._heartbeat_at = min(self._heartbeat_at, now + self.heartbeat_interval)
         if self.state is _ENTERING:
             self._has_released = False
             self._enter(_STABLE)
@@ -345,7 +346,7 @@ class ConsumerGroupMembership:
         elif action is HeartbeatErrorAction.LOSE:
             self._known = None
             self.back_off(now)
-        elif error.code == ErrorCode.UNRELEASED_INSTANCE_ID and not self._has_released:
+        elif error.code == ErrorCode.UNRELEASED_INSTANCE_ID and self.state is _ENTERING and not self._has_released:
             self._unreleased = error
         else:
             self._fail(error)

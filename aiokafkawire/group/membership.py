@@ -193,6 +193,8 @@ class Membership(Protocol):
     """The name of the group's assignor; empty until it is chosen."""
     leads: bool
     """Whether the member leads its generation."""
+    heartbeat_interval: float
+    """The seconds between heartbeats, as the coordinator decides in consumer groups."""
     generation_name: str
     """What this group protocol calls the generation in :attr:`group`, for logs."""
     on_enter: Callable[[GroupState], None]

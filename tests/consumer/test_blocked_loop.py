@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from aiokafkawire import Client, Consumer
+from aiokafkawire import Client, Consumer, TopicPartition
 from aiokafkawire.protocol.api import ApiKey
 from aiokafkawire.testing.background import BackgroundBroker
 
@@ -60,6 +60,32 @@ async def test_a_thread_keeps_the_membership_and_the_log_says_what_blocks(caplog
     assert any("in block" in told for told in blocked)
     ours = [one for one in caplog.records if one.name.startswith("aiokafkawire")]
     assert {one.levelno for one in ours} <= {logging.WARNING, logging.INFO}
+
+
+async def test_a_thread_keeps_a_member_of_a_consumer_group_and_its_partitions() -> None:
+    sessions: dict[str, Any] = {"group_consumer_session_timeout_ms": 1_000, "group_consumer_heartbeat_interval_ms": 100}
+    lost: list[str] = []
+
+    async def on_lost(_: object) -> None:
+        lost.append("lost")
+
+    with BackgroundBroker(**sessions) as kafka:
+        kafka.create_topic("a")
+        async with Client(kafka.bootstrap) as client, client.producer() as producer:
+            options: dict[str, Any] = {"group_protocol": "consumer", "auto_offset_reset": "earliest"}
+            async with client.consumer(group_id="g", heartbeat_thread=True, **options) as consumer:
+                consumer.subscribe("a", on_revoked=on_lost, on_lost=on_lost)
+                await producer.send_many("a", [b"1", b"2"])
+                await anext(consumer)
+                before = consumer.health().membership
+                time.sleep(2)  # noqa: ASYNC251  # two sessions
+                await anext(consumer)
+                await consumer.commit()
+                after = consumer.health().membership
+                assert before is not None
+                assert after is not None
+                assert (after.group, after.rebalances, lost) == (before.group, before.rebalances, [])
+                assert list(consumer.assignment) == [TopicPartition("a", 0)]
 
 
 async def test_the_threads_end_with_the_consumer() -> None:

@@ -30,6 +30,10 @@ from aiokafkawire.group.background_heartbeat_sender import HeartbeatSender
 from aiokafkawire.loop_thread import LoopThread
 from aiokafkawire.network.connector import Connector
 from aiokafkawire.protocol.api import ApiKey
+from aiokafkawire.protocol.messages.consumer_group import (
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+)
 from aiokafkawire.protocol.messages.group import HeartbeatRequest, HeartbeatResponse
 from aiokafkawire.protocol.schema import Versions
 from aiokafkawire.testing.broker import Broker
@@ -58,6 +62,9 @@ NEXT = attrs.evolve(MEMBER, generation_id=8)
 _STATIC_REQUEST = HeartbeatRequest(group_id="g", generation_id=7, member_id="m", group_instance_id="i")
 STATIC = attrs.evolve(MEMBER, request=_STATIC_REQUEST, group_instance_id="i")
 ANSWERED: tuple[int | None, bool] = (ErrorCode.NONE, False)
+_CONSUMER_REQUEST = ConsumerGroupHeartbeatRequest(group_id="g", member_id="m", member_epoch=7, topic_partitions=[])
+CONSUMER_MEMBER = attrs.evolve(MEMBER, request=_CONSUMER_REQUEST)
+"""A member of a consumer group (KIP-848)."""
 
 
 # --- in virtual time, on a broker whose every answer is decided here -------------------------------------------------
@@ -266,6 +273,64 @@ async def test_an_address_map_that_fails_is_a_failure_like_others() -> None:
         made.sender._address_of = lambda address: [][0]
         await anyio.sleep(3.1)
         assert made.outcomes == [(None, True)]
+
+
+# --- a member of a consumer group ------------------------------------------------------------------------------------
+
+
+class ConsumerCoordinator(Coordinator):
+    """Answers the heartbeats of consumer groups with ``epochs``; with an error code, if that is negative."""
+
+    def __init__(self, *epochs: int) -> None:
+        super().__init__({ApiKey.CONSUMER_GROUP_HEARTBEAT: Versions(0, 1)})
+        self.epochs = deque(epochs)
+        self.on[ApiKey.CONSUMER_GROUP_HEARTBEAT] = self._confirm
+
+    def _confirm(self, _: Asked) -> ConsumerGroupHeartbeatResponse:
+        epoch = self.epochs.popleft()
+        return ConsumerGroupHeartbeatResponse(
+            error_code=max(0, -epoch), member_epoch=max(0, epoch), heartbeat_interval_ms=2_000
+        )
+
+    @property
+    def sent_epochs(self) -> list[int]:
+        return [request.member_epoch for request in self.seen if isinstance(request, ConsumerGroupHeartbeatRequest)]
+
+
+@virtual_time
+async def test_the_epoch_of_the_last_response_is_sent_next_and_reported() -> None:
+    async with ConsumerCoordinator(7, 8, 9) as broker, sending(broker, member=CONSUMER_MEMBER) as made:
+        await anyio.sleep(9.1)
+        assert broker.sent_epochs == [7, 7, 8]
+        assert [report.epoch for report in made.reports] == [7, 8, 9]
+        assert made.outcomes == [ANSWERED] * 3
+        assert _CONSUMER_REQUEST.member_epoch == 7
+
+
+@virtual_time
+async def test_the_epoch_of_a_response_is_for_its_member_alone() -> None:
+    async with ConsumerCoordinator(9, 5) as broker, sending(broker, member=CONSUMER_MEMBER) as made:
+        await anyio.sleep(3.1)
+        request = ConsumerGroupHeartbeatRequest(group_id="g", member_id="m", member_epoch=4)
+        made.sender.set_member(attrs.evolve(CONSUMER_MEMBER, request=request, generation_id=4))
+        await anyio.sleep(3.1)
+        assert broker.sent_epochs == [7, 4]
+
+
+@virtual_time
+async def test_the_report_of_an_error_has_no_epoch() -> None:
+    code = ErrorCode.FENCED_MEMBER_EPOCH
+    async with ConsumerCoordinator(-code) as broker, sending(broker, member=CONSUMER_MEMBER) as made:
+        await anyio.sleep(15)
+        assert [(report.code, report.epoch) for report in made.reports] == [(code, None)]
+        assert broker.sent_epochs == [7]
+
+
+@virtual_time
+async def test_heartbeats_of_classic_members_have_no_epoch() -> None:
+    async with Coordinator() as broker, sending(broker) as made:
+        await anyio.sleep(6.2)
+        assert [report.epoch for report in made.reports] == [None, None]
 
 
 # --- on the loop of another thread -----------------------------------------------------------------------------------
