@@ -297,7 +297,27 @@ def _partitions(task: Reconcile) -> set[TopicIdPartition]:
     return {TopicIdPartition(topic_id, index) for topic_id, indexes in task.assignment.items() for index in indexes}
 
 
+@pytest.mark.parametrize("is_full", [False, True])
+def test_a_heartbeat_in_flight_gives_away_no_partition_that_is_being_taken(is_full: bool) -> None:
+    sequence = AnySequence()
+    sequence.begin()
+    sequence.end(True)
+    sequence.ask(0.0)
+    sequence.deliver([], "answered")
+    if is_full:
+        sequence.ask(INTERVAL)
+        sequence.deliver([], "lost")
+    sequence.begin()
+    sequence.ask(INTERVAL)
+    sequence.end(True)
+    sequence.retarget(frozenset())
+    sequence.deliver([] if is_full else [False], "answered")
+    assert sequence.reading == ALL
+    sequence.the_member_reads_only_what_no_other_may_get()
+    sequence.teardown()
+
+
 AnySequence.TestCase.settings = settings(
-    max_examples=examples(400), stateful_step_count=40, deadline=None, derandomize=True
+    max_examples=examples(1000), stateful_step_count=40, deadline=None, derandomize=True
 )
 test_any_sequence = pytest.mark.timeout(120)(AnySequence.TestCase)
