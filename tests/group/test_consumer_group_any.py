@@ -183,6 +183,8 @@ class AnySequence(RuleBasedStateMachine):
         """Lose attempts, the request or only its response, then answer the last one or give up."""
         request, self.request = self.request, None
         assert request is not None
+        if not self.machine.is_current(request):
+            return  # the driver has cancelled it
         message = message_of(request)
         for is_handled in retries if request.again is not None else ():
             if is_handled:
@@ -209,7 +211,7 @@ class AnySequence(RuleBasedStateMachine):
             return
         epoch = response.member_epoch if response.error_code == 0 else None
         self.machine.on_thread_heartbeat(group, response.error_code, self.now, epoch)
-        self._heard(response)
+        self._heard()
 
     def _handle(self, message: ConsumerGroupHeartbeatRequest) -> ConsumerGroupHeartbeatResponse:
         response = self.coordinator.handle(message)
@@ -218,13 +220,10 @@ class AnySequence(RuleBasedStateMachine):
         return response
 
     def _answer(self, request: CoordinatorRequest, response: ConsumerGroupHeartbeatResponse) -> None:
-        if self.machine.is_current(request):
-            self._heard(response)
-        else:
-            self.lost += 1
+        self._heard()
         self.machine.answered(request, response, self.now)
 
-    def _heard(self, response: ConsumerGroupHeartbeatResponse) -> None:
+    def _heard(self) -> None:
         self.lost, self.removed = 0, False
 
     # --- the coordinator -------------------------------------------------------------------------------
