@@ -213,6 +213,19 @@ class AnySequence(RuleBasedStateMachine):
         self.machine.on_thread_heartbeat(group, response.error_code, self.now, epoch)
         self._heard()
 
+    @rule(steps=st.integers(1, 12))
+    def go_on(self, steps: int) -> None:
+        """Take a few steps without faults."""
+        for _ in range(steps):
+            if self.task is not None:
+                self.end(True)
+            elif self.machine.task is not None:
+                self.begin()
+            elif self.request is not None:
+                self.deliver([], "answered")
+            else:
+                self.ask(INTERVAL)
+
     def _handle(self, message: ConsumerGroupHeartbeatRequest) -> ConsumerGroupHeartbeatResponse:
         response = self.coordinator.handle(message)
         assert response.error_code in (0, ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_MEMBER_EPOCH)
