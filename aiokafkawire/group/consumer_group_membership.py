@@ -16,7 +16,7 @@ The rules:
 7. After a refused commit the member sends a heartbeat at once: the epoch may have changed, or the membership ended.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 from uuid import UUID
 
@@ -185,7 +185,7 @@ class ConsumerGroupMembership:
         self.owned = _normalized(owned)
         if task is self.task:
             self.task = None
-        if self._known is None or self._known[1] != self.owned:
+        if self._known is None or self._known[1] != self._reported():
             self._heartbeat_at = _AT_ONCE
 
     def reconcile_again(self) -> None:
@@ -230,20 +230,27 @@ class ConsumerGroupMembership:
         return self._back_off_until if self.state in (_ENTERING, _LEAVING) else None
 
     def _heartbeat(self) -> CoordinatorRequest:
-        self._sending = (self.subscription, self.owned)
+        reported = self._reported()
+        self._sending = (self.subscription, reported)
         again = self.thread_heartbeat()
         first = again
         if self._known is not None:
             subscription, owned = self._known
             changed = self.subscription if subscription != self.subscription else None
             first = heartbeat(
-                self.settings, self.member_id, self.epoch, changed, self.owned if owned != self.owned else None
+                self.settings, self.member_id, self.epoch, changed, reported if owned != reported else None
             )
         return as_request(first, again, with_pattern=self.subscription.pattern is not None)
 
     def thread_heartbeat(self) -> ConsumerGroupHeartbeatRequest:
         """Build a heartbeat with all fields, which the coordinator accepts under the last two epochs."""
-        return heartbeat(self.settings, self.member_id, self.epoch, self.subscription, self.owned)
+        return heartbeat(self.settings, self.member_id, self.epoch, self.subscription, self._reported())
+
+    def _reported(self) -> TopicIdPartitions:
+        """Return the partitions that the member has or may take before the response; others may get the rest."""
+        owned, assigned = self.owned, self._assignment
+        topics = {*owned, *assigned}
+        return _normalized({topic: {*owned.get(topic, ()), *assigned.get(topic, ())} for topic in topics})
 
     def is_current(self, request: CoordinatorRequest) -> bool:
         """Return whether the response to this request still counts."""
@@ -391,5 +398,6 @@ class ConsumerGroupMembership:
         self.on_enter(before)
 
 
-def _normalized(partitions: TopicIdPartitions) -> dict[UUID, list[int]]:
-    return {topic_id: sorted(indexes) for topic_id, indexes in partitions.items() if indexes}
+def _normalized(partitions: Mapping[UUID, Iterable[int]]) -> dict[UUID, list[int]]:
+    ordered = ((topic_id, sorted(indexes)) for topic_id, indexes in partitions.items())
+    return {topic_id: indexes for topic_id, indexes in ordered if indexes}

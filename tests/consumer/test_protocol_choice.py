@@ -38,8 +38,8 @@ async def reading(
     client: Client, protocol: Literal["classic", "consumer", "auto"], **options: Any
 ) -> AsyncIterator[Consumer[bytes, bytes]]:
     """A member of the group that has read the record."""
-    options = {"auto_offset_reset": "earliest", "enable_auto_commit": False, **options}
-    async with client.consumer("a", group_id="g", group_protocol=protocol, **options) as consumer:
+    options = {"auto_offset_reset": "earliest", "enable_auto_commit": False, "group_protocol": protocol, **options}
+    async with client.consumer("a", group_id="g", **options) as consumer:
         with anyio.fail_after(20):
             await anext(consumer)
         yield consumer
