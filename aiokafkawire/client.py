@@ -483,8 +483,9 @@ def _check_group_protocol(config: ConsumerConfig, given: Collection[str]) -> Non
         for name in ("partition_assignment_strategy", "assignors", "session_timeout_ms", "heartbeat_interval_ms"):
             if name in given:
                 raise ConfigError(
-                    f"{name} is for group_protocol='classic': in the consumer protocol the coordinator has "
-                    "group.consumer.session.timeout.ms and group.consumer.heartbeat.interval.ms"
+                    f"{name} is for group_protocol='classic': in the consumer protocol the coordinator assigns "
+                    "(group_remote_assignor names its assignor), with the times that its settings "
+                    "group.consumer.session.timeout.ms and group.consumer.heartbeat.interval.ms have"
                 )
     elif config.group_protocol == "classic" and config.group_remote_assignor is not None:
         raise ConfigError("group_remote_assignor needs group_protocol='consumer', whose coordinator assigns")

@@ -584,7 +584,7 @@ class Consumer(Generic[K, V]):
         given = self.positions() if offsets is None else normalize_offsets(offsets)
         if given:
             await commits.commit(
-                given, self._deadline(timeout), retention_ms=retention_ms, skip_deleted=offsets is None
+                given, self._deadline(timeout), retention_ms=retention_ms, all_positions=offsets is None
             )
         if offsets is None:
             self._iteration.finish_in_hand()

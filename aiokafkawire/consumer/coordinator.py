@@ -150,8 +150,12 @@ class ConsumerCoordinator:
 
     async def unsubscribe(self, deadline: Deadline) -> None:
         """Revoke all partitions, and leave the group until there is another subscription."""
+        before = self.topics.subscription
         await self.leave("the consumer has unsubscribed", deadline)
-        self.topics.replace(None)
+        if self.topics.subscription is before:
+            self.topics.replace(None)
+        else:
+            self.driver.request_rejoin("subscribed while it was leaving")
         self.driver.notify()
 
     async def leave(self, reason: str, deadline: Deadline, *, stays: bool | None = None) -> None:

@@ -73,12 +73,14 @@ class OffsetCommitter:
         deadline: Deadline,
         *,
         retention_ms: int | None = None,
-        skip_deleted: bool = False,
+        all_positions: bool = False,
     ) -> None:
-        """Commit these offsets, to be kept for ``retention_ms`` if given; ``skip_deleted`` ignores deleted partitions.
+        """Commit these offsets, to be kept for ``retention_ms`` if given.
 
         During a rebalance the commit waits, and succeeds if this consumer keeps the partitions. If one of them is
-        revoked meanwhile, the commit fails, even if that partition is assigned to this consumer again.
+        revoked meanwhile, the commit fails, even if that partition is assigned to this consumer again. But if the
+        offsets are ``all_positions``, which the user did not choose, it leaves out partitions that are deleted, or that
+        are revoked while the user has none of their records.
 
         Raises:
             CommitFailed: the partitions may belong to another member, or were revoked while their records were being
@@ -86,12 +88,15 @@ class OffsetCommitter:
             RequestTimeout: the deadline passed; the message has the last cause.
             KafkaError: another error that is not retriable.
         """
-        given = normalize_offsets(offsets)
+        given = dict(normalize_offsets(offsets))
         self._positions.require_not_lost(given)
         states = {partition: self._positions.get(partition) for partition in given}
 
+        def revoked() -> list[TopicPartition]:
+            return [at for at, state in states.items() if state is None or self._positions.get(at) is not state]
+
         def kept() -> bool:
-            return all(state is not None and self._positions.get(at) is state for at, state in states.items())
+            return not revoked()
 
         await self._offsets.acquire(deadline)
         for state in states.values():
@@ -101,10 +106,16 @@ class OffsetCommitter:
             while True:
                 await self._wait_for_assignment(deadline)
                 group = self.group
+                if all_positions and group.generation_id >= 0 and (gone := revoked()):
+                    self._positions.require_not_lost(gone)
+                    for partition in gone:
+                        del given[partition], states[partition]
+                    if not given:
+                        return
                 self._require_member(group, states)
                 try:
                     await self._offsets.commit(
-                        given, deadline, group=group, retention_ms=retention_ms, skip_deleted=skip_deleted
+                        given, deadline, group=group, retention_ms=retention_ms, skip_deleted=all_positions
                     )
                 except BrokerError as error:
                     if self.driver is None or error.code not in NOT_ENTITLED:
@@ -114,7 +125,10 @@ class OffsetCommitter:
                         raise RequestTimeout(f"the group rebalanced for longer than {deadline.allowed:g} s") from error
                     # A generation that was incomplete may be complete by now.
                     is_passing = error.code == ErrorCode.REBALANCE_IN_PROGRESS and not self.is_listening
-                    if not kept() or (self.group.generation_id == group.generation_id and not is_passing):
+                    has_changed = self.group.generation_id != group.generation_id or is_passing
+                    # The next attempt leaves out what was revoked.
+                    may_leave_out = all_positions and self.group.generation_id >= 0
+                    if not (has_changed if kept() else may_leave_out):
                         raise _failed(group.group_id, list(given), error) from error
                     await anyio.sleep(min(_RETRY_DELAY, deadline.left(self._cluster.runtime.now())))
                 else:

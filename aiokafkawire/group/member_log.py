@@ -60,7 +60,7 @@ class MemberLog:
         if generation < 0 and before is not GroupState.LEAVING:
             return
         if settings.group_instance_id is not None:
-            keeps = f"its partitions stay assigned for {settings.session_timeout_ms / 1000:g} s (session_timeout_ms)"
+            keeps = f"its partitions stay assigned for {_session_timeout(self._machine)}"
             name = settings.group_instance_id
             _log.info("static member %r of %s stops: %s; %s", name, settings.named, self._machine.reason, keeps)
         else:
@@ -70,6 +70,12 @@ class MemberLog:
         """Log that the member stops before the coordinator has responded to its LeaveGroup."""
         if self._machine.state is GroupState.LEAVING:
             settings = self._machine.settings
-            when = f"at the latest {settings.session_timeout_ms / 1000:g} s later (session_timeout_ms)"
+            when = f"at the latest after {_session_timeout(self._machine)}"
             message = "stopping before the coordinator of %s has answered LeaveGroup; it removes the member %s"
             _log.info(message, settings.named, when)
+
+
+def _session_timeout(machine: Membership) -> str:
+    if machine.generation_name != "generation":
+        return "the session timeout of the group's coordinator"
+    return f"{machine.settings.session_timeout_ms / 1000:g} s (session_timeout_ms)"

@@ -6,12 +6,13 @@ import re
 from typing import Any
 
 import anyio
+import anyio.lowlevel
 import pytest
 from contract.conftest import Where
 from contract.groups.conftest import COUNT, all_of, committed_by, numbers, write
 from support.committed import raw
 from support.connecting import eventually
-from support.readers import SERVED, Partitions, Readers
+from support.readers import QUICK, SERVED, Partitions, Readers
 
 from aiokafkawire import (
     Client,
@@ -106,6 +107,38 @@ async def test_a_revocation_waits_for_the_records_in_hand_and_their_commit(
     assert await committed_by(kafka, group, filled) == COUNT
     await readers.until(lambda: two.owned == all_of(filled))
     assert two.records == []
+
+
+@pytest.mark.parametrize("protocol", ["consumer", "classic"])
+async def test_a_commit_leaves_out_partitions_that_move_and_are_not_in_hand(
+    kafka: Client, filled: str, group: str, readers: Readers, protocol: str
+) -> None:
+    served: dict[str, Any] = SERVED
+    if protocol == "classic":
+        served = {**QUICK, "partition_assignment_strategy": ["cooperative-sticky"]}
+    async with kafka.consumer(filled, group_id=group, **{**served, "enable_auto_commit": False}) as one:
+        with anyio.fail_after(30):
+            (record,) = await one.poll(1)
+            two = await readers.join(kafka, group, filled, reads=False, **served)
+            while not two.owned:
+                await one.commit()
+        assert one.owns(record)
+        assert TopicPartition(filled, record.partition) not in two.owned
+        committed = await one.committed(one.assignment)
+        assert committed[TopicPartition(filled, record.partition)] is not None
+
+
+async def test_who_subscribes_while_it_unsubscribes_joins_again(
+    kafka: Client, filled: str, group: str, readers: Readers
+) -> None:
+    one = await readers.join(kafka, group, filled, **CONSUMER)
+    await readers.until(lambda: one.owned == all_of(filled))
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(one.consumer.unsubscribe)
+        await anyio.lowlevel.checkpoint()
+        one.subscribe(filled)
+    assert one.consumer.subscription == (filled,)
+    await readers.until(lambda: one.words()[-2:] == ["revoked", "assigned"])
 
 
 async def test_a_static_member_comes_back_without_a_rebalance(
