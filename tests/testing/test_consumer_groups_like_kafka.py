@@ -195,7 +195,7 @@ class Life:
         self.notes.append(("commits", member.member_id, epoch, place, index, error(topic.partitions[0])))
 
 
-async def test_both_answer_the_same(apache_kafka: ApacheKafka) -> None:
+async def test_apache_kafka_answers_the_same(apache_kafka: ApacheKafka) -> None:
     async with Broker() as broker:
         clusters = [Kafka(lambda: over_tcp(broker.bootstrap)), Kafka(lambda: over_tcp(apache_kafka.bootstrap))]
         topics = [[await kafka.topic(count) for count in COUNTS] for kafka in clusters]

@@ -6,7 +6,6 @@ import re
 from typing import Any
 
 import anyio
-import anyio.lowlevel
 import pytest
 from contract.conftest import Where
 from contract.groups.conftest import COUNT, all_of, committed_by, numbers, write
@@ -133,10 +132,13 @@ async def test_who_subscribes_while_it_unsubscribes_joins_again(
 ) -> None:
     one = await readers.join(kafka, group, filled, **CONSUMER)
     await readers.until(lambda: one.owned == all_of(filled))
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(one.consumer.unsubscribe)
-        await anyio.lowlevel.checkpoint()
+
+    async def subscribe(_: Partitions) -> None:
+        one.on.clear()
         one.subscribe(filled)
+
+    one.on["revoked"] = subscribe
+    await one.consumer.unsubscribe()
     assert one.consumer.subscription == (filled,)
     await readers.until(lambda: one.words()[-2:] == ["revoked", "assigned"])
 

@@ -26,7 +26,7 @@ __all__ = (
     "test_group_metadata_is_of_the_membership_that_got_the_records",
 )
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.thorough]
 
 
 @pytest.fixture
