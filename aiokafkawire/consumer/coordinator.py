@@ -121,6 +121,7 @@ class ConsumerCoordinator:
         """Start the background tasks; the consumer joins the group once there is a subscription."""
         self._cluster.owner.spawn(self.driver.run)
         self._cluster.owner.spawn(self._follow)
+        self._cluster.owner.spawn(self._watch_losses)
 
     def subscribe(self, subscription: TopicSubscription) -> None:
         """Replace the subscription, and join or rejoin the group if it has changed."""
@@ -222,6 +223,18 @@ class ConsumerCoordinator:
             machine.task_done(task)
         if falls_back and machine.state is GroupState.FAILED:
             self._switch_to("classic", str(error))
+
+    async def _watch_losses(self) -> None:
+        """Return no more records once the membership has ended, even if a listener delays the loss of partitions."""
+
+        def has_ended() -> bool:
+            task = self.machine.task
+            return isinstance(task, LosePartitions) or (isinstance(task, PrepareRejoin) and task.lost)
+
+        while not self.driver.has_ended:
+            await self.driver.until(has_ended)
+            self._changes.withhold_all()
+            await self.driver.until(lambda: not has_ended())
 
     # --- the group protocol --------------------------------------------------------------------------------
 

@@ -101,6 +101,11 @@ class PartitionChanges:
             self._fetcher.wake()
             self._fetcher.notify()
 
+    def withhold_all(self) -> None:
+        """Return no more records of any partition, since other members may read them already; see :meth:`lose`."""
+        for partition in self._positions.assigned:
+            self._positions.withhold(self._positions.require(partition), True)
+
     async def lose(self, reason: str) -> None:
         """Stop reading all partitions, which other members may read already, and call the user's listener."""
         partitions, listeners = self._positions.assigned, self._topics.listeners

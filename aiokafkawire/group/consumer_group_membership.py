@@ -190,7 +190,7 @@ class ConsumerGroupMembership:
 
     def reconcile_again(self) -> None:
         """Apply the assignment again if the member lacks partitions of it, since there is newer metadata."""
-        if self.is_member and self.task is None and self.owned != self._assignment:
+        if self.state is _STABLE and self.task is None and self.owned != self._assignment:
             self.task = Reconcile(self.epoch, self._assignment)
 
     def task_done(self, task: Task) -> None:

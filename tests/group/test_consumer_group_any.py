@@ -329,6 +329,16 @@ def test_a_heartbeat_in_flight_gives_away_no_partition_that_is_being_taken(is_fu
     sequence.teardown()
 
 
+def test_new_metadata_while_it_leaves_begins_nothing() -> None:
+    sequence = AnySequence()
+    sequence.go_on(4)
+    sequence.begin()
+    sequence.leave()
+    sequence.learn_topics()
+    assert sequence.machine.task is None
+    sequence.teardown()
+
+
 AnySequence.TestCase.settings = settings(
     max_examples=examples(1000), stateful_step_count=40, deadline=None, derandomize=True
 )

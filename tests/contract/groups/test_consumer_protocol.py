@@ -127,6 +127,36 @@ async def test_a_commit_leaves_out_partitions_that_move_and_are_not_in_hand(
         assert committed[TopicPartition(filled, record.partition)] is not None
 
 
+@pytest.mark.parametrize("protocol", ["consumer", "classic"])
+async def test_a_member_that_was_removed_reads_nothing_while_its_listener_runs(
+    kafka: Client, filled: str, group: str, readers: Readers, protocol: str
+) -> None:
+    served: dict[str, Any] = SERVED
+    if protocol == "classic":
+        served = {**QUICK, "partition_assignment_strategy": ["cooperative-sticky"]}
+    async with kafka.consumer(group_id=group, **{**served, "enable_auto_commit": False}) as one:
+        revoking, done = anyio.Event(), anyio.Event()
+
+        async def hang(_: Partitions) -> None:
+            revoking.set()
+            await done.wait()
+
+        lost: list[Partitions] = []
+        one.subscribe(filled, on_revoked=hang, on_lost=lost.append)
+        with anyio.fail_after(30):
+            await one.poll(1)
+            two = await readers.join(kafka, group, filled, **served)
+            await eventually(lambda: any(part.being_given_up for part in one.health().partitions.values()))
+            await one.poll(1)
+            await revoking.wait()
+            await kafka.admin.remove_members(group)
+            await eventually(lambda: all(part.being_given_up for part in one.health().partitions.values()))
+            await readers.until(lambda: two.owned == all_of(filled))
+            assert await one.poll(timeout=0.2) == []
+            done.set()
+            await eventually(lambda: bool(lost))
+
+
 async def test_who_subscribes_while_it_unsubscribes_joins_again(
     kafka: Client, filled: str, group: str, readers: Readers
 ) -> None:
