@@ -35,6 +35,7 @@ from aiokafkawire.errors import (
 )
 from aiokafkawire.group.consumer_group_requests import THEN, HeartbeatErrorAction, ServerSubscription
 from aiokafkawire.group.membership import GroupState, LosePartitions, PrepareRejoin, Reconcile, RequestKind
+from aiokafkawire.protocol.messages.consumer_group import ConsumerGroupHeartbeatRequest
 from aiokafkawire.types import GroupMetadata
 
 OUTSIDE, PREPARING, ENTERING = GroupState.OUTSIDE, GroupState.PREPARING, GroupState.ENTERING
@@ -341,6 +342,7 @@ def test_other_refused_commits_change_nothing(state: GroupState) -> None:
 def test_the_thread_sends_all_fields() -> None:
     machine = stable_machine()
     message = machine.thread_heartbeat()
+    assert isinstance(message, ConsumerGroupHeartbeatRequest)
     assert (given_fields(message), message.member_epoch, partitions_in(message)) == (FULL, 5, ONE)
     assert machine.wait(0) == INTERVAL
 
