@@ -1,9 +1,7 @@
 """A consumer's tasks in a consumer group (KIP-848): joins, and reconciles its partitions with its assignment."""
 
 import logging
-from base64 import urlsafe_b64encode
 from collections.abc import Mapping
-from random import Random
 from typing import Literal
 from uuid import UUID
 
@@ -11,6 +9,7 @@ from ..cluster.cluster import Cluster
 from ..cluster.metadata import Snapshot
 from ..group.consumer_group_membership import ConsumerGroupMembership
 from ..group.consumer_group_requests import ServerSubscription
+from ..group.member_ids import new_member_id
 from ..group.membership import MemberSettings, PrepareRejoin, Reconcile, Task
 from ..types import TopicPartition
 from .partition_changes import PartitionChanges
@@ -37,9 +36,7 @@ class ConsumerGroupTasks:
     def __init__(
         self, cluster: Cluster, settings: MemberSettings, topics: SubscribedTopics, changes: PartitionChanges
     ) -> None:
-        self.machine: ConsumerGroupMembership = ConsumerGroupMembership(
-            settings, _new_member_id(cluster.runtime.chance)
-        )
+        self.machine: ConsumerGroupMembership = ConsumerGroupMembership(settings, new_member_id(cluster.runtime.chance))
         self._cluster, self._topics, self._changes = cluster, topics, changes
         # The names of topics that are assigned or owned: a deleted topic leaves the metadata before the assignment.
         self._names: dict[UUID, str] = {}
@@ -110,12 +107,3 @@ class ConsumerGroupTasks:
         for topic, index in self._changes.assigned:
             owned.setdefault(ids[topic], []).append(index)
         return owned
-
-
-def _new_member_id(chance: Random) -> str:
-    """Return a random UUID in the form of Kafka's tools, which take no leading dash."""
-    while True:
-        number = UUID(int=chance.getrandbits(128), version=4)
-        member_id = urlsafe_b64encode(number.bytes).decode().rstrip("=")
-        if not member_id.startswith("-"):
-            return member_id
