@@ -56,7 +56,7 @@ class ShareConsumer(Generic[K, V]):
         form = RecordForm(key_deserializer, value_deserializer, config.check_crcs)
         self._fetcher = ShareFetcher(cluster, config, f"share-{lane}", member_id, self, form)
         self._member = ShareGroupMember(
-            cluster, config, lane, member_id, self._fetcher, self._polls, self._fetcher.errors.append
+            cluster, config, lane, member_id, self._fetcher, self._polls, self._fetcher.report
         )
         self._is_implicit = config.share_acknowledgement_mode == "implicit"
         self._in_hand: list[ShareRecord[K, V]] = []
@@ -170,7 +170,9 @@ class ShareConsumer(Generic[K, V]):
 
     async def __anext__(self) -> ShareRecord[K, V]:
         """Return the next record; wait for it if needed."""
-        records = await self._take(1, None)
+        if self._state in ("closing", "closed"):
+            raise StopAsyncIteration
+        records = await self._take(1)
         if not records:
             raise StopAsyncIteration
         return records[0]
@@ -193,11 +195,11 @@ class ShareConsumer(Generic[K, V]):
         check_integer("max_records", max_records, minimum=1)
         check_seconds("timeout", timeout)
         with anyio.move_on_after(timeout):
-            return await self._take(max_records, timeout)
+            return await self._take(max_records)
         return []
 
-    async def _take(self, limit: int, timeout: float | None) -> list[ShareRecord[K, V]]:
-        self._require_open(ends=self._count > 0)
+    async def _take(self, limit: int) -> list[ShareRecord[K, V]]:
+        self._require_open()
         now = self._cluster.runtime.now()
         if now - self._yielded_at > _YIELD_EVERY:
             await anyio.lowlevel.checkpoint()
@@ -306,9 +308,9 @@ class ShareConsumer(Generic[K, V]):
             raise RequestTimeout(f"the acknowledgements were not answered within {limit:g} s; they may be sent still")
         return self._fetcher.queue.results.take()
 
-    def _require_open(self, *, ends: bool = False) -> None:
+    def _require_open(self) -> None:
         self._cluster.owner.require_own_loop()
         if self._state == "new":
             raise UsageError("this share consumer is not open: use it as 'async with'")
-        if self._state != "open" and not ends:
+        if self._state != "open":
             raise UsageError(f"this share consumer is {self._state}: make another with client.share_consumer()")

@@ -81,6 +81,8 @@ class ShareFetcher:
     ) -> None:
         self._cluster, self._config, self._lane, self._member_id = cluster, config, lane, member_id
         self._owner, self._form = owner, form
+        # In this mode the user gets what it requests, and nothing is acquired ahead (KIP-1206).
+        self._is_strict = config.share_acquire_mode == "record_limit"
         self._clock = cluster.runtime.now
         self.size: FetchSize = FetchSize(config.max_poll_records)
         self.buffer: ShareBuffer = ShareBuffer(self.size)
@@ -127,6 +129,11 @@ class ShareFetcher:
         arrived, self.arrived = self.arrived, anyio.Event()
         arrived.set()
 
+    def report(self, error: KafkaError) -> None:
+        """Raise an error to the user."""
+        self.errors.append(error)
+        self.notify()
+
     def wake(self) -> None:
         """Send what is due."""
         self._worker.wake()
@@ -153,7 +160,7 @@ class ShareFetcher:
             if not acquisition.outstanding:
                 self._handed_out.append(acquisition)
             acquisition.outstanding += 1
-        if self.size.wants(len(self.buffer), 0):
+        if not self._is_strict and self.size.wants(len(self.buffer), 0):
             self._worker.wake()
         return records
 
@@ -250,13 +257,15 @@ class ShareFetcher:
         if acknowledged and not is_open:
             return partial(self._fetch, broker, [], [], 0)  # the first request of a session cannot acknowledge
         fetches = wanted and self.size.wants(len(self.buffer), self.requested)
-        if broker.is_drained and not self.requested:
-            fetches = False  # a fetch ahead would wait for records, and delay acknowledgements
+        if not self.requested and (broker.is_drained or self._is_strict):
+            fetches = False  # a fetch ahead of an empty log would only delay acknowledgements
         is_due = flush_at is not None and now >= flush_at and (self._flushes or not fetches)
         if acknowledged and (is_due or self.queue.renews(acknowledged) or not set(acknowledged) <= set(wanted)):
             return partial(self._acknowledge, broker, acknowledged)
         if fetches:
-            number = max(self.size.records, min(self.requested, self._config.max_poll_records))
+            number = min(self.requested, self._config.max_poll_records)
+            if not self._is_strict:
+                number = max(number, self.size.records)
             return partial(self._fetch, broker, wanted, acknowledged, number)
         return None
 
@@ -319,7 +328,7 @@ class ShareFetcher:
         await self._exchange(broker, sent, exchange)
 
     async def _acknowledge(self, broker: _Broker, acknowledged: list[PartitionKey], *, closes: bool = False) -> None:
-        """Send acknowledgements without a fetch; if it ``closes`` the session, the broker releases all other records."""
+        """Send acknowledgements without a fetch; closing the session releases all other records."""
         sent = self.queue.take(acknowledged, renewals=not closes)
         epoch = broker.session.final_epoch() if closes else broker.session.next_epoch()
         request = acknowledge_request(self._config.group_id, self._member_id, epoch, sent.ranges, renews=sent.renews)

@@ -36,6 +36,10 @@ _QUICK_HEARTBEATS = {
     "group.consumer.min.session.timeout.ms": "1000",
     "group.consumer.assignment.interval.ms": "0",
     "group.consumer.min.assignment.interval.ms": "0",
+    "group.share.heartbeat.interval.ms": "100",
+    "group.share.min.heartbeat.interval.ms": "100",
+    "group.share.min.session.timeout.ms": "1000",
+    "group.share.min.record.lock.duration.ms": "1000",
 }
 
 COUNT = 60
