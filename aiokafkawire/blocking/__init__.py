@@ -14,5 +14,6 @@ A client has one thread with an event loop, which runs all asynchronous code. Ca
 from .client import Admin, Client
 from .consumer import Consumer
 from .producer import Delivery, Producer, Transaction
+from .share_consumer import ShareConsumer
 
-__all__ = ("Admin", "Client", "Consumer", "Delivery", "Producer", "Transaction")
+__all__ = ("Admin", "Client", "Consumer", "Delivery", "Producer", "ShareConsumer", "Transaction")

@@ -1,4 +1,4 @@
-"""What the brokers have said about acknowledgements since the last commit."""
+"""The results of acknowledgements since the last commit."""
 
 from collections.abc import Mapping
 

@@ -14,7 +14,7 @@ class ShareBuffer:
     """Acquired records in the order of arrival, until the user takes them. It measures how fast the user is.
 
     Args:
-        size: is told how soon the user takes all records.
+        size: depends on how soon the user takes all records.
     """
 
     def __init__(self, size: FetchSize) -> None:

@@ -24,13 +24,13 @@ from ..protocol.schema import Versions
 from ..runtime import Worker
 from ..types import Address, TopicPartition
 from .acknowledgement_queue import AcknowledgementQueue, SentAcknowledgements
-from .acknowledgements import Acknowledge, AcknowledgedRange
-from .acquisition import Acquisition, RecordForm, batches_of, delivered_records
+from .acknowledgements import Acknowledge, AcknowledgedOffsets
+from .acquired_partition import AcquiredPartition, RecordForm, batches_of, delivered_records
 from .fetch_size import FetchSize
 from .share_buffer import ShareBuffer
+from .share_fetch_session import PartitionKey, ShareFetchSession
 from .share_record import RecordOwner, ShareRecord
 from .share_requests import acknowledge_request, fetch_request
-from .share_session import PartitionKey, ShareSession
 
 __all__ = ("ShareFetcher",)
 
@@ -48,10 +48,10 @@ _GRACE: Final = 5.0
 
 @attrs.define(eq=False)
 class _Broker:
-    """What is known of one broker; ``is_drained`` means that its last fetch has brought nothing."""
+    """The state of one broker; ``is_drained`` means that its last fetch has brought nothing."""
 
     node: Node
-    session: ShareSession
+    session: ShareFetchSession
     backoff: Backoff
     is_busy: bool = False
     is_drained: bool = False
@@ -80,7 +80,9 @@ class ShareFetcher:
         form: RecordForm,
     ) -> None:
         self._cluster, self._config, self._lane, self._member_id = cluster, config, lane, member_id
-        self._owner, self._form = owner, form
+        self._form = form
+        self.owner: RecordOwner = owner
+        """The consumer to which new records belong."""
         # In this mode the user gets what it requests, and nothing is acquired ahead (KIP-1206).
         self._is_strict = config.share_acquire_mode == "record_limit"
         self._clock = cluster.runtime.now
@@ -101,7 +103,7 @@ class ShareFetcher:
         self._brokers: dict[int, _Broker] = {}
         # The records whose locks are renewed, and the fetches of which records were handed out.
         self._held: dict[ShareRecord[Any, Any], None] = {}
-        self._handed_out: list[Acquisition] = []
+        self._handed_out: list[AcquiredPartition] = []
         # The number of calls of flush() that wait.
         self._flushes = 0
         self._renews, self._closing, self._has_warned = True, False, False
@@ -153,7 +155,7 @@ class ShareFetcher:
     # --- records that were handed out --------------------------------------------------------------------
 
     def take(self, limit: int) -> list[ShareRecord[Any, Any]]:
-        """Hand out up to ``limit`` records."""
+        """Return up to ``limit`` records for the user."""
         records = self.buffer.take(limit, self._clock(), self.lock_seconds)
         for record in records:
             acquisition = record.acquisition
@@ -169,10 +171,6 @@ class ShareFetcher:
         self._held[record] = None
         self._worker.wake()
 
-    def let_go(self, record: ShareRecord[Any, Any]) -> None:
-        """Renew the record's lock no more."""
-        self._held.pop(record, None)
-
     def acknowledge(self, record: ShareRecord[Any, Any], kind: Acknowledge) -> None:
         """Acknowledge a record that was handed out."""
         acquisition = record.acquisition
@@ -181,7 +179,8 @@ class ShareFetcher:
         else:
             acquisition.outstanding -= 1
             record.acknowledged = kind
-        self._add(acquisition, AcknowledgedRange(record.offset, record.offset, kind, by_user=True))
+            self._held.pop(record, None)
+        self._add(acquisition, AcknowledgedOffsets(record.offset, record.offset, kind, by_user=True))
 
     async def flush(self) -> None:
         """Send all acknowledgements now, and wait for their results."""
@@ -195,13 +194,13 @@ class ShareFetcher:
         finally:
             self._flushes -= 1
 
-    def _add(self, acquisition: Acquisition, part: AcknowledgedRange) -> None:
+    def _add(self, acquisition: AcquiredPartition, part: AcknowledgedOffsets) -> None:
         if self.queue.add(acquisition, part, self._clock()):
             self._worker.wake()
 
     def _release(self, records: Iterable[ShareRecord[Any, Any]]) -> None:
         for record in records:
-            self._add(record.acquisition, AcknowledgedRange(record.offset, record.offset, Acknowledge.RELEASE))
+            self._add(record.acquisition, AcknowledgedOffsets(record.offset, record.offset, Acknowledge.RELEASE))
 
     # --- what is due -------------------------------------------------------------------------------------
 
@@ -232,7 +231,7 @@ class ShareFetcher:
     def _broker(self, node_id: int, snapshot: Snapshot) -> _Broker | None:
         broker, node = self._brokers.get(node_id), snapshot.nodes.get(node_id)
         if broker is None and node is not None:
-            broker = self._brokers[node_id] = _Broker(node, ShareSession(), self._cluster.backoff())
+            broker = self._brokers[node_id] = _Broker(node, ShareFetchSession(), self._cluster.backoff())
         elif broker is not None and node is not None:
             broker.node = node
         return broker
@@ -277,7 +276,7 @@ class ShareFetcher:
             for record in [*held, *self.buffer.ending(soon)]:
                 if record.lock_end > now:
                     record.lock_end = now + self.lock_seconds
-                    self._add(record.acquisition, AcknowledgedRange(record.offset, record.offset, Acknowledge.RENEW))
+                    self._add(record.acquisition, AcknowledgedOffsets(record.offset, record.offset, Acknowledge.RENEW))
 
     def _warn_of_forgotten(self, now: float) -> None:
         """Warn once of records that the user has not acknowledged in time."""
@@ -427,13 +426,13 @@ class ShareFetcher:
             if partition is not None and data.error_code != ErrorCode.NONE:
                 self._partition_failed(broker, partition, data.error_code)
             elif partition is not None and data.acquired_records:
-                acquisition = Acquisition(key, partition, broker.node.node_id, began + self.lock_seconds)
+                acquisition = AcquiredPartition(key, partition, broker.node.node_id, began + self.lock_seconds)
                 await self._take_partition(acquisition, data)
                 has_found = True
         self._use_leaders(answered, response)
         return has_found
 
-    async def _take_partition(self, acquisition: Acquisition, data: ShareFetchResponsePartitionData) -> None:
+    async def _take_partition(self, acquisition: AcquiredPartition, data: ShareFetchResponsePartitionData) -> None:
         partition, check_crcs = acquisition.partition, self._form.check_crcs
         try:
             batches = batches_of(data.records, partition)
@@ -447,7 +446,7 @@ class ShareFetcher:
         for part in delivered.acknowledged:
             self._add(acquisition, part)
         self.errors.extend(delivered.errors)
-        records = [ShareRecord(record, count, acquisition, self._owner) for record, count in delivered.records]
+        records = [ShareRecord(record, count, acquisition, self.owner) for record, count in delivered.records]
         if self._assigned.get(acquisition.key) == partition:
             self.buffer.put(records, self._clock())
         else:

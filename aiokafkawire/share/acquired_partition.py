@@ -9,14 +9,14 @@ from ..errors import CorruptBatch, DeserializationError, KafkaError
 from ..protocol.messages.share_fetch import AcquiredRecords
 from ..records.batch import AnyBatch, ConsumerRecord, split
 from ..types import TopicPartition
-from .acknowledgements import GAP, Acknowledge, AcknowledgedRange
-from .share_session import PartitionKey
+from .acknowledgements import GAP, Acknowledge, AcknowledgedOffsets
+from .share_fetch_session import PartitionKey
 
-__all__ = ("Acquisition", "Delivered", "RecordForm", "batches_of", "delivered_records")
+__all__ = ("AcquiredPartition", "Delivered", "RecordForm", "batches_of", "delivered_records")
 
 
 @attrs.define(eq=False)
-class Acquisition:
+class AcquiredPartition:
     """The records of one partition that one fetch has acquired from the broker ``node_id``.
 
     ``outstanding`` of them were handed out and not acknowledged; the locks of the others end at ``lock_end``.
@@ -40,13 +40,13 @@ class RecordForm:
 
 @attrs.define
 class Delivered:
-    """What a fetch of one partition has brought, and the acknowledgements that follow without the user.
+    """The result of the fetch of one partition, and the acknowledgements that follow without the user.
 
     ``records`` have their delivery counts; the user gets ``errors`` for the released ones.
     """
 
     records: list[tuple["ConsumerRecord[object, object]", int]]
-    acknowledged: list[AcknowledgedRange]
+    acknowledged: list[AcknowledgedOffsets]
     errors: list[KafkaError]
 
     def take(self, entry: "_Entry", delivery_count: int) -> None:
@@ -61,7 +61,7 @@ class Delivered:
     def add(self, first: int, last: int, kind: int) -> None:
         """Acknowledge a range, unless it is empty."""
         if first <= last:
-            self.acknowledged.append(AcknowledgedRange(first, last, kind))
+            self.acknowledged.append(AcknowledgedOffsets(first, last, kind))
 
 
 def batches_of(records: bytes | bytearray | memoryview | None, partition: TopicPartition) -> list[AnyBatch]:
