@@ -1,6 +1,6 @@
 """The admin: creates, deletes, lists and describes topics, and looks up offsets.
 
-For groups see :mod:`.groups` and :mod:`.share_groups`.
+For groups see :mod:`.groups` and :mod:`.share_groups`, for configs :mod:`.configs`.
 """
 
 from collections.abc import Iterable, Mapping
@@ -27,6 +27,7 @@ from ..protocol.messages.topics import (
 )
 from ..protocol.schema import Request, Versions
 from ..types import OffsetAndTimestamp, OffsetSpec, TopicPartition, check_topic_name, normalize_specs
+from .configs import ConfigAdmin
 from .groups import GroupAdmin
 from .share_groups import ShareGroupAdmin
 
@@ -89,7 +90,7 @@ NewTopics: TypeAlias = Mapping[str, int | NewTopic] | Iterable[NewTopic] | NewTo
 """The forms in which ``create_topics`` accepts topics."""
 
 
-class Admin(GroupAdmin, ShareGroupAdmin):
+class Admin(GroupAdmin, ShareGroupAdmin, ConfigAdmin):
     """The administration client, at :attr:`Client.admin`.
 
     Every ``timeout`` is in seconds, by default ``default_api_timeout_ms``; when it has passed, the call raises
