@@ -9,7 +9,6 @@ from support.apache_kafka import ApacheKafka, missing
 from support.needing import require
 
 RELEASE = "4.4.0"
-_SETTINGS = {"errors.deadletterqueue.auto.create.topics.enable": "true"}
 
 
 @pytest.fixture
@@ -20,5 +19,5 @@ def release() -> str:
 @pytest.fixture(scope="session")
 def apache_kafka() -> Iterator[ApacheKafka]:
     require(missing())
-    with ApacheKafka(RELEASE, properties=_SETTINGS) as kafka:
+    with ApacheKafka(RELEASE) as kafka:
         yield kafka
