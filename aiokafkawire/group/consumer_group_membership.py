@@ -188,9 +188,9 @@ class ConsumerGroupMembership:
         if self._known is None or self._known[1] != self._reported():
             self._heartbeat_at = _AT_ONCE
 
-    def reconcile_again(self) -> None:
-        """Apply the assignment again if the member lacks partitions of it, since there is newer metadata."""
-        if self.state is _STABLE and self.task is None and self.owned != self._assignment:
+    def reconcile_again(self, *, has_lost: bool = False) -> None:
+        """Apply the assignment again if the member lacks or ``has_lost`` partitions of it, as newer metadata shows."""
+        if self.state is _STABLE and self.task is None and (has_lost or self.owned != self._assignment):
             self.task = Reconcile(self.epoch, self._assignment)
 
     def task_done(self, task: Task) -> None:
