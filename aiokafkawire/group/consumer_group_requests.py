@@ -7,7 +7,7 @@ from typing import Any, Final
 import attrs
 
 from ..cluster.request_variants import RequestVariant
-from ..errors import ErrorCode, KafkaError, UnsupportedVersion, UnsupportedVersionAnswered
+from ..errors import ErrorCode, KafkaError, UnreleasedInstanceId, UnsupportedVersion, UnsupportedVersionAnswered
 from ..protocol.messages.consumer_group import (
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatRequestTopicPartitions,
@@ -133,7 +133,14 @@ def as_request(
 
 
 def explained(settings: MemberSettings, error: KafkaError, *, with_pattern: bool) -> KafkaError:
-    """Return the error, with advice if the broker is too old or has the consumer protocol disabled."""
+    """Return the error, with advice if a broker is too old, has the protocol disabled, or has another static member."""
+    if isinstance(error, UnreleasedInstanceId):
+        return UnreleasedInstanceId(
+            f"cannot join {settings.named}: group_instance_id {settings.group_instance_id!r} is in use by another "
+            "member, or the previous process has crashed; then the id is free once the session timeout of the group's "
+            "coordinator (group.consumer.session.timeout.ms, by default 45 s) has passed since the last heartbeat of "
+            f"that process. Each poll() tries again: {error}"
+        )
     if not isinstance(error, UnsupportedVersion | UnsupportedVersionAnswered):
         return error
     if with_pattern and isinstance(error, UnsupportedVersion):
