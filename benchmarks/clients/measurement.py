@@ -139,7 +139,7 @@ class Watch:
         over = False
         while not over:
             over = self._over.wait(0.02)
-            self.memory.append(_resident_mb())
+            self.memory.append(resident_mb())
 
 
 def print_throughput(job: Job, watch: Watch, *, done: int, version: str) -> None:
@@ -187,7 +187,8 @@ def _most_resident_kb() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
 
-def _resident_mb() -> float:
+def resident_mb() -> float:
+    """Return the resident memory of this process."""
     try:
         pages = int(Path("/proc/self/statm").read_text().split()[1])
     except OSError:  # no Linux: the largest so far
