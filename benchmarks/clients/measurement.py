@@ -2,6 +2,7 @@
 
 import gc
 import json
+import os
 import random
 import resource
 import sys
@@ -45,6 +46,8 @@ class Job:
     """Where many send at once."""
     consumers: int = 1
     """In one process; each has its share of the partitions."""
+    group: Literal["none", "classic", "consumer"] = "none"
+    """The protocol of a group whose only member is the consumer, with auto-commit; "none" for assigned partitions."""
     tls: bool = False
     ca_file: str = ""
     samples: bool = False
@@ -93,6 +96,11 @@ class Job:
         """Return the number of records of each concurrent sender."""
         least, more = divmod(self.records, self.senders)
         return [least + (number < more) for number in range(self.senders)]
+
+    @property
+    def group_id(self) -> str:
+        """A group that no other measurement has."""
+        return f"{self.topic}-{os.getpid()}"
 
     def as_argument(self) -> str:
         """Return the one argument of a client's command line."""
