@@ -46,8 +46,8 @@ The columns: all join is the time until all have their shares, one more until th
 partitions that have another owner then. Unread are the records that were acknowledged and not read, at the worst
 moment meanwhile; late those that were read more than {LATE:g} s after their acknowledgement, and latest the latest of
 them. A gap is the longest time without a record of one partition, of those that stayed with their owner and of those
-that moved; with the default rate it is 0.25 s when nothing happens. The exit status is 1 if aiokafkawire lost a record,
-or if a client could not be run.
+that moved; with the default rate it is 0.25 s when nothing happens, and it cannot be shorter than the producer's own.
+The exit status is 1 if aiokafkawire lost a record, or if a client could not be run.
 """
 _ASSEMBLING = 180.0
 _BEFORE = 5.0

@@ -1,6 +1,6 @@
 """The result of a group that has grown: its members' reads, compared with the producer's journal. Plain functions."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, pairwise
 from typing import Any, Final, TypeAlias
@@ -40,16 +40,15 @@ def figures(lines: Sequence[Line], reads: Sequence[Read], began: float, growth: 
     - late, latest_s: the records acknowledged meanwhile that were read late, and the latest of them
     - gap_stayed_s, gap_moved_s: the longest time without a new record of one partition, begun before all had their
       shares and ended after the order to join: of partitions that kept their owner, and of those that moved
+    - producer_gap_s: the longest time without an acknowledgement of one partition, in the same sense
     - redelivered: reads of a record after the first; lost: acknowledged records that no member has read
     """
     firsts = first_reads(reads)
     acknowledged = {line["record"]: line["at"] + began for line in lines if "error" not in line}
     meanwhile = {number: at for number, at in acknowledged.items() if growth.began <= at <= growth.ended}
     waits = [firsts[number].at - at for number, at in meanwhile.items() if number in firsts]
-    times: dict[int, list[float]] = {}
-    for read in firsts.values():
-        times.setdefault(read.partition, []).append(read.at)
-    gaps = {partition: _gap(found, growth) for partition, found in times.items()}
+    gaps = _gaps(((read.partition, read.at) for read in firsts.values()), growth)
+    own = _gaps(((line["partition"], acknowledged[line["record"]]) for line in lines if "error" not in line), growth)
     return {
         "joined_s": growth.ended - growth.began,
         "moved": len(growth.moved),
@@ -58,13 +57,21 @@ def figures(lines: Sequence[Line], reads: Sequence[Read], began: float, growth: 
         "latest_s": max(waits, default=0.0),
         "gap_stayed_s": max((gap for one, gap in gaps.items() if one not in growth.moved), default=0.0),
         "gap_moved_s": max((gap for one, gap in gaps.items() if one in growth.moved), default=0.0),
+        "producer_gap_s": max(own.values(), default=0.0),
         "redelivered": len(reads) - len(firsts),
         "lost": sum(number not in firsts for number in acknowledged),
     }
 
 
+def _gaps(events: Iterable[tuple[int, float]], growth: Growth) -> dict[int, float]:
+    """Return the longest time between two events of each partition, of those that overlap the growth."""
+    times: dict[int, list[float]] = {}
+    for partition, at in events:
+        times.setdefault(partition, []).append(at)
+    return {partition: _gap(found, growth) for partition, found in times.items()}
+
+
 def _gap(times: Sequence[float], growth: Growth) -> float:
-    """Return the longest time between two neighbours, of those that overlap the growth."""
     ordered = sorted(times)
     pairs = pairwise(ordered)
     return max((after - one for one, after in pairs if one <= growth.ended and after >= growth.began), default=0.0)

@@ -16,6 +16,7 @@ _COLUMNS: Final = {
     "latest s": "latest_s",
     "gap, stayed s": "gap_stayed_s",
     "gap, moved s": "gap_moved_s",
+    "the producer's s": "producer_gap_s",
     "redelivered": "redelivered",
     "close s": "closed_s",
 }

@@ -50,6 +50,11 @@ def test_gaps_are_those_of_partitions_that_stayed_and_of_those_that_moved() -> N
     assert (found["gap_stayed_s"], found["gap_moved_s"]) == (3.0, 6.5)
 
 
+def test_gaps_of_the_producer_are_those_of_its_acknowledgements() -> None:
+    lines = [*acknowledged((0, 9.0), (2, 11.0), (4, 13.5)), {"record": 6, "partition": 0, "at": 13.0, "error": "gone"}]
+    assert judged(lines, [read(number, 14.0) for number in (0, 2, 4)])["producer_gap_s"] == 2.5
+
+
 def test_gaps_before_and_after_the_growth_do_not_count() -> None:
     lines = acknowledged((0, 1.0), (2, 9.0), (4, 12.0), (6, 15.5), (8, 40.0))
     reads = [read(0, 1.0), read(2, 9.0), read(4, 12.0), read(6, 15.5), read(8, 40.0)]
@@ -120,7 +125,17 @@ def test_a_group_has_come_together_at_its_last_change(tmp_path: Path) -> None:
 
 
 def test_the_report_has_a_row_for_each_client_with_all_that_was_lost() -> None:
-    names = ("moved", "unread", "late", "latest_s", "gap_stayed_s", "gap_moved_s", "redelivered", "closed_s")
+    names = (
+        "moved",
+        "unread",
+        "late",
+        "latest_s",
+        "gap_stayed_s",
+        "gap_moved_s",
+        "producer_gap_s",
+        "redelivered",
+        "closed_s",
+    )
     figures = dict.fromkeys(names, 0.5)
     rows = [
         {"client": "ours", "round": number, "version": "1.0", "lost": lost, "assembled_s": 8.0, "joined_s": joined}
