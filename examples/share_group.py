@@ -10,7 +10,7 @@ from uuid import uuid4
 
 import anyio
 
-from aiokafkawire import Client, Reject, ShareConsumer
+from aiokafkawire import Client, ConfigResource, Reject, ShareConsumer
 from aiokafkawire.testing import Broker
 
 TOPIC, GROUP, RECORDS = f"orders-{uuid4().hex}", f"workers-{uuid4().hex}", 200
@@ -21,6 +21,7 @@ async def work(consumer: ShareConsumer[bytes, bytes], name: str, done: Counter[s
         try:
             async with record:
                 number = int(record.value or b"")
+                await anyio.sleep(0.002)  # the work
                 if number % 50 == 0:
                     raise Reject("an order that nobody can process")
                 if number % 9 == 0 and record.delivery_count == 1:
@@ -30,7 +31,7 @@ async def work(consumer: ShareConsumer[bytes, bytes], name: str, done: Counter[s
             continue
         done[name] += 1
         if sum(done.values()) - done["released"] == RECORDS:
-            print(await consumer.commit())
+            print(f"the brokers have taken note of {await consumer.commit()}")
             await consumer.close()  # ends the other workers' loops
 
 
@@ -38,15 +39,16 @@ async def main(bootstrap: str) -> None:
     done: Counter[str] = Counter()
     async with Client(bootstrap) as kafka:
         await kafka.admin.create_topics({TOPIC: 1})
+        # Without this config a new group begins at the end of the log.
+        await kafka.admin.incremental_alter_configs(
+            {ConfigResource.group(GROUP): {"share.auto.offset.reset": "earliest"}}
+        )
+        async with kafka.producer() as producer:
+            for number in range(RECORDS):
+                await producer.enqueue(TOPIC, b"%d" % number)
         async with kafka.share_consumer(TOPIC, group_id=GROUP) as consumer, anyio.create_task_group() as tasks:
             for name in ("anna", "ben", "cleo", "dora", "emil"):
                 tasks.start_soon(work, consumer, name, done)
-            while not consumer.assignment:  # a new group begins at the log's end
-                await anyio.sleep(0.05)
-            await consumer.ready()
-            async with kafka.producer() as producer:
-                for number in range(RECORDS):
-                    await producer.enqueue(TOPIC, b"%d" % number)
     print(f"{RECORDS} records are finished:")
     for name, count in sorted(done.items()):
         print(f"  {name}: {count}")
