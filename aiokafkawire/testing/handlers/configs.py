@@ -52,6 +52,8 @@ async def describe_configs(call: ServerCall, request: DescribeConfigsRequest) ->
         keys = asked.configuration_keys
         described = [entry for entry in entries if not keys or entry.name in keys]
         for entry in described:
+            # Versions since 1 have the source instead.
+            entry.is_default = call.version == 0 and entry.config_source == ConfigSource.DEFAULT
             if not request.include_synonyms:
                 entry.synonyms = []
             if asked.resource_type != ResourceType.BROKER_LOGGER:
