@@ -20,7 +20,7 @@ from .admin.descriptions import (
     GroupListing,
     GroupMember,
     ShareGroupDescription,
-    ShareGroupMember,
+    ShareMemberDescription,
     SharePartitionOffsetInfo,
 )
 from .client import Client
@@ -118,7 +118,7 @@ __all__ = (
     "RecordTooLarge",
     "RequestTimeout",
     "ShareGroupDescription",
-    "ShareGroupMember",
+    "ShareMemberDescription",
     "SharePartitionOffsetInfo",
     "TimestampType",
     "TopicNotReady",

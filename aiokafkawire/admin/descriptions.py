@@ -11,7 +11,7 @@ __all__ = (
     "GroupListing",
     "GroupMember",
     "ShareGroupDescription",
-    "ShareGroupMember",
+    "ShareMemberDescription",
     "SharePartitionOffsetInfo",
 )
 
@@ -87,7 +87,7 @@ class GroupDescription:
 
 
 @attrs.frozen
-class ShareGroupMember:
+class ShareMemberDescription:
     """A member of a share group (KIP-932).
 
     ``subscription`` has the member's topics, and ``assignment`` the partitions that it reads; other members may read
@@ -115,7 +115,7 @@ class ShareGroupDescription:
 
     group_id: str
     state: str
-    members: tuple[ShareGroupMember, ...]
+    members: tuple[ShareMemberDescription, ...]
     coordinator: Address
     authorized_operations: frozenset[str] | None
     group_epoch: int
