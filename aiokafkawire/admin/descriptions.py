@@ -127,10 +127,9 @@ class ShareGroupDescription:
 class SharePartitionOffsetInfo:
     """The progress of a share group in one partition (KIP-932).
 
-    ``start_offset`` is the first offset that the group has not finished; None before the group has finished a record,
-    and has no offset that :meth:`Admin.alter_share_group_offsets` set. ``leader_epoch`` is the partition's leader epoch
-    of that time. ``lag`` is the number of offsets that the group has not finished (KIP-1226; None from brokers before
-    4.2).
+    The group has finished all records before ``start_offset``, and perhaps some after it. ``lag`` is the number of
+    offsets that it has not finished (KIP-1226; None from brokers before 4.2). ``leader_epoch`` is the leader epoch of
+    the partition when the offset was stored. All are None if the group has not finished a record of the partition.
     """
 
     start_offset: int | None
