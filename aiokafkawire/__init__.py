@@ -20,7 +20,7 @@ from .admin.descriptions import (
     GroupListing,
     GroupMember,
     ShareGroupDescription,
-    ShareGroupMember,
+    ShareMemberDescription,
     SharePartitionOffsetInfo,
 )
 from .client import Client
@@ -127,7 +127,7 @@ __all__ = (
     "ShareConsumer",
     "ShareRecord",
     "ShareGroupDescription",
-    "ShareGroupMember",
+    "ShareMemberDescription",
     "SharePartitionOffsetInfo",
     "TimestampType",
     "TopicNotReady",

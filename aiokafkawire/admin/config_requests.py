@@ -71,23 +71,23 @@ def _by_node(resources: Collection[ConfigResource]) -> dict[int | None, list[Con
 
 
 async def _route(cluster: Cluster, node_id: int | None, deadline: Deadline) -> Route:
-    """Return the route to a broker, or to any broker for None.
+    """Return the route to a broker, or to any broker for None; refresh the metadata if it lacks the broker.
 
-    Raises:
-        BrokerNotAvailable: the cluster has no such broker, even after a metadata refresh.
+    The route raises BrokerNotAvailable if the metadata lacks the broker.
     """
     if node_id is None:
         return cluster.least_loaded
 
-    def route(snapshot: Snapshot) -> Node | None:
-        return snapshot.nodes.get(node_id)
+    def route(snapshot: Snapshot) -> Node:
+        node = snapshot.nodes.get(node_id)
+        if node is None:
+            known = ", ".join(map(str, sorted(snapshot.nodes)))
+            raise BrokerNotAvailable(f"broker {node_id} is not in the cluster, or is down; the brokers are {known}")
+        return node
 
     snapshot = cluster.metadata.snapshot
-    if route(snapshot) is None:
-        snapshot = await cluster.metadata.refresh(snapshot, deadline)
-    if route(snapshot) is None:
-        known = ", ".join(map(str, sorted(snapshot.nodes)))
-        raise BrokerNotAvailable(f"broker {node_id} is not in the cluster, or is down; the brokers are {known}")
+    if node_id not in snapshot.nodes:
+        await cluster.metadata.refresh(snapshot, deadline)
     return route
 
 

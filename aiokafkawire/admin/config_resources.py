@@ -136,7 +136,7 @@ class ConfigEntry:
 
     @property
     def is_default(self) -> bool:
-        """Whether the value is Kafka's default, which nobody has set."""
+        """Whether the value is the default of Kafka, which is in effect where no value is set."""
         return self.source is ConfigSource.DEFAULT_CONFIG
 
 

@@ -132,7 +132,7 @@ def _change(name: str, change: object) -> ConfigOp:
         if operation.value is not None:
             raise UsageError(f"{name} has a ConfigOp to delete with a value: use ConfigOp.delete()")
     elif not isinstance(operation.value, str):
-        given = type(operation.value).__name__
+        given = "None" if operation.value is None else type(operation.value).__name__
         raise UsageError(f"{name} must be a string, a ConfigOp, or None for the default; got {given}")
     elif not is_text(operation.value):
         raise UsageError(f"{name} must be text that UTF-8 can encode; it has half a surrogate pair")

@@ -11,7 +11,7 @@ __all__ = (
     "GroupListing",
     "GroupMember",
     "ShareGroupDescription",
-    "ShareGroupMember",
+    "ShareMemberDescription",
     "SharePartitionOffsetInfo",
 )
 
@@ -87,7 +87,7 @@ class GroupDescription:
 
 
 @attrs.frozen
-class ShareGroupMember:
+class ShareMemberDescription:
     """A member of a share group (KIP-932).
 
     ``subscription`` has the member's topics, and ``assignment`` the partitions that it reads; other members may read
@@ -115,7 +115,7 @@ class ShareGroupDescription:
 
     group_id: str
     state: str
-    members: tuple[ShareGroupMember, ...]
+    members: tuple[ShareMemberDescription, ...]
     coordinator: Address
     authorized_operations: frozenset[str] | None
     group_epoch: int
@@ -127,10 +127,9 @@ class ShareGroupDescription:
 class SharePartitionOffsetInfo:
     """The progress of a share group in one partition (KIP-932).
 
-    ``start_offset`` is the first offset that the group has not finished; None before the group has finished a record,
-    and has no offset that :meth:`Admin.alter_share_group_offsets` set. ``leader_epoch`` is the partition's leader epoch
-    of that time. ``lag`` is the number of offsets that the group has not finished (KIP-1226; None from brokers before
-    4.2).
+    The group has finished all records before ``start_offset``, and perhaps some after it. ``lag`` is the number of
+    offsets that it has not finished (KIP-1226; None from brokers before 4.2). ``leader_epoch`` is the leader epoch of
+    the partition when the offset was stored. All are None if the group has not finished a record of the partition.
     """
 
     start_offset: int | None

@@ -13,7 +13,7 @@ from ..protocol.messages.share_group import (
     ShareGroupDescribeResponse,
 )
 from ..types import Address, TopicPartition
-from .descriptions import ShareGroupDescription, ShareGroupMember, SharePartitionOffsetInfo
+from .descriptions import ShareGroupDescription, ShareMemberDescription, SharePartitionOffsetInfo
 from .group_descriptions import authorized_operations
 
 __all__ = ("check_described", "check_offsets", "described_groups", "offsets_in", "share_group_description")
@@ -53,13 +53,13 @@ def share_group_description(group: DescribedGroup, coordinator: Address) -> Shar
     )
 
 
-def _member(member: Member) -> ShareGroupMember:
+def _member(member: Member) -> ShareMemberDescription:
     assignment = sorted(
         TopicPartition(topic.topic_name, index)
         for topic in member.assignment.topic_partitions
         for index in topic.partitions
     )
-    return ShareGroupMember(
+    return ShareMemberDescription(
         member.member_id,
         member.client_id,
         member.client_host,

@@ -7,7 +7,7 @@ import attrs
 
 from .broker_configs import BROKER_SYNONYMS
 from .tables import ConfigTables
-from .types import ConfigSource, Definition, ResourceType
+from .types import ConfigValueSource, Definition, ResourceType
 
 __all__ = ("ALL_BROKERS", "Configs", "Synonym")
 
@@ -23,7 +23,7 @@ class Synonym:
 
     name: str
     value: str | None
-    source: ConfigSource
+    source: ConfigValueSource
 
 
 class Configs:
@@ -121,13 +121,13 @@ class Configs:
 
     def _sources(
         self, names: Sequence[str], node: int | None, given: Mapping[str, str]
-    ) -> Iterator[tuple[ConfigSource, Mapping[str, str | None]]]:
+    ) -> Iterator[tuple[ConfigValueSource, Mapping[str, str | None]]]:
         if node is not None:
-            yield ConfigSource.DYNAMIC_BROKER, {**self._dynamic.get((ResourceType.BROKER, str(node)), {})}
-        yield ConfigSource.DYNAMIC_DEFAULT_BROKER, {**self._dynamic.get((ResourceType.BROKER, ALL_BROKERS), {})}
-        yield ConfigSource.STATIC_BROKER, {**self.static, **given}
+            yield ConfigValueSource.DYNAMIC_BROKER, {**self._dynamic.get((ResourceType.BROKER, str(node)), {})}
+        yield ConfigValueSource.DYNAMIC_DEFAULT_BROKER, {**self._dynamic.get((ResourceType.BROKER, ALL_BROKERS), {})}
+        yield ConfigValueSource.STATIC_BROKER, {**self.static, **given}
         known = self.tables.brokers
-        yield ConfigSource.DEFAULT, {key: known[key].default for key in names if key in known}
+        yield ConfigValueSource.DEFAULT, {key: known[key].default for key in names if key in known}
 
     def _properties(self, settings: attrs.AttrsInstance) -> Iterator[tuple[str, object]]:
         for field in attrs.fields(type(settings)):

@@ -24,7 +24,7 @@ from ..configs.configs import ALL_BROKERS, Configs, Synonym
 from ..configs.docs import CONFIG_DOCS
 from ..configs.loggers import log_levels
 from ..configs.topic_configs import CLIENT_METRICS_CONFIGS, TOPIC_CONFIGS
-from ..configs.types import ConfigSource, ConfigType, Definition, ResourceType
+from ..configs.types import ConfigType, ConfigValueSource, Definition, ResourceType
 from ..serving.call import ServerCall
 from .constants import MALFORMED
 from .log_dirs import log_dir
@@ -52,6 +52,8 @@ async def describe_configs(call: ServerCall, request: DescribeConfigsRequest) ->
         keys = asked.configuration_keys
         described = [entry for entry in entries if not keys or entry.name in keys]
         for entry in described:
+            # Versions since 1 have the source instead.
+            entry.is_default = call.version == 0 and entry.config_source == ConfigValueSource.DEFAULT
             if not request.include_synonyms:
                 entry.synonyms = []
             if asked.resource_type != ResourceType.BROKER_LOGGER:
@@ -91,7 +93,7 @@ def topic_entries(topic: HostedTopic, node: int) -> list[DescribeConfigsResource
         synonyms = topic.defaults.synonyms(definition.synonym, node) if definition.synonym else []
         value = topic.config(name, node)
         if name in topic.configs:
-            synonyms.insert(0, Synonym(name, value, ConfigSource.TOPIC))
+            synonyms.insert(0, Synonym(name, value, ConfigValueSource.TOPIC))
         entries.append(_entry(name, definition, value, synonyms))
     return entries
 
@@ -160,7 +162,7 @@ def _of_topic(call: ServerCall, name: str) -> list[DescribeConfigsResourceResult
 def _of_all_brokers(call: ServerCall) -> list[DescribeConfigsResourceResult]:
     entries = []
     for name, value in call.cluster.configs.own(ResourceType.BROKER, ALL_BROKERS).items():
-        synonyms = [Synonym(name, value, ConfigSource.DYNAMIC_DEFAULT_BROKER)]
+        synonyms = [Synonym(name, value, ConfigValueSource.DYNAMIC_DEFAULT_BROKER)]
         entries.append(_broker_entry(call.cluster.configs, name, value, synonyms))
     return entries
 
@@ -209,9 +211,9 @@ def _of_group(call: ServerCall, group: str) -> list[DescribeConfigsResourceResul
         value = configs.group(group, name)
         synonyms = configs.synonyms(definition.synonym or name, call.node.node_id)
         if not synonyms:  # brokers have no setting with this name or synonym
-            synonyms.append(Synonym(name, definition.default, ConfigSource.DEFAULT))
+            synonyms.append(Synonym(name, definition.default, ConfigValueSource.DEFAULT))
         if name in own:
-            synonyms.insert(0, Synonym(name, value, ConfigSource.GROUP))
+            synonyms.insert(0, Synonym(name, value, ConfigValueSource.GROUP))
         entries.append(_entry(name, definition, value, synonyms))
     return entries
 
@@ -223,14 +225,14 @@ def _of_metrics(call: ServerCall, subscription: str) -> list[DescribeConfigsReso
     entries = []
     for name, definition in CLIENT_METRICS_CONFIGS.items():
         value = definition.parse(own.get(name, definition.default or ""))
-        synonyms = [Synonym(name, value, ConfigSource.CLIENT_METRICS)] if name in own else []
+        synonyms = [Synonym(name, value, ConfigValueSource.CLIENT_METRICS)] if name in own else []
         entries.append(_entry(name, definition, value, synonyms))
     return entries
 
 
 def _level(logger: str, level: str) -> DescribeConfigsResourceResult:
     return DescribeConfigsResourceResult(
-        name=logger, value=level, read_only=False, config_source=ConfigSource.BROKER_LOGGER, is_sensitive=False
+        name=logger, value=level, read_only=False, config_source=ConfigValueSource.BROKER_LOGGER, is_sensitive=False
     )
 
 
@@ -243,7 +245,7 @@ def _entry(
         name=name,
         value=None if sensitive else value,
         read_only=False,
-        config_source=synonyms[0].source if synonyms else ConfigSource.DEFAULT,
+        config_source=synonyms[0].source if synonyms else ConfigValueSource.DEFAULT,
         is_sensitive=sensitive,
         synonyms=[
             DescribeConfigsSynonym(name=synonym.name, value=None if sensitive else synonym.value, source=synonym.source)
