@@ -18,6 +18,7 @@ from ..faults.request_log import RequestLog
 from ..faults.rules import FaultRules
 from ..groups.committed import CommittedOffsets
 from ..groups.groups import Groups
+from ..groups.release_rules import ReleaseRules
 from ..groups.settings import GroupSettings
 from ..logs import log_cleaner
 from ..logs.sessions import FetchSessions
@@ -112,6 +113,7 @@ class ClusterState:
         for node in nodes:
             node.sessions = FetchSessions(settings.max_incremental_fetch_session_cache_slots)
         self.committed: CommittedOffsets = CommittedOffsets()
+        rules = ReleaseRules.of(nodes[0].release)
         self.groups: Groups = Groups(
             settings,
             self.timers,
@@ -121,7 +123,7 @@ class ClusterState:
             self.configs,
             new_id=lambda: str(new_topic_id()),
             partition_of=lambda group: self.coordinator_partition(OFFSETS_TOPIC, group).index,
-            first_epoch=1 if nodes[0].release.since("4.3") else 0,
+            rules=rules,
         )
         self.shared: SharedPartitions = SharedPartitions(
             self.timers,
@@ -136,7 +138,7 @@ class ClusterState:
             self._subscribed_topics,
             is_other_kind=lambda group: self.groups.store.get(group) is not None,
             partition_of=lambda group: self.coordinator_partition(OFFSETS_TOPIC, group).index,
-            first_epoch=1 if nodes[0].release.since("4.3") else 0,
+            rules=rules,
         )
         self._producer_ids = count()
         self.transactions: Transactions = Transactions(
