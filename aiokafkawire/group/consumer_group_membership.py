@@ -27,6 +27,7 @@ from ..errors import BrokerError, ErrorCode, FencedInstanceId, KafkaError, Reque
 from ..protocol.messages.consumer_group import ConsumerGroupHeartbeatRequest
 from ..types import GroupMetadata
 from .consumer_group_requests import (
+    DEFAULT_HEARTBEAT_INTERVAL,
     JOIN_EPOCH,
     THEN,
     HeartbeatErrorAction,
@@ -35,6 +36,7 @@ from .consumer_group_requests import (
     explained,
     heartbeat,
     leave,
+    request_timeout,
 )
 from .membership import (
     CoordinatorRequest,
@@ -83,7 +85,8 @@ class ConsumerGroupMembership:
         self.reason: str = ""
         self.protocol: str = settings.remote_assignor or ""
         self.leads: bool = False
-        self.heartbeat_interval: float = settings.heartbeat_interval
+        self.heartbeat_interval: float = DEFAULT_HEARTBEAT_INTERVAL
+        """The interval that the coordinator has told, in seconds; before its first response Kafka's default."""
         self.generation_name: str = "member epoch"
         self.on_enter: Callable[[GroupState], None] = lambda before: None
         self._assignment: TopicIdPartitions = {}
@@ -123,6 +126,11 @@ class ConsumerGroupMembership:
     def sends_heartbeats(self) -> bool:
         """Whether the member sends heartbeats at intervals."""
         return self.state is _STABLE
+
+    @property
+    def request_timeout(self) -> float:
+        """The seconds that the coordinator may take to respond: see :func:`request_timeout`."""
+        return request_timeout(self.heartbeat_interval)
 
     # --- requests of the user -----------------------------------------------------------------------------
 
