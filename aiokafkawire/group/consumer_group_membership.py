@@ -315,6 +315,8 @@ class ConsumerGroupMembership:
         self._confirm(now)
         if epoch is not None and epoch > self.epoch:
             self._set_epoch(epoch)
+            if isinstance(self.task, Reconcile):
+                self.task = None  # the assignment may be outdated, and other members may have the added partitions
 
     def _confirmed(self, response: Any, now: float) -> None:
         if response.member_epoch <= JOIN_EPOCH:

@@ -241,6 +241,8 @@ class MembershipDriver:
             machine.refused(request, refused, self._clock())
         else:
             self.on_coordinator_result(None)
+            if self._background is not None:
+                self._background.take_reports(self._clock())
             machine.answered(request, answer, self._clock())
         self.notify()
         self._worker.wake()
