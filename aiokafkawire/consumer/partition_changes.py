@@ -39,7 +39,6 @@ class PartitionChanges:
         commits: marks the calls of listeners.
         auto_commit: commits finished records before they are revoked; None to commit on request only.
         report: raises an error to the user.
-        commit_timeout: the seconds that a commit before a revocation may take.
     """
 
     def __init__(
@@ -51,11 +50,11 @@ class PartitionChanges:
         commits: OffsetCommitter,
         auto_commit: AutoCommit | None,
         report: Callable[[Exception], None],
-        commit_timeout: float,
     ) -> None:
         self._cluster, self._positions, self._fetcher, self._topics = cluster, positions, fetcher, topics
         self._commits, self._auto_commit, self._report = commits, auto_commit, report
-        self._commit_timeout = commit_timeout
+        self.commit_timeout: float = 0.0
+        """The seconds that a commit before a revocation may take."""
         self.lock: anyio.Lock = anyio.Lock()
         """Held during a change."""
         self.leaving: bool = False
@@ -163,7 +162,7 @@ class PartitionChanges:
                 self._fetcher.wake()
                 return
         if self._auto_commit is not None:
-            await self._auto_commit.commit_finished(within=self._commit_timeout)
+            await self._auto_commit.commit_finished(within=self.commit_timeout)
         await self._call_listener(self._topics.listeners.on_revoked, partitions)
         self._drop(partitions, reason)
 

@@ -205,6 +205,11 @@ class ClassicMembership:
         return max(0.0, min(moments) - now) if moments else None
 
     @property
+    def request_timeout(self) -> float:
+        """The seconds that the coordinator may take to respond: a third of the session."""
+        return max(self.settings.heartbeat_interval, self.settings.session_timeout_ms / 1000 / 3)
+
+    @property
     def sends_heartbeats(self) -> bool:
         """Whether the member sends heartbeats: not before it has joined, nor during a JoinGroup."""
         return self.state in _HEARTBEAT_STATES and self.is_member

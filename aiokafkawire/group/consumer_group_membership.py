@@ -30,12 +30,14 @@ from ..protocol.schema import Request
 from ..types import GroupMetadata
 from .consumer_group_requests import (
     CONSUMER_GROUP,
+    DEFAULT_HEARTBEAT_INTERVAL,
     JOIN_EPOCH,
     THEN,
     HeartbeatErrorAction,
     HeartbeatRequests,
     ServerSubscription,
     as_request,
+    request_timeout,
 )
 from .membership import (
     CoordinatorRequest,
@@ -86,7 +88,8 @@ class ConsumerGroupMembership:
         self.reason: str = ""
         self.protocol: str = settings.remote_assignor or ""
         self.leads: bool = False
-        self.heartbeat_interval: float = settings.heartbeat_interval
+        self.heartbeat_interval: float = DEFAULT_HEARTBEAT_INTERVAL
+        """The interval that the coordinator has told, in seconds; before its first response Kafka's default."""
         self.generation_name: str = "member epoch"
         self.on_enter: Callable[[GroupState], None] = lambda before: None
         self._assignment: TopicIdPartitions = {}
@@ -126,6 +129,11 @@ class ConsumerGroupMembership:
     def sends_heartbeats(self) -> bool:
         """Whether the member sends heartbeats at intervals."""
         return self.state is _STABLE
+
+    @property
+    def request_timeout(self) -> float:
+        """The seconds that the coordinator may take to respond: see :func:`request_timeout`."""
+        return request_timeout(self.heartbeat_interval)
 
     # --- requests of the user -----------------------------------------------------------------------------
 
@@ -312,6 +320,8 @@ class ConsumerGroupMembership:
         self._confirm(now)
         if epoch is not None and epoch > self.epoch:
             self._set_epoch(epoch)
+            if isinstance(self.task, Reconcile):
+                self.task = None  # the assignment may be outdated, and other members may have the added partitions
 
     def _confirmed(self, response: Any, now: float) -> None:
         if response.member_epoch <= JOIN_EPOCH:

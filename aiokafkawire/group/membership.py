@@ -216,6 +216,10 @@ class Membership(Protocol):
     def sends_heartbeats(self) -> bool:
         """Whether the member sends heartbeats now, at intervals."""
 
+    @property
+    def request_timeout(self) -> float:
+        """The seconds that the coordinator may take to respond; then there is time to find another in the session."""
+
     def request_rejoin(self, reason: str) -> None:
         """Join or rejoin the group, now or after the rebalance or the leave in progress."""
 

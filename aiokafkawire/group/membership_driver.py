@@ -241,6 +241,8 @@ class MembershipDriver:
             machine.refused(request, refused, self._clock())
         else:
             self.on_coordinator_result(None)
+            if self._background is not None:
+                self._background.take_reports(self._clock())
             machine.answered(request, answer, self._clock())
         self.notify()
         self._worker.wake()
@@ -288,8 +290,7 @@ class MembershipDriver:
             return self._leave_by
         if kind.is_slow:
             return self._cluster.deadline(settings.rebalance_timeout_ms / 1000 + _JOIN_MARGIN)
-        # A coordinator that is silent for a third of the session may be gone; then there is time to find another.
-        return self._cluster.deadline(max(settings.heartbeat_interval, settings.session_timeout_ms / 1000 / 3))
+        return self._cluster.deadline(self.machine.request_timeout)
 
     def _check_coordinator(self, tasks: TaskGroup, now: float) -> float | None:
         """Check during a JoinGroup, which may take minutes, whether another broker has become coordinator.
@@ -297,11 +298,11 @@ class MembershipDriver:
         Return the seconds until the next check.
         """
         if not any(request.kind.is_slow for request in self._requests):
-            self._next_check = now + self._settings.session_timeout_ms / 1000 / 3
+            self._next_check = now + self.machine.request_timeout
             # A JoinGroup or SyncGroup of this step begins after the step.
             return None if self.machine.state is GroupState.OUTSIDE else self._next_check - now
         if now >= self._next_check:
-            self._next_check = now + self._settings.session_timeout_ms / 1000 / 3
+            self._next_check = now + self.machine.request_timeout
             tasks.start_soon(self._find_coordinator)
         return self._next_check - now
 

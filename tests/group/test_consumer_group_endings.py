@@ -380,6 +380,20 @@ def test_an_older_response_does_not_take_the_epoch_of_the_thread_back() -> None:
     assert (given_fields(message), message.member_epoch) == (FULL, 7)
 
 
+def test_a_newer_epoch_of_the_thread_stops_the_assignment_of_an_older_response() -> None:
+    machine = stable_machine()
+    machine.answered(next_request(machine, 10), confirmed(6, {TOPIC: [0, 1, 2]}), 13)
+    outdated = current_task(machine, Reconcile)
+    machine.on_thread_heartbeat(machine.group, 0, 12, epoch=6)
+    assert machine.task is outdated
+    machine.on_thread_heartbeat(machine.group, 0, 12, epoch=7)
+    assert machine.task is None
+    machine.reconciled(outdated, {TOPIC: [0, 1, 2]})  # it was too late to stop
+    message = confirm(machine, 7, {TOPIC: [0]}, now=13)
+    assert (given_fields(message), message.member_epoch, partitions_in(message)) == (FULL, 7, {TOPIC: [0, 1, 2]})
+    assert current_task(machine, Reconcile).assignment == {TOPIC: [0]}
+
+
 @pytest.mark.parametrize("state", [OUTSIDE, PREPARING, ENTERING, LEAVING, FAILED])
 def test_a_heartbeat_of_the_thread_counts_for_a_member_only(state: GroupState) -> None:
     machine = machine_in(state)
