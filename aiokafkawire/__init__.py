@@ -6,11 +6,28 @@ from typing import TYPE_CHECKING
 
 from ._lazy_exports import lazy_exports
 from .admin.admin import Admin, NewTopic
-from .admin.descriptions import GroupDescription, GroupListing, GroupMember
+from .admin.config_resources import (
+    ConfigEntry,
+    ConfigOp,
+    ConfigOpType,
+    ConfigResource,
+    ConfigResourceType,
+    ConfigSource,
+    ConfigSynonym,
+)
+from .admin.descriptions import (
+    GroupDescription,
+    GroupListing,
+    GroupMember,
+    ShareGroupDescription,
+    ShareGroupMember,
+    SharePartitionOffsetInfo,
+)
 from .client import Client
 from .consumer.consumer import Consumer, ConsumerBatch
 from .consumer.health import ConsumerHealth
 from .errors import (
+    AcknowledgementFailed,
     AuthenticationFailed,
     BrokerError,
     BufferFull,
@@ -53,9 +70,14 @@ from .types import (
 
 if TYPE_CHECKING:
     from .producer.transaction import Transaction
+    from .share.acknowledgements import Acknowledge
+    from .share.share_consumer import ShareConsumer
+    from .share.share_record import Reject, ShareRecord
     from .transform import OutgoingRecord
 
 __all__ = (
+    "Acknowledge",
+    "AcknowledgementFailed",
     "Admin",
     "AuthenticationFailed",
     "AwsCredentials",
@@ -63,7 +85,14 @@ __all__ = (
     "BufferFull",
     "Client",
     "CommitFailed",
+    "ConfigEntry",
     "ConfigError",
+    "ConfigOp",
+    "ConfigOpType",
+    "ConfigResource",
+    "ConfigResourceType",
+    "ConfigSource",
+    "ConfigSynonym",
     "ConnectionLost",
     "Consumer",
     "ConsumerBatch",
@@ -93,7 +122,13 @@ __all__ = (
     "ProducerIdentity",
     "RecordMetadata",
     "RecordTooLarge",
+    "Reject",
     "RequestTimeout",
+    "ShareConsumer",
+    "ShareRecord",
+    "ShareGroupDescription",
+    "ShareGroupMember",
+    "SharePartitionOffsetInfo",
     "TimestampType",
     "TopicNotReady",
     "SubscriptionPattern",
@@ -111,7 +146,15 @@ logging.getLogger(__name__).addHandler(logging.NullHandler())
 
 # Loaded on first use, since only programs with transactions need these modules.
 _load_later: Callable[[str], object] = lazy_exports(
-    __name__, {"OutgoingRecord": ".transform", "Transaction": ".producer.transaction"}
+    __name__,
+    {
+        "Acknowledge": ".share.acknowledgements",
+        "OutgoingRecord": ".transform",
+        "Reject": ".share.share_record",
+        "ShareConsumer": ".share.share_consumer",
+        "ShareRecord": ".share.share_record",
+        "Transaction": ".producer.transaction",
+    },
 )
 
 

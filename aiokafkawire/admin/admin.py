@@ -1,4 +1,7 @@
-"""The admin: creates, deletes, lists and describes topics, and looks up offsets; for groups see :mod:`.groups`."""
+"""The admin: creates, deletes, lists and describes topics, and looks up offsets.
+
+For groups see :mod:`.groups` and :mod:`.share_groups`, for configs :mod:`.configs`.
+"""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, TypeAlias, overload
@@ -24,7 +27,9 @@ from ..protocol.messages.topics import (
 )
 from ..protocol.schema import Request, Versions
 from ..types import OffsetAndTimestamp, OffsetSpec, TopicPartition, check_topic_name, normalize_specs
+from .configs import ConfigAdmin
 from .groups import GroupAdmin
+from .share_groups import ShareGroupAdmin
 
 __all__ = ("Admin", "NewTopic", "NewTopics")
 
@@ -85,7 +90,7 @@ NewTopics: TypeAlias = Mapping[str, int | NewTopic] | Iterable[NewTopic] | NewTo
 """The forms in which ``create_topics`` accepts topics."""
 
 
-class Admin(GroupAdmin):
+class Admin(GroupAdmin, ShareGroupAdmin, ConfigAdmin):
     """The administration client, at :attr:`Client.admin`.
 
     Every ``timeout`` is in seconds, by default ``default_api_timeout_ms``; when it has passed, the call raises

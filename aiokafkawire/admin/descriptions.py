@@ -6,7 +6,14 @@ import attrs
 
 from ..types import Address, OffsetAndMetadata, TopicPartition
 
-__all__ = ("GroupDescription", "GroupListing", "GroupMember")
+__all__ = (
+    "GroupDescription",
+    "GroupListing",
+    "GroupMember",
+    "ShareGroupDescription",
+    "ShareGroupMember",
+    "SharePartitionOffsetInfo",
+)
 
 
 @attrs.frozen
@@ -77,3 +84,55 @@ class GroupDescription:
     type: str = "classic"
     group_epoch: int | None = None
     assignment_epoch: int | None = None
+
+
+@attrs.frozen
+class ShareGroupMember:
+    """A member of a share group (KIP-932).
+
+    ``subscription`` has the member's topics, and ``assignment`` the partitions that it reads; other members may read
+    the same partitions. ``member_epoch`` is the assignment epoch that the member has reached.
+    """
+
+    member_id: str
+    client_id: str
+    client_host: str
+    assignment: tuple[TopicPartition, ...]
+    subscription: tuple[str, ...]
+    member_epoch: int
+    rack: str | None
+
+
+@attrs.frozen
+class ShareGroupDescription:
+    """A share group (KIP-932) with its members.
+
+    ``state`` is "Stable" or "Empty". ``group_epoch`` rises whenever members, subscriptions or topics change, and
+    ``assignment_epoch`` is the group epoch of the last assignment. ``assignor`` is the coordinator's assignor.
+    ``authorized_operations`` are the ACL operations that this client may perform on the group, such as "READ"
+    (KIP-430); None if they were not requested.
+    """
+
+    group_id: str
+    state: str
+    members: tuple[ShareGroupMember, ...]
+    coordinator: Address
+    authorized_operations: frozenset[str] | None
+    group_epoch: int
+    assignment_epoch: int
+    assignor: str
+
+
+@attrs.frozen
+class SharePartitionOffsetInfo:
+    """The progress of a share group in one partition (KIP-932).
+
+    ``start_offset`` is the first offset that the group has not finished; None before the group has finished a record,
+    and has no offset that :meth:`Admin.alter_share_group_offsets` set. ``leader_epoch`` is the partition's leader epoch
+    of that time. ``lag`` is the number of offsets that the group has not finished (KIP-1226; None from brokers before
+    4.2).
+    """
+
+    start_offset: int | None
+    leader_epoch: int | None = None
+    lag: int | None = None

@@ -125,9 +125,9 @@ class ClassicMembership:
         else:
             self._rejoin_reason = reason
 
-    def back_off(self, now: float) -> None:
-        """Back off: send only heartbeats for ``retry_backoff``."""
-        self._back_off_until = now + self.settings.retry_backoff
+    def back_off(self, now: float, seconds: float | None = None) -> None:
+        """Back off: send only heartbeats for this time, by default ``retry_backoff``."""
+        self._back_off_until = now + (self.settings.retry_backoff if seconds is None else seconds)
 
     def leave(self, reason: str, *, stays: bool | None = None) -> None:
         """Leave the group. The state is OUTSIDE once the member has left: at once without a LeaveGroup.

@@ -228,8 +228,8 @@ class Membership(Protocol):
     def poll_timeout(self, reason: str) -> None:
         """Leave the group because poll() was not called in time, and lose all partitions."""
 
-    def back_off(self, now: float) -> None:
-        """Send only heartbeats for ``retry_backoff``."""
+    def back_off(self, now: float, seconds: float | None = None) -> None:
+        """Send only heartbeats for this time, by default ``retry_backoff``."""
 
     def task_done(self, task: Task) -> None:
         """End a :class:`LosePartitions`."""

@@ -83,6 +83,7 @@ class MembershipDriver:
         self._working = False
         self._polled, self._polled_at = (-1, False), self._clock()
         self._leave_by: Deadline | None = None
+        self._refusals = cluster.backoff()
         self._next_check = 0.0
         self._coordinator: Node | None = None
         self._background = _make_background(cluster, self.machine) if heartbeat_thread else None
@@ -144,7 +145,7 @@ class MembershipDriver:
         self.overdue = False
         self._polled_at = self._clock()
         if self.machine.state is GroupState.FAILED:
-            self.machine.back_off(self._clock())
+            self.machine.back_off(self._clock(), self._refusals.next())
         self.request_rejoin("poll() was called again")
         if self.machine.state is GroupState.FAILED and self.machine.error is not None:
             raise copy_for_reraise(self.machine.error)
@@ -177,6 +178,8 @@ class MembershipDriver:
 
     def _step(self, tasks: TaskGroup) -> float | None:
         now, machine = self._clock(), self.machine
+        if machine.state is GroupState.STABLE:
+            self._refusals.reset()
         waits = [self._check_poll_interval(now)]
         if self._background is not None:
             self._background.step(now, self._polled_at)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from support.groups_tool import check_what_the_tool_tells
 from support.mixed_groups import check_a_change_of_protocol, mixed_group
+from support.share_groups_tool import check_a_share_group_of_javas
 
 from aiokafkawire.testing import BackgroundBroker
 
@@ -50,3 +51,9 @@ async def test_java_shares_with_us(bootstrap: str, name: str, strategy: str, lea
 @pytest.mark.timeout(300)
 async def test_kafkas_tool_tells_of_our_members(bootstrap: str, name: str) -> None:
     await check_what_the_tool_tells(bootstrap, name)
+
+
+@pytest.mark.kafka
+@pytest.mark.timeout(300)
+async def test_kafkas_tool_and_our_admin_tell_the_same_of_a_share_group(bootstrap: str, name: str) -> None:
+    await check_a_share_group_of_javas(bootstrap, name)

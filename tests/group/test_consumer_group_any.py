@@ -205,7 +205,9 @@ class AnySequence(RuleBasedStateMachine):
     @rule(is_answered=st.booleans())
     def beat_in_the_thread(self, is_answered: bool) -> None:
         group = self.machine.group
-        response = self._handle(self.machine.thread_heartbeat())
+        message = self.machine.thread_heartbeat()
+        assert isinstance(message, ConsumerGroupHeartbeatRequest)
+        response = self._handle(message)
         if not is_answered:
             self.lost += 1
             return

@@ -179,6 +179,37 @@ def test_what_no_retry_mends_ends_it_until_it_is_asked_again() -> None:
         await member.stop()
 
 
+def test_a_refused_member_joins_at_growing_intervals_and_logs_it_once(caplog: pytest.LogCaptureFixture) -> None:
+    @alone
+    async def _(life: Life) -> None:
+        member = life.member(Played())
+
+        async def refused() -> float:
+            """Let the user poll; return the seconds until the member is refused."""
+            began = life.sim.now()
+            member.on_poll()
+            await member.until(lambda: member.machine.state is GroupState.FAILED and member.machine.task is None)
+            return life.sim.now() - began
+
+        life.sim.broker.on(ApiKey.JOIN_GROUP, answer=ErrorCode.GROUP_AUTHORIZATION_FAILED, times=8)
+        member.request_rejoin("to begin")
+        await member.until(lambda: member.machine.state is GroupState.FAILED and member.machine.task is None)
+        waits = [await refused() for _ in range(7)]
+        for wait, expected in zip(waits, (0.1, 0.2, 0.4, 0.8, 1.0, 1.0, 1.0), strict=True):
+            assert 0.8 * expected <= wait <= 1.2 * expected + 0.05
+        member.on_poll()
+        await until(lambda: member.machine.state is GroupState.STABLE)
+        life.sim.broker.on(ApiKey.HEARTBEAT, answer=ErrorCode.GROUP_AUTHORIZATION_FAILED)
+        life.sim.broker.on(ApiKey.JOIN_GROUP, answer=ErrorCode.GROUP_AUTHORIZATION_FAILED)
+        await member.until(lambda: member.machine.state is GroupState.FAILED and member.machine.task is None)
+        assert await refused() <= 0.2
+        await member.stop()
+
+    lines = [line for line in caplog.records if "refused by group" in line.getMessage()]
+    assert [line.levelname for line in lines] == ["WARNING"] * len(lines)
+    assert len(lines) == 3  # the joins, the heartbeat, and the join after that
+
+
 def test_a_user_who_is_silent_for_too_long_costs_the_membership_and_one_who_waits_does_not() -> None:
     @alone
     async def _(life: Life) -> None:

@@ -8,6 +8,7 @@ import pytest
 from support.apache_kafka import ApacheKafka
 from support.groups_tool import check_what_the_tool_tells
 from support.mixed_groups import check_a_change_of_protocol, mixed_group
+from support.share_groups_tool import check_a_share_group_of_javas
 
 pytestmark = [pytest.mark.anyio, pytest.mark.parametrize("anyio_backend", ["asyncio"]), pytest.mark.timeout(300)]
 
@@ -62,3 +63,7 @@ async def test_the_protocol_changes_while_the_group_reads(name: str) -> None:
 
 async def test_kafkas_tool_tells_of_our_members(apache_kafka: ApacheKafka, name: str) -> None:
     await check_what_the_tool_tells(apache_kafka.bootstrap, name)
+
+
+async def test_kafkas_tool_and_our_admin_tell_the_same_of_a_share_group(apache_kafka: ApacheKafka, name: str) -> None:
+    await check_a_share_group_of_javas(apache_kafka.bootstrap, name)

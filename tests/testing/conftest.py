@@ -87,9 +87,9 @@ def address(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def release() -> str | None:
+def release(kafka_release: str | None) -> str | None:
     """Which release of Kafka it is; None for the newest. Where it is another, `apache_kafka` must be, too."""
-    return None
+    return kafka_release
 
 
 @pytest.fixture

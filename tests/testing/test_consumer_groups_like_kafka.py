@@ -195,8 +195,8 @@ class Life:
         self.notes.append(("commits", member.member_id, epoch, place, index, error(topic.partitions[0])))
 
 
-async def test_apache_kafka_answers_the_same(apache_kafka: ApacheKafka) -> None:
-    async with Broker() as broker:
+async def test_apache_kafka_answers_the_same(apache_kafka: ApacheKafka, kafka_release: str | None) -> None:
+    async with Broker(max_versions=kafka_release) as broker:
         clusters = [Kafka(lambda: over_tcp(broker.bootstrap)), Kafka(lambda: over_tcp(apache_kafka.bootstrap))]
         topics = [[await kafka.topic(count) for count in COUNTS] for kafka in clusters]
         for seed in range(20):

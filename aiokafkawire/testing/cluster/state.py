@@ -12,6 +12,7 @@ from ...protocol.schema import Versions
 from ...types import TopicPartition
 from ..configs.configs import Configs
 from ..configs.quotas import ClientQuotas
+from ..configs.tables import tables_of
 from ..configs.throttling import Throttles
 from ..faults.request_log import RequestLog
 from ..faults.rules import FaultRules
@@ -21,6 +22,7 @@ from ..groups.settings import GroupSettings
 from ..logs import log_cleaner
 from ..logs.sessions import FetchSessions
 from ..security.credentials import Credentials
+from ..share.dead_letters import DeadLetterQueues
 from ..share.share_groups import ShareGroups
 from ..share.share_sessions import ShareSessions
 from ..share.shared_partitions import SharedPartitions
@@ -91,7 +93,7 @@ class ClusterState:
         self.clock = clock
         self.new_uuid = new_topic_id
         self.timers: Timers = Timers()
-        self.configs: Configs = Configs(settings)
+        self.configs: Configs = Configs(settings, tables_of(nodes[0].release))
         self.quotas: ClientQuotas = ClientQuotas()
         self.throttles: dict[int, Throttles] = {node.node_id: Throttles(self.quotas) for node in nodes}
         self.topics: TopicStore = TopicStore(
@@ -121,7 +123,13 @@ class ClusterState:
             partition_of=lambda group: self.coordinator_partition(OFFSETS_TOPIC, group).index,
             first_epoch=1 if nodes[0].release.since("4.3") else 0,
         )
-        self.shared: SharedPartitions = SharedPartitions(self.timers, self.configs, clock, self.fetch_purgatory.notify)
+        self.shared: SharedPartitions = SharedPartitions(
+            self.timers,
+            self.configs,
+            clock,
+            self.fetch_purgatory.notify,
+            DeadLetterQueues(self.configs, self.topics, clock, self.changed),
+        )
         self.share_groups: ShareGroups = ShareGroups(
             self.timers,
             self.configs,

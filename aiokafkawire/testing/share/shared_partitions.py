@@ -12,6 +12,7 @@ from ..configs.configs import Configs
 from ..logs.log import PartitionLog
 from .acknowledgements import AcknowledgedRange
 from .assignor import SharedPartition
+from .dead_letters import DeadLetterQueues
 from .group_configs import ShareGroupConfigs, initial_offset
 from .share_partition import SharePartition
 from .share_sessions import ShareSession
@@ -34,7 +35,7 @@ class SharedPartitions:
     """The states of shared partitions, by group and partition, and the timers of their locks.
 
     ``clock`` returns the time in ms since the epoch; ``on_available`` is called when records of a log are available
-    again.
+    again. ``dead_letters`` gets the records that are archived because no member could process them.
     """
 
     def __init__(
@@ -43,11 +44,13 @@ class SharedPartitions:
         configs: Configs,
         clock: Callable[[], int],
         on_available: Callable[[PartitionLog], None],
+        dead_letters: DeadLetterQueues,
     ) -> None:
         self._timers = timers
         self._configs = configs
         self._clock = clock
         self._on_available = on_available
+        self._dead_letters = dead_letters
         self._states: dict[tuple[str, SharedPartition], ShareState] = {}
 
     def configs(self, group_id: str) -> ShareGroupConfigs:
@@ -102,7 +105,11 @@ class SharedPartitions:
         """Apply a member's acknowledgements. Raises ApiError as :meth:`SharePartition.acknowledge`."""
         limit = self.configs(state.group_id).delivery_limit
         state.partition.acknowledge(member_id, parts, limit, self.lock_end(state.group_id))
+        self._released(state)
+
+    def _released(self, state: ShareState) -> None:
         self.locked(state)
+        self._dead_letters.write(state.group_id, state.log, state.partition.take_dead_letters())
         self._on_available(state.log)
 
     def release(self, session: ShareSession) -> None:
@@ -112,13 +119,13 @@ class SharedPartitions:
             state = self.get(session.group_id, key)
             if state is not None:
                 state.partition.release_member(session.member_id, limit)
-                self.locked(state)
-                self._on_available(state.log)
+                self._released(state)
 
     def _expire(self, state: ShareState) -> None:
         if state.partition.expire(self._timers.now(), self.configs(state.group_id).delivery_limit):
-            self._on_available(state.log)
-        self.locked(state)
+            self._released(state)
+        else:
+            self.locked(state)
 
     # --- changes of partitions and groups ----------------------------------------------------------------------
 

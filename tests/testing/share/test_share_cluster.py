@@ -9,8 +9,8 @@ from uuid import UUID
 
 import anyio
 import pytest
-from support.raw_client import RawClient, batch_of
-from support.share_members import ACCEPT, GAP, RELEASE, ShareMember, acquired, configure, offsets_of
+from support.raw_client import RawClient, batch_of, records_of
+from support.share_members import ACCEPT, GAP, REJECT, RELEASE, ShareMember, acquired, configure, offsets_of
 from support.virtual_groups import reach
 from support.virtual_time import virtual_backend
 
@@ -354,3 +354,32 @@ async def test_a_group_is_full(broker: Broker, member: Reach) -> None:
     for number in range(200):
         assert not (await one.heartbeat("t", epoch=0, member_id=str(number))).error_code
     assert (await one.heartbeat("t", epoch=0)).error_code == ErrorCode.GROUP_MAX_SIZE_REACHED
+
+
+# --- dead letters (KIP-1191) -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("settings", [{"max_versions": "4.4", "nodes": 2}])
+async def test_dead_letters_need_the_replicas_of_the_queue(
+    broker: Broker, topic_id: UUID, member: Reach, caplog: pytest.LogCaptureFixture
+) -> None:
+    one = await member()
+    await configure(one.client, GROUP, errors_deadletterqueue_topic_name="dlq.t")
+    broker.create_topic("dlq.t", configs={"errors.deadletterqueue.group.enable": "true", "min.insync.replicas": "2"})
+    assert acquired(await one.fetch(topic_id)) == [(0, 4, 1)]
+    other = 3 - broker.leader("t")
+    await broker.stop_node(other)
+    assert not (await one.acknowledge(topic_id, (0, 0, REJECT))).error_code
+    assert "share group g writes no dead letters to topic dlq.t: NOT_ENOUGH_REPLICAS" in caplog.text
+    await broker.start_node(other)
+    assert not (await one.acknowledge(topic_id, (1, 1, REJECT))).error_code
+    async with await reach(broker, broker.leader("dlq.t")) as client:
+        letters = records_of(await client.fetch("dlq.t", 0))
+    assert [dict(letter.headers)["__dlq.errors.offset"] for letter in letters] == [b"1"]
+
+
+@pytest.mark.parametrize("settings", [{}, {"max_versions": "4.2"}])
+async def test_releases_before_4_4_have_no_dead_letter_queues(broker: Broker, member: Reach) -> None:
+    one = await member()
+    with pytest.raises(AssertionError, match=r"Unknown group config name: errors\.deadletterqueue\.topic\.name"):
+        await configure(one.client, GROUP, errors_deadletterqueue_topic_name="dlq.t")
