@@ -18,6 +18,7 @@ from benchmarks.faults.journal import Job
 from benchmarks.faults.program import ClientFailed
 from benchmarks.java import CompilationFailed
 from benchmarks.machine import describe
+from benchmarks.progress import tell
 
 Row: TypeAlias = dict[str, Any]
 
@@ -105,8 +106,9 @@ def run_each(
     )
     about = describe(sys.argv) | {"kafka": kafka, **settings}
     rows: list[Row] = []
-    seeds = range(options.seed, options.seed + options.runs)
-    for seed, client in product(seeds, options.clients):
+    runs = list(product(range(options.seed, options.seed + options.runs), options.clients))
+    for number, (seed, client) in enumerate(runs, 1):
+        tell(f"{number}/{len(runs)} {client}, seed {seed}")
         try:
             rows.append(run(client, argparse.Namespace(**{**vars(options), "seed": seed})))
         except (BootFailed, KafkaException, ClientFailed, CompilationFailed) as failed:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import sys
+from argparse import Namespace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import pytest
 sys.path.append(str(Path(__file__).parent.parent.parent))
 
 from benchmarks.faults.report import label
+from benchmarks.group_faults.__main__ import _group_properties, _options
 from benchmarks.group_faults.judge import check, figures, first_reads, rebalances
 from benchmarks.group_faults.member import Membership, Voice, read_membership
 from benchmarks.group_faults.processes import Read
@@ -155,6 +157,48 @@ def test_a_membership_survives_the_command_line(monkeypatch: pytest.MonkeyPatch,
     membership = Membership("b:9092", "t", "g", "range", 6_000, 2_000, 1_000, "asyncio", protocol)
     monkeypatch.setattr(sys, "argv", ["member", membership.as_argument()])
     assert read_membership() == membership
+
+
+@pytest.mark.parametrize(
+    ("given", "protocol", "assignor"),
+    [
+        ("", "classic", "range"),
+        ("--assignor cooperative-sticky", "classic", "cooperative-sticky"),
+        ("--protocol consumer", "consumer", "uniform"),
+        ("--protocol consumer --assignor range", "consumer", "range"),
+    ],
+)
+def test_each_protocol_has_its_assignors(
+    monkeypatch: pytest.MonkeyPatch, given: str, protocol: str, assignor: str
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["group_faults", "--clients", "ours", *given.split()])
+    options = _options()
+    assert (options.protocol, options.assignor, options.clients) == (protocol, assignor, ("ours",))
+
+
+@pytest.mark.parametrize(
+    ("given", "problem"),
+    [
+        ("--protocol consumer --clients ours,aiokafka", "aiokafka does not know it"),
+        ("--protocol consumer --clients ours --assignor cooperative-sticky", "not in the consumer protocol"),
+        ("--clients ours --assignor uniform", "not in the classic protocol"),
+        ("--clients ours --members 7", "a partition for each"),
+    ],
+)
+def test_settings_that_exclude_one_another_are_refused(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], given: str, problem: str
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["group_faults", *given.split()])
+    with pytest.raises(SystemExit):
+        _options()
+    assert problem in capsys.readouterr().err
+
+
+def test_brokers_give_members_of_both_protocols_the_same_times() -> None:
+    found = _group_properties(Namespace(member_timeout_ms=9_000))
+    assert found["group.consumer.session.timeout.ms"] == "9000"
+    assert found["group.consumer.heartbeat.interval.ms"] == "3000"
+    assert found["group.min.session.timeout.ms"] == "6000"
 
 
 def test_a_member_tells_what_changed_of_its_partitions(capfd: pytest.CaptureFixture[str]) -> None:
