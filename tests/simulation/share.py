@@ -189,7 +189,7 @@ class _Play:
             self.lives += 1
             name = f"member-{seat}.{self.lives}"
             learn = self.names.__setitem__
-            member = self.there[seat] = Member(self.sim, self.watch, self.group, name, self.calm.is_set, learn)
+            member = self.there[seat] = Member(self.sim, self.watch, self.group, name, self.calm, learn)
             end = chance.choice(("leaves", "leaves", "crashes", "loses power"))
             longest = chance.choice((5.0, 20.0, 60.0))
             async with anyio.create_task_group() as living:

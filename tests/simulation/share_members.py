@@ -75,13 +75,13 @@ class ShareGroup:
 
 @attrs.define(eq=False)
 class Member:
-    """One share consumer, with a client of its own. ``calm`` says whether its user is to be quick from now on."""
+    """One share consumer, with a client of its own. Once ``calm`` is set, its user is quick."""
 
     sim: Simulation
     watch: ShareWatch
     group: ShareGroup
     name: str
-    calm: Callable[[], bool]
+    calm: anyio.Event
     learn: Callable[[str, str], None]
     """Takes notice of the consumer's member id and name."""
     chance: Random = attrs.field(init=False)
@@ -179,7 +179,7 @@ class Member:
         try:
             async with record:
                 await self._dawdle()
-                roll = 1.0 if self.calm() else self.chance.random()
+                roll = 1.0 if self.calm.is_set() else self.chance.random()
                 if roll < 0.03:
                     raise Reject("on purpose")
                 if roll < 0.1:
@@ -198,11 +198,11 @@ class Member:
             self.chance.shuffle(taken)
             for record, delivery in taken:
                 await self._dawdle()
-                if not self.calm() and self.chance.random() < 0.02:
+                if not self.calm.is_set() and self.chance.random() < 0.02:
                     continue  # forgotten: its lock ends
-                if not self.calm() and self.chance.random() < 0.05:
+                if not self.calm.is_set() and self.chance.random() < 0.05:
                     await self._renew(consumer, record, delivery)
-                kind = Acknowledge.ACCEPT if self.calm() else self.chance.choice(_KINDS)
+                kind = Acknowledge.ACCEPT if self.calm.is_set() else self.chance.choice(_KINDS)
                 consumer.acknowledge(record, kind)
                 if delivery is not None:
                     self._say(delivery, kind)
@@ -273,17 +273,21 @@ class Member:
 
     async def _dawdle(self) -> None:
         chance, lock = self.chance.random(), self.group.lock_ms / 1000
-        if self.calm():
+        if self.calm.is_set():
             await anyio.sleep(min(self.pace, 0.001))
         elif chance < 0.002:
             self.sim.note(f"{self.name} asks for nothing")
-            await anyio.sleep(self.group.max_poll_interval_ms / 1000 + self.chance.uniform(-1, 5))
+            await self._pause(self.group.max_poll_interval_ms / 1000 + self.chance.uniform(-1, 5))
         elif chance < 0.005:
             await self._be_cut_off(lock + self.chance.uniform(-1, 4))
         elif chance < 0.015:
-            await anyio.sleep(self.chance.uniform(0, 2 * lock))
+            await self._pause(self.chance.uniform(0, 2 * lock))
         elif self.pace:
             await anyio.sleep(self.chance.uniform(0, self.pace))
+
+    async def _pause(self, seconds: float) -> None:
+        with anyio.move_on_after(seconds):
+            await self.calm.wait()
 
     async def _be_cut_off(self, seconds: float) -> None:
         """Reach no broker for a while, and then go on with the records in hand."""
@@ -291,7 +295,7 @@ class Member:
         injector = self.sim.network.injector()
         injector.partition({self.name})
         try:
-            await anyio.sleep(max(0.0, seconds))
+            await self._pause(max(0.0, seconds))
         finally:
             self.sim.network.drop(injector)
         await anyio.sleep(self.chance.choice((0.0, 0.5)))

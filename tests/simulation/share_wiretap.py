@@ -62,10 +62,12 @@ class _Ears:
         def acknowledge(
             shared: SharedPartitions, state: ShareState, member_id: str, parts: list[AcknowledgedRange]
         ) -> None:
+            start = state.partition.start_offset
             original(shared, state, member_id, parts)
             partition = TopicPartition(state.log.topic, state.log.partition)
             for part in parts:
-                for offset in range(part.first, part.last + 1):
+                # Leaders take no notice of what is finished, and refuse nothing of it.
+                for offset in range(max(start, part.first), part.last + 1):
                     kind = part.types[0] if len(part.types) == 1 else part.types[offset - part.first]
                     self._watch.acknowledge(partition, offset, self._name_of(member_id), kind)
 
