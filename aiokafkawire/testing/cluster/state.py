@@ -367,7 +367,7 @@ class BrokerNode:
         """Close the share sessions of a connection that has ended, and release their records."""
         for session in self.share_sessions.of_connection(connection):
             self.share_sessions.close(session)
-            self.cluster.shared.release(session)
+            self.cluster.shared.release(session, self.node_id)
 
     def hosted(self, topic: str, index: int) -> HostedPartition:
         """Return a partition that this node leads or follows.

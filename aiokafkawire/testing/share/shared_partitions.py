@@ -22,10 +22,11 @@ __all__ = ("ShareState", "SharedPartitions")
 
 @attrs.define(eq=False)
 class ShareState:
-    """One partition of one group: its records in flight, and the log and the leader epoch that they belong to."""
+    """One partition of one group: its records in flight, and the log and the leader that they belong to."""
 
     group_id: str
     log: PartitionLog
+    leader: int
     leader_epoch: int
     partition: SharePartition
     lock: Timer | None = None
@@ -82,7 +83,7 @@ class SharedPartitions:
     def _set(
         self, group_id: str, key: SharedPartition, hosted: HostedPartition, partition: SharePartition
     ) -> ShareState:
-        state = ShareState(group_id, hosted.log, hosted.leader_epoch, partition)
+        state = ShareState(group_id, hosted.log, hosted.leader, hosted.leader_epoch, partition)
         self._states[group_id, key] = state
         return state
 
@@ -112,12 +113,15 @@ class SharedPartitions:
         self._dead_letters.write(state.group_id, state.log, state.partition.take_dead_letters())
         self._on_available(state.log)
 
-    def release(self, session: ShareSession) -> None:
-        """Release the records that the member of an ended session has acquired from its partitions."""
+    def release(self, session: ShareSession, node_id: int) -> None:
+        """Release the records that the member of an ended session has acquired from the broker ``node_id``.
+
+        The session may still have partitions that other brokers lead by now: their locks hold.
+        """
         limit = self.configs(session.group_id).delivery_limit
         for key in session.partitions:
             state = self.get(session.group_id, key)
-            if state is not None:
+            if state is not None and state.leader == node_id:
                 state.partition.release_member(session.member_id, limit)
                 self._released(state)
 
@@ -138,7 +142,7 @@ class SharedPartitions:
         """Let a new leader of a partition go back to the stored states."""
         for state in self._of_log(hosted.log):
             if state.leader_epoch != hosted.leader_epoch:
-                state.leader_epoch = hosted.leader_epoch
+                state.leader, state.leader_epoch = hosted.leader, hosted.leader_epoch
                 self._lead_anew(state)
 
     def _lead_anew(self, state: ShareState) -> None:

@@ -142,6 +142,21 @@ async def test_another_leader_knows_delivery_counts(broker: Broker, topic_id: UU
 
 
 @three
+async def test_a_session_with_the_old_leader_releases_nothing_at_the_new_one(
+    broker: Broker, topic_id: UUID, member: Reach
+) -> None:
+    one = await member()
+    await one.fetch(topic_id)
+    broker.move_leader("t", 0, next(node for node in broker.node_ids if node != broker.leader("t")))
+    there, other = await member(member_id=one.member_id), await member()
+    assert acquired(await there.fetch(topic_id)) == [(0, 4, 1)]
+    await one.acknowledgement(topic_id, session=-1)
+    assert acquired(await other.fetch(topic_id)) == []
+    await there.acknowledgement(topic_id, session=-1)
+    assert acquired(await other.fetch(topic_id)) == [(0, 4, 2)]
+
+
+@three
 async def test_a_waiting_fetch_learns_of_the_new_leader(broker: Broker, topic_id: UUID, member: Reach) -> None:
     one = await member()
     assert acquired(await one.fetch(topic_id)) == [(0, 4, 1)]
