@@ -1,16 +1,17 @@
 """The admin's requests about configs, each to the brokers that know the resources."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Final
 
 from ..cluster.cluster import Cluster, Route
 from ..cluster.metadata import Node, Snapshot
 from ..cluster.retry import Deadline
-from ..errors import BrokerNotAvailable, ErrorCode, NotController, UnsupportedVersion
+from ..errors import BrokerNotAvailable, ErrorCode, InvalidRequest, NotController, UnsupportedVersion
 from ..protocol.messages.configs import IncrementalAlterConfigsResponse
 from ..protocol.schema import Versions
 from .config_messages import alter_request, check_altered, describe_request, described_configs
-from .config_resources import ConfigEntry, ConfigOp, ConfigResource
+from .config_resources import ConfigEntry, ConfigOp, ConfigResource, ConfigResourceType
 
 __all__ = ("describe_configs", "incremental_alter_configs")
 
@@ -39,7 +40,10 @@ async def describe_configs(
         except UnsupportedVersion as refused:
             needs = "describing configs needs brokers since 0.11 (KIP-133), synonyms 1.1 (KIP-226), documentation 2.6"
             raise UnsupportedVersion(f"{needs} (KIP-569): {refused}") from None
-        found |= {resource: described_configs(resource, response) for resource in together}
+        for resource in together:
+            # Brokers without configs of groups reject the whole request.
+            with _explained(together):
+                found[resource] = described_configs(resource, response)
     return {resource: found[resource] for resource in resources}
 
 
@@ -59,7 +63,19 @@ async def incremental_alter_configs(
         except UnsupportedVersion as refused:
             raise UnsupportedVersion(f"changing configs needs brokers since 2.3 (KIP-339): {refused}") from None
         for resource in together:
-            check_altered(resource, response)
+            with _explained([resource]):
+                check_altered(resource, response)
+
+
+@contextmanager
+def _explained(resources: Collection[ConfigResource]) -> Iterator[None]:
+    """Raise UnsupportedVersion for InvalidRequest, the answer of brokers without configs of groups."""
+    try:
+        yield
+    except InvalidRequest as refused:
+        if not any(resource.type is ConfigResourceType.GROUP for resource in resources):
+            raise
+        raise UnsupportedVersion(f"configs of groups need brokers since 4.0 (KIP-848): {refused}") from None
 
 
 def _by_node(resources: Collection[ConfigResource]) -> dict[int | None, list[ConfigResource]]:

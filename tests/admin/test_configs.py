@@ -202,3 +202,16 @@ async def test_single_configs_are_changed_since_2_3() -> None:
     async with running("2.3") as (_, admin):
         await admin.incremental_alter_configs({TOPIC: {"retention.ms": "5"}})
         assert (await admin.describe_configs(TOPIC))[TOPIC]["retention.ms"].value == "5"
+
+
+async def test_groups_have_configs_since_4_0() -> None:
+    told = r"^configs of groups need brokers since 4.0 \(KIP-848\): "
+    async with running("3.9") as (_, admin):
+        for resources in (GROUP, [GROUP], [TOPIC, GROUP]):
+            with pytest.raises(UnsupportedVersion, match=told):
+                await admin.describe_configs(resources)
+        with pytest.raises(UnsupportedVersion, match=told):
+            await admin.incremental_alter_configs({GROUP: {"consumer.session.timeout.ms": "50000"}})
+    async with running("4.0") as (_, admin):
+        await admin.incremental_alter_configs({GROUP: {"consumer.session.timeout.ms": "50000"}})
+        assert (await admin.describe_configs(GROUP))[GROUP]["consumer.session.timeout.ms"].value == "50000"
