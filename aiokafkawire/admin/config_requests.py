@@ -16,6 +16,8 @@ from .config_resources import ConfigEntry, ConfigOp, ConfigResource, ConfigResou
 __all__ = ("describe_configs", "incremental_alter_configs")
 
 _LANE: Final = "admin"
+_AT_ONCE: Final = 200
+"""The most resources of one request; reading the configs of thousands at once would block the event loop."""
 _ANY: Final = Versions.parse("0+")
 _SYNONYMS_SINCE: Final = Versions.parse("1+")  # KIP-226
 _DOCUMENTATION_SINCE: Final = Versions.parse("3+")  # KIP-569
@@ -32,7 +34,7 @@ async def describe_configs(
     """Return the configs of each resource. Raise as :meth:`Admin.describe_configs`."""
     wanted = _DOCUMENTATION_SINCE if documentation else _SYNONYMS_SINCE if synonyms else _ANY
     found: dict[ConfigResource, dict[str, ConfigEntry]] = {}
-    for node_id, together in _by_node(resources).items():
+    for node_id, together in _requests(resources):
         request = describe_request(together, synonyms=synonyms, documentation=documentation)
         route = await _route(cluster, node_id, deadline)
         try:
@@ -55,7 +57,7 @@ async def incremental_alter_configs(
     validate_only: bool,
 ) -> None:
     """Change configs of each resource. Raise as :meth:`Admin.incremental_alter_configs`."""
-    for node_id, together in _by_node(changes).items():
+    for node_id, together in _requests(changes):
         request = alter_request({resource: changes[resource] for resource in together}, validate_only=validate_only)
         route = await _route(cluster, node_id, deadline)
         try:
@@ -78,12 +80,14 @@ def _explained(resources: Collection[ConfigResource]) -> Iterator[None]:
         raise UnsupportedVersion(f"configs of groups need brokers since 4.0 (KIP-848): {refused}") from None
 
 
-def _by_node(resources: Collection[ConfigResource]) -> dict[int | None, list[ConfigResource]]:
-    """Return the resources of each broker; None has those that any broker knows."""
+def _requests(resources: Collection[ConfigResource]) -> Iterator[tuple[int | None, list[ConfigResource]]]:
+    """Yield the resources of each request, with the broker's id; None stands for any broker."""
     found: dict[int | None, list[ConfigResource]] = {}
     for resource in dict.fromkeys(resources):
         found.setdefault(resource.node_id, []).append(resource)
-    return found
+    for node_id, together in found.items():
+        for start in range(0, len(together), _AT_ONCE):
+            yield node_id, together[start : start + _AT_ONCE]
 
 
 async def _route(cluster: Cluster, node_id: int | None, deadline: Deadline) -> Route:

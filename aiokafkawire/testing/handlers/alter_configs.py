@@ -24,6 +24,7 @@ from .configs import known_kinds
 __all__ = ("alter_configs", "incremental_alter_configs")
 
 _CHANGED: Final = (ResourceType.TOPIC, ResourceType.BROKER, ResourceType.CLIENT_METRICS, ResourceType.GROUP)
+_LONGEST_MESSAGE: Final = 2**15 - 1
 
 
 class _Resource(Protocol):
@@ -73,6 +74,9 @@ def _each(resources: Sequence[R], change: Callable[[R], None]) -> list[AlterConf
             change(asked)
         except ApiError as refused:
             error, message = refused.code, refused.message
+            if message is not None and len(message.encode()) > _LONGEST_MESSAGE:
+                # Apache Kafka fails likewise.
+                error, message = ErrorCode.UNKNOWN_SERVER_ERROR, None
         responses.append(
             AlterConfigsResourceResponse(
                 error_code=error,
