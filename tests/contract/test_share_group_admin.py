@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack
-from typing import TypeAlias
+from typing import Any, TypeAlias
 from uuid import UUID
 
 import pytest
 from contract.conftest import Where
+from support.apache_kafka import ApacheKafka
 from support.committed import raw
 from support.consumer_members import ConsumerMember, configure_group
 from support.raw_client import RawClient
@@ -20,6 +21,12 @@ from aiokafkawire.errors import (
     NonEmptyGroup,
     RequestTimeout,
     UnknownTopicOrPartition,
+)
+from aiokafkawire.network.connector import connect_tcp
+from aiokafkawire.protocol.messages.streams_group import (
+    StreamsGroupHeartbeatRequest,
+    StreamsGroupHeartbeatRequestSubtopology,
+    StreamsGroupHeartbeatRequestTopology,
 )
 
 pytestmark = pytest.mark.anyio
@@ -146,6 +153,49 @@ async def test_groups_of_all_types_are_told_apart(
         assert await listed(types=["share"], states=["Stable"]) == []
         assert await listed(types=["share", "classic"], states=["Empty"]) == [share, classic]
         await consumer.leave()
+
+
+@pytest.mark.kafka
+async def test_streams_groups_of_apache_kafka(apache_kafka: ApacheKafka, new_name: Callable[[], str]) -> None:
+    topic = new_name()
+    group = f"streams-{topic}"
+    async with Client(apache_kafka.bootstrap) as kafka, raw(Where(apache_kafka.bootstrap, connect_tcp)) as client:
+        await kafka.admin.create_topics({topic: 1})
+        await kafka.admin.list_consumer_group_offsets(group)
+        joining = streams_heartbeat(group, 0, rebalance_timeout_ms=30_000, topology=topology(topic), **NO_TASKS)
+        assert not (await client.ask(joining, 0)).error_code
+        (found,) = [one for one in await kafka.admin.list_groups(types=["streams"]) if one.group_id == group]
+        assert (found.type, found.protocol_type) == ("streams", "streams")
+        for call in (changes(kafka, group, topic) | reads(kafka, group, topic)).values():
+            with pytest.raises(GroupIdNotFound, match=f"Group {group} is not a share group"):
+                await call()
+        assert not (await client.ask(streams_heartbeat(group, -1), 0)).error_code
+        listed = await kafka.admin.list_groups(types=["streams", "share"], states=["Empty"])
+        assert [one.type for one in listed if one.group_id == group] == ["streams"]
+        await kafka.admin.delete_groups(group)
+
+
+NO_TASKS: dict[str, Any] = {"active_tasks": [], "standby_tasks": [], "warmup_tasks": [], "process_id": "p"}
+
+
+def streams_heartbeat(group: str, epoch: int, **fields: Any) -> StreamsGroupHeartbeatRequest:
+    return StreamsGroupHeartbeatRequest(
+        group_id=group, member_id="m" * 22, member_epoch=epoch, endpoint_information_epoch=0, **fields
+    )
+
+
+def topology(topic: str) -> StreamsGroupHeartbeatRequestTopology:
+    """A topology that reads one topic."""
+    subtopology = StreamsGroupHeartbeatRequestSubtopology(
+        subtopology_id="0",
+        source_topics=[topic],
+        source_topic_regex=[],
+        state_changelog_topics=[],
+        repartition_sink_topics=[],
+        repartition_source_topics=[],
+        copartition_groups=[],
+    )
+    return StreamsGroupHeartbeatRequestTopology(epoch=0, subtopologies=[subtopology])
 
 
 # --- offsets -------------------------------------------------------------------------------------------------------

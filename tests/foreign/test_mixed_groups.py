@@ -56,7 +56,7 @@ async def test_kafkas_tool_tells_of_our_members(bootstrap: str, name: str) -> No
 
 @pytest.mark.kafka
 @pytest.mark.timeout(300)
-async def test_kafkas_tool_and_our_admin_tell_the_same_of_a_share_group(bootstrap: str, name: str) -> None:
+async def test_kafkas_tool_and_our_admin_agree_on_a_share_group(bootstrap: str, name: str) -> None:
     await check_a_share_group_of_javas(bootstrap, name)
 
 

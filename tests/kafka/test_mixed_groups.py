@@ -96,5 +96,7 @@ async def test_kafkas_tool_tells_of_our_members(apache_kafka: ApacheKafka, name:
     await check_what_the_tool_tells(apache_kafka.bootstrap, name)
 
 
-async def test_kafkas_tool_and_our_admin_tell_the_same_of_a_share_group(apache_kafka: ApacheKafka, name: str) -> None:
+async def test_kafkas_tool_and_our_admin_agree_on_a_share_group_of_apache_kafka(
+    apache_kafka: ApacheKafka, name: str
+) -> None:
     await check_a_share_group_of_javas(apache_kafka.bootstrap, name)
