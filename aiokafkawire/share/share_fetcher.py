@@ -25,7 +25,7 @@ from ..runtime import Worker
 from ..types import Address, TopicPartition
 from .acknowledgement_queue import AcknowledgementQueue, SentAcknowledgements
 from .acknowledgements import Acknowledge, AcknowledgedRange
-from .acquisition import Acquisition, RecordForm, batches_of, delivered_records
+from .acquisition import Acquisition, Acquisitions, OffsetRange, RecordForm, batches_of, delivered_records
 from .fetch_size import FetchSize
 from .share_buffer import ShareBuffer
 from .share_record import RecordOwner, ShareRecord
@@ -102,6 +102,7 @@ class ShareFetcher:
         # The records whose locks are renewed, and the fetches of which records were handed out.
         self._held: dict[ShareRecord[Any, Any], None] = {}
         self._handed_out: list[Acquisition] = []
+        self._acquisitions = Acquisitions()
         # The number of calls of flush() that wait.
         self._flushes = 0
         self._renews, self._closing, self._has_warned = True, False, False
@@ -176,12 +177,16 @@ class ShareFetcher:
     def acknowledge(self, record: ShareRecord[Any, Any], kind: Acknowledge) -> None:
         """Acknowledge a record that was handed out."""
         acquisition = record.acquisition
+        has_lost = acquisition.has_lost(record.offset)
+        if has_lost:
+            self.queue.refuse(acquisition.partition)
         if kind is Acknowledge.RENEW:
             record.lock_end = acquisition.lock_end = self._clock() + self.lock_seconds
         else:
             acquisition.outstanding -= 1
             record.acknowledged = kind
-        self._add(acquisition, AcknowledgedRange(record.offset, record.offset, kind, by_user=True))
+        if not has_lost:
+            self._add(acquisition, AcknowledgedRange(record.offset, record.offset, kind, by_user=True))
 
     async def flush(self) -> None:
         """Send all acknowledgements now, and wait for their results."""
@@ -427,11 +432,21 @@ class ShareFetcher:
             if partition is not None and data.error_code != ErrorCode.NONE:
                 self._partition_failed(broker, partition, data.error_code)
             elif partition is not None and data.acquired_records:
-                acquisition = Acquisition(key, partition, broker.node.node_id, began + self.lock_seconds)
+                ranges = [OffsetRange(part.first_offset, part.last_offset) for part in data.acquired_records]
+                acquisition = Acquisition(key, partition, broker.node.node_id, began + self.lock_seconds, ranges)
+                self._begin(acquisition)
                 await self._take_partition(acquisition, data)
                 has_found = True
         self._use_leaders(answered, response)
         return has_found
+
+    def _begin(self, acquisition: Acquisition) -> None:
+        """End earlier acquisitions of the same records, so that their acknowledgements do not count for the new one."""
+        if self._acquisitions.add(acquisition):
+            self.buffer.drop(lambda record: record.acquisition.has_lost(record.offset))
+            for record in [record for record in self._held if record.acquisition.has_lost(record.offset)]:
+                del self._held[record]
+        self.queue.lose(acquisition)
 
     async def _take_partition(self, acquisition: Acquisition, data: ShareFetchResponsePartitionData) -> None:
         partition, check_crcs = acquisition.partition, self._form.check_crcs
