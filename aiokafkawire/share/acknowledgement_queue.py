@@ -141,6 +141,12 @@ class AcknowledgementQueue:
         if count:
             self.refuse(acquisition.partition, count)
 
+    def forget(self, acquisition: Acquisition, offset: int) -> None:
+        """Remove the renewal of a record that was dropped."""
+        pending = self._pending.get(acquisition.key)
+        if pending:
+            pending.drop(offset, offset)
+
     def refuse(self, partition: TopicPartition, count: int = 1) -> None:
         """Settle acknowledgements of records whose locks have ended; the broker would take them for the next locks."""
         self._settle(partition, count, broker_error(ErrorCode.INVALID_RECORD_STATE, f"{partition} of a share group"))
