@@ -2,34 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-
 import anyio
 import pytest
+from support.share_simulation import A0, LOCK, share
 
-from aiokafkawire import Acknowledge, AcknowledgementFailed, ShareConsumer, ShareRecord, TopicPartition
+from aiokafkawire import Acknowledge, AcknowledgementFailed, ShareConsumer, ShareRecord
 from aiokafkawire.errors import InvalidRecordState
-from aiokafkawire.testing.configs.types import ResourceType
-from aiokafkawire.testing.simulation import Simulation, simulate
-
-LOCK = 1.0
-A0 = TopicPartition("a", 0)
-
-
-def share(body: Callable[[Simulation, ShareConsumer[bytes, bytes]], Awaitable[None]], *, records: int = 1) -> None:
-    """Run a member of a share group on a topic with so many records."""
-
-    async def main(sim: Simulation) -> None:
-        sim.broker.create_topic("a")
-        configs = {"share.auto.offset.reset": "earliest", "share.record.lock.duration.ms": "1000"}
-        sim.broker._cluster.configs.replace(ResourceType.GROUP, "g", configs)
-        async with sim.client() as client:
-            async with client.producer() as producer:
-                await producer.send_many("a", [b"%d" % number for number in range(records)])
-            async with client.share_consumer("a", group_id="g") as consumer:
-                await body(sim, consumer)
-
-    simulate(main, nodes=1)
+from aiokafkawire.testing.simulation import Simulation
 
 
 async def again(consumer: ShareConsumer[bytes, bytes]) -> ShareRecord[bytes, bytes]:
