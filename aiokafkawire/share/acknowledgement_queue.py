@@ -8,10 +8,10 @@ import attrs
 
 from ..errors import BrokerError, ErrorCode, KafkaError, Refresh, broker_error
 from ..types import TopicPartition
-from .acknowledgements import Acknowledge, AcknowledgedRange, PendingAcknowledgements, records_in
-from .acquisition import Acquisition
+from .acknowledgements import Acknowledge, AcknowledgedOffsets, PendingAcknowledgements, records_in
+from .acquired_partition import AcquiredPartition
 from .commit_results import CommitResults
-from .share_session import PartitionKey
+from .share_fetch_session import PartitionKey
 
 __all__ = ("AcknowledgementQueue", "SentAcknowledgements")
 
@@ -25,7 +25,7 @@ _LINGER: Final = 0.05
 class SentAcknowledgements:
     """The acknowledgements in one request; ``number`` is that of the first one, None if there are none."""
 
-    ranges: Mapping[PartitionKey, Sequence[AcknowledgedRange]]
+    ranges: Mapping[PartitionKey, Sequence[AcknowledgedOffsets]]
     number: int | None
 
     @property
@@ -47,10 +47,10 @@ class AcknowledgementQueue:
         self.flush_at: float | None = None
         """When to send what waits, with a fetch or without; None if nothing waits."""
         self._pending: dict[PartitionKey, PendingAcknowledgements] = {}
-        self._acquired: dict[PartitionKey, Acquisition] = {}
+        self._acquired: dict[PartitionKey, AcquiredPartition] = {}
         self._sent: dict[SentAcknowledgements, None] = {}
 
-    def add(self, acquisition: Acquisition, part: AcknowledgedRange, now: float) -> bool:
+    def add(self, acquisition: AcquiredPartition, part: AcknowledgedOffsets, now: float) -> bool:
         """Add an acknowledgement; return whether the queue was empty."""
         self.number += part.by_user
         self._put(acquisition, part, self.number)
@@ -59,7 +59,7 @@ class AcknowledgementQueue:
             self.flush_at = now + _LINGER
         return was_empty
 
-    def _put(self, acquisition: Acquisition, part: AcknowledgedRange, number: int) -> None:
+    def _put(self, acquisition: AcquiredPartition, part: AcknowledgedOffsets, number: int) -> None:
         pending = self._pending.get(acquisition.key)
         if pending is None:
             pending = self._pending[acquisition.key] = PendingAcknowledgements()
@@ -134,14 +134,14 @@ class AcknowledgementQueue:
             _log.warning(message, count, partition, error)
         self.results.settle(partition, count, error)
 
-    def lose(self, acquisition: Acquisition) -> None:
+    def lose(self, acquisition: AcquiredPartition) -> None:
         """Refuse the acknowledgements that wait for records which this fetch has acquired again."""
         pending = self._pending.get(acquisition.key)
         count = sum(pending.drop(*part) for part in acquisition.ranges) if pending else 0
         if count:
             self.refuse(acquisition.partition, count)
 
-    def forget(self, acquisition: Acquisition, offset: int) -> None:
+    def forget(self, acquisition: AcquiredPartition, offset: int) -> None:
         """Remove the renewal of a record that was dropped."""
         pending = self._pending.get(acquisition.key)
         if pending:

@@ -3,9 +3,9 @@
 from collections.abc import Iterable
 from typing import Any
 
-from .acknowledgements import Acknowledge, AcknowledgedRange
+from .acknowledgements import Acknowledge, AcknowledgedOffsets
+from .share_fetch_session import PartitionKey
 from .share_record import ShareRecord
-from .share_session import PartitionKey
 
 __all__ = ("LockRenewals",)
 
@@ -34,7 +34,7 @@ class LockRenewals:
             if record.acquisition.has_lost(record.offset):
                 self.discard(record)
 
-    def settle(self, key: PartitionKey, ranges: Iterable[AcknowledgedRange], lock_end: float | None) -> None:
+    def settle(self, key: PartitionKey, ranges: Iterable[AcknowledgedOffsets], lock_end: float | None) -> None:
         """End the renewals of a request: the new locks end at ``lock_end``; None if there are none."""
         for part in ranges:
             for offset in range(part.first, part.last + 1) if part.kind == Acknowledge.RENEW else ():

@@ -15,9 +15,9 @@ from ..group.member_ids import new_member_id
 from ..runtime import CLOSE_SECONDS, finish, opened_at, warn_unclosed
 from ..types import TopicPartition, check_topic_name
 from .acknowledgements import Acknowledge
-from .acquisition import RecordForm
+from .acquired_partition import RecordForm
+from .share_consumer_coordinator import ShareConsumerCoordinator
 from .share_fetcher import ShareFetcher
-from .share_group_member import ShareGroupMember
 from .share_record import ShareRecord
 
 __all__ = ("ShareConsumer",)
@@ -55,7 +55,7 @@ class ShareConsumer(Generic[K, V]):
         member_id = new_member_id(cluster.runtime.chance)
         form = RecordForm(key_deserializer, value_deserializer, config.check_crcs)
         self._fetcher = ShareFetcher(cluster, config, f"share-{lane}", member_id, self, form)
-        self._member = ShareGroupMember(
+        self._member = ShareConsumerCoordinator(
             cluster, config, lane, member_id, self._fetcher, self._polls, self._fetcher.report
         )
         self._is_implicit = config.share_acknowledgement_mode == "implicit"

@@ -24,14 +24,14 @@ from ..protocol.schema import Versions
 from ..runtime import Worker
 from ..types import Address, TopicPartition
 from .acknowledgement_queue import AcknowledgementQueue, SentAcknowledgements
-from .acknowledgements import Acknowledge, AcknowledgedRange
-from .acquisition import Acquisition, Acquisitions, OffsetRange, RecordForm, batches_of, delivered_records
+from .acknowledgements import Acknowledge, AcknowledgedOffsets
+from .acquired_partition import AcquiredPartition, Acquisitions, OffsetRange, RecordForm, batches_of, delivered_records
 from .fetch_size import FetchSize
 from .lock_renewals import LockRenewals
 from .share_buffer import ShareBuffer
+from .share_fetch_session import PartitionKey, ShareFetchSession
 from .share_record import RecordOwner, ShareRecord
 from .share_requests import acknowledge_request, fetch_request
-from .share_session import PartitionKey, ShareSession
 
 __all__ = ("ShareFetcher",)
 
@@ -52,7 +52,7 @@ class _Broker:
     """What is known of one broker; ``is_drained`` means that its last fetch has brought nothing."""
 
     node: Node
-    session: ShareSession
+    session: ShareFetchSession
     backoff: Backoff
     is_busy: bool = False
     is_drained: bool = False
@@ -102,7 +102,7 @@ class ShareFetcher:
         self._brokers: dict[int, _Broker] = {}
         # The records whose locks are renewed, and the fetches of which records were handed out.
         self._held: dict[ShareRecord[Any, Any], None] = {}
-        self._handed_out: list[Acquisition] = []
+        self._handed_out: list[AcquiredPartition] = []
         self._acquisitions = Acquisitions()
         self._renewals = LockRenewals()
         # The number of calls of flush() that wait.
@@ -189,7 +189,7 @@ class ShareFetcher:
             acquisition.outstanding -= 1
             record.acknowledged = kind
         if not has_lost:
-            self._add(acquisition, AcknowledgedRange(record.offset, record.offset, kind, by_user=True))
+            self._add(acquisition, AcknowledgedOffsets(record.offset, record.offset, kind, by_user=True))
 
     async def flush(self) -> None:
         """Send all acknowledgements now, and wait for their results."""
@@ -203,14 +203,14 @@ class ShareFetcher:
         finally:
             self._flushes -= 1
 
-    def _add(self, acquisition: Acquisition, part: AcknowledgedRange) -> None:
+    def _add(self, acquisition: AcquiredPartition, part: AcknowledgedOffsets) -> None:
         if self.queue.add(acquisition, part, self._clock()):
             self._worker.wake()
 
     def _release(self, records: Iterable[ShareRecord[Any, Any]]) -> None:
         for record in records:
             self._renewals.discard(record)
-            self._add(record.acquisition, AcknowledgedRange(record.offset, record.offset, Acknowledge.RELEASE))
+            self._add(record.acquisition, AcknowledgedOffsets(record.offset, record.offset, Acknowledge.RELEASE))
 
     def _drop(self, unwanted: Callable[[ShareRecord[Any, Any]], bool]) -> None:
         """Drop unread records, whose locks the broker has ended or soon will."""
@@ -247,7 +247,7 @@ class ShareFetcher:
     def _broker(self, node_id: int, snapshot: Snapshot) -> _Broker | None:
         broker, node = self._brokers.get(node_id), snapshot.nodes.get(node_id)
         if broker is None and node is not None:
-            broker = self._brokers[node_id] = _Broker(node, ShareSession(), self._cluster.backoff())
+            broker = self._brokers[node_id] = _Broker(node, ShareFetchSession(), self._cluster.backoff())
         elif broker is not None and node is not None:
             broker.node = node
         return broker
@@ -292,7 +292,7 @@ class ShareFetcher:
             for record in [*held, *self.buffer.ending(soon)]:
                 if record.lock_end > now and record not in self._renewals:
                     self._renewals.add(record)
-                    self._add(record.acquisition, AcknowledgedRange(record.offset, record.offset, Acknowledge.RENEW))
+                    self._add(record.acquisition, AcknowledgedOffsets(record.offset, record.offset, Acknowledge.RENEW))
 
     def _warn_of_forgotten(self, now: float) -> None:
         """Warn once of records that the user has not acknowledged in time."""
@@ -447,14 +447,14 @@ class ShareFetcher:
                 self._partition_failed(broker, partition, data.error_code)
             elif partition is not None and data.acquired_records:
                 ranges = [OffsetRange(part.first_offset, part.last_offset) for part in data.acquired_records]
-                acquisition = Acquisition(key, partition, broker.node.node_id, began + self.lock_seconds, ranges)
+                acquisition = AcquiredPartition(key, partition, broker.node.node_id, began + self.lock_seconds, ranges)
                 self._begin(acquisition)
                 await self._take_partition(acquisition, data)
                 has_found = True
         self._use_leaders(answered, response)
         return has_found
 
-    def _begin(self, acquisition: Acquisition) -> None:
+    def _begin(self, acquisition: AcquiredPartition) -> None:
         """End earlier acquisitions of the same records, so that their acknowledgements do not count for the new one."""
         if self._acquisitions.add(acquisition):
             self._drop(lambda record: record.acquisition.has_lost(record.offset))
@@ -463,7 +463,7 @@ class ShareFetcher:
                 del self._held[record]
         self.queue.lose(acquisition)
 
-    async def _take_partition(self, acquisition: Acquisition, data: ShareFetchResponsePartitionData) -> None:
+    async def _take_partition(self, acquisition: AcquiredPartition, data: ShareFetchResponsePartitionData) -> None:
         partition, check_crcs = acquisition.partition, self._form.check_crcs
         try:
             batches = batches_of(data.records, partition)

@@ -7,7 +7,7 @@ from ..errors import UsageError
 from ..records.batch import ConsumerRecord
 from ..types import TimestampType
 from .acknowledgements import Acknowledge
-from .acquisition import Acquisition
+from .acquired_partition import AcquiredPartition
 
 __all__ = ("RecordOwner", "Reject", "ShareRecord")
 
@@ -46,13 +46,13 @@ class ShareRecord(Generic[K, V]):
         self,
         record: "ConsumerRecord[K, V]",
         delivery_count: int,
-        acquisition: Acquisition,
+        acquisition: AcquiredPartition,
         owner: RecordOwner,
     ) -> None:
         self._record = record
         self.owner: RecordOwner = owner
         """The consumer that has acquired the record."""
-        self.acquisition: Acquisition = acquisition
+        self.acquisition: AcquiredPartition = acquisition
         """The fetch that has acquired the record."""
         self.acknowledged: Acknowledge | None = None
         """The acknowledgement of this record, sent or not; None if there is none yet."""

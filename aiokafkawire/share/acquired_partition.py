@@ -10,10 +10,18 @@ from ..errors import CorruptBatch, DeserializationError, KafkaError
 from ..protocol.messages.share_fetch import AcquiredRecords
 from ..records.batch import AnyBatch, ConsumerRecord, split
 from ..types import TopicPartition
-from .acknowledgements import GAP, Acknowledge, AcknowledgedRange
-from .share_session import PartitionKey
+from .acknowledgements import GAP, Acknowledge, AcknowledgedOffsets
+from .share_fetch_session import PartitionKey
 
-__all__ = ("Acquisition", "Acquisitions", "Delivered", "OffsetRange", "RecordForm", "batches_of", "delivered_records")
+__all__ = (
+    "AcquiredPartition",
+    "Acquisitions",
+    "Delivered",
+    "OffsetRange",
+    "RecordForm",
+    "batches_of",
+    "delivered_records",
+)
 
 
 class OffsetRange(NamedTuple):
@@ -28,7 +36,7 @@ class OffsetRange(NamedTuple):
 
 
 @attrs.define(eq=False)
-class Acquisition:
+class AcquiredPartition:
     """The records of one partition that one fetch has acquired from the broker ``node_id``.
 
     ``outstanding`` of them were handed out and not acknowledged; the locks of the others end at ``lock_end``. ``lost``
@@ -52,9 +60,9 @@ class Acquisitions:
     """The fetches whose records the user or the consumer still has, by partition."""
 
     def __init__(self) -> None:
-        self._by_partition: dict[PartitionKey, WeakSet[Acquisition]] = {}
+        self._by_partition: dict[PartitionKey, WeakSet[AcquiredPartition]] = {}
 
-    def add(self, new: Acquisition) -> bool:
+    def add(self, new: AcquiredPartition) -> bool:
         """Add a fetch; return whether earlier ones have lost records to it."""
         known = self._by_partition.setdefault(new.key, WeakSet())
         has_any = False
@@ -83,7 +91,7 @@ class Delivered:
     """
 
     records: list[tuple["ConsumerRecord[object, object]", int]]
-    acknowledged: list[AcknowledgedRange]
+    acknowledged: list[AcknowledgedOffsets]
     errors: list[KafkaError]
 
     def take(self, entry: "_Entry", delivery_count: int) -> None:
@@ -98,7 +106,7 @@ class Delivered:
     def add(self, first: int, last: int, kind: int) -> None:
         """Acknowledge a range, unless it is empty."""
         if first <= last:
-            self.acknowledged.append(AcknowledgedRange(first, last, kind))
+            self.acknowledged.append(AcknowledgedOffsets(first, last, kind))
 
 
 def batches_of(records: bytes | bytearray | memoryview | None, partition: TopicPartition) -> list[AnyBatch]:
