@@ -6,7 +6,7 @@ from typing import Final
 
 import attrs
 
-from ..errors import BrokerError, KafkaError, Refresh
+from ..errors import BrokerError, ErrorCode, KafkaError, Refresh, broker_error
 from ..types import TopicPartition
 from .acknowledgements import Acknowledge, AcknowledgedOffsets, PendingAcknowledgements, records_in
 from .acquired_partition import AcquiredPartition
@@ -126,11 +126,30 @@ class AcknowledgementQueue:
 
     def settle(self, sent: SentAcknowledgements, key: PartitionKey, error: KafkaError | None) -> None:
         """Settle the acknowledgements of one partition with the broker's result."""
-        acquisition, count = self._acquired[key], records_in(sent.ranges[key])
+        self._settle(self._acquired[key].partition, records_in(sent.ranges[key]), error)
+
+    def _settle(self, partition: TopicPartition, count: int, error: KafkaError | None) -> None:
         if error is not None and count:
             message = "%d records of %s were not acknowledged, and may be delivered again: %s"
-            _log.warning(message, count, acquisition.partition, error)
-        self.results.settle(acquisition.partition, count, error)
+            _log.warning(message, count, partition, error)
+        self.results.settle(partition, count, error)
+
+    def lose(self, acquisition: AcquiredPartition) -> None:
+        """Refuse the acknowledgements that wait for records which this fetch has acquired again."""
+        pending = self._pending.get(acquisition.key)
+        count = sum(pending.drop(*part) for part in acquisition.ranges) if pending else 0
+        if count:
+            self.refuse(acquisition.partition, count)
+
+    def forget(self, acquisition: AcquiredPartition, offset: int) -> None:
+        """Remove the renewal of a record that was dropped."""
+        pending = self._pending.get(acquisition.key)
+        if pending:
+            pending.drop(offset, offset)
+
+    def refuse(self, partition: TopicPartition, count: int = 1) -> None:
+        """Settle acknowledgements of records whose locks have ended; the broker would take them for the next locks."""
+        self._settle(partition, count, broker_error(ErrorCode.INVALID_RECORD_STATE, f"{partition} of a share group"))
 
     def settle_or_retry(
         self, sent: SentAcknowledgements, key: PartitionKey, error: BrokerError | None, now: float

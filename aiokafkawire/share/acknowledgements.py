@@ -69,6 +69,26 @@ class PendingAcknowledgements:
                 return
         self._ranges.append(part)
 
+    def drop(self, first: int, last: int) -> int:
+        """Remove the acknowledgements of these offsets; return how many of them the user has made."""
+        kept: list[AcknowledgedOffsets] = []
+        dropped = 0
+        for part in self._ranges:
+            if part.last < first or last < part.first:
+                kept.append(part)
+                continue
+            dropped += part.by_user * (min(part.last, last) - max(part.first, first) + 1)
+            if part.first < first:
+                kept.append(part._replace(last=first - 1))
+            if last < part.last:
+                kept.append(part._replace(first=last + 1))
+        self._ranges = kept
+        for offset in [offset for offset in self._renewals if first <= offset <= last]:
+            dropped += self._renewals.pop(offset)
+        if not self:
+            self.since = None
+        return dropped
+
     def take(self, *, renewals: bool) -> list[AcknowledgedOffsets]:
         """Remove and return what is to be sent, in the order of offsets; with the ``renewals``, or without."""
         ranges, self._ranges = self._ranges, []

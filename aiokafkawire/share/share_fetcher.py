@@ -25,8 +25,9 @@ from ..runtime import Worker
 from ..types import Address, TopicPartition
 from .acknowledgement_queue import AcknowledgementQueue, SentAcknowledgements
 from .acknowledgements import Acknowledge, AcknowledgedOffsets
-from .acquired_partition import AcquiredPartition, RecordForm, batches_of, delivered_records
+from .acquired_partition import AcquiredPartition, Acquisitions, OffsetRange, RecordForm, batches_of, delivered_records
 from .fetch_size import FetchSize
+from .lock_renewals import LockRenewals
 from .share_buffer import ShareBuffer
 from .share_fetch_session import PartitionKey, ShareFetchSession
 from .share_record import RecordOwner, ShareRecord
@@ -104,6 +105,8 @@ class ShareFetcher:
         # The records whose locks are renewed, and the fetches of which records were handed out.
         self._held: dict[ShareRecord[Any, Any], None] = {}
         self._handed_out: list[AcquiredPartition] = []
+        self._acquisitions = Acquisitions()
+        self._renewals = LockRenewals()
         # The number of calls of flush() that wait.
         self._flushes = 0
         self._renews, self._closing, self._has_warned = True, False, False
@@ -174,13 +177,18 @@ class ShareFetcher:
     def acknowledge(self, record: ShareRecord[Any, Any], kind: Acknowledge) -> None:
         """Acknowledge a record that was handed out."""
         acquisition = record.acquisition
+        has_lost = acquisition.has_lost(record.offset)
+        if has_lost:
+            self.queue.refuse(acquisition.partition)
         if kind is Acknowledge.RENEW:
-            record.lock_end = acquisition.lock_end = self._clock() + self.lock_seconds
+            self._renewals.add(record)
         else:
+            self._renewals.discard(record)
             acquisition.outstanding -= 1
             record.acknowledged = kind
             self._held.pop(record, None)
-        self._add(acquisition, AcknowledgedOffsets(record.offset, record.offset, kind, by_user=True))
+        if not has_lost:
+            self._add(acquisition, AcknowledgedOffsets(record.offset, record.offset, kind, by_user=True))
 
     async def flush(self) -> None:
         """Send all acknowledgements now, and wait for their results."""
@@ -200,7 +208,14 @@ class ShareFetcher:
 
     def _release(self, records: Iterable[ShareRecord[Any, Any]]) -> None:
         for record in records:
+            self._renewals.discard(record)
             self._add(record.acquisition, AcknowledgedOffsets(record.offset, record.offset, Acknowledge.RELEASE))
+
+    def _drop(self, unwanted: Callable[[ShareRecord[Any, Any]], bool]) -> None:
+        """Drop unread records, whose locks the broker has ended or soon will."""
+        for record in self.buffer.drop(unwanted):
+            self._renewals.discard(record)
+            self.queue.forget(record.acquisition, record.offset)
 
     # --- what is due -------------------------------------------------------------------------------------
 
@@ -274,8 +289,8 @@ class ShareFetcher:
             soon = now + self.lock_seconds / 2
             held = [record for record in self._held if record.lock_end < soon]
             for record in [*held, *self.buffer.ending(soon)]:
-                if record.lock_end > now:
-                    record.lock_end = now + self.lock_seconds
+                if record.lock_end > now and record not in self._renewals:
+                    self._renewals.add(record)
                     self._add(record.acquisition, AcknowledgedOffsets(record.offset, record.offset, Acknowledge.RENEW))
 
     def _warn_of_forgotten(self, now: float) -> None:
@@ -333,7 +348,7 @@ class ShareFetcher:
         request = acknowledge_request(self._config.group_id, self._member_id, epoch, sent.ranges, renews=sent.renews)
 
         async def exchange(connection: Connection) -> None:
-            wanted = _RENEWS if sent.renews else _SPOKEN
+            began, wanted = self._clock(), _RENEWS if sent.renews else _SPOKEN
             response = await connection.request(request, timeout=self._timeout, wanted=wanted)
             self._check(response, "ShareAcknowledge")
             broker.session.answered()
@@ -342,8 +357,10 @@ class ShareFetcher:
                 for topic in response.responses
                 for data in topic.partitions
             }
-            for key in sent.ranges:
-                self._settle(sent, key, codes.get(key, ErrorCode.NONE))
+            for key, ranges in sent.ranges.items():
+                code = codes.get(key, ErrorCode.NONE)
+                self._renewals.settle(key, ranges, None if code else began + self.lock_seconds)
+                self._settle(sent, key, code)
 
         await self._exchange(broker, sent, exchange)
         if closes:
@@ -372,6 +389,8 @@ class ShareFetcher:
         except Exception as raised:
             self._failed(broker, sent, as_kafka_error(raised, f"share group {self._config.group_id!r}"))
         finally:
+            for key, ranges in sent.ranges.items():
+                self._renewals.settle(key, ranges, None)
             self.queue.ended(sent)
             broker.is_busy = False
             self.notify()
@@ -391,7 +410,7 @@ class ShareFetcher:
         else:
             self.queue.refused(sent, error)
         broker.session.restart()
-        self.buffer.drop(lambda record: record.acquisition.node_id == broker.node.node_id)
+        self._drop(lambda record: record.acquisition.node_id == broker.node.node_id)
         broker.retry_at = self._clock() + broker.backoff.next()
         action = retry_action(error)
         if action.refresh is Refresh.METADATA:
@@ -405,7 +424,7 @@ class ShareFetcher:
         error = broker_error(code, f"{self.queue.partition(key)} of a share group") if code else None
         if error is not None:
             lost = {part.first for part in sent.ranges[key] if part.kind == Acknowledge.RENEW}
-            self.buffer.drop(lambda record: record.acquisition.key == key and record.offset in lost)
+            self._drop(lambda record: record.acquisition.key == key and record.offset in lost)
         if self._closing:
             self.queue.settle(sent, key, error)
         else:
@@ -426,11 +445,22 @@ class ShareFetcher:
             if partition is not None and data.error_code != ErrorCode.NONE:
                 self._partition_failed(broker, partition, data.error_code)
             elif partition is not None and data.acquired_records:
-                acquisition = AcquiredPartition(key, partition, broker.node.node_id, began + self.lock_seconds)
+                ranges = [OffsetRange(part.first_offset, part.last_offset) for part in data.acquired_records]
+                acquisition = AcquiredPartition(key, partition, broker.node.node_id, began + self.lock_seconds, ranges)
+                self._begin(acquisition)
                 await self._take_partition(acquisition, data)
                 has_found = True
         self._use_leaders(answered, response)
         return has_found
+
+    def _begin(self, acquisition: AcquiredPartition) -> None:
+        """End earlier acquisitions of the same records, so that their acknowledgements do not count for the new one."""
+        if self._acquisitions.add(acquisition):
+            self._drop(lambda record: record.acquisition.has_lost(record.offset))
+            self._renewals.discard_lost()
+            for record in [record for record in self._held if record.acquisition.has_lost(record.offset)]:
+                del self._held[record]
+        self.queue.lose(acquisition)
 
     async def _take_partition(self, acquisition: AcquiredPartition, data: ShareFetchResponsePartitionData) -> None:
         partition, check_crcs = acquisition.partition, self._form.check_crcs
@@ -455,7 +485,7 @@ class ShareFetcher:
     def _partition_failed(self, broker: _Broker, partition: TopicPartition, code: int) -> None:
         error = broker_error(code, f"{partition} of share group {self._config.group_id!r}")
         broker.retry_at = self._clock() + broker.backoff.next()
-        self.buffer.drop(lambda record: record.acquisition.partition == partition)
+        self._drop(lambda record: record.acquisition.partition == partition)
         if error.refresh is Refresh.METADATA or code == ErrorCode.UNKNOWN_TOPIC_ID:
             self._cluster.metadata.mark_stale(self._cluster.metadata.snapshot)
         elif not error.retriable:
