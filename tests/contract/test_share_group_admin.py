@@ -15,7 +15,7 @@ from support.consumer_members import ConsumerMember, configure_group
 from support.raw_client import RawClient
 from support.share_members import ACCEPT, ShareMember, new_share_group
 
-from aiokafkawire import Client, ShareGroupDescription, SharePartitionOffsetInfo, TopicPartition
+from aiokafkawire import Client, GroupListing, ShareGroupDescription, SharePartitionOffsetInfo, TopicPartition
 from aiokafkawire.errors import (
     GroupIdNotFound,
     NonEmptyGroup,
@@ -72,6 +72,11 @@ async def fill(kafka: Client, topic: str, count: int = 5) -> None:
 
 async def described(kafka: Client, group: str) -> ShareGroupDescription:
     return (await kafka.admin.describe_share_groups(group))[group]
+
+
+def is_of(group: str, listed: GroupListing) -> bool:
+    """Whether it is the group of a test, or another one of the same test."""
+    return listed.group_id == group or listed.group_id.startswith(f"{group}-")
 
 
 def all_of(topic: str) -> tuple[TopicPartition, ...]:
@@ -136,7 +141,7 @@ async def test_groups_of_all_types_are_told_apart(
             return [
                 (each.group_id.removeprefix(group), each.protocol_type, each.type)
                 for each in found
-                if each.group_id.startswith(group)
+                if is_of(group, each)
             ]
 
         share, classic, consumers = (
@@ -343,7 +348,7 @@ async def test_groups_are_deleted(kafka: Client, topic: str, group: str, member:
             await kafka.admin.delete_share_groups(group, wrong)
     assert [each.state for each in (await kafka.admin.describe_share_groups(group, other)).values()] == ["Empty"] * 2
     await kafka.admin.delete_share_groups(group, other)
-    left = [each.group_id for each in await kafka.admin.list_groups() if each.group_id.startswith(group)]
+    left = [each.group_id for each in await kafka.admin.list_groups() if is_of(group, each)]
     assert left == [classic]
     again = await member()
     await again.leave()
