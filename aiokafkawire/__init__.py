@@ -27,6 +27,7 @@ from .client import Client
 from .consumer.consumer import Consumer, ConsumerBatch
 from .consumer.health import ConsumerHealth
 from .errors import (
+    AcknowledgementFailed,
     AuthenticationFailed,
     BrokerError,
     BufferFull,
@@ -69,9 +70,14 @@ from .types import (
 
 if TYPE_CHECKING:
     from .producer.transaction import Transaction
+    from .share.acknowledgements import Acknowledge
+    from .share.share_consumer import ShareConsumer
+    from .share.share_record import Reject, ShareRecord
     from .transform import OutgoingRecord
 
 __all__ = (
+    "Acknowledge",
+    "AcknowledgementFailed",
     "Admin",
     "AuthenticationFailed",
     "AwsCredentials",
@@ -116,7 +122,10 @@ __all__ = (
     "ProducerIdentity",
     "RecordMetadata",
     "RecordTooLarge",
+    "Reject",
     "RequestTimeout",
+    "ShareConsumer",
+    "ShareRecord",
     "ShareGroupDescription",
     "ShareMemberDescription",
     "SharePartitionOffsetInfo",
@@ -137,7 +146,15 @@ logging.getLogger(__name__).addHandler(logging.NullHandler())
 
 # Loaded on first use, since only programs with transactions need these modules.
 _load_later: Callable[[str], object] = lazy_exports(
-    __name__, {"OutgoingRecord": ".transform", "Transaction": ".producer.transaction"}
+    __name__,
+    {
+        "Acknowledge": ".share.acknowledgements",
+        "OutgoingRecord": ".transform",
+        "Reject": ".share.share_record",
+        "ShareConsumer": ".share.share_consumer",
+        "ShareRecord": ".share.share_record",
+        "Transaction": ".producer.transaction",
+    },
 )
 
 

@@ -19,6 +19,8 @@ from .config import (
     ConsumerOptions,
     ProducerConfig,
     ProducerOptions,
+    ShareConsumerConfig,
+    ShareConsumerOptions,
     make_config,
     parse_servers,
 )
@@ -33,6 +35,7 @@ from .types import BytesLike, OffsetSpec, ProducerIdentity, check_topic_name
 if TYPE_CHECKING:
     from .bounded_reads import BoundedBatches, BoundedRecords, Bounds
     from .group.assignors import Assignor
+    from .share.share_consumer import ShareConsumer
     from .transform import Process
 
 __all__ = ("Client",)
@@ -271,6 +274,67 @@ class Client:
         return Consumer(
             self._cluster, config, lane, topics, key_deserializer, value_deserializer, assignors, joins=joins
         )
+
+    @overload
+    def share_consumer(
+        self, *topics: str | Collection[str], **options: Unpack[ShareConsumerOptions]
+    ) -> "ShareConsumer[bytes, bytes]": ...
+    @overload
+    def share_consumer(
+        self,
+        *topics: str | Collection[str],
+        key_deserializer: Callable[[bytes], K],
+        **options: Unpack[ShareConsumerOptions],
+    ) -> "ShareConsumer[K, bytes]": ...
+    @overload
+    def share_consumer(
+        self,
+        *topics: str | Collection[str],
+        value_deserializer: Callable[[bytes], V],
+        **options: Unpack[ShareConsumerOptions],
+    ) -> "ShareConsumer[bytes, V]": ...
+    @overload
+    def share_consumer(
+        self,
+        *topics: str | Collection[str],
+        key_deserializer: Callable[[bytes], K],
+        value_deserializer: Callable[[bytes], V],
+        **options: Unpack[ShareConsumerOptions],
+    ) -> "ShareConsumer[K, V]": ...
+    def share_consumer(
+        self,
+        *topics: str | Collection[str],
+        key_deserializer: Callable[[bytes], Any] | None = None,
+        value_deserializer: Callable[[bytes], Any] | None = None,
+        **options: Unpack[ShareConsumerOptions],
+    ) -> "ShareConsumer[Any, Any]":
+        """Make a member of a share group (KIP-932, Kafka 4.1 and later); use it as ``async with``.
+
+        Args:
+            topics: names, or one list of names, whose records the members share. Without topics, call ``subscribe``.
+            key_deserializer: converts keys from bytes; without it keys are bytes.
+            value_deserializer: converts values from bytes; without it values are bytes.
+            options: see :class:`~aiokafkawire.config.ShareConsumerConfig`; ``group_id`` is required.
+
+        Raises:
+            ConfigError: a setting is wrong, or there is no ``group_id``.
+            UsageError: a topic's name is invalid, no event loop is running, or the running loop is not the client's.
+        """
+        from .share.share_consumer import ShareConsumer
+
+        config = make_config(ShareConsumerConfig, options)
+        if not config.group_id:
+            raise ConfigError("share_consumer() needs a group_id: the share group whose members share the records")
+        _check_functions(key_deserializer=key_deserializer, value_deserializer=value_deserializer)
+        limit = self._cluster.config.request_timeout_ms
+        if config.fetch_max_wait_ms >= limit:
+            raise ConfigError(
+                f"fetch_max_wait_ms must be less than request_timeout_ms ({limit}): "
+                "a broker without new records answers a fetch only after fetch_max_wait_ms"
+            )
+        self._cluster.owner.require_loop("share consumer")
+        names, lane = flattened(topics), str(next(self._lanes))
+        return ShareConsumer(self._cluster, config, lane, names, key_deserializer, value_deserializer)
 
     @overload
     def read_records(

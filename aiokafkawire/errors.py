@@ -3,13 +3,14 @@
 :class:`KafkaError` is the base class of all, and :class:`BrokerError` of those for error codes.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from enum import Enum
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from .error_codes import ErrorCode
 
 __all__ = (
+    "AcknowledgementFailed",
     "AuthenticationFailed",
     "BrokerError",
     "BrokerIdNotRegistered",
@@ -359,6 +360,24 @@ class CommitFailed(KafkaError):
 
     The group will read the records since the last commit again, so discard your results of these records.
     """
+
+
+class AcknowledgementFailed(KafkaError):
+    """Brokers refused acknowledgements of a share consumer: other members may get these records again.
+
+    Attributes:
+        errors: the error of each partition, by TopicPartition; often InvalidRecordState, since the lock had ended.
+        acknowledged: for each partition, how many records were acknowledged nevertheless.
+    """
+
+    def __init__(self, errors: Mapping[Any, KafkaError], acknowledged: Mapping[Any, int]) -> None:
+        super().__init__(errors, acknowledged)
+        self.errors: Mapping[tuple[str, int], KafkaError] = dict(errors)
+        self.acknowledged: Mapping[tuple[str, int], int] = dict(acknowledged)
+
+    def __str__(self) -> str:
+        named = "; ".join(f"{topic}-{index}: {error}" for (topic, index), error in self.errors.items())
+        return f"records were not acknowledged, and may be delivered again: {named}"
 
 
 class ConsumerStalled(KafkaError):

@@ -15,5 +15,6 @@ from .admin import Admin
 from .client import Client
 from .consumer import Consumer
 from .producer import Delivery, Producer, Transaction
+from .share_consumer import ShareConsumer
 
-__all__ = ("Admin", "Client", "Consumer", "Delivery", "Producer", "Transaction")
+__all__ = ("Admin", "Client", "Consumer", "Delivery", "Producer", "ShareConsumer", "Transaction")

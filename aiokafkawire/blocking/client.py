@@ -1,13 +1,13 @@
 """The blocking client; see :mod:`aiokafkawire.blocking`."""
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack, overload
 
 from ..client import Client as AsyncClient
-from ..config import AutoOffsetReset, ClientOptions, ConsumerOptions, ProducerOptions
+from ..config import AutoOffsetReset, ClientOptions, ConsumerOptions, ProducerOptions, ShareConsumerOptions
 from ..loop_thread import LoopThread
 from ..records.batch import ConsumerRecord
 from ..types import OffsetSpec, ProducerIdentity
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from ..bounded_reads import BoundedBatches, BoundedReader, BoundedRecords, Bounds
     from ..group.assignors import Assignor
+    from .share_consumer import ShareConsumer
 
 __all__ = ("Client",)
 
@@ -160,6 +161,40 @@ class Client:
         The client's thread calls the deserializers, a few hundred records ahead of the iteration.
         """
         return Consumer(self._loop, self._loop.call_sync(partial(self._client.consumer, *topics, **options)))
+
+    @overload
+    def share_consumer(
+        self, *topics: str | Collection[str], **options: Unpack[ShareConsumerOptions]
+    ) -> "ShareConsumer[bytes, bytes]": ...
+    @overload
+    def share_consumer(
+        self,
+        *topics: str | Collection[str],
+        key_deserializer: Callable[[bytes], K],
+        **options: Unpack[ShareConsumerOptions],
+    ) -> "ShareConsumer[K, bytes]": ...
+    @overload
+    def share_consumer(
+        self,
+        *topics: str | Collection[str],
+        value_deserializer: Callable[[bytes], V],
+        **options: Unpack[ShareConsumerOptions],
+    ) -> "ShareConsumer[bytes, V]": ...
+    @overload
+    def share_consumer(
+        self,
+        *topics: str | Collection[str],
+        key_deserializer: Callable[[bytes], K],
+        value_deserializer: Callable[[bytes], V],
+        **options: Unpack[ShareConsumerOptions],
+    ) -> "ShareConsumer[K, V]": ...
+    def share_consumer(self, *topics: str | Collection[str], **arguments: Any) -> "ShareConsumer[Any, Any]":
+        """Make a member of a share group; the arguments are those of :meth:`aiokafkawire.Client.share_consumer`."""
+        from .share_consumer import ShareConsumer
+
+        return ShareConsumer(
+            self._loop, self._loop.call_sync(partial(self._client.share_consumer, *topics, **arguments))
+        )
 
     def read_records(
         self,

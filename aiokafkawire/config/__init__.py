@@ -8,6 +8,7 @@ from .client import ClientConfig, ClientOptions, parse_servers
 from .consumer import AssignmentStrategy, AutoOffsetReset, ConsumerConfig, ConsumerOptions, duration_ms
 from .making import make_config
 from .producer import CompressionType, Partitioner, PartitionerName, ProducerConfig, ProducerOptions
+from .share_consumer import ShareConsumerConfig, ShareConsumerOptions
 
 __all__ = (
     "AssignmentStrategy",
@@ -21,6 +22,8 @@ __all__ = (
     "PartitionerName",
     "ProducerConfig",
     "ProducerOptions",
+    "ShareConsumerConfig",
+    "ShareConsumerOptions",
     "duration_ms",
     "make_config",
     "parse_servers",

@@ -12,8 +12,11 @@ The rules:
 5. A member keeps its partitions until the coordinator ends the membership, even if the coordinator is unreachable. Then
    it loses them at once, and rejoins with epoch 0 under the same id.
 6. A static member whose join is refused, since its instance id is in use, first releases the id with epoch -2: the
-   coordinator may still count its own last membership. It refuses that too if the id is another member's.
+   coordinator may still count its own last membership. It refuses that too if the id is another member's, or that of a
+   process that has crashed, until its session ends. The user gets the error, and the next poll joins again.
 7. After a refused commit the member sends a heartbeat at once: the epoch may have changed, or the membership ended.
+
+Share groups (KIP-932) have the same heartbeats, without what members own: they share partitions.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -23,17 +26,18 @@ from uuid import UUID
 import attrs
 
 from ..errors import BrokerError, ErrorCode, FencedInstanceId, KafkaError, RequestTimeout, WireError, broker_error
-from ..protocol.messages.consumer_group import ConsumerGroupHeartbeatRequest
+from ..protocol.schema import Request
 from ..types import GroupMetadata
 from .consumer_group_requests import (
+    CONSUMER_GROUP,
+    DEFAULT_HEARTBEAT_INTERVAL,
     JOIN_EPOCH,
     THEN,
     HeartbeatErrorAction,
+    HeartbeatRequests,
     ServerSubscription,
     as_request,
-    explained,
-    heartbeat,
-    leave,
+    request_timeout,
 )
 from .membership import (
     CoordinatorRequest,
@@ -56,16 +60,18 @@ _AT_ONCE: Final = float("-inf")
 
 
 class ConsumerGroupMembership:
-    """The :class:`~.membership.Membership` of one member in a consumer group.
+    """The :class:`~.membership.Membership` of one member in a consumer group or a share group.
 
     The executor of a :attr:`task` reports its result by :meth:`prepared`, :meth:`reconciled` or :meth:`task_done`.
 
     Args:
         settings: the member's settings. The coordinator decides on the session timeout and the heartbeat interval.
         member_id: a random id, the member's for as long as its process lives (KIP-1082).
+        requests: the heartbeats of the kind of group.
     """
 
-    def __init__(self, settings: MemberSettings, member_id: str) -> None:
+    def __init__(self, settings: MemberSettings, member_id: str, requests: HeartbeatRequests = CONSUMER_GROUP) -> None:
+        self._requests = requests
         self.settings: MemberSettings = settings
         self.member_id: str = member_id
         self.epoch: int = JOIN_EPOCH
@@ -82,7 +88,8 @@ class ConsumerGroupMembership:
         self.reason: str = ""
         self.protocol: str = settings.remote_assignor or ""
         self.leads: bool = False
-        self.heartbeat_interval: float = settings.heartbeat_interval
+        self.heartbeat_interval: float = DEFAULT_HEARTBEAT_INTERVAL
+        """The interval that the coordinator has told, in seconds; before its first response Kafka's default."""
         self.generation_name: str = "member epoch"
         self.on_enter: Callable[[GroupState], None] = lambda before: None
         self._assignment: TopicIdPartitions = {}
@@ -123,6 +130,11 @@ class ConsumerGroupMembership:
         """Whether the member sends heartbeats at intervals."""
         return self.state is _STABLE
 
+    @property
+    def request_timeout(self) -> float:
+        """The seconds that the coordinator may take to respond: see :func:`request_timeout`."""
+        return request_timeout(self.heartbeat_interval)
+
     # --- requests of the user -----------------------------------------------------------------------------
 
     def subscribe(self, subscription: ServerSubscription) -> None:
@@ -143,9 +155,9 @@ class ConsumerGroupMembership:
         elif self.state in (_OUTSIDE, _LEAVING):
             self._rejoin_reason = reason
 
-    def back_off(self, now: float) -> None:
-        """Back off: send no request for ``retry_backoff``."""
-        self._back_off_until = now + self.settings.retry_backoff
+    def back_off(self, now: float, seconds: float | None = None) -> None:
+        """Back off: send no request for this time, by default ``retry_backoff``."""
+        self._back_off_until = now + (self.settings.retry_backoff if seconds is None else seconds)
 
     def leave(self, reason: str, *, stays: bool | None = None) -> None:
         """Leave the group. A dynamic member that ``stays`` sends no request; its session then times out (KIP-1092)."""
@@ -188,9 +200,9 @@ class ConsumerGroupMembership:
         if self._known is None or self._known[1] != self._reported():
             self._heartbeat_at = _AT_ONCE
 
-    def reconcile_again(self) -> None:
-        """Apply the assignment again if the member lacks partitions of it, since there is newer metadata."""
-        if self.state is _STABLE and self.task is None and self.owned != self._assignment:
+    def reconcile_again(self, *, has_lost: bool = False) -> None:
+        """Apply the assignment again if the member lacks or ``has_lost`` partitions of it, as newer metadata shows."""
+        if self.state is _STABLE and self.task is None and (has_lost or self.owned != self._assignment):
             self.task = Reconcile(self.epoch, self._assignment)
 
     def task_done(self, task: Task) -> None:
@@ -210,9 +222,9 @@ class ConsumerGroupMembership:
         """Return the request to send now, if any; the next one is returned only after its result was reported."""
         if self._request is None and self._due_at is not None and now >= self._due_at:
             if self.state is _LEAVING:
-                self._request = leave(self.settings, self.member_id, stays=self._stays)
+                self._request = self._requests.leave(self.settings, self.member_id, stays=self._stays)
             elif self._unreleased is not None:
-                self._request = leave(self.settings, self.member_id, stays=True)
+                self._request = self._requests.leave(self.settings, self.member_id, stays=True)
             else:
                 self._request = self._heartbeat()
                 self._heartbeat_at = now + self.heartbeat_interval
@@ -237,17 +249,19 @@ class ConsumerGroupMembership:
         if self._known is not None:
             subscription, owned = self._known
             changed = self.subscription if subscription != self.subscription else None
-            first = heartbeat(
+            first = self._requests.heartbeat(
                 self.settings, self.member_id, self.epoch, changed, reported if owned != reported else None
             )
-        return as_request(first, again, with_pattern=self.subscription.pattern is not None)
+        return as_request(first, again, self._requests.versions, with_pattern=self.subscription.pattern is not None)
 
-    def thread_heartbeat(self) -> ConsumerGroupHeartbeatRequest:
+    def thread_heartbeat(self) -> Request[Any]:
         """Build a heartbeat with all fields, which the coordinator accepts under the last two epochs."""
-        return heartbeat(self.settings, self.member_id, self.epoch, self.subscription, self._reported())
+        return self._requests.heartbeat(self.settings, self.member_id, self.epoch, self.subscription, self._reported())
 
     def _reported(self) -> TopicIdPartitions:
         """Return the partitions that the member has or may take before the response; others may get the rest."""
+        if not self._requests.reports_partitions:
+            return {}
         owned, assigned = self.owned, self._assignment
         topics = {*owned, *assigned}
         return _normalized({topic: {*owned.get(topic, ()), *assigned.get(topic, ())} for topic in topics})
@@ -268,7 +282,7 @@ class ConsumerGroupMembership:
         elif response.error_code == ErrorCode.NONE:
             self._confirmed(response, now)
         else:
-            message = f"ConsumerGroupHeartbeat of {self.settings.named}"
+            message = f"{self._requests.name} of {self.settings.named}"
             if response.error_message:
                 message += f" ({response.error_message})"
             self._handle_error(broker_error(response.error_code, message), now)
@@ -301,15 +315,17 @@ class ConsumerGroupMembership:
         # heartbeat in flight may be older, with an epoch that the coordinator no longer accepts.
         self._request, self._known, self._heartbeat_at = None, None, _AT_ONCE
         if code != ErrorCode.NONE:
-            self._handle_error(broker_error(code, f"ConsumerGroupHeartbeat of {self.settings.named}"), now)
+            self._handle_error(broker_error(code, f"{self._requests.name} of {self.settings.named}"), now)
             return
         self._confirm(now)
         if epoch is not None and epoch > self.epoch:
             self._set_epoch(epoch)
+            if isinstance(self.task, Reconcile):
+                self.task = None  # the assignment may be outdated, and other members may have the added partitions
 
     def _confirmed(self, response: Any, now: float) -> None:
         if response.member_epoch <= JOIN_EPOCH:
-            message = f"ConsumerGroupHeartbeat of {self.settings.named} returned member epoch {response.member_epoch}"
+            message = f"{self._requests.name} of {self.settings.named} returned member epoch {response.member_epoch}"
             self._fail(WireError(f"{message}, expected a positive one"))
             return
         self._confirm(now)
@@ -381,7 +397,7 @@ class ConsumerGroupMembership:
             self.request_rejoin(reason)
 
     def _fail(self, error: KafkaError) -> None:
-        self.error = explained(self.settings, error, with_pattern=self.subscription.pattern is not None)
+        self.error = self._requests.explained(self.settings, error, with_pattern=self.subscription.pattern is not None)
         self._has_released = False
         self._enter(_FAILED)
         self._reset()

@@ -1,35 +1,45 @@
 """The heartbeats of a consumer group's member (KIP-848), and the actions that the errors of responses lead to."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from enum import Enum
-from typing import Final
+from typing import Any, Final
 
 import attrs
 
 from ..cluster.request_variants import RequestVariant
-from ..errors import ErrorCode, KafkaError, UnsupportedVersion, UnsupportedVersionAnswered
+from ..errors import ErrorCode, KafkaError, UnreleasedInstanceId, UnsupportedVersion, UnsupportedVersionAnswered
 from ..protocol.messages.consumer_group import (
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatRequestTopicPartitions,
 )
-from ..protocol.schema import Versions
+from ..protocol.schema import Request, Versions
 from .membership import CoordinatorRequest, MemberSettings, RequestKind, TopicIdPartitions
 
 __all__ = (
+    "CONSUMER_GROUP",
+    "DEFAULT_HEARTBEAT_INTERVAL",
     "JOIN_EPOCH",
     "THEN",
     "HeartbeatErrorAction",
+    "HeartbeatRequests",
     "ServerSubscription",
     "as_request",
     "explained",
     "heartbeat",
     "leave",
+    "request_timeout",
 )
 
 JOIN_EPOCH: Final = 0
 _LEAVE_EPOCH: Final = -1
 _STATIC_LEAVE_EPOCH: Final = -2
 """The epoch of a static member that will be back within the session timeout."""
+
+DEFAULT_HEARTBEAT_INTERVAL: Final = 5.0
+_MIN_TIMEOUT: Final = 3.0
+"""The seconds that a coordinator may take at least, even if the heartbeat interval is far below Kafka's default."""
+_MAX_TIMEOUT: Final = 15.0
+"""A third of the shortest session timeout that brokers allow by default, in seconds."""
 
 _ANY: Final = Versions.parse("0+")
 _WITH_PATTERN: Final = Versions.parse("1+")
@@ -42,6 +52,25 @@ class ServerSubscription:
     topics: tuple[str, ...] = ()
     pattern: str | None = None
     """None if the member has never had a pattern; empty if it has none any more."""
+
+
+@attrs.frozen
+class HeartbeatRequests:
+    """The heartbeats of a kind of group: the functions that build them, with the arguments of those in this module.
+
+    ``reports_partitions`` says whether the coordinator waits until members have given up partitions; ``versions`` are
+    those to be used.
+    """
+
+    name: str
+    reports_partitions: bool
+    versions: Versions
+    heartbeat: Callable[
+        [MemberSettings, str, int, ServerSubscription | None, TopicIdPartitions | None],
+        Request[Any],
+    ]
+    leave: Callable[..., CoordinatorRequest]
+    explained: Callable[..., KafkaError]
 
 
 class HeartbeatErrorAction(Enum):
@@ -104,15 +133,31 @@ def leave(settings: MemberSettings, member_id: str, *, stays: bool) -> Coordinat
 
 
 def as_request(
-    first: ConsumerGroupHeartbeatRequest, again: ConsumerGroupHeartbeatRequest, *, with_pattern: bool
+    first: Request[Any], again: Request[Any], versions: Versions, *, with_pattern: bool
 ) -> CoordinatorRequest:
     """Return a heartbeat to send, with the one for retries."""
-    versions = _WITH_PATTERN if with_pattern else _ANY
-    return CoordinatorRequest(RequestKind.HEARTBEAT, (RequestVariant(first, versions),), again)
+    wanted = _WITH_PATTERN if with_pattern else versions
+    return CoordinatorRequest(RequestKind.HEARTBEAT, (RequestVariant(first, wanted),), again)
+
+
+def request_timeout(heartbeat_interval: float) -> float:
+    """Return the seconds that the coordinator may take to respond, so that the session outlasts a silent coordinator.
+
+    The client does not know the session timeout, which is the coordinator's. By default it is at least 45 s, nine
+    heartbeat intervals; if it was made shorter, so was the interval, which it must exceed.
+    """
+    return max(heartbeat_interval, _MIN_TIMEOUT, min(3 * heartbeat_interval, _MAX_TIMEOUT))
 
 
 def explained(settings: MemberSettings, error: KafkaError, *, with_pattern: bool) -> KafkaError:
-    """Return the error, with advice if the broker is too old or has the consumer protocol disabled."""
+    """Return the error, with advice if a broker is too old, has the protocol disabled, or has another static member."""
+    if isinstance(error, UnreleasedInstanceId):
+        return UnreleasedInstanceId(
+            f"cannot join {settings.named}: group_instance_id {settings.group_instance_id!r} is in use by another "
+            "member, or the previous process has crashed; then the id is free once the session timeout of the group's "
+            "coordinator (group.consumer.session.timeout.ms, by default 45 s) has passed since the last heartbeat of "
+            f"that process. Each poll() tries again: {error}"
+        )
     if not isinstance(error, UnsupportedVersion | UnsupportedVersionAnswered):
         return error
     if with_pattern and isinstance(error, UnsupportedVersion):
@@ -131,3 +176,7 @@ def _topic_partitions(owned: TopicIdPartitions) -> list[ConsumerGroupHeartbeatRe
         for topic_id, partitions in sorted(owned.items())
         if partitions
     ]
+
+
+CONSUMER_GROUP: Final = HeartbeatRequests("ConsumerGroupHeartbeat", True, _ANY, heartbeat, leave, explained)
+"""The heartbeats of consumer groups."""

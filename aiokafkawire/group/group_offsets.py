@@ -10,6 +10,7 @@ import anyio
 
 from ..cluster.cluster import Cluster
 from ..cluster.connection_pool import CONTROL
+from ..cluster.metadata import Snapshot
 from ..cluster.request_variants import in_newest_form
 from ..cluster.retry import Deadline
 from ..errors import (
@@ -106,7 +107,7 @@ class GroupOffsets:
             group: the membership to commit under; by default none, which only a group without members accepts.
             retention_ms: for how long the broker keeps the offsets, instead of ``offsets.retention.minutes``; brokers
                 support it from 0.9 on.
-            skip_deleted: ignore partitions that have been deleted.
+            skip_deleted: ignore partitions that have been deleted, also those whose topics were created again.
             newer: returns newer offsets of the same partitions, which each retry sends instead of ``offsets``.
             patience: the seconds to wait for a response, doubled for each retry. Retries use a new connection: a
                 coordinator that waits for its replicas has accepted the commit, but reads no later request of the same
@@ -121,14 +122,25 @@ class GroupOffsets:
             KafkaError: another error that is not retriable.
         """
         given, group = normalize_offsets(offsets), group or GroupMetadata(self.group_id)
-        ids = _topic_ids(self._cluster, given)
-        check, latest = partial(self._check_committed, group.group_id, given, skip_deleted), newer or (lambda: given)
+        ids, latest = _topic_ids(self._cluster, given), newer or (lambda: given)
+        check = partial(self._check_committed, group.group_id, given, skip_deleted)
         try:
             try:
                 await self._commit(group, latest, deadline, retention_ms, ids, check, patience)
             except TopicIdsOutdated:
-                self._cluster.metadata.mark_stale(self._cluster.metadata.snapshot)
-                await self._commit(group, latest, deadline, retention_ms, {}, check, patience)
+                snapshot = self._cluster.metadata.snapshot
+                self._cluster.metadata.mark_stale(snapshot)
+                if skip_deleted:
+                    given = await self._only_of_old_ids(given, ids, snapshot, deadline)
+                    if not given:
+                        return
+                    check = partial(self._check_committed, group.group_id, given, skip_deleted)
+                kept = given
+
+                def existing() -> Mapping[TopicPartition, OffsetAndMetadata]:
+                    return {partition: offset for partition, offset in latest().items() if partition in kept}
+
+                await self._commit(group, existing, deadline, retention_ms, {}, check, patience)
         except UnsupportedVersion as error:
             if not goes_to_zookeeper(group, retention_ms):
                 raise _explained(error, group, retention_ms) from None
@@ -172,6 +184,19 @@ class GroupOffsets:
         # An error leads to a metadata refresh, which the next response is checked against.
         existing = [partition for partition in given if not (skip_deleted and self._is_deleted(partition))]
         check_committed(group_id, existing, response, ids)
+
+    async def _only_of_old_ids(
+        self,
+        given: Mapping[TopicPartition, OffsetAndMetadata],
+        ids: Mapping[str, UUID],
+        snapshot: Snapshot,
+        deadline: Deadline,
+    ) -> dict[TopicPartition, OffsetAndMetadata]:
+        """Leave out topics that newer metadata shows as created again: names would stand for the new topics."""
+        metadata = self._cluster.metadata
+        with anyio.move_on_after(deadline.left(self._cluster.runtime.now())):
+            snapshot = await metadata.wait_for_update(snapshot)
+        return {at: offset for at, offset in given.items() if snapshot.topic_id(at.topic) in (ids[at.topic], ZERO_UUID)}
 
     def _is_deleted(self, partition: TopicPartition) -> bool:
         topic = self._cluster.metadata.snapshot.topics.get(partition.topic)

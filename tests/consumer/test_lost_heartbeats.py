@@ -9,6 +9,7 @@ import pytest
 from contract.groups.conftest import all_of, write
 from support.connecting import eventually
 from support.readers import SERVED, reading
+from support.virtual_time import virtual_time
 
 from aiokafkawire import Client, Consumer, TopicPartition
 from aiokafkawire.protocol.api import ApiKey
@@ -62,3 +63,25 @@ async def heartbeat(consumer: Consumer[bytes, bytes]) -> None:
     machine = consumer._in_group.machine
     before = machine.confirmed_at
     await eventually(lambda: machine.confirmed_at != before)
+
+
+@virtual_time
+async def test_a_silent_coordinator_is_left_in_time_whatever_the_session_timeout_of_the_client() -> None:
+    """A member that has chosen the consumer protocol knows neither the session timeout nor the interval of its own."""
+    async with (
+        Broker(port=None) as broker,
+        Client(broker.bootstrap, connector=broker.connect) as kafka,
+        reading() as readers,
+    ):
+        broker.create_topic(TOPIC, partitions=3)
+        times: dict[str, Any] = {"session_timeout_ms": 600_000, "heartbeat_interval_ms": 100_000}
+        one = await readers.join(kafka, "g", TOPIC, **{**SERVED, **times, "group_protocol": "auto"})
+        await readers.until(lambda: one.owned == all_of(TOPIC))
+        await anyio.sleep(10)
+        await broker.on(ApiKey.CONSUMER_GROUP_HEARTBEAT, swallow="before", times=1).met()
+        began = anyio.current_time()
+        await broker.on(ApiKey.CONSUMER_GROUP_HEARTBEAT, delay=0.001, times=1).met()
+        # The session would end 45 s after the last heartbeat that was answered.
+        assert anyio.current_time() - began == pytest.approx(15, abs=1)
+        await anyio.sleep(60)
+        assert (one.words(), one.errors) == (["assigned"], [])

@@ -36,6 +36,8 @@ class Hands(NamedTuple):
     """Has the partition assigned, and a group's id."""
     member: Any
     """Has a group's id, and nothing assigned."""
+    share: Any
+    """Is a member of a share group."""
 
     @property
     def admin(self) -> Any:
@@ -311,7 +313,35 @@ def _client() -> Iterator[Case]:
         [None, 5, "range", ["range"], [5], Strange()],
     )
     yield Case("client.consumer(topics)", lambda hands, one: hands.client.consumer(one), [*NO_NAME[:-1], *NO_TOPICS])
+    for name in ("key_deserializer", "value_deserializer"):
+        yield Case(
+            f"client.share_consumer({name})",
+            filled("client", "share_consumer", "t", group_id="g", **{name: HOLE}),
+            NO_FUNCTION,
+        )
+    yield Case(
+        "client.share_consumer(topics)",
+        lambda hands, one: hands.client.share_consumer(one, group_id="s"),
+        [*NO_NAME[:-1], *NO_TOPICS],
+    )
+    yield Case(
+        "client.share_consumer(group_id)",
+        lambda hands, one: hands.client.share_consumer("t", group_id=one),
+        NO_GROUP[:-1],
+    )
     yield Case("client.consumer(topics, more)", lambda hands, one: hands.client.consumer("t", one), NO_NAME)
+
+
+def _share() -> Iterator[Case]:
+    yield Case(
+        "share.poll(max_records)", filled("share", "poll", HOLE), [None, 0, -1, "5", 1.5, True, 2**31, Strange()]
+    )
+    for name in ("poll", "commit", "close", "unsubscribe"):
+        seconds = [None, *NO_SECONDS] if name in ("close", "unsubscribe") else NO_SECONDS
+        yield Case(f"share.{name}(timeout)", filled("share", name, timeout=HOLE), seconds)
+    yield Case("share.subscribe(topics)", filled("share", "subscribe", HOLE), [*NO_NAME[:-1], [], *NO_TOPICS])
+    yield Case("share.acknowledge(record)", filled("share", "acknowledge", HOLE), [None, 5, b"t", TP, [], Strange()])
+    yield Case("share.acknowledge(kind)", filled("share", "acknowledge", TP, HOLE), [None, 1, "ACCEPT", Strange()])
 
 
 def _transform() -> Iterator[Case]:
@@ -597,6 +627,7 @@ def _admin_with_a_timeout() -> Iterator[Case]:
 
 CASES: list[Case] = [
     *_client(),
+    *_share(),
     *_transform(),
     *_bounded_reads(),
     *_producers(),

@@ -18,12 +18,12 @@ from ...protocol.messages.configs import (
 from ..cluster.api_error import ApiError
 from ..cluster.state import BrokerNode
 from ..cluster.topics import HostedTopic, invalid_name
-from ..configs.broker_configs import BROKER_CONFIGS, BROKER_RATES
+from ..configs.broker_configs import BROKER_RATES
 from ..configs.checks import broker_id
-from ..configs.configs import ALL_BROKERS, Synonym
+from ..configs.configs import ALL_BROKERS, Configs, Synonym
 from ..configs.docs import CONFIG_DOCS
 from ..configs.loggers import log_levels
-from ..configs.topic_configs import CLIENT_METRICS_CONFIGS, GROUP_CONFIGS, TOPIC_CONFIGS
+from ..configs.topic_configs import CLIENT_METRICS_CONFIGS, TOPIC_CONFIGS
 from ..configs.types import ConfigType, ConfigValueSource, Definition, ResourceType
 from ..serving.call import ServerCall
 from .constants import MALFORMED
@@ -97,7 +97,7 @@ def known_kinds(call: ServerCall) -> tuple[ResourceType, ...]:
 def topic_entries(topic: HostedTopic, node: int) -> list[DescribeConfigsResourceResult]:
     """Return the DescribeConfigs entries for a topic's settings, as the broker ``node`` describes them."""
     entries = []
-    for name, definition in TOPIC_CONFIGS.items():
+    for name, definition in topic.defaults.tables.topics.items():
         synonyms = topic.defaults.synonyms(definition.synonym, node) if definition.synonym else []
         value = topic.config(name, node)
         if name in topic.configs:
@@ -171,7 +171,7 @@ def _of_all_brokers(call: ServerCall) -> list[DescribeConfigsResourceResult]:
     entries = []
     for name, value in call.cluster.configs.own(ResourceType.BROKER, ALL_BROKERS).items():
         synonyms = [Synonym(name, value, ConfigValueSource.DYNAMIC_DEFAULT_BROKER)]
-        entries.append(_broker_entry(name, value, synonyms))
+        entries.append(_broker_entry(call.cluster.configs, name, value, synonyms))
     return entries
 
 
@@ -180,9 +180,9 @@ def _of_broker(call: ServerCall) -> list[DescribeConfigsResourceResult]:
     given = _started_with(node)
     own = configs.own(ResourceType.BROKER, str(node.node_id)) | configs.own(ResourceType.BROKER, ALL_BROKERS)
     entries = []
-    for name in [*BROKER_CONFIGS, *(name for name in own if name not in BROKER_CONFIGS)]:
+    for name in [*configs.tables.brokers, *(name for name in own if name not in configs.tables.brokers)]:
         synonyms = configs.synonyms(name, node.node_id, given)
-        entries.append(_broker_entry(name, synonyms[0].value if synonyms else None, synonyms))
+        entries.append(_broker_entry(configs, name, synonyms[0].value if synonyms else None, synonyms))
     return entries
 
 
@@ -200,8 +200,10 @@ def _started_with(node: BrokerNode) -> Mapping[str, str]:
     return given if node.rack is None else {**given, "broker.rack": node.rack}
 
 
-def _broker_entry(name: str, value: str | None, synonyms: list[Synonym]) -> DescribeConfigsResourceResult:
-    definition = BROKER_CONFIGS.get(name) or BROKER_RATES.get(name)
+def _broker_entry(
+    configs: Configs, name: str, value: str | None, synonyms: list[Synonym]
+) -> DescribeConfigsResourceResult:
+    definition = configs.tables.brokers.get(name) or BROKER_RATES.get(name)
     entry = _entry(name, definition, value, synonyms)
     entry.read_only = definition is None or definition.dynamic == "-"
     return entry
@@ -213,7 +215,7 @@ def _of_group(call: ServerCall, group: str) -> list[DescribeConfigsResourceResul
     configs = call.cluster.configs
     own = configs.own(ResourceType.GROUP, group)
     entries = []
-    for name, definition in GROUP_CONFIGS.items():
+    for name, definition in configs.tables.groups.items():
         value = configs.group(group, name)
         synonyms = configs.synonyms(definition.synonym or name, call.node.node_id)
         if not synonyms:  # brokers have no setting with this name or synonym

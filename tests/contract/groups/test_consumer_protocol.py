@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Any
 
 import anyio
@@ -12,6 +13,7 @@ from contract.groups.conftest import COUNT, all_of, committed_by, numbers, write
 from support.committed import raw
 from support.connecting import eventually
 from support.readers import QUICK, SERVED, Partitions, Readers
+from support.transactional import settled
 
 from aiokafkawire import (
     Client,
@@ -19,11 +21,12 @@ from aiokafkawire import (
     ConfigError,
     ConsumerRecord,
     GroupListing,
+    OutgoingRecord,
     SubscriptionPattern,
     TopicPartition,
     UsageError,
 )
-from aiokafkawire.errors import InvalidRegularExpression, UnreleasedInstanceId, UnsupportedAssignor
+from aiokafkawire.errors import InvalidRegularExpression, UnknownMemberId, UnreleasedInstanceId, UnsupportedAssignor
 from aiokafkawire.protocol.messages.topics import CreatePartitionsRequest, CreatePartitionsTopic
 
 pytestmark = pytest.mark.anyio
@@ -381,3 +384,44 @@ async def add_partitions(cluster: Where, topic: str, count: int) -> None:
     async with raw(cluster) as client:
         more = CreatePartitionsTopic(name=topic, count=count, assignments=None)
         await client.ask(CreatePartitionsRequest(topics=[more], timeout_ms=10_000, validate_only=False), 3)
+
+
+async def test_programs_without_a_member_go_on_where_a_consumer_group_was(
+    kafka: Client, filled: str, group: str, new_name: Callable[[], str]
+) -> None:
+    target = new_name()
+    await kafka.admin.create_topics({target: 1})
+    async with kafka.consumer(filled, group_id=group, **SERVED) as consumer:
+        with anyio.fail_after(20):
+            taken = await consumer.poll(10)
+            await consumer.commit()
+
+    def copy(records: list[ConsumerRecord[bytes, bytes]]) -> list[OutgoingRecord]:
+        return [OutgoingRecord(target, record.value) for record in records]
+
+    with anyio.fail_after(30):
+        count = await kafka.transform(filled, copy, group_id=group, transactional_id=group, until_end=True)
+    assert count == COUNT - len(taken)
+    # Kafka shows the offsets of a transaction a moment after its end.
+    await settled(lambda: committed_by(kafka, group, filled), lambda committed: committed == COUNT)
+    # As Spark's driver does: partitions that are assigned by hand, and commits by the group's id alone.
+    async with kafka.consumer(group_id=group, enable_auto_commit=False) as consumer:
+        consumer.assign(all_of(filled))
+        await consumer.commit(dict.fromkeys(all_of(filled), 5))
+    assert await committed_by(kafka, group, filled) == 15
+    async with kafka.consumer(filled, group_id=group, **SERVED) as consumer:
+        with anyio.fail_after(20):
+            again = [await anext(consumer) for _ in range(COUNT - 15)]
+    assert {record.offset for record in again} == set(range(5, COUNT // 3))
+
+
+async def test_programs_without_a_member_cannot_commit_for_a_consumer_group_with_members(
+    kafka: Client, filled: str, group: str
+) -> None:
+    async with kafka.consumer(filled, group_id=group, **SERVED) as consumer:
+        with anyio.fail_after(20):
+            await consumer.poll(1)
+        async with kafka.consumer(group_id=group, enable_auto_commit=False) as other:
+            other.assign(all_of(filled))
+            with pytest.raises(UnknownMemberId, match=group):
+                await other.commit(dict.fromkeys(all_of(filled), 5))

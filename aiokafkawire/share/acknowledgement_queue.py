@@ -1,0 +1,145 @@
+"""A share consumer's acknowledgements: those to send, those in flight, and the results of the others."""
+
+import logging
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Final
+
+import attrs
+
+from ..errors import BrokerError, KafkaError, Refresh
+from ..types import TopicPartition
+from .acknowledgements import Acknowledge, AcknowledgedOffsets, PendingAcknowledgements, records_in
+from .acquired_partition import AcquiredPartition
+from .commit_results import CommitResults
+from .share_fetch_session import PartitionKey
+
+__all__ = ("AcknowledgementQueue", "SentAcknowledgements")
+
+_log = logging.getLogger("aiokafkawire.share")
+
+_LINGER: Final = 0.05
+"""Seconds that acknowledgements wait for a fetch that carries them."""
+
+
+@attrs.define(eq=False)
+class SentAcknowledgements:
+    """The acknowledgements in one request; ``number`` is that of the first one, None if there are none."""
+
+    ranges: Mapping[PartitionKey, Sequence[AcknowledgedOffsets]]
+    number: int | None
+
+    @property
+    def renews(self) -> bool:
+        """Whether some are renewals."""
+        return any(part.kind == Acknowledge.RENEW for ranges in self.ranges.values() for part in ranges)
+
+
+class AcknowledgementQueue:
+    """The acknowledgements of one share consumer. Times are in seconds.
+
+    Each call of the user has a number, so that a commit knows when all acknowledgements before it have results.
+    """
+
+    def __init__(self) -> None:
+        self.results: CommitResults = CommitResults()
+        self.number: int = 0
+        """The number of the user's last acknowledgement."""
+        self.flush_at: float | None = None
+        """When to send what waits, with a fetch or without; None if nothing waits."""
+        self._pending: dict[PartitionKey, PendingAcknowledgements] = {}
+        self._acquired: dict[PartitionKey, AcquiredPartition] = {}
+        self._sent: dict[SentAcknowledgements, None] = {}
+
+    def add(self, acquisition: AcquiredPartition, part: AcknowledgedOffsets, now: float) -> bool:
+        """Add an acknowledgement; return whether the queue was empty."""
+        self.number += part.by_user
+        self._put(acquisition, part, self.number)
+        was_empty = self.flush_at is None
+        if was_empty:
+            self.flush_at = now + _LINGER
+        return was_empty
+
+    def _put(self, acquisition: AcquiredPartition, part: AcknowledgedOffsets, number: int) -> None:
+        pending = self._pending.get(acquisition.key)
+        if pending is None:
+            pending = self._pending[acquisition.key] = PendingAcknowledgements()
+        self._acquired[acquisition.key] = acquisition
+        pending.add(part, number)
+
+    def partition(self, key: PartitionKey) -> TopicPartition:
+        """Return the partition of an acknowledgement."""
+        return self._acquired[key].partition
+
+    def by_broker(self, leader: Callable[[TopicPartition], int | None]) -> dict[int, list[PartitionKey]]:
+        """Return the partitions with acknowledgements to send, by their leaders, or else by the brokers of the records.
+
+        Args:
+            leader: returns the id of a partition's leader; None if it is unknown.
+        """
+        found: dict[int, list[PartitionKey]] = {}
+        for key, pending in self._pending.items():
+            if pending:
+                acquisition = self._acquired[key]
+                node_id = leader(acquisition.partition)
+                found.setdefault(acquisition.node_id if node_id is None else node_id, []).append(key)
+        if not found:
+            self.flush_at = None
+        return found
+
+    def renews(self, keys: Iterable[PartitionKey]) -> bool:
+        """Return whether there are renewals to send of these partitions."""
+        return any(self._pending[key].renews for key in keys)
+
+    def take(self, keys: Collection[PartitionKey], *, renewals: bool) -> SentAcknowledgements:
+        """Remove and return the acknowledgements of these partitions, to send them now."""
+        numbers = [number for key in keys if (number := self._pending[key].since) is not None]
+        ranges = {key: self._pending[key].take(renewals=renewals) for key in keys}
+        sent = SentAcknowledgements({key: found for key, found in ranges.items() if found}, min(numbers, default=None))
+        self._sent[sent] = None
+        return sent
+
+    def unsettled(self, number: int) -> bool:
+        """Return whether acknowledgements up to this number are not sent, or have no result."""
+        return any(since <= number for since in self._numbers())
+
+    def _numbers(self) -> Iterator[int]:
+        yield from (pending.since for pending in self._pending.values() if pending.since is not None)
+        yield from (sent.number for sent in self._sent if sent.number is not None)
+
+    # --- results -----------------------------------------------------------------------------------------
+
+    def ended(self, sent: SentAcknowledgements) -> None:
+        """Take notice that a request has ended; all its acknowledgements have results, or wait again."""
+        del self._sent[sent]
+
+    def put_back(self, sent: SentAcknowledgements, *, renewals: bool = True) -> None:
+        """Send them again, since the broker has not looked at them; with the ``renewals``, or without."""
+        for key, ranges in sent.ranges.items():
+            for part in ranges:
+                if renewals or part.kind != Acknowledge.RENEW:
+                    self._put(self._acquired[key], part, sent.number or 0)
+
+    def refused(self, sent: SentAcknowledgements, error: KafkaError) -> None:
+        """Settle all of a request's acknowledgements with an error."""
+        for key in sent.ranges:
+            self.settle(sent, key, error)
+
+    def settle(self, sent: SentAcknowledgements, key: PartitionKey, error: KafkaError | None) -> None:
+        """Settle the acknowledgements of one partition with the broker's result."""
+        acquisition, count = self._acquired[key], records_in(sent.ranges[key])
+        if error is not None and count:
+            message = "%d records of %s were not acknowledged, and may be delivered again: %s"
+            _log.warning(message, count, acquisition.partition, error)
+        self.results.settle(acquisition.partition, count, error)
+
+    def settle_or_retry(
+        self, sent: SentAcknowledgements, key: PartitionKey, error: BrokerError | None, now: float
+    ) -> None:
+        """Settle as :meth:`settle`, but send again after an error that may pass while the locks hold."""
+        acquisition = self._acquired[key]
+        may_pass = error is not None and error.retriable and error.refresh is not Refresh.METADATA
+        if may_pass and acquisition.lock_end > now:
+            for part in sent.ranges[key]:
+                self._put(acquisition, part, sent.number or 0)
+        else:
+            self.settle(sent, key, error)

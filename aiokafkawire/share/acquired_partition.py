@@ -1,0 +1,142 @@
+"""The records of one partition that one fetch has acquired."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TypeAlias
+
+import attrs
+
+from ..errors import CorruptBatch, DeserializationError, KafkaError
+from ..protocol.messages.share_fetch import AcquiredRecords
+from ..records.batch import AnyBatch, ConsumerRecord, split
+from ..types import TopicPartition
+from .acknowledgements import GAP, Acknowledge, AcknowledgedOffsets
+from .share_fetch_session import PartitionKey
+
+__all__ = ("AcquiredPartition", "Delivered", "RecordForm", "batches_of", "delivered_records")
+
+
+@attrs.define(eq=False)
+class AcquiredPartition:
+    """The records of one partition that one fetch has acquired from the broker ``node_id``.
+
+    ``outstanding`` of them were handed out and not acknowledged; the locks of the others end at ``lock_end``.
+    """
+
+    key: PartitionKey
+    partition: TopicPartition
+    node_id: int
+    lock_end: float
+    outstanding: int = 0
+
+
+@attrs.frozen
+class RecordForm:
+    """The way in which a consumer reads records: its deserializers, and whether it checks checksums."""
+
+    key_deserializer: Callable[[bytes], object] | None = None
+    value_deserializer: Callable[[bytes], object] | None = None
+    check_crcs: bool = True
+
+
+@attrs.define
+class Delivered:
+    """The result of the fetch of one partition, and the acknowledgements that follow without the user.
+
+    ``records`` have their delivery counts; the user gets ``errors`` for the released ones.
+    """
+
+    records: list[tuple["ConsumerRecord[object, object]", int]]
+    acknowledged: list[AcknowledgedOffsets]
+    errors: list[KafkaError]
+
+    def take(self, entry: "_Entry", delivery_count: int) -> None:
+        """Take an acquired record, or release one that could not be read."""
+        if not isinstance(entry, _Unreadable):
+            self.records.append((entry, delivery_count))
+            return
+        self.add(entry.offset, entry.offset, Acknowledge.RELEASE)
+        if not self.errors or self.errors[-1] is not entry.error:
+            self.errors.append(entry.error)
+
+    def add(self, first: int, last: int, kind: int) -> None:
+        """Acknowledge a range, unless it is empty."""
+        if first <= last:
+            self.acknowledged.append(AcknowledgedOffsets(first, last, kind))
+
+
+def batches_of(records: bytes | bytearray | memoryview | None, partition: TopicPartition) -> list[AnyBatch]:
+    """Return the batches of a response; an incomplete last one is ignored.
+
+    Raises:
+        CorruptBatch: the bytes are not batches.
+    """
+    return list(split(memoryview(records or b""), str(partition)))
+
+
+def delivered_records(
+    batches: Sequence[AnyBatch], acquired: Sequence[AcquiredRecords], partition: TopicPartition, form: RecordForm
+) -> Delivered:
+    """Find the acquired records in the batches.
+
+    Acquired offsets without a record are gaps, such as those of control records. Records that cannot be deserialized,
+    and those of damaged or missing batches, are released, since another member may succeed; the group's delivery limit
+    ends that.
+    """
+    found = Delivered([], [], [])
+    entries = _entries(batches, partition, form)
+    entry = next(entries, None)
+    end = batches[-1].header.next_offset if batches else 0
+    for part in sorted(acquired, key=lambda part: part.first_offset):
+        position = part.first_offset
+        while entry is not None and entry.offset <= part.last_offset:
+            if entry.offset >= position:
+                found.add(position, entry.offset - 1, GAP)
+                found.take(entry, part.delivery_count)
+                position = entry.offset + 1
+            entry = next(entries, None)
+        found.add(position, min(part.last_offset, end - 1), GAP)
+        found.add(max(position, end), part.last_offset, Acknowledge.RELEASE)
+    return found
+
+
+@attrs.frozen
+class _Unreadable:
+    """An offset whose record could not be read."""
+
+    offset: int
+    error: KafkaError
+
+
+_Entry: TypeAlias = "ConsumerRecord[object, object] | _Unreadable"
+
+
+def _entries(batches: Iterable[AnyBatch], partition: TopicPartition, form: RecordForm) -> Iterator[_Entry]:
+    """Yield the records of all batches in the order of offsets."""
+    for batch in batches:
+        if not batch.header.is_control:
+            yield from _records(batch, partition, form)
+
+
+def _records(batch: AnyBatch, partition: TopicPartition, form: RecordForm) -> Iterator[_Entry]:
+    position = batch.header.base_offset
+    try:
+        reader = batch.records(
+            *partition,
+            key_deserializer=form.key_deserializer,
+            value_deserializer=form.value_deserializer,
+            check_crcs=form.check_crcs,
+        )
+        while True:
+            try:
+                record = next(reader, None)
+            except DeserializationError as error:
+                yield _Unreadable(error.offset, error)
+                position = error.offset + 1
+                continue
+            if record is None:
+                return
+            yield record
+            position = record.offset + 1
+    except CorruptBatch as error:
+        for offset in range(position, batch.header.next_offset):
+            yield _Unreadable(offset, error)

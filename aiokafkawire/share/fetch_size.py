@@ -1,0 +1,31 @@
+"""How many records to acquire at a time: as many as the user takes soon, since acquired records are locked."""
+
+from typing import Final
+
+__all__ = ("FetchSize",)
+
+_SOON: Final = 1 / 20
+_LATE: Final = 1 / 4
+
+
+class FetchSize:
+    """The number of records that the next fetch requests.
+
+    It begins with one record. It doubles whenever the user has taken all records within a twentieth of the lock's time,
+    and it is halved if that took more than a quarter.
+    """
+
+    def __init__(self, limit: int) -> None:
+        self.records: int = 1
+        self._limit = limit
+
+    def taken(self, seconds: float, lock_seconds: float) -> None:
+        """Take notice that the user has taken all records ``seconds`` after they arrived."""
+        if seconds <= lock_seconds * _SOON:
+            self.records = min(self._limit, self.records * 2)
+        elif seconds > lock_seconds * _LATE:
+            self.records = max(1, self.records // 2)
+
+    def wants(self, unread: int, requested: int) -> bool:
+        """Return whether to fetch more: ``unread`` records are left, and the user waits for ``requested``."""
+        return unread == 0 if requested else self.records > 1 and unread < self.records / 2

@@ -1,0 +1,114 @@
+"""A share consumer's membership in its group: joins, takes its assignment, and leaves."""
+
+import logging
+from collections.abc import Callable, Sequence
+from uuid import UUID
+
+from ..cluster.cluster import Cluster
+from ..cluster.retry import Deadline
+from ..config import ShareConsumerConfig
+from ..errors import KafkaError
+from ..group.consumer_group_membership import ConsumerGroupMembership
+from ..group.consumer_group_requests import ServerSubscription
+from ..group.membership import GroupState, LosePartitions, MemberSettings, PrepareRejoin, Reconcile, Task
+from ..group.membership_driver import MembershipDriver, Polls
+from ..group.share_group_requests import SHARE_GROUP
+from ..types import TopicPartition
+from .share_fetch_session import PartitionKey
+from .share_fetcher import ShareFetcher
+
+__all__ = ("ShareConsumerCoordinator",)
+
+_log = logging.getLogger("aiokafkawire.group")
+
+
+class ShareConsumerCoordinator:
+    """The member of a share group. The coordinator assigns partitions; several members may have the same one.
+
+    Args:
+        cluster: finds the group's coordinator, and has the topics' ids.
+        config: the consumer's settings.
+        lane: names the connections to the coordinator.
+        member_id: the member's id.
+        fetcher: reads the assigned partitions.
+        polls: shows whether the user still polls.
+        report: raises an error to the user.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        config: ShareConsumerConfig,
+        lane: str,
+        member_id: str,
+        fetcher: ShareFetcher,
+        polls: Polls,
+        report: Callable[[KafkaError], None],
+    ) -> None:
+        self._cluster, self._fetcher, self._report = cluster, fetcher, report
+        settings = MemberSettings(
+            group_id=config.group_id or "",
+            protocol_type="share",
+            rebalance_timeout_ms=config.max_poll_interval_ms,
+            retry_backoff=cluster.config.retry_backoff_ms / 1000,
+            rack=config.client_rack or None,
+        )
+        self.machine: ConsumerGroupMembership = ConsumerGroupMembership(settings, member_id, SHARE_GROUP)
+        self.driver: MembershipDriver = MembershipDriver(cluster, self.machine, self._execute, lane, polls)
+        self._topics: tuple[str, ...] = ()
+
+    def subscribe(self, topics: Sequence[str]) -> None:
+        """Subscribe to these topics, instead of those before."""
+        if set(topics) == set(self._topics) and self.machine.state is not GroupState.OUTSIDE:
+            return
+        self._topics = tuple(topics)
+        self._cluster.metadata.track_topics(self._topics)
+        self.machine.subscribe(ServerSubscription(self._topics))
+        self.driver.request_rejoin(f"subscribed to {', '.join(self._topics)}")
+
+    async def run(self) -> None:
+        """Take part in the group until :meth:`close`."""
+        with self._cluster.metadata.on_update(self._on_metadata):
+            await self.driver.run()
+
+    async def leave(self, reason: str, deadline: Deadline) -> None:
+        """Leave the group, within the deadline."""
+        self._topics = ()
+        self._fetcher.assign({})
+        await self.driver.leave(reason, deadline)
+
+    def _on_metadata(self) -> None:
+        self.machine.reconcile_again()
+        self.driver.wake()
+
+    async def _execute(self, task: Task) -> None:
+        if isinstance(task, PrepareRejoin):
+            if task.lost:
+                self._fetcher.assign({})
+            self.machine.prepared(task)
+        elif isinstance(task, Reconcile):
+            self._take(task)
+        elif isinstance(task, LosePartitions):
+            if self.machine.error is not None:
+                self._report(self.machine.error)
+            self._fetcher.assign({})
+            self.machine.task_done(task)
+
+    def _take(self, task: Reconcile) -> None:
+        """Read the assigned partitions, as far as their topics are known."""
+        metadata = self._cluster.metadata
+        names = metadata.snapshot.topic_names
+        partitions: dict[PartitionKey, TopicPartition] = {
+            (topic_id, index): TopicPartition(names[topic_id], index)
+            for topic_id, indexes in task.assignment.items()
+            if topic_id in names
+            for index in indexes
+        }
+        if any(topic_id not in names for topic_id in task.assignment):
+            metadata.mark_stale(metadata.snapshot)
+            _log.debug("%s: waiting for the metadata of assigned topics", self.machine.settings.named)
+        self._fetcher.assign(partitions)
+        owned: dict[UUID, list[int]] = {}
+        for topic_id, index in partitions:
+            owned.setdefault(topic_id, []).append(index)
+        self.machine.reconciled(task, owned)

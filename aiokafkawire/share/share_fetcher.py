@@ -1,0 +1,479 @@
+"""Acquires records from the brokers, and sends acknowledgements to them: one request to each broker at a time."""
+
+import logging
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
+from functools import partial
+from typing import Any, Final
+
+import anyio
+import attrs
+from anyio.abc import TaskGroup
+
+from ..cluster.cluster import Cluster
+from ..cluster.metadata import Node, Snapshot
+from ..cluster.retry import Backoff, Deadline, retry_action
+from ..config import ShareConsumerConfig
+from ..errors import BrokerError, ErrorCode, KafkaError, Refresh, UnsupportedVersion, as_kafka_error, broker_error
+from ..network.connection import Connection
+from ..protocol.messages.share_fetch import (
+    ShareAcknowledgeResponse,
+    ShareFetchResponse,
+    ShareFetchResponsePartitionData,
+)
+from ..protocol.schema import Versions
+from ..runtime import Worker
+from ..types import Address, TopicPartition
+from .acknowledgement_queue import AcknowledgementQueue, SentAcknowledgements
+from .acknowledgements import Acknowledge, AcknowledgedOffsets
+from .acquired_partition import AcquiredPartition, RecordForm, batches_of, delivered_records
+from .fetch_size import FetchSize
+from .share_buffer import ShareBuffer
+from .share_fetch_session import PartitionKey, ShareFetchSession
+from .share_record import RecordOwner, ShareRecord
+from .share_requests import acknowledge_request, fetch_request
+
+__all__ = ("ShareFetcher",)
+
+_log = logging.getLogger("aiokafkawire.share")
+
+_SPOKEN: Final = Versions.parse("1+")
+"""v0 was an early-access version of Kafka 4.0."""
+_RENEWS: Final = Versions.parse("2+")
+_LARGE: Final = 64 * 1024
+"""The size in bytes above which compressed batches are decompressed on a thread."""
+_DEFAULT_LOCK: Final = 30.0
+_SESSION_LOST: Final = (ErrorCode.SHARE_SESSION_NOT_FOUND, ErrorCode.INVALID_SHARE_SESSION_EPOCH)
+_GRACE: Final = 5.0
+
+
+@attrs.define(eq=False)
+class _Broker:
+    """The state of one broker; ``is_drained`` means that its last fetch has brought nothing."""
+
+    node: Node
+    session: ShareFetchSession
+    backoff: Backoff
+    is_busy: bool = False
+    is_drained: bool = False
+    retry_at: float = 0.0
+
+
+class ShareFetcher:
+    """The background task of one share consumer that acquires records and sends acknowledgements.
+
+    Args:
+        cluster: finds the brokers.
+        config: the consumer's settings.
+        lane: names the consumer's connections.
+        member_id: the member, whose records they are.
+        owner: the consumer, to which records belong.
+        form: how records are read.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        config: ShareConsumerConfig,
+        lane: str,
+        member_id: str,
+        owner: RecordOwner,
+        form: RecordForm,
+    ) -> None:
+        self._cluster, self._config, self._lane, self._member_id = cluster, config, lane, member_id
+        self._form = form
+        self.owner: RecordOwner = owner
+        """The consumer to which new records belong."""
+        # In this mode the user gets what it requests, and nothing is acquired ahead (KIP-1206).
+        self._is_strict = config.share_acquire_mode == "record_limit"
+        self._clock = cluster.runtime.now
+        self.size: FetchSize = FetchSize(config.max_poll_records)
+        self.buffer: ShareBuffer = ShareBuffer(self.size)
+        self.queue: AcknowledgementQueue = AcknowledgementQueue()
+        self.errors: list[KafkaError] = []
+        """The errors to raise to the user."""
+        self.arrived: anyio.Event = anyio.Event()
+        """Set when there are new records, errors or results of acknowledgements."""
+        self.requested: int = 0
+        """How many records the user waits for; 0 if it does not wait."""
+        self.lock_seconds: float = _DEFAULT_LOCK
+        """How long a lock holds, as brokers say."""
+        self.knows_lock: bool = False
+        """Whether a broker has said so."""
+        self._assigned: dict[PartitionKey, TopicPartition] = {}
+        self._brokers: dict[int, _Broker] = {}
+        # The records whose locks are renewed, and the fetches of which records were handed out.
+        self._held: dict[ShareRecord[Any, Any], None] = {}
+        self._handed_out: list[AcquiredPartition] = []
+        # The number of calls of flush() that wait.
+        self._flushes = 0
+        self._renews, self._closing, self._has_warned = True, False, False
+        self._worker = Worker(self._step, self.notify)
+
+    async def run(self) -> None:
+        """Fetch and acknowledge until closed."""
+        with self._cluster.metadata.on_update(self._worker.wake):
+            await self._worker.run()
+
+    async def close(self, deadline: Deadline) -> None:
+        """Send what is acknowledged, release all other records, and stop."""
+        self._closing = True
+        self._worker.wake()
+        with anyio.move_on_after(deadline.left(self._clock())):
+            while any(broker.is_busy or broker.session.is_open for broker in self._brokers.values()):
+                if self._worker.has_ended:
+                    break
+                await self.arrived.wait()
+        await self._worker.stop()
+        await self._cluster.brokers.close_lanes(self._lane)
+
+    def notify(self) -> None:
+        """Wake the calls that wait for :attr:`arrived`."""
+        arrived, self.arrived = self.arrived, anyio.Event()
+        arrived.set()
+
+    def report(self, error: KafkaError) -> None:
+        """Raise an error to the user."""
+        self.errors.append(error)
+        self.notify()
+
+    def wake(self) -> None:
+        """Send what is due."""
+        self._worker.wake()
+
+    @property
+    def assigned(self) -> frozenset[TopicPartition]:
+        """The partitions that are read."""
+        return frozenset(self._assigned.values())
+
+    def assign(self, partitions: Mapping[PartitionKey, TopicPartition]) -> None:
+        """Read these partitions and no others; release the unread records of the others."""
+        self._assigned = dict(partitions)
+        self._cluster.metadata.track_topics({partition.topic for partition in partitions.values()})
+        self._release(self.buffer.drop(lambda record: record.acquisition.key not in self._assigned))
+        self._worker.wake()
+
+    # --- records that were handed out --------------------------------------------------------------------
+
+    def take(self, limit: int) -> list[ShareRecord[Any, Any]]:
+        """Return up to ``limit`` records for the user."""
+        records = self.buffer.take(limit, self._clock(), self.lock_seconds)
+        for record in records:
+            acquisition = record.acquisition
+            if not acquisition.outstanding:
+                self._handed_out.append(acquisition)
+            acquisition.outstanding += 1
+        if not self._is_strict and self.size.wants(len(self.buffer), 0):
+            self._worker.wake()
+        return records
+
+    def hold(self, record: ShareRecord[Any, Any]) -> None:
+        """Renew the record's lock from now on."""
+        self._held[record] = None
+        self._worker.wake()
+
+    def acknowledge(self, record: ShareRecord[Any, Any], kind: Acknowledge) -> None:
+        """Acknowledge a record that was handed out."""
+        acquisition = record.acquisition
+        if kind is Acknowledge.RENEW:
+            record.lock_end = acquisition.lock_end = self._clock() + self.lock_seconds
+        else:
+            acquisition.outstanding -= 1
+            record.acknowledged = kind
+            self._held.pop(record, None)
+        self._add(acquisition, AcknowledgedOffsets(record.offset, record.offset, kind, by_user=True))
+
+    async def flush(self) -> None:
+        """Send all acknowledgements now, and wait for their results."""
+        number = self.queue.number
+        self._flushes += 1
+        try:
+            while self.queue.unsettled(number) and not self._worker.has_ended:
+                self.queue.flush_at = self._clock()
+                self._worker.wake()
+                await self.arrived.wait()
+        finally:
+            self._flushes -= 1
+
+    def _add(self, acquisition: AcquiredPartition, part: AcknowledgedOffsets) -> None:
+        if self.queue.add(acquisition, part, self._clock()):
+            self._worker.wake()
+
+    def _release(self, records: Iterable[ShareRecord[Any, Any]]) -> None:
+        for record in records:
+            self._add(record.acquisition, AcknowledgedOffsets(record.offset, record.offset, Acknowledge.RELEASE))
+
+    # --- what is due -------------------------------------------------------------------------------------
+
+    def _step(self, tasks: TaskGroup) -> float | None:
+        now, snapshot = self._clock(), self._cluster.metadata.snapshot
+        self._renew_due(now)
+        self._warn_of_forgotten(now)
+        wanted = self._by_leader(snapshot)
+        acknowledged = self.queue.by_broker(partial(_leader_id, snapshot))
+        waits: list[float] = []
+        for node_id in {*wanted, *acknowledged, *self._brokers}:
+            broker = self._broker(node_id, snapshot)
+            if broker is None or broker.is_busy:
+                continue
+            if now < broker.retry_at and not self._closing:
+                waits.append(broker.retry_at - now)
+                continue
+            exchange = self._next(broker, wanted.get(node_id, []), acknowledged.get(node_id, []), now)
+            if exchange is not None:
+                broker.is_busy = True
+                tasks.start_soon(exchange)
+        if self.queue.flush_at is not None and self.queue.flush_at > now:
+            waits.append(self.queue.flush_at - now)
+        if self._held or self._handed_out or self.buffer:
+            waits.append(self.lock_seconds / 4)
+        return min(waits, default=None)
+
+    def _broker(self, node_id: int, snapshot: Snapshot) -> _Broker | None:
+        broker, node = self._brokers.get(node_id), snapshot.nodes.get(node_id)
+        if broker is None and node is not None:
+            broker = self._brokers[node_id] = _Broker(node, ShareFetchSession(), self._cluster.backoff())
+        elif broker is not None and node is not None:
+            broker.node = node
+        return broker
+
+    def _by_leader(self, snapshot: Snapshot) -> dict[int, list[PartitionKey]]:
+        found: dict[int, list[PartitionKey]] = {}
+        for key, partition in self._assigned.items():
+            node_id = _leader_id(snapshot, partition)
+            if node_id is not None:
+                found.setdefault(node_id, []).append(key)
+        if sum(map(len, found.values())) < len(self._assigned):
+            self._cluster.metadata.mark_stale(snapshot)
+        return found
+
+    def _next(
+        self, broker: _Broker, wanted: list[PartitionKey], acknowledged: list[PartitionKey], now: float
+    ) -> Callable[[], Coroutine[Any, Any, None]] | None:
+        """Return the next exchange with a broker; None if nothing is due."""
+        is_open, flush_at = broker.session.is_open, self.queue.flush_at
+        if self._closing:
+            return partial(self._acknowledge, broker, acknowledged, closes=True) if is_open else None
+        if acknowledged and not is_open:
+            return partial(self._fetch, broker, [], [], 0)  # the first request of a session cannot acknowledge
+        fetches = wanted and self.size.wants(len(self.buffer), self.requested)
+        if not self.requested and (broker.is_drained or self._is_strict):
+            fetches = False  # a fetch ahead of an empty log would only delay acknowledgements
+        is_due = flush_at is not None and now >= flush_at and (self._flushes or not fetches)
+        if acknowledged and (is_due or self.queue.renews(acknowledged) or not set(acknowledged) <= set(wanted)):
+            return partial(self._acknowledge, broker, acknowledged)
+        if fetches:
+            number = min(self.requested, self._config.max_poll_records)
+            if not self._is_strict:
+                number = max(number, self.size.records)
+            return partial(self._fetch, broker, wanted, acknowledged, number)
+        return None
+
+    def _renew_due(self, now: float) -> None:
+        """Renew the locks of records that are in process or wait here, once half of their time has passed."""
+        if self._renews:
+            soon = now + self.lock_seconds / 2
+            held = [record for record in self._held if record.lock_end < soon]
+            for record in [*held, *self.buffer.ending(soon)]:
+                if record.lock_end > now:
+                    record.lock_end = now + self.lock_seconds
+                    self._add(record.acquisition, AcknowledgedOffsets(record.offset, record.offset, Acknowledge.RENEW))
+
+    def _warn_of_forgotten(self, now: float) -> None:
+        """Warn once of records that the user has not acknowledged in time."""
+        held = {record.acquisition for record in self._held}
+        ended = [part for part in self._handed_out if part.lock_end <= now and part not in held]
+        self._handed_out = [part for part in self._handed_out if part.outstanding and part not in ended]
+        forgotten = next((part for part in ended if part.outstanding), None)
+        if forgotten is not None and not self._has_warned:
+            self._has_warned = True
+            _log.warning(
+                "%d records of %s were not acknowledged within their lock of %g s, and go to other members: process "
+                "records in 'async with record', or call acknowledge() in time",
+                forgotten.outstanding,
+                forgotten.partition,
+                self.lock_seconds,
+            )
+
+    # --- the requests ------------------------------------------------------------------------------------
+
+    async def _fetch(
+        self, broker: _Broker, wanted: list[PartitionKey], acknowledged: list[PartitionKey], max_records: int
+    ) -> None:
+        """Acquire records of the partitions ``wanted``; without any, only open a session."""
+        waits = bool(wanted and self.requested)
+        wait_ms = min(self._config.fetch_max_wait_ms, int(self.lock_seconds * 250)) if waits else 0
+        sent = self.queue.take(acknowledged, renewals=False)
+        request = fetch_request(
+            self._config,
+            self._member_id,
+            broker.session,
+            wanted,
+            sent.ranges,
+            max_records=max(1, max_records),
+            max_wait_ms=wait_ms,
+        )
+
+        async def exchange(connection: Connection) -> None:
+            began = self._clock()
+            response = await connection.request(request, timeout=wait_ms / 1000 + self._timeout, wanted=_SPOKEN)
+            self._check(response, "ShareFetch")
+            broker.session.answered(wanted)
+            found = await self._take_records(broker, response, sent, began)
+            broker.is_drained = not found
+            if not found and self._clock() - began < wait_ms / 2000:
+                # An early empty response, as from a broker whose locks are all taken.
+                broker.retry_at = self._clock() + broker.backoff.next()
+
+        await self._exchange(broker, sent, exchange)
+
+    async def _acknowledge(self, broker: _Broker, acknowledged: list[PartitionKey], *, closes: bool = False) -> None:
+        """Send acknowledgements without a fetch; closing the session releases all other records."""
+        sent = self.queue.take(acknowledged, renewals=not closes)
+        epoch = broker.session.final_epoch() if closes else broker.session.next_epoch()
+        request = acknowledge_request(self._config.group_id, self._member_id, epoch, sent.ranges, renews=sent.renews)
+
+        async def exchange(connection: Connection) -> None:
+            wanted = _RENEWS if sent.renews else _SPOKEN
+            response = await connection.request(request, timeout=self._timeout, wanted=wanted)
+            self._check(response, "ShareAcknowledge")
+            broker.session.answered()
+            codes = {
+                (topic.topic_id, data.partition_index): data.error_code
+                for topic in response.responses
+                for data in topic.partitions
+            }
+            for key in sent.ranges:
+                self._settle(sent, key, codes.get(key, ErrorCode.NONE))
+
+        await self._exchange(broker, sent, exchange)
+        if closes:
+            broker.session.restart()
+            self.notify()
+
+    @property
+    def _timeout(self) -> float:
+        return _GRACE + self._cluster.config.default_api_timeout_ms / 1000
+
+    def _check(self, response: ShareFetchResponse | ShareAcknowledgeResponse, named: str) -> None:
+        if response.error_code != ErrorCode.NONE:
+            detail = f" ({response.error_message})" if response.error_message else ""
+            raise broker_error(response.error_code, f"{named} of share group {self._config.group_id!r}{detail}")
+        if response.acquisition_lock_timeout_ms > 0:
+            self.lock_seconds, self.knows_lock = response.acquisition_lock_timeout_ms / 1000, True
+
+    async def _exchange(
+        self, broker: _Broker, sent: SentAcknowledgements, exchange: Callable[[Connection], Awaitable[None]]
+    ) -> None:
+        """Run one exchange, and handle its error."""
+        try:
+            await exchange(await self._cluster.connection(broker.node, self._lane))
+            if broker.retry_at <= self._clock():
+                broker.backoff.reset()
+        except Exception as raised:
+            self._failed(broker, sent, as_kafka_error(raised, f"share group {self._config.group_id!r}"))
+        finally:
+            self.queue.ended(sent)
+            broker.is_busy = False
+            self.notify()
+            self._worker.wake()
+
+    def _failed(self, broker: _Broker, sent: SentAcknowledgements, error: KafkaError) -> None:
+        """Handle the error of a whole request: the session is lost, and with it the records that wait here."""
+        if isinstance(error, UnsupportedVersion) and sent.renews:
+            self._renews = False
+            _log.info("the locks of records are not renewed: %s", error)
+            self.queue.put_back(sent, renewals=False)
+            return
+        _log.debug("share session with broker %d begins again: %s", broker.node.node_id, error)
+        is_lost = isinstance(error, BrokerError) and error.code in _SESSION_LOST
+        if is_lost and not self._closing:
+            self.queue.put_back(sent)  # the broker has not looked at them
+        else:
+            self.queue.refused(sent, error)
+        broker.session.restart()
+        self.buffer.drop(lambda record: record.acquisition.node_id == broker.node.node_id)
+        broker.retry_at = self._clock() + broker.backoff.next()
+        action = retry_action(error)
+        if action.refresh is Refresh.METADATA:
+            self._cluster.metadata.mark_stale(self._cluster.metadata.snapshot)
+        if not action.retry and not is_lost:
+            self.errors.append(error)
+
+    # --- the responses -----------------------------------------------------------------------------------
+
+    def _settle(self, sent: SentAcknowledgements, key: PartitionKey, code: int) -> None:
+        error = broker_error(code, f"{self.queue.partition(key)} of a share group") if code else None
+        if error is not None:
+            lost = {part.first for part in sent.ranges[key] if part.kind == Acknowledge.RENEW}
+            self.buffer.drop(lambda record: record.acquisition.key == key and record.offset in lost)
+        if self._closing:
+            self.queue.settle(sent, key, error)
+        else:
+            self.queue.settle_or_retry(sent, key, error, self._clock())
+
+    async def _take_records(
+        self, broker: _Broker, response: ShareFetchResponse, sent: SentAcknowledgements, began: float
+    ) -> bool:
+        """Handle the results of a fetch; return whether it has brought records."""
+        answered = {
+            (topic.topic_id, data.partition_index): data for topic in response.responses for data in topic.partitions
+        }
+        for key in sent.ranges:
+            self._settle(sent, key, answered[key].acknowledge_error_code if key in answered else ErrorCode.NONE)
+        has_found = False
+        for key, data in answered.items():
+            partition = self._assigned.get(key)
+            if partition is not None and data.error_code != ErrorCode.NONE:
+                self._partition_failed(broker, partition, data.error_code)
+            elif partition is not None and data.acquired_records:
+                acquisition = AcquiredPartition(key, partition, broker.node.node_id, began + self.lock_seconds)
+                await self._take_partition(acquisition, data)
+                has_found = True
+        self._use_leaders(answered, response)
+        return has_found
+
+    async def _take_partition(self, acquisition: AcquiredPartition, data: ShareFetchResponsePartitionData) -> None:
+        partition, check_crcs = acquisition.partition, self._form.check_crcs
+        try:
+            batches = batches_of(data.records, partition)
+            for batch in batches:
+                if batch.header.codec and batch.header.size > _LARGE:
+                    await self._cluster.runtime.offload(partial(batch.prepare, check_crcs=check_crcs))
+        except KafkaError as error:
+            self.errors.append(error)
+            batches = []
+        delivered = delivered_records(batches, data.acquired_records, partition, self._form)
+        for part in delivered.acknowledged:
+            self._add(acquisition, part)
+        self.errors.extend(delivered.errors)
+        records = [ShareRecord(record, count, acquisition, self.owner) for record, count in delivered.records]
+        if self._assigned.get(acquisition.key) == partition:
+            self.buffer.put(records, self._clock())
+        else:
+            self._release(records)
+
+    def _partition_failed(self, broker: _Broker, partition: TopicPartition, code: int) -> None:
+        error = broker_error(code, f"{partition} of share group {self._config.group_id!r}")
+        broker.retry_at = self._clock() + broker.backoff.next()
+        self.buffer.drop(lambda record: record.acquisition.partition == partition)
+        if error.refresh is Refresh.METADATA or code == ErrorCode.UNKNOWN_TOPIC_ID:
+            self._cluster.metadata.mark_stale(self._cluster.metadata.snapshot)
+        elif not error.retriable:
+            self.errors.append(error)
+
+    def _use_leaders(
+        self, answered: Mapping[PartitionKey, ShareFetchResponsePartitionData], response: ShareFetchResponse
+    ) -> None:
+        nodes = [Node(end.node_id, Address(end.host, end.port), end.rack) for end in response.node_endpoints]
+        leaders = {
+            self._assigned[key]: (data.current_leader.leader_id, data.current_leader.leader_epoch)
+            for key, data in answered.items()
+            if data.error_code != ErrorCode.NONE and key in self._assigned and nodes
+        }
+        if leaders:
+            self._cluster.metadata.use_leaders(leaders, nodes)
+
+
+def _leader_id(snapshot: Snapshot, partition: TopicPartition) -> int | None:
+    leader = snapshot.leader(partition)
+    return leader.node_id if leader is not None else None

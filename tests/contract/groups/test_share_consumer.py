@@ -1,0 +1,350 @@
+"""Share consumers (KIP-932): members acquire, process and acknowledge records one by one."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack
+from typing import Any
+
+import anyio
+import anyio.lowlevel
+import pytest
+from contract.conftest import Where
+from contract.groups.conftest import COUNT
+from support.committed import raw
+from support.connecting import eventually
+from support.share_members import configure
+
+from aiokafkawire import (
+    Acknowledge,
+    AcknowledgementFailed,
+    Client,
+    ConfigError,
+    DeserializationError,
+    Reject,
+    ShareConsumer,
+    ShareRecord,
+    TopicPartition,
+    UsageError,
+)
+from aiokafkawire.errors import GroupIdNotFound, InvalidRecordState
+
+pytestmark = pytest.mark.anyio
+
+LOCK = 1.0
+"""Seconds that a record stays locked."""
+
+
+@pytest.fixture
+async def cluster(quick_cluster: Where) -> Where:
+    return quick_cluster
+
+
+@pytest.fixture
+async def topic(kafka: Client, new_name: Callable[[], str]) -> str:
+    """A topic of one partition, which all members share."""
+    name = new_name()
+    await kafka.admin.create_topics({name: 1})
+    return name
+
+
+@pytest.fixture
+async def share_group(cluster: Where, group: str) -> AsyncIterator[str]:
+    """A share group that begins at the logs' start, whose locks are short."""
+    async with raw(cluster) as client:
+        await configure(
+            client,
+            group,
+            share_auto_offset_reset="earliest",
+            share_record_lock_duration_ms="1000",
+        )
+        yield group
+
+
+class Share:
+    """Makes members of a share group."""
+
+    def __init__(self, kafka: Client, group: str, topic: str, stack: AsyncExitStack) -> None:
+        self.kafka, self.group, self.topic, self._stack = kafka, group, topic, stack
+
+    async def join(self, **options: Any) -> ShareConsumer[bytes, bytes]:
+        consumer = self.kafka.share_consumer(self.topic, group_id=self.group, **options)
+        await self._stack.enter_async_context(consumer)
+        await eventually(lambda: bool(consumer.assignment))
+        return consumer
+
+
+@pytest.fixture
+async def share(kafka: Client, share_group: str, topic: str) -> AsyncIterator[Share]:
+    async with AsyncExitStack() as stack:
+        yield Share(kafka, share_group, topic, stack)
+
+
+async def write(kafka: Client, topic: str, first: int, last: int) -> None:
+    """Write the numbers from first to last, without the last one."""
+    async with kafka.producer() as producer:
+        await producer.send(topic, b"%d" % first)
+        for index in range(first + 1, last):
+            producer.send_nowait(topic, b"%d" % index)
+
+
+def number(record: ShareRecord[bytes, bytes]) -> int:
+    return int(record.value or b"")
+
+
+async def taken(
+    consumer: ShareConsumer[bytes, bytes], count: int, kind: Acknowledge | None = None
+) -> list[ShareRecord[bytes, bytes]]:
+    """Take so many records, and acknowledge them alike."""
+    records: list[ShareRecord[bytes, bytes]] = []
+    with anyio.fail_after(30):
+        while len(records) < count:
+            for record in await consumer.poll(count - len(records)):
+                records.append(record)
+                if kind is not None:
+                    consumer.acknowledge(record, kind)
+    return records
+
+
+async def test_records_are_accepted_one_by_one(kafka: Client, share: Share) -> None:
+    consumer = await share.join()
+    await write(kafka, share.topic, 0, COUNT)
+    found = []
+    with anyio.fail_after(30):
+        async for record in consumer:
+            async with record:
+                found.append(number(record))
+            assert record.acknowledged is Acknowledge.ACCEPT
+            assert (record.topic, record.delivery_count) == (share.topic, 1)
+            assert record.timestamp_ms > 0
+            if len(found) == COUNT:
+                break
+    assert sorted(found) == list(range(COUNT))
+    assert await consumer.commit() == {TopicPartition(share.topic, 0): COUNT}
+    assert await consumer.commit() == {}
+    assert consumer.acquisition_lock_timeout_ms == 1000
+    await consumer.close()
+    again = await share.join()
+    assert await again.poll(timeout=0.3) == []
+
+
+async def test_members_share_the_records_of_a_partition(kafka: Client, share: Share) -> None:
+    one, two = await share.join(), await share.join()
+    await write(kafka, share.topic, 0, COUNT)
+    found: list[int] = []
+
+    async def work(consumer: ShareConsumer[bytes, bytes]) -> None:
+        while len(found) < COUNT:
+            for record in await consumer.poll(1, timeout=0.2):
+                async with record:
+                    found.append(number(record))
+
+    with anyio.fail_after(30):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(work, one)
+            tasks.start_soon(work, two)
+    assert sorted(found) == list(range(COUNT))
+
+
+async def test_released_records_come_again_and_rejected_ones_do_not(kafka: Client, share: Share) -> None:
+    consumer = await share.join()
+    await write(kafka, share.topic, 0, 6)
+    seen: dict[int, list[int]] = {}
+    with anyio.fail_after(30):
+        while sum(map(len, seen.values())) < 8:
+            (record,) = await consumer.poll(1)
+            seen.setdefault(number(record), []).append(record.delivery_count)
+            try:
+                async with record:
+                    if number(record) < 2 and record.delivery_count == 1:
+                        raise OSError("try it again")
+                    if number(record) == 5:
+                        raise Reject("cannot be parsed")
+            except OSError:
+                assert record.acknowledged is Acknowledge.RELEASE
+            else:
+                assert record.acknowledged is (Acknowledge.REJECT if number(record) == 5 else Acknowledge.ACCEPT)
+    assert seen == {0: [1, 2], 1: [1, 2], 2: [1], 3: [1], 4: [1], 5: [1]}
+    await consumer.commit()
+    assert await consumer.poll(timeout=0.3) == []
+
+
+async def test_a_lock_is_renewed_while_the_body_runs(kafka: Client, share: Share) -> None:
+    one = await share.join()
+    await write(kafka, share.topic, 0, 1)
+    (record,) = await taken(one, 1)
+    async with record:
+        two = await share.join()
+        assert await two.poll(timeout=2.5 * LOCK) == []
+    assert sum((await one.commit()).values()) == 1
+    assert await two.poll(timeout=0.3) == []
+
+
+async def test_a_record_that_is_not_acknowledged_in_time_goes_to_another_member(
+    kafka: Client, share: Share, caplog: pytest.LogCaptureFixture
+) -> None:
+    one, two = await share.join(), await share.join()
+    await write(kafka, share.topic, 0, 1)
+    (record,) = await taken(one, 1)
+    (again,) = await taken(two, 1)
+    assert (number(again), again.delivery_count) == (number(record), 2)
+    await eventually(lambda: "were not acknowledged within their lock of 1 s" in caplog.text)
+    one.acknowledge(record)
+    with pytest.raises(AcknowledgementFailed) as raised:
+        await one.commit()
+    (error,) = raised.value.errors.values()
+    assert isinstance(error, InvalidRecordState)
+    two.acknowledge(again)
+    assert sum((await two.commit()).values()) == 1
+
+
+async def test_a_renewal_begins_the_lock_again(kafka: Client, share: Share) -> None:
+    one, two = await share.join(), await share.join()
+    await write(kafka, share.topic, 0, 1)
+    (record,) = await taken(one, 1)
+    for _ in range(4):
+        assert await two.poll(timeout=LOCK / 2) == []
+        one.acknowledge(record, Acknowledge.RENEW)
+        await one.commit()
+    one.acknowledge(record)
+    assert sum((await one.commit()).values()) == 1
+
+
+async def test_closing_releases_what_is_not_acknowledged(kafka: Client, share: Share) -> None:
+    one = await share.join()
+    await write(kafka, share.topic, 0, COUNT)
+    records = await taken(one, 9)
+    for record in records[:3]:
+        one.acknowledge(record)
+    await one.close()
+    with pytest.raises(UsageError, match="was released, since the share consumer is closed"):
+        one.acknowledge(records[3])
+    two = await share.join()
+    found = await taken(two, COUNT - 3, Acknowledge.ACCEPT)
+    accepted = {number(record) for record in records[:3]}
+    assert sorted(map(number, found)) == sorted(set(range(COUNT)) - accepted)
+
+
+async def test_in_the_implicit_mode_the_next_poll_accepts(kafka: Client, share: Share) -> None:
+    one = await share.join(share_acknowledgement_mode="implicit")
+    await write(kafka, share.topic, 0, COUNT)
+    found: list[ShareRecord[bytes, bytes]] = []
+    with anyio.fail_after(30):
+        while len(found) < COUNT:
+            records = await one.poll(7)
+            assert {record.acknowledged for record in records} == {None}
+            found += records
+    assert sum((await one.commit()).values()) == COUNT
+    assert sorted(map(number, found)) == list(range(COUNT))
+    with pytest.raises(UsageError, match="implicit"):
+        one.acknowledge(found[-1])
+    await write(kafka, share.topic, COUNT, COUNT + 1)
+    (record,) = await one.poll(1)
+    await one.close()
+    two = await share.join()
+    (again,) = await taken(two, 1, Acknowledge.ACCEPT)
+    assert (number(again), again.delivery_count) == (number(record), 2)
+
+
+async def test_a_strict_limit_acquires_no_more(kafka: Client, share: Share) -> None:
+    one = await share.join(share_acquire_mode="record_limit")
+    await write(kafka, share.topic, 0, 10)
+    (record,) = await one.poll(1)
+    two = await share.join()
+    others = await taken(two, 9, Acknowledge.ACCEPT)
+    assert number(record) not in set(map(number, others))
+    one.acknowledge(record)
+    assert sum((await one.commit()).values()) == 1
+
+
+async def test_a_cancelled_poll_loses_nothing(kafka: Client, share: Share) -> None:
+    consumer = await share.join()
+    found: list[int] = []
+
+    async def fill() -> None:
+        for index in range(COUNT):
+            await write(kafka, share.topic, index, index + 1)
+
+    with anyio.fail_after(30):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(fill)
+            while len(found) < COUNT:
+                with anyio.move_on_after(0.003):
+                    record = await anext(consumer)
+                    found.append(number(record))
+                    consumer.acknowledge(record)
+    assert sorted(found) == list(range(COUNT))
+
+
+async def test_several_tasks_take_records_at_once(kafka: Client, share: Share) -> None:
+    consumer = await share.join()
+    found: list[int] = []
+
+    async def work() -> None:
+        async for record in consumer:
+            async with record:
+                await anyio.lowlevel.checkpoint()
+                found.append(number(record))
+
+    with anyio.fail_after(30):
+        async with anyio.create_task_group() as tasks:
+            for _ in range(5):
+                tasks.start_soon(work)
+            await write(kafka, share.topic, 0, COUNT)
+            await eventually(lambda: len(found) == COUNT)
+            await consumer.close()  # ends the iterations
+    assert sorted(found) == list(range(COUNT))
+
+
+async def test_a_record_that_cannot_be_deserialized_is_released(kafka: Client, share: Share) -> None:
+    def strict(value: bytes) -> int:
+        return int(value)
+
+    await write(kafka, share.topic, 0, 1)
+    async with kafka.producer() as producer:
+        await producer.send(share.topic, b"no number")
+    async with kafka.share_consumer(share.topic, group_id=share.group, value_deserializer=strict) as consumer:
+        values: list[int | None] = []
+        errors: list[bytes | None] = []
+        with anyio.fail_after(30):
+            while not (values and errors):
+                try:
+                    for record in await consumer.poll(1):
+                        async with record:
+                            values.append(record.value)
+                except DeserializationError as error:
+                    errors.append(error.raw_value)
+    assert (values, errors[0]) == ([0], b"no number")
+
+
+async def test_a_share_consumer_cannot_join_a_consumer_group(kafka: Client, share: Share) -> None:
+    async with kafka.consumer(share.topic, group_id=share.group) as other:
+        await eventually(lambda: bool(other.assignment))
+        async with kafka.share_consumer(share.topic, group_id=share.group) as consumer:
+            with anyio.fail_after(10), pytest.raises(GroupIdNotFound, match=share.group):
+                await consumer.poll()
+
+
+async def test_wrong_use_raises_one_clear_error(kafka: Client, share: Share) -> None:
+    one, two = await share.join(), await share.join()
+    await write(kafka, share.topic, 0, 1)
+    with anyio.fail_after(30):
+        record = await anext(one)
+    with pytest.raises(UsageError, match="of another share consumer"):
+        two.acknowledge(record)
+    async with record:
+        pass
+    with pytest.raises(UsageError, match=r"was acknowledged already \(ACCEPT\)"):
+        one.acknowledge(record, Acknowledge.RELEASE)
+    with pytest.raises(UsageError, match=r"was acknowledged already \(ACCEPT\)"):
+        async with record:
+            pass
+    with pytest.raises(ConfigError, match="needs a group_id"):
+        kafka.share_consumer(share.topic)
+    with pytest.raises(ConfigError, match="share_acknowledgement_mode"):
+        kafka.share_consumer(share.topic, group_id="g", share_acknowledgement_mode="automatic")  # type: ignore[call-overload]
+    await one.close()
+    with pytest.raises(UsageError, match="is closed"):
+        await one.poll()
+    with pytest.raises(UsageError, match="is not open"):
+        await kafka.share_consumer(share.topic, group_id="g").poll()
