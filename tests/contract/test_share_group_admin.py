@@ -222,6 +222,28 @@ async def test_offsets_and_lag_of_a_group(kafka: Client, topic: str, group: str,
     assert await kafka.admin.list_share_group_offsets(group, []) == {}
 
 
+async def test_a_group_of_our_consumer(kafka: Client, topic: str, group: str) -> None:
+    zero = TopicPartition(topic, 0)
+    await fill(kafka, topic)
+    async with kafka.share_consumer(topic, group_id=group) as consumer:
+        found = [record.offset for record in await consumer.poll(max_records=5, timeout=20)]
+        while len(found) < 5:
+            await consumer.commit()
+            found += [record.offset for record in await consumer.poll(max_records=5, timeout=20)]
+        state = await described(kafka, group)
+        (member,) = state.members
+        assert (state.state, member.subscription, member.assignment) == ("Stable", (topic,), all_of(topic))
+        with pytest.raises(NonEmptyGroup):
+            await kafka.admin.alter_share_group_offsets(group, {zero: 0})
+    assert found == [0, 1, 2, 3, 4]
+    assert (await described(kafka, group)).state == "Empty"
+    await kafka.admin.alter_share_group_offsets(group, {zero: 2})
+    assert (await kafka.admin.list_share_group_offsets(group))[zero] == SharePartitionOffsetInfo(2, 0, 3)
+    async with kafka.share_consumer(topic, group_id=group) as consumer:
+        first = (await consumer.poll(max_records=1, timeout=20))[0]
+        assert first.offset == 2
+
+
 async def test_offsets_are_set_and_deleted(kafka: Client, topic: str, group: str, member: NewMember) -> None:
     zero, first, _ = all_of(topic)
     await fill(kafka, topic)
