@@ -7,8 +7,20 @@ from typing import Final
 from ..cluster.cluster import Cluster, Route
 from ..cluster.metadata import Node, Snapshot
 from ..cluster.retry import Deadline
-from ..errors import BrokerNotAvailable, ErrorCode, InvalidRequest, NotController, UnsupportedVersion
-from ..protocol.messages.configs import IncrementalAlterConfigsResponse
+from ..errors import (
+    BrokerNotAvailable,
+    ErrorCode,
+    InvalidRequest,
+    NotController,
+    RequestTimeout,
+    UnknownTopicOrPartition,
+    UnsupportedVersion,
+)
+from ..protocol.messages.configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResponse,
+    IncrementalAlterConfigsResponse,
+)
 from ..protocol.schema import Versions
 from .config_messages import alter_request, check_altered, describe_request, described_configs
 from .config_resources import ConfigEntry, ConfigOp, ConfigResource, ConfigResourceType
@@ -18,6 +30,8 @@ __all__ = ("describe_configs", "incremental_alter_configs")
 _LANE: Final = "admin"
 _AT_ONCE: Final = 200
 """The most resources of one request; reading the configs of thousands at once would block the event loop."""
+_NEW_TOPIC_PATIENCE: Final = 0.5
+"""The seconds in which brokers learn about a topic that was created by a request to another broker."""
 _ANY: Final = Versions.parse("0+")
 _SYNONYMS_SINCE: Final = Versions.parse("1+")  # KIP-226
 _DOCUMENTATION_SINCE: Final = Versions.parse("3+")  # KIP-569
@@ -38,7 +52,7 @@ async def describe_configs(
         request = describe_request(together, synonyms=synonyms, documentation=documentation)
         route = await _route(cluster, node_id, deadline)
         try:
-            response = await cluster.ask(route, request, deadline, lane=_LANE, wanted=wanted)
+            response = await _ask_for_topics(cluster, route, request, deadline, wanted)
         except UnsupportedVersion as refused:
             needs = "describing configs needs brokers since 0.11 (KIP-133), synonyms 1.1 (KIP-226), documentation 2.6"
             raise UnsupportedVersion(f"{needs} (KIP-569): {refused}") from None
@@ -47,6 +61,21 @@ async def describe_configs(
             with _explained(together):
                 found[resource] = described_configs(resource, response)
     return {resource: found[resource] for resource in resources}
+
+
+async def _ask_for_topics(
+    cluster: Cluster, route: Route, request: DescribeConfigsRequest, deadline: Deadline, wanted: Versions
+) -> DescribeConfigsResponse:
+    """Return the response to a request; repeat the request for a moment while the broker does not know a topic."""
+    patience = cluster.deadline(min(_NEW_TOPIC_PATIENCE, deadline.left(cluster.runtime.now())))
+    try:
+        return await cluster.ask(
+            route, request, patience, lane=_LANE, wanted=wanted, check=_raise_if_a_topic_is_unknown
+        )
+    except RequestTimeout:
+        if deadline.passed(cluster.runtime.now()):
+            raise
+    return await cluster.ask(route, request, deadline, lane=_LANE, wanted=wanted)
 
 
 async def incremental_alter_configs(
@@ -109,6 +138,12 @@ async def _route(cluster: Cluster, node_id: int | None, deadline: Deadline) -> R
     if node_id not in snapshot.nodes:
         await cluster.metadata.refresh(snapshot, deadline)
     return route
+
+
+def _raise_if_a_topic_is_unknown(response: DescribeConfigsResponse) -> None:
+    for result in response.results:
+        if result.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+            raise UnknownTopicOrPartition(f"topic {result.resource_name!r}")
 
 
 def _raise_if_not_controller(response: IncrementalAlterConfigsResponse) -> None:

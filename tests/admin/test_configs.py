@@ -25,8 +25,10 @@ from aiokafkawire.errors import (
     BrokerNotAvailable,
     ErrorCode,
     InvalidConfig,
+    RequestTimeout,
     TopicAuthorizationFailed,
     UnknownServerError,
+    UnknownTopicOrPartition,
 )
 from aiokafkawire.protocol.api import ApiKey
 from aiokafkawire.protocol.messages.configs import DescribeConfigsResponse, IncrementalAlterConfigsResponse
@@ -141,6 +143,22 @@ async def test_many_resources_take_several_requests() -> None:
         for api in (ApiKey.DESCRIBE_CONFIGS, ApiKey.INCREMENTAL_ALTER_CONFIGS):
             assert [len(one.request.resources) for one in broker.requests.of(api)] == [200, 200, 50]
         assert (await admin.describe_configs(groups[-1]))[groups[-1]]["share.delivery.count.limit"].value == "3"
+
+
+async def test_a_broker_that_does_not_know_a_new_topic_yet_is_asked_again() -> None:
+    def unknown(request: Any, true: Any) -> Any:
+        true.results[0].error_code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        return true
+
+    async with running() as (broker, admin):
+        order = broker.on(ApiKey.DESCRIBE_CONFIGS, answer=unknown, times=2)
+        assert (await admin.describe_configs(TOPIC))[TOPIC]["retention.ms"].value == "604800000"
+        assert order.is_met
+        broker.on(ApiKey.DESCRIBE_CONFIGS, answer=unknown, times=None)
+        with pytest.raises(UnknownTopicOrPartition, match="DescribeConfigs of topic 'a'"):
+            await admin.describe_configs(TOPIC)
+        with pytest.raises(RequestTimeout, match="UnknownTopicOrPartition: topic 'a'"):
+            await admin.describe_configs(TOPIC, timeout=0.1)
 
 
 async def test_a_controller_that_moves_is_waited_for() -> None:

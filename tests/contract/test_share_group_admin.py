@@ -15,7 +15,7 @@ from support.consumer_members import ConsumerMember, configure_group
 from support.raw_client import RawClient
 from support.share_members import ACCEPT, ShareMember, new_share_group
 
-from aiokafkawire import Client, ShareGroupDescription, SharePartitionOffsetInfo, TopicPartition
+from aiokafkawire import Client, GroupListing, ShareGroupDescription, SharePartitionOffsetInfo, TopicPartition
 from aiokafkawire.errors import (
     GroupIdNotFound,
     NonEmptyGroup,
@@ -72,6 +72,11 @@ async def fill(kafka: Client, topic: str, count: int = 5) -> None:
 
 async def described(kafka: Client, group: str) -> ShareGroupDescription:
     return (await kafka.admin.describe_share_groups(group))[group]
+
+
+def is_of(group: str, listed: GroupListing) -> bool:
+    """Whether it is the group of a test, or another one of the same test."""
+    return listed.group_id == group or listed.group_id.startswith(f"{group}-")
 
 
 def all_of(topic: str) -> tuple[TopicPartition, ...]:
@@ -136,7 +141,7 @@ async def test_groups_of_all_types_are_told_apart(
             return [
                 (each.group_id.removeprefix(group), each.protocol_type, each.type)
                 for each in found
-                if each.group_id.startswith(group)
+                if is_of(group, each)
             ]
 
         share, classic, consumers = (
@@ -215,6 +220,28 @@ async def test_offsets_and_lag_of_a_group(kafka: Client, topic: str, group: str,
     await one.acknowledge(read, (2, 3, ACCEPT))
     assert await kafka.admin.list_share_group_offsets(group, [zero]) == {zero: SharePartitionOffsetInfo(2, 0, 1)}
     assert await kafka.admin.list_share_group_offsets(group, []) == {}
+
+
+async def test_a_group_of_our_consumer(kafka: Client, topic: str, group: str) -> None:
+    zero = TopicPartition(topic, 0)
+    await fill(kafka, topic)
+    async with kafka.share_consumer(topic, group_id=group) as consumer:
+        found = [record.offset for record in await consumer.poll(max_records=5, timeout=20)]
+        while len(found) < 5:
+            await consumer.commit()
+            found += [record.offset for record in await consumer.poll(max_records=5, timeout=20)]
+        state = await described(kafka, group)
+        (member,) = state.members
+        assert (state.state, member.subscription, member.assignment) == ("Stable", (topic,), all_of(topic))
+        with pytest.raises(NonEmptyGroup):
+            await kafka.admin.alter_share_group_offsets(group, {zero: 0})
+    assert found == [0, 1, 2, 3, 4]
+    assert (await described(kafka, group)).state == "Empty"
+    await kafka.admin.alter_share_group_offsets(group, {zero: 2})
+    assert (await kafka.admin.list_share_group_offsets(group))[zero] == SharePartitionOffsetInfo(2, 0, 3)
+    async with kafka.share_consumer(topic, group_id=group) as consumer:
+        first = (await consumer.poll(max_records=1, timeout=20))[0]
+        assert first.offset == 2
 
 
 async def test_offsets_are_set_and_deleted(kafka: Client, topic: str, group: str, member: NewMember) -> None:
@@ -343,7 +370,7 @@ async def test_groups_are_deleted(kafka: Client, topic: str, group: str, member:
             await kafka.admin.delete_share_groups(group, wrong)
     assert [each.state for each in (await kafka.admin.describe_share_groups(group, other)).values()] == ["Empty"] * 2
     await kafka.admin.delete_share_groups(group, other)
-    left = [each.group_id for each in await kafka.admin.list_groups() if each.group_id.startswith(group)]
+    left = [each.group_id for each in await kafka.admin.list_groups() if is_of(group, each)]
     assert left == [classic]
     again = await member()
     await again.leave()
