@@ -233,7 +233,7 @@ async def test_a_regular_expression(kafka: Kafka, client: RawClient, member: New
     await kafka.topic_with(client, f"x{stem}-a")
     one = await member(topics=None, regex=rf"re\.{stem[3:]}-[[:lower:]]")
     joined = await one.join()
-    assert (joined.error_code, one.assigned) == (0, set())
+    assert (joined.error_code, joined.member_epoch, one.assigned) == (0, 1, set())
     await until_assigned(one, 1)
 
 
