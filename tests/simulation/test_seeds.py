@@ -5,9 +5,10 @@ from simulation import groups, processing, scenario, transactions
 from simulation.transaction_checks import End
 from support.examples import seeds
 
-SEEDS = seeds(range(25), 5)
-GROUPS = seeds(range(4, 12), 3)
-PROCESSING = seeds(range(20), 5)
+# The seeds that run always are those that take the least time.
+SEEDS = seeds(range(25), 3)
+GROUPS = seeds((4, 6, 5, *range(7, 12)), 2)
+PROCESSING = seeds((0, 3, 4, 1, 2, *range(5, 20)), 3)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
