@@ -72,7 +72,7 @@ class BackgroundHeartbeats:
             member_id=machine.group.member_id,
             group_instance_id=settings.group_instance_id,
             interval=machine.heartbeat_interval,
-            request_timeout=max(machine.heartbeat_interval, settings.session_timeout_ms / 1000 / 3),
+            request_timeout=machine.heartbeat_timeout,
             release=known.release if known is not None else None,
         )
 

@@ -105,6 +105,11 @@ class ClassicMembership:
         return self.generation >= 0
 
     @property
+    def heartbeat_timeout(self) -> float:
+        """A third of the session timeout."""
+        return max(self.settings.heartbeat_interval, self.settings.session_timeout_ms / 1000 / 3)
+
+    @property
     def is_rebalancing(self) -> bool:
         """Whether a rebalance is in progress."""
         return self.state in (_PREPARING, _JOINING, _ASSIGNING, _SYNCING)

@@ -118,6 +118,12 @@ class ConsumerGroupMembership:
         return self.epoch > JOIN_EPOCH
 
     @property
+    def heartbeat_timeout(self) -> float:
+        """Two heartbeat intervals, since only the coordinator knows the session timeout, which is longer than one."""
+        settings, two_intervals = self.settings, 2 * self.heartbeat_interval
+        return max(settings.heartbeat_interval, min(two_intervals, settings.session_timeout_ms / 1000 / 3))
+
+    @property
     def is_rebalancing(self) -> bool:
         """Whether the membership is uncertain: the member is joining, or a commit was refused."""
         return self.state in (_PREPARING, _ENTERING) or self._in_doubt

@@ -209,6 +209,13 @@ class Membership(Protocol):
         """Whether the member has a generation that has not ended, as far as this client knows."""
 
     @property
+    def heartbeat_timeout(self) -> float:
+        """The seconds that a heartbeat may take: a coordinator that is silent for longer may be gone.
+
+        They are fewer than the session timeout, so that the member finds the next coordinator in time.
+        """
+
+    @property
     def is_rebalancing(self) -> bool:
         """Whether a rebalance is in progress."""
 

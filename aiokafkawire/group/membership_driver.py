@@ -288,8 +288,7 @@ class MembershipDriver:
             return self._leave_by
         if kind.is_slow:
             return self._cluster.deadline(settings.rebalance_timeout_ms / 1000 + _JOIN_MARGIN)
-        # A coordinator that is silent for a third of the session may be gone; then there is time to find another.
-        return self._cluster.deadline(max(settings.heartbeat_interval, settings.session_timeout_ms / 1000 / 3))
+        return self._cluster.deadline(self.machine.heartbeat_timeout)
 
     def _check_coordinator(self, tasks: TaskGroup, now: float) -> float | None:
         """Check during a JoinGroup, which may take minutes, whether another broker has become coordinator.

@@ -105,6 +105,15 @@ def test_heartbeats_are_minimal_and_one_at_a_time() -> None:
     assert (machine.wait(INTERVAL + 1), machine.confirmed_at) == (INTERVAL - 1, INTERVAL + 1)
 
 
+@pytest.mark.parametrize(("interval", "timeout"), [(0.5, 3.0), (2.0, 4.0), (5.0, 10.0), (30.0, 15.0)])
+def test_a_heartbeat_may_take_two_intervals_between_three_seconds_and_a_third_of_the_usual_session(
+    interval: float, timeout: float
+) -> None:
+    machine = stable_machine(heartbeat_interval=3.0, session_timeout_ms=45_000)
+    confirm(machine, now=10, interval=interval)
+    assert machine.heartbeat_timeout == timeout
+
+
 def test_the_coordinator_decides_on_the_interval() -> None:
     machine = stable_machine(heartbeat_interval=3.0)
     confirm(machine, now=10, interval=1.5)
