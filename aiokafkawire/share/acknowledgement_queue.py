@@ -9,7 +9,7 @@ import attrs
 from ..errors import BrokerError, ErrorCode, KafkaError, Refresh, broker_error
 from ..types import TopicPartition
 from .acknowledgements import Acknowledge, AcknowledgedOffsets, PendingAcknowledgements, records_in
-from .acquired_partition import AcquiredPartition
+from .acquired_partition import AcquiredPartition, AcquiredRange
 from .commit_results import CommitResults
 from .share_fetch_session import PartitionKey
 
@@ -23,10 +23,14 @@ _LINGER: Final = 0.05
 
 @attrs.define(eq=False)
 class SentAcknowledgements:
-    """The acknowledgements in one request; ``number`` is that of the first one, None if there are none."""
+    """The acknowledgements in one request; ``number`` is that of the first one, None if there are none.
+
+    The records of ``again`` were acquired again meanwhile, so that their acknowledgements must not be repeated.
+    """
 
     ranges: Mapping[PartitionKey, Sequence[AcknowledgedOffsets]]
     number: int | None
+    again: dict[PartitionKey, list[AcquiredRange]] = attrs.field(factory=dict)
 
     @property
     def renews(self) -> bool:
@@ -117,7 +121,14 @@ class AcknowledgementQueue:
         for key, ranges in sent.ranges.items():
             for part in ranges:
                 if renewals or part.kind != Acknowledge.RENEW:
-                    self._put(self._acquired[key], part, sent.number or 0)
+                    self._put_again(sent, key, part)
+
+    def _put_again(self, sent: SentAcknowledgements, key: PartitionKey, part: AcknowledgedOffsets) -> None:
+        acquisition, offsets = self._acquired[key], AcquiredRange(part.first, part.last)
+        if any(offsets.overlaps(other) for other in sent.again.get(key, ())):
+            self.refuse(acquisition.partition, records_in([part]))
+        else:
+            self._put(acquisition, part, sent.number or 0)
 
     def refused(self, sent: SentAcknowledgements, error: KafkaError) -> None:
         """Settle all of a request's acknowledgements with an error."""
@@ -135,7 +146,9 @@ class AcknowledgementQueue:
         self.results.settle(partition, count, error)
 
     def lose(self, acquisition: AcquiredPartition) -> None:
-        """Refuse the acknowledgements that wait for records which this fetch has acquired again."""
+        """Refuse the acknowledgements that wait for the records of this fetch, which has acquired them again."""
+        for sent in self._sent:
+            sent.again.setdefault(acquisition.key, []).extend(acquisition.ranges)
         pending = self._pending.get(acquisition.key)
         count = sum(pending.drop(*part) for part in acquisition.ranges) if pending else 0
         if count:
@@ -159,6 +172,6 @@ class AcknowledgementQueue:
         may_pass = error is not None and error.retriable and error.refresh is not Refresh.METADATA
         if may_pass and acquisition.lock_end > now:
             for part in sent.ranges[key]:
-                self._put(acquisition, part, sent.number or 0)
+                self._put_again(sent, key, part)
         else:
             self.settle(sent, key, error)

@@ -17,20 +17,20 @@ __all__ = (
     "AcquiredPartition",
     "Acquisitions",
     "Delivered",
-    "OffsetRange",
+    "AcquiredRange",
     "RecordForm",
     "batches_of",
     "delivered_records",
 )
 
 
-class OffsetRange(NamedTuple):
+class AcquiredRange(NamedTuple):
     """A range of offsets, both inclusive."""
 
     first: int
     last: int
 
-    def overlaps(self, other: "OffsetRange") -> bool:
+    def overlaps(self, other: "AcquiredRange") -> bool:
         """Return whether both have an offset."""
         return self.first <= other.last and other.first <= self.last
 
@@ -47,9 +47,9 @@ class AcquiredPartition:
     partition: TopicPartition
     node_id: int
     lock_end: float
-    ranges: Sequence[OffsetRange] = ()
+    ranges: Sequence[AcquiredRange] = ()
     outstanding: int = 0
-    lost: list[OffsetRange] = attrs.field(factory=list)
+    lost: list[AcquiredRange] = attrs.field(factory=list)
 
     def has_lost(self, offset: int) -> bool:
         """Return whether this consumer has acquired the record again since then."""

@@ -25,7 +25,14 @@ from ..runtime import Worker
 from ..types import Address, TopicPartition
 from .acknowledgement_queue import AcknowledgementQueue, SentAcknowledgements
 from .acknowledgements import Acknowledge, AcknowledgedOffsets
-from .acquired_partition import AcquiredPartition, Acquisitions, OffsetRange, RecordForm, batches_of, delivered_records
+from .acquired_partition import (
+    AcquiredPartition,
+    AcquiredRange,
+    Acquisitions,
+    RecordForm,
+    batches_of,
+    delivered_records,
+)
 from .fetch_size import FetchSize
 from .lock_renewals import LockRenewals
 from .share_buffer import ShareBuffer
@@ -445,7 +452,7 @@ class ShareFetcher:
             if partition is not None and data.error_code != ErrorCode.NONE:
                 self._partition_failed(broker, partition, data.error_code)
             elif partition is not None and data.acquired_records:
-                ranges = [OffsetRange(part.first_offset, part.last_offset) for part in data.acquired_records]
+                ranges = [AcquiredRange(part.first_offset, part.last_offset) for part in data.acquired_records]
                 acquisition = AcquiredPartition(key, partition, broker.node.node_id, began + self.lock_seconds, ranges)
                 self._begin(acquisition)
                 await self._take_partition(acquisition, data)

@@ -1,7 +1,7 @@
 """The scenarios with a few seeds in every run of the tests; `nox -s thorough` and `nox -s simulate` run more."""
 
 import pytest
-from simulation import groups, processing, scenario, transactions
+from simulation import groups, processing, scenario, share, transactions
 from simulation.transaction_checks import End
 from support.examples import seeds
 
@@ -9,6 +9,7 @@ from support.examples import seeds
 SEEDS = seeds(range(25), 3)
 GROUPS = seeds((4, 6, 5, *range(7, 12)), 2)
 PROCESSING = seeds((0, 3, 4, 1, 2, *range(5, 20)), 3)
+SHARE = seeds(range(20), 2)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -50,3 +51,12 @@ def test_every_record_counts_once_whatever_becomes_of_its_workers(seed: int) -> 
     done = processing.run(seed)
     print(processing.told(done))
     assert done.value.records
+
+
+@pytest.mark.parametrize("seed", SHARE)
+def test_a_share_group_finishes_every_record_and_undoes_no_acknowledgement(seed: int) -> None:
+    done = share.run(seed)
+    print(share.told(done))
+    assert done.value.records
+    assert done.value.deliveries
+    assert done.value.faults
