@@ -90,6 +90,10 @@ class AcknowledgementQueue:
         """Return whether there are renewals to send of these partitions."""
         return any(self._pending[key].renews for key in keys)
 
+    def needs_two_requests(self, keys: Iterable[PartitionKey]) -> bool:
+        """Return whether :meth:`take` leaves some acknowledgements of these partitions to the next request."""
+        return any(self._pending[key].needs_two_requests for key in keys)
+
     def take(self, keys: Collection[PartitionKey], *, renewals: bool) -> SentAcknowledgements:
         """Remove and return the acknowledgements of these partitions, to send them now."""
         numbers = [number for key in keys if (number := self._pending[key].since) is not None]
@@ -112,12 +116,25 @@ class AcknowledgementQueue:
         """Take notice that a request has ended; all its acknowledgements have results, or wait again."""
         del self._sent[sent]
 
-    def put_back(self, sent: SentAcknowledgements, *, renewals: bool = True) -> None:
-        """Send them again, since the broker has not looked at them; with the ``renewals``, or without."""
+    def put_back(self, sent: SentAcknowledgements, now: float) -> None:
+        """Send them again, since the broker has not looked at them."""
         for key, ranges in sent.ranges.items():
-            for part in ranges:
-                if renewals or part.kind != Acknowledge.RENEW:
-                    self._put(self._acquired[key], part, sent.number or 0)
+            self._put_again(sent, key, ranges, now)
+
+    def renewals_unsupported(self, sent: SentAcknowledgements, error: KafkaError, now: float) -> None:
+        """Settle the renewals with the error, and send the others again."""
+        for key, ranges in sent.ranges.items():
+            renewals = [part for part in ranges if part.kind == Acknowledge.RENEW]
+            self._settle(key, renewals, error)
+            self._put_again(sent, key, [part for part in ranges if part not in renewals], now)
+
+    def _put_again(
+        self, sent: SentAcknowledgements, key: PartitionKey, ranges: Iterable[AcknowledgedRange], now: float
+    ) -> None:
+        for part in ranges:
+            self._put(self._acquired[key], part, sent.number or 0)
+        if self.flush_at is None:
+            self.flush_at = now + _LINGER
 
     def refused(self, sent: SentAcknowledgements, error: KafkaError) -> None:
         """Settle all of a request's acknowledgements with an error."""
@@ -126,11 +143,16 @@ class AcknowledgementQueue:
 
     def settle(self, sent: SentAcknowledgements, key: PartitionKey, error: KafkaError | None) -> None:
         """Settle the acknowledgements of one partition with the broker's result."""
-        acquisition, count = self._acquired[key], records_in(sent.ranges[key])
-        if error is not None and count:
+        self._settle(key, sent.ranges[key], error)
+
+    def _settle(self, key: PartitionKey, ranges: Iterable[AcknowledgedRange], error: KafkaError | None) -> None:
+        partition, count = self.partition(key), records_in(ranges)
+        if not count:
+            return  # the user has no interest in the client's own renewals and gaps
+        if error is not None:
             message = "%d records of %s were not acknowledged, and may be delivered again: %s"
-            _log.warning(message, count, acquisition.partition, error)
-        self.results.settle(acquisition.partition, count, error)
+            _log.warning(message, count, partition, error)
+        self.results.settle(partition, count, error)
 
     def settle_or_retry(
         self, sent: SentAcknowledgements, key: PartitionKey, error: BrokerError | None, now: float
@@ -139,7 +161,6 @@ class AcknowledgementQueue:
         acquisition = self._acquired[key]
         may_pass = error is not None and error.retriable and error.refresh is not Refresh.METADATA
         if may_pass and acquisition.lock_end > now:
-            for part in sent.ranges[key]:
-                self._put(acquisition, part, sent.number or 0)
+            self._put_again(sent, key, sent.ranges[key], now)
         else:
             self.settle(sent, key, error)

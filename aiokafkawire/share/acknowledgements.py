@@ -27,12 +27,16 @@ GAP: Final = 0
 
 
 class AcknowledgedRange(NamedTuple):
-    """A range of offsets, both inclusive, with one type of acknowledgement, by the user or by the client itself."""
+    """A range of offsets, both inclusive, with one type of acknowledgement, by the user or by the client itself.
+
+    If the locks have probably ended, it is late, and has a request of its own: brokers refuse all or none of a request.
+    """
 
     first: int
     last: int
     kind: int
     by_user: bool = False
+    is_late: bool = False
 
 
 class PendingAcknowledgements:
@@ -42,10 +46,16 @@ class PendingAcknowledgements:
         self.since: int | None = None
         """The number of the first acknowledgement here, by which a commit knows whether it is sent; None if empty."""
         self._ranges: list[AcknowledgedRange] = []
+        self._late: list[AcknowledgedRange] = []
         self._renewals: dict[int, bool] = {}
 
     def __bool__(self) -> bool:
-        return bool(self._ranges or self._renewals)
+        return bool(self._ranges or self._late or self._renewals)
+
+    @property
+    def needs_two_requests(self) -> bool:
+        """Whether some are late and others are not."""
+        return bool(self._ranges and self._late)
 
     @property
     def renews(self) -> bool:
@@ -62,15 +72,21 @@ class PendingAcknowledgements:
         if self._renewals:
             for offset in offsets:
                 self._renewals.pop(offset, None)
-        if self._ranges:
-            before = self._ranges[-1]
+        ranges = self._late if part.is_late else self._ranges
+        if ranges:
+            before = ranges[-1]
             if before.last + 1 == part.first and before[2:] == part[2:]:
-                self._ranges[-1] = before._replace(last=part.last)
+                ranges[-1] = before._replace(last=part.last)
                 return
-        self._ranges.append(part)
+        ranges.append(part)
 
     def take(self, *, renewals: bool) -> list[AcknowledgedRange]:
-        """Remove and return what is to be sent, in the order of offsets; with the ``renewals``, or without."""
+        """Remove and return what is to be sent, in the order of offsets; with the ``renewals``, or without.
+
+        What is late is returned only if there is nothing else.
+        """
+        if not self._ranges and not (renewals and self._renewals):
+            self._ranges, self._late = self._late, []
         ranges, self._ranges = self._ranges, []
         if renewals:
             ranges += [
@@ -78,7 +94,7 @@ class PendingAcknowledgements:
                 for offset, by_user in self._renewals.items()
             ]
             self._renewals = {}
-        if not self._renewals:
+        if not self:
             self.since = None
         return sorted(ranges)
 

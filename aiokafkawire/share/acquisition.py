@@ -19,7 +19,8 @@ __all__ = ("Acquisition", "Delivered", "RecordForm", "batches_of", "delivered_re
 class Acquisition:
     """The records of one partition that one fetch has acquired from the broker ``node_id``.
 
-    ``outstanding`` of them were handed out and not acknowledged; the locks of the others end at ``lock_end``.
+    ``outstanding`` of them were handed out and not acknowledged; the locks of the others end at ``lock_end``. They are
+    lost if the broker has probably released them, as after the end of its session.
     """
 
     key: PartitionKey
@@ -27,6 +28,7 @@ class Acquisition:
     node_id: int
     lock_end: float
     outstanding: int = 0
+    is_lost: bool = False
 
 
 @attrs.frozen

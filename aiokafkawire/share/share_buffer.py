@@ -50,6 +50,11 @@ class ShareBuffer:
             self._records = deque(record for record in self._records if not unwanted(record))
         return dropped
 
+    def not_renewed(self) -> None:
+        """Take notice that no lock was renewed."""
+        for record in self._records:
+            record.lock_end = record.acquisition.lock_end
+
     def ending(self, before: float) -> list[ShareRecord[Any, Any]]:
         """Return the records whose locks end before this time."""
         return [record for record in self._records if record.lock_end < before]

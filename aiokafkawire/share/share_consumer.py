@@ -172,6 +172,7 @@ class ShareConsumer(Generic[K, V]):
         """Return the next record; wait for it if needed."""
         if self._state in ("closing", "closed"):
             raise StopAsyncIteration
+        await self._let_others_run()
         records = await self._take(1)
         if not records:
             raise StopAsyncIteration
@@ -194,16 +195,19 @@ class ShareConsumer(Generic[K, V]):
         """
         check_integer("max_records", max_records, minimum=1)
         check_seconds("timeout", timeout)
+        await self._let_others_run()
         with anyio.move_on_after(timeout):
             return await self._take(max_records)
         return []
 
-    async def _take(self, limit: int) -> list[ShareRecord[K, V]]:
+    async def _let_others_run(self) -> None:
         self._require_open()
-        now = self._cluster.runtime.now()
-        if now - self._yielded_at > _YIELD_EVERY:
+        if self._cluster.runtime.now() - self._yielded_at > _YIELD_EVERY:
             await anyio.lowlevel.checkpoint()
             self._yielded_at = self._cluster.runtime.now()
+
+    async def _take(self, limit: int) -> list[ShareRecord[K, V]]:
+        self._require_open()
         if self._is_implicit:
             if self._waiting:
                 raise UsageError("another task takes records of this share consumer, whose mode is 'implicit'")
@@ -221,14 +225,13 @@ class ShareConsumer(Generic[K, V]):
                 return records
             self._member.driver.on_poll()
             self._waiting += 1
-            fetcher.requested = max(fetcher.requested, limit)
-            fetcher.wake()
+            fetcher.request(limit)
             try:
                 await arrived.wait()
             finally:
                 self._waiting -= 1
                 if not self._waiting:
-                    fetcher.requested = 0
+                    fetcher.end_request()
         return []
 
     def _polls(self) -> tuple[int, bool]:
