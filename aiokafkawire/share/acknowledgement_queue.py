@@ -23,10 +23,14 @@ _LINGER: Final = 0.05
 
 @attrs.define(eq=False)
 class SentAcknowledgements:
-    """The acknowledgements in one request; ``number`` is that of the first one, None if there are none."""
+    """The acknowledgements in one request; ``number`` is that of the first one, None if there are none.
+
+    Those of the partitions ``settled`` have results, or wait to be sent again.
+    """
 
     ranges: Mapping[PartitionKey, Sequence[AcknowledgedRange]]
     number: int | None
+    settled: set[PartitionKey] = attrs.field(factory=set)
 
     @property
     def renews(self) -> bool:
@@ -118,8 +122,8 @@ class AcknowledgementQueue:
 
     def put_back(self, sent: SentAcknowledgements, now: float) -> None:
         """Send them again, since the broker has not looked at them."""
-        for key, ranges in sent.ranges.items():
-            self._put_again(sent, key, ranges, now)
+        for key in sent.ranges.keys() - sent.settled:
+            self._put_again(sent, key, sent.ranges[key], now)
 
     def renewals_unsupported(self, sent: SentAcknowledgements, error: KafkaError, now: float) -> None:
         """Settle the renewals with the error, and send the others again."""
@@ -131,18 +135,26 @@ class AcknowledgementQueue:
     def _put_again(
         self, sent: SentAcknowledgements, key: PartitionKey, ranges: Iterable[AcknowledgedRange], now: float
     ) -> None:
+        sent.settled.add(key)
         for part in ranges:
             self._put(self._acquired[key], part, sent.number or 0)
         if self.flush_at is None:
             self.flush_at = now + _LINGER
 
     def refused(self, sent: SentAcknowledgements, error: KafkaError) -> None:
-        """Settle all of a request's acknowledgements with an error."""
-        for key in sent.ranges:
+        """Settle those of a request's acknowledgements that have no result with an error."""
+        for key in sent.ranges.keys() - sent.settled:
             self.settle(sent, key, error)
+
+    def abandon(self, error: KafkaError) -> None:
+        """Settle all acknowledgements that wait to be sent with an error."""
+        for key, pending in self._pending.items():
+            while pending:
+                self._settle(key, pending.take(renewals=True), error)
 
     def settle(self, sent: SentAcknowledgements, key: PartitionKey, error: KafkaError | None) -> None:
         """Settle the acknowledgements of one partition with the broker's result."""
+        sent.settled.add(key)
         self._settle(key, sent.ranges[key], error)
 
     def _settle(self, key: PartitionKey, ranges: Iterable[AcknowledgedRange], error: KafkaError | None) -> None:

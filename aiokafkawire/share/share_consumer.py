@@ -249,7 +249,7 @@ class ShareConsumer(Generic[K, V]):
 
         Raises:
             UsageError: the record was acknowledged already or is of another consumer, the mode is ``"implicit"``, or
-                the consumer is closed.
+                the consumer is closed, or this is not its event loop.
         """
         if not isinstance(record, ShareRecord):
             raise UsageError(f"record must be a ShareRecord of this consumer, got {shown(record)}")
@@ -258,6 +258,7 @@ class ShareConsumer(Generic[K, V]):
         if self._is_implicit:
             raise UsageError("share_acknowledgement_mode='implicit' acknowledges records itself; use 'explicit'")
         self._require_own(record)
+        self._cluster.owner.require_own_loop()
         if self._state in ("closing", "closed"):
             raise UsageError(f"{record} was released, since the share consumer is {self._state}")
         if record.acknowledged is not None:
@@ -297,7 +298,8 @@ class ShareConsumer(Generic[K, V]):
             How many records the brokers have taken note of since the last commit, by partition.
 
         Raises:
-            AcknowledgementFailed: a broker refused some since the last commit, often since the lock had ended.
+            AcknowledgementFailed: a broker refused some since the last commit, often since the lock had ended; or the
+                consumer was closed meanwhile, before the broker answered.
             RequestTimeout: not all brokers have answered in time.
             UsageError: the consumer is not open.
         """

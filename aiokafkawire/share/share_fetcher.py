@@ -106,7 +106,7 @@ class ShareFetcher:
         self._flushes = 0
         self._is_awaited = False
         self._renews, self._closing, self._has_warned = True, False, False
-        self._worker = Worker(self._step, self.notify)
+        self._worker = Worker(self._step, self._ended)
 
     async def run(self) -> None:
         """Fetch and acknowledge until closed."""
@@ -124,6 +124,10 @@ class ShareFetcher:
                 await self.arrived.wait()
         await self._worker.stop()
         await self._cluster.brokers.close_lanes(self._lane)
+
+    def _ended(self) -> None:
+        self.queue.abandon(_closed())
+        self.notify()
 
     def notify(self) -> None:
         """Wake the calls that wait for :attr:`arrived`."""
@@ -391,6 +395,9 @@ class ShareFetcher:
             await exchange(await self._cluster.connection(broker.node, self._lane))
             if broker.retry_at <= self._clock():
                 broker.backoff.reset()
+        except anyio.get_cancelled_exc_class():
+            self.queue.refused(sent, _closed())
+            raise
         except Exception as raised:
             self._failed(broker, sent, as_kafka_error(raised, f"share group {self._config.group_id!r}"))
         finally:
@@ -513,6 +520,10 @@ class ShareFetcher:
         }
         if leaders:
             self._cluster.metadata.use_leaders(leaders, nodes)
+
+
+def _closed() -> KafkaError:
+    return KafkaError("the share consumer was closed before the broker answered")
 
 
 def _leader_id(snapshot: Snapshot, partition: TopicPartition) -> int | None:

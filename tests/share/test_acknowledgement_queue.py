@@ -96,3 +96,26 @@ def test_a_renewal_of_the_user_fails_if_the_broker_has_no_renewals() -> None:
     with pytest.raises(AcknowledgementFailed) as raised:
         queue.results.take()
     assert (raised.value.errors, raised.value.acknowledged) == ({PARTITION: error}, {PARTITION: 1})
+
+
+def test_only_acknowledgements_without_a_result_are_refused_or_put_back() -> None:
+    other = (UUID(int=2), 0)
+    queue = queue_of(accept(1))
+    queue.add(Acquisition(other, TopicPartition("other", 0), node_id=1, lock_end=30.0), accept(7), now=0.0)
+    sent = queue.take([KEY, other], renewals=True)
+    queue.settle(sent, KEY, None)
+    queue.refused(sent, REFUSED)
+    queue.put_back(sent, now=5.0)
+    queue.ended(sent)
+    assert queue.by_broker(lambda partition: 1) == {}
+    with pytest.raises(AcknowledgementFailed) as raised:
+        queue.results.take()
+    assert (raised.value.errors, raised.value.acknowledged) == ({("other", 0): REFUSED}, {PARTITION: 1})
+
+
+def test_acknowledgements_that_are_never_sent_fail() -> None:
+    queue = queue_of(accept(1), accept(2, is_late=True), renew(3))
+    queue.abandon(REFUSED)
+    assert not queue.unsettled(queue.number)
+    with pytest.raises(AcknowledgementFailed):
+        queue.results.take()

@@ -8,6 +8,7 @@ from typing import Any
 
 import anyio
 import anyio.lowlevel
+import anyio.to_thread
 import pytest
 from contract.conftest import Where
 from contract.groups.conftest import COUNT
@@ -422,6 +423,8 @@ async def test_wrong_use_raises_one_clear_error(kafka: Client, share: Share) -> 
         two.acknowledge(record)
     async with record:
         pass
+    with pytest.raises(UsageError, match="event loop"):
+        await anyio.to_thread.run_sync(one.acknowledge, record)
     with pytest.raises(UsageError, match=r"was acknowledged already \(ACCEPT\)"):
         one.acknowledge(record, Acknowledge.RELEASE)
     with pytest.raises(UsageError, match=r"was acknowledged already \(ACCEPT\)"):
