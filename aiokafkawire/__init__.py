@@ -6,7 +6,23 @@ from typing import TYPE_CHECKING
 
 from ._lazy_exports import lazy_exports
 from .admin.admin import Admin, NewTopic
-from .admin.descriptions import GroupDescription, GroupListing, GroupMember
+from .admin.config_resources import (
+    ConfigEntry,
+    ConfigOp,
+    ConfigOpType,
+    ConfigResource,
+    ConfigResourceType,
+    ConfigSource,
+    ConfigSynonym,
+)
+from .admin.descriptions import (
+    GroupDescription,
+    GroupListing,
+    GroupMember,
+    ShareGroupDescription,
+    ShareMemberDescription,
+    SharePartitionOffsetInfo,
+)
 from .client import Client
 from .consumer.consumer import Consumer, ConsumerBatch
 from .consumer.health import ConsumerHealth
@@ -69,7 +85,14 @@ __all__ = (
     "BufferFull",
     "Client",
     "CommitFailed",
+    "ConfigEntry",
     "ConfigError",
+    "ConfigOp",
+    "ConfigOpType",
+    "ConfigResource",
+    "ConfigResourceType",
+    "ConfigSource",
+    "ConfigSynonym",
     "ConnectionLost",
     "Consumer",
     "ConsumerBatch",
@@ -103,6 +126,9 @@ __all__ = (
     "RequestTimeout",
     "ShareConsumer",
     "ShareRecord",
+    "ShareGroupDescription",
+    "ShareMemberDescription",
+    "SharePartitionOffsetInfo",
     "TimestampType",
     "TopicNotReady",
     "SubscriptionPattern",

@@ -97,6 +97,8 @@ ADMIN: Final[Mapping[str, str]] = {
     "describe_topics": "describe_topic(name)",
     "find_coordinator": "describe_groups(group_id): a description has its coordinator",
     "list_group_offsets": "list_consumer_group_offsets(group_id)",
+    "alter_configs": "incremental_alter_configs({ConfigResource.topic(name): {config: value}})",
+    "list_share_groups": "list_groups(types=['share'])",
     "remove_members_from_consumer_group": "remove_members(group_id, members)",
     "start": "not needed here: the client opens it",
     "close": "not needed here: the client closes it",

@@ -15,7 +15,7 @@ from typing import Any
 from benchmarks import plots, report
 from benchmarks.arguments import LOOPS, names_of, positive, positives
 from benchmarks.cases import Case
-from benchmarks.catalogue import ALONE, BENCHMARKS, CODECS, Wishes
+from benchmarks.catalogue import ALONE, BENCHMARKS, CODECS, GROUPS, Wishes
 from benchmarks.cluster import Kafka, kafka
 from benchmarks.contenders import CLIENTS, FLOOR, OURS, PEERS, Contender, contenders
 from benchmarks.machine import describe, has_module
@@ -28,6 +28,8 @@ examples, each after `python -m benchmarks`:
   produce consume --peers confluent      two benchmarks, beside one peer
   latency --bootstrap localhost:9092     on a cluster that runs, instead of an Apache Kafka booted for it
   all --json ratios.jsonl --plots plots  everything, for a night; a line for each pair, a picture for each table
+  consume --groups none,classic,consumer
+                                         batches without a group, and in a group by each protocol (KIP-848)
   produce --only "1 KB" --list           what would be measured
   scale --only "by partitions" --set linger_ms=20
                                          some cases only, with a setting of your own
@@ -104,7 +106,7 @@ def _tell(result: Mapping[str, Any], options: argparse.Namespace) -> None:
 
 def _work(options: argparse.Namespace, left_out: dict[str, None]) -> Work:
     """Return each case with its contenders, and add the reasons for omitted ones to ``left_out``."""
-    wishes = Wishes(options.size, options.compression)
+    wishes = Wishes(options.size, options.compression, options.groups)
     names = list(BENCHMARKS) if "all" in options.benchmarks else options.benchmarks
     peers = () if options.peers == ("none",) else options.peers
     loops = [loop for loop in options.loops if _is_there(loop, loop, left_out)]
@@ -165,6 +167,12 @@ def _parser() -> argparse.ArgumentParser:
     what.add_argument("--loops", type=names_of(LOOPS), default=LOOPS, help=f"some of {','.join(LOOPS)}")
     what.add_argument("--size", type=positives, metavar="BYTES", help="sizes of values, such as 100,1000")
     what.add_argument("--compression", type=names_of(CODECS), metavar="CODECS", help=f"some of {','.join(CODECS)}")
+    what.add_argument(
+        "--groups",
+        type=names_of(GROUPS),
+        metavar="PROTOCOLS",
+        help=f"of consume: some of {','.join(GROUPS)}; groups with auto-commit, one way of each client (none)",
+    )
     what.add_argument("--only", default="", metavar="TEXT", help="only rows whose name in --list contains this")
     what.add_argument("--list", action="store_true", help="list the measurements without running them")
     much = parser.add_argument_group("how much")

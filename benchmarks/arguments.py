@@ -1,7 +1,7 @@
 """Command lines: argument types of several benchmarks."""
 
 import argparse
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection
 
 from benchmarks.contenders import CLIENTS
 from benchmarks.machine import has_module
@@ -35,8 +35,14 @@ def names_of(known: Collection[str]) -> Callable[[str], tuple[str, ...]]:
     return parse
 
 
-def require_installed(parser: argparse.ArgumentParser, clients: Iterable[str]) -> None:
-    """Exit with an error that names the clients that are not installed."""
-    absent = [client for client in clients if not has_module(CLIENTS[client])]
+def require_installed(parser: argparse.ArgumentParser, clients: Collection[str]) -> None:
+    """Exit with an error that names the clients that are not installed, or what Java's needs."""
+    absent = [client for client in clients if client in CLIENTS and not has_module(CLIENTS[client])]
     if absent:
         parser.error(f"not installed: {', '.join(absent)}")
+    if "java" in clients:
+        from benchmarks.java import missing_java
+
+        lacks = missing_java()
+        if lacks is not None:
+            parser.error(lacks)

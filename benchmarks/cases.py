@@ -115,6 +115,8 @@ class Case:
             return "aiokafka has one request on its way to a broker"
         if self.settings.get("assignor") == "cooperative-sticky" and client == "aiokafka":
             return "aiokafka knows no cooperative assignor"
+        if self.settings.get("group") == "consumer" and client in ("aiokafka", "kafka-python"):
+            return f"{client} does not know the consumer protocol"
         if self.settings.get("topics", 1) > 1 and way == "send_batch":
             return "send_batch would go to one topic"
         return ""

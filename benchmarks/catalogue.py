@@ -7,6 +7,7 @@ from typing import Any, Final
 from benchmarks.cases import Case
 from benchmarks.codec.messages import MESSAGES
 
+GROUPS: Final = ("none", "classic", "consumer")
 CODECS: Final = ("none", "gzip", "snappy", "lz4", "zstd")
 
 
@@ -16,6 +17,8 @@ class Wishes:
 
     sizes: Sequence[int] | None = None
     compressions: Sequence[str] | None = None
+    groups: Sequence[str] | None = None
+    """Of `consume`: "none" for assigned partitions, or the protocol of a group."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +60,16 @@ def _produce(wishes: Wishes) -> list[Case]:
 
 
 def _consume(wishes: Wishes) -> list[Case]:
-    return _plain("consume", "consume", wishes, (100, 1_000, 10_000))
+    return [
+        case if group == "none" else _in_group(case, group)
+        for case in _plain("consume", "consume", wishes, (100, 1_000, 10_000))
+        for group in wishes.groups or ("none",)
+    ]
+
+
+def _in_group(case: Case, group: str) -> Case:
+    settings = {**case.settings, "group": group}
+    return replace(case, name=f"{case.name}, {group} protocol", settings=settings, alike=True)
 
 
 def _latency(wishes: Wishes) -> list[Case]:
@@ -178,7 +190,7 @@ def _on_curve(task: str, curve: str, at: int, settings: dict[str, int]) -> Case:
 
 BENCHMARKS: Final = {
     "produce": Benchmark("many records, then flush; values of 100 B, 1 KB and 10 KB", 20, _produce),
-    "consume": Benchmark("a filled topic, read without a group; the same sizes", 10, _consume),
+    "consume": Benchmark("a filled topic, read without a group, or with --groups; the same sizes", 10, _consume),
     "latency": Benchmark(
         "single sends, until acknowledged (beside a floor, a replayed frame) and until read", 5, _latency
     ),
@@ -197,6 +209,8 @@ BENCHMARKS: Final = {
 ALONE: Final = {
     "benchmarks.faults": "producers while brokers are killed (docs/faults.md)",
     "benchmarks.group_faults": "consumer groups while brokers and members are killed",
+    "benchmarks.group_growth": "what one more member costs the others of a large group (KIP-848)",
+    "benchmarks.soak": "a group that rebalances every few seconds for minutes or hours: memory, tasks, lost records",
     "benchmarks.closing": "how long a consumer takes to stop when its broker has just been killed",
     "benchmarks.micro": "the cost of single parts of aiokafkawire, of a waiting record and of the import",
     "benchmarks.many_brokers": "what each broker costs in simulated clusters of up to 1,000 of them",

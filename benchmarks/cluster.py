@@ -2,7 +2,7 @@
 
 import contextlib
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -40,8 +40,8 @@ class Kafka:
 
 
 @contextlib.contextmanager
-def kafka(*, tls: bool = False) -> Iterator[Kafka]:
-    """Boot a node for a run, with a second listener if ``tls``.
+def kafka(*, tls: bool = False, properties: Mapping[str, str] | None = None) -> Iterator[Kafka]:
+    """Boot a node for a run, with a second listener if ``tls``; ``properties`` are settings of the broker.
 
     :raises SystemExit: there is no Kafka to boot; the message says what is missing.
     """
@@ -49,15 +49,16 @@ def kafka(*, tls: bool = False) -> Iterator[Kafka]:
     if lacks is not None:
         raise SystemExit(f"cannot boot Apache Kafka here, use --bootstrap instead. {lacks}")
     description = f"Apache Kafka {NEWEST} on this machine, one node, {' '.join(JVM[:3])}"
+    settings = _SETTINGS | dict(properties or {})
     if not tls:
-        with _MeasuredKafka(properties=_SETTINGS) as booted:
+        with _MeasuredKafka(properties=settings) as booted:
             yield Kafka(booted.bootstrap, description)
         return
     from benchmarks.tls import certify
 
     with tempfile.TemporaryDirectory() as folder:
-        properties, authority = certify(Path(folder))
-        with _MeasuredKafka(properties=_SETTINGS | properties, listeners={"SSL": "SSL"}) as booted:
+        of_tls, authority = certify(Path(folder))
+        with _MeasuredKafka(properties=settings | of_tls, listeners={"SSL": "SSL"}) as booted:
             yield Kafka(booted.bootstrap, description, booted.addresses["SSL"], str(authority))
 
 

@@ -23,7 +23,7 @@ from benchmarks.rebalance.program import Job as RebalanceJob
 JOBS: Final[Mapping[str, Any]] = {"rebalance": RebalanceJob, "messages": CodecJob}
 """The settings of the programs of a task; other tasks have those of `Job`."""
 _PLACES: Final = ("bootstrap", "ca_file", "topic")
-_GIVEN: Final = (*_PLACES, "way", "loop", "client", "records", "message", "direction", "tls", "samples")
+_GIVEN: Final = (*_PLACES, "way", "loop", "client", "records", "message", "direction", "tls", "samples", "group")
 """Settings that only cases and contenders determine."""
 _FILLERS: Final = ("confluent", OURS)
 
@@ -141,7 +141,9 @@ class Run:
     def _fill(self, case: Case, topic: str, records: int) -> None:
         filler = next(one for one in _FILLERS if has_module(CLIENTS[one]))
         tell(f"filling {case.full_name}: {records:,} records by {filler}")
-        plain = {name: value for name, value in case.settings.items() if name not in ("tls", "consumers", "samples")}
+        plain = {
+            name: value for name, value in case.settings.items() if name not in ("tls", "consumers", "samples", "group")
+        }
         filling = Case(case.benchmark, case.name, case.task, plain)
         self._run(filling, Contender(filler, "fill", "asyncio"), topic, records)
         if (found := self._records_in(self._job(case, topic))) != records:

@@ -24,7 +24,7 @@ from support.virtual_time import VIRTUAL, virtual_backend
 from aiokafkawire.protocol import compiler
 from aiokafkawire.records import batch
 
-pytest_plugins = ["support.loops"]
+pytest_plugins = ["support.loops", "support.release_choice"]
 
 register_profiles()
 
@@ -41,7 +41,7 @@ def apache_kafka(request: pytest.FixtureRequest) -> Iterator[ApacheKafka]:
     Without Java or Maven its tests are skipped, or fail when ``AIOKAFKAWIRE_REQUIRE_KAFKA=1`` is in the environment.
     """
     require(missing())
-    with ApacheKafka() as kafka:
+    with ApacheKafka(request.config.option.kafka) as kafka:
         _tell(request.config, f"{kafka.version}, booted in {kafka.boot_seconds:.1f} s")
         yield kafka
 

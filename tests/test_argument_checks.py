@@ -15,7 +15,7 @@ import pytest
 from support import wrong_arguments as table
 from support.wrong_arguments import CASES, TP, Case, Hands
 
-from aiokafkawire import Admin, Client, Consumer, KafkaError, Producer, Transaction
+from aiokafkawire import Admin, Client, Consumer, KafkaError, Producer, ShareConsumer, Transaction
 from aiokafkawire.testing.broker import Broker
 
 pytestmark = pytest.mark.anyio
@@ -41,13 +41,14 @@ async def hands() -> AsyncIterator[Hands]:
             client.producer(transactional_id="tx") as transactional,
             client.consumer(group_id="g", enable_auto_commit=False) as consumer,
             client.consumer(group_id="h", enable_auto_commit=False) as member,
+            client.share_consumer(group_id="s") as share,
         ):
             await producer.partitions_for("t")
             consumer.assign([TP])
             try:
                 async with transactional.transaction() as transaction:
                     await transaction.send("t", b"known", partition=0)
-                    yield Hands(client, producer, transaction, consumer, member)
+                    yield Hands(client, producer, transaction, consumer, member, share)
                     raise KeyboardInterrupt  # leave nothing behind
             except KeyboardInterrupt:
                 pass
@@ -96,6 +97,7 @@ def arguments_of(face: str, cls: type) -> set[str]:
         ("producer", Producer),
         ("transaction", Transaction),
         ("consumer", Consumer),
+        ("share", ShareConsumer),
         ("admin", Admin),
     ],
 )

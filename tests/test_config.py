@@ -129,6 +129,7 @@ def test_strategies_are_names_of_assignors(given: object) -> None:
         ({"group_id": ""}, "group_id must not be empty"),
         ({"group_instance_id": "a"}, "group_instance_id must not be empty, and needs a group_id"),
         ({"group_id": "g", "group_instance_id": ""}, "group_instance_id must not be empty, and needs a group_id"),
+        ({"group_remote_assignor": ""}, "group_remote_assignor must not be empty; leave it out, or set it to None"),
         ({"heartbeat_interval_ms": 45_000}, r"heartbeat_interval_ms must be less than session_timeout_ms \(45000\)"),
     ],
 )

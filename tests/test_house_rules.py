@@ -70,9 +70,13 @@ def test_the_package_gives_what_users_need_and_nothing_by_accident() -> None:
     public = {
         name for name, value in vars(aiokafkawire).items() if name[0] != "_" and not isinstance(value, ModuleType)
     }
-    # Only those who make transactions load the modules of the first two.
+    # Only those who make transactions, or have share groups, load the modules of these.
     later = {
+        "Acknowledge",
         "OutgoingRecord",
+        "Reject",
+        "ShareConsumer",
+        "ShareRecord",
         "Transaction",
         "TYPE_CHECKING",
         "lazy_exports",

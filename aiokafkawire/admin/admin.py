@@ -1,4 +1,7 @@
-"""The admin: creates, deletes, lists and describes topics, and looks up offsets; for groups see :mod:`.groups`."""
+"""The admin: creates, deletes, lists and describes topics, and looks up offsets.
+
+For groups see :mod:`.groups` and :mod:`.share_groups`, for configs :mod:`.configs`.
+"""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, TypeAlias, overload
@@ -12,6 +15,7 @@ from ..cluster.metadata import EMPTY, Topic, is_large, merge
 from ..cluster.request_variants import RequestVariant, in_newest_form
 from ..cluster.retry import Deadline
 from ..errors import ErrorCode, NotController, UnsupportedVersion, UsageError, WireError, broker_error
+from ..other_clients_names import ADMIN, add_hints
 from ..protocol.messages.metadata import MetadataResponseTopic
 from ..protocol.messages.topics import (
     CreatableTopic,
@@ -24,7 +28,9 @@ from ..protocol.messages.topics import (
 )
 from ..protocol.schema import Request, Versions
 from ..types import OffsetAndTimestamp, OffsetSpec, TopicPartition, check_topic_name, normalize_specs
+from .configs import ConfigAdmin
 from .groups import GroupAdmin
+from .share_groups import ShareGroupAdmin
 
 __all__ = ("Admin", "NewTopic", "NewTopics")
 
@@ -85,7 +91,7 @@ NewTopics: TypeAlias = Mapping[str, int | NewTopic] | Iterable[NewTopic] | NewTo
 """The forms in which ``create_topics`` accepts topics."""
 
 
-class Admin(GroupAdmin):
+class Admin(GroupAdmin, ShareGroupAdmin, ConfigAdmin):
     """The administration client, at :attr:`Client.admin`.
 
     Every ``timeout`` is in seconds, by default ``default_api_timeout_ms``; when it has passed, the call raises
@@ -186,6 +192,9 @@ class Admin(GroupAdmin):
     def _milliseconds(self, deadline: Deadline) -> int:
         """Return the timeout for the broker in ms: the call's timeout, at most the client's ``request_timeout_ms``."""
         return int(min(deadline.allowed * 1000, self._cluster.config.request_timeout_ms))
+
+
+add_hints(Admin, ADMIN)
 
 
 # CreateTopics v0 has no validate_only.

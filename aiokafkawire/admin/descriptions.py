@@ -6,7 +6,14 @@ import attrs
 
 from ..types import Address, OffsetAndMetadata, TopicPartition
 
-__all__ = ("GroupDescription", "GroupListing", "GroupMember")
+__all__ = (
+    "GroupDescription",
+    "GroupListing",
+    "GroupMember",
+    "ShareGroupDescription",
+    "ShareMemberDescription",
+    "SharePartitionOffsetInfo",
+)
 
 
 @attrs.frozen
@@ -77,3 +84,55 @@ class GroupDescription:
     type: str = "classic"
     group_epoch: int | None = None
     assignment_epoch: int | None = None
+
+
+@attrs.frozen
+class ShareMemberDescription:
+    """A member of a share group (KIP-932).
+
+    ``subscription`` has the member's topics, and ``assignment`` the partitions that it reads; other members may read
+    the same partitions. ``member_epoch`` is the assignment epoch that the member has reached.
+    """
+
+    member_id: str
+    client_id: str
+    client_host: str
+    assignment: tuple[TopicPartition, ...]
+    subscription: tuple[str, ...]
+    member_epoch: int
+    rack: str | None
+
+
+@attrs.frozen
+class ShareGroupDescription:
+    """A share group (KIP-932) with its members.
+
+    ``state`` is "Stable" or "Empty". ``group_epoch`` rises whenever members, subscriptions or topics change, and
+    ``assignment_epoch`` is the group epoch of the last assignment. ``assignor`` is the coordinator's assignor.
+    ``authorized_operations`` are the ACL operations that this client may perform on the group, such as "READ"
+    (KIP-430); None if they were not requested.
+    """
+
+    group_id: str
+    state: str
+    members: tuple[ShareMemberDescription, ...]
+    coordinator: Address
+    authorized_operations: frozenset[str] | None
+    group_epoch: int
+    assignment_epoch: int
+    assignor: str
+
+
+@attrs.frozen
+class SharePartitionOffsetInfo:
+    """The progress of a share group in one partition (KIP-932).
+
+    The group has finished all records before ``start_offset``, and perhaps some after it. ``lag`` is the number of
+    offsets that it has not finished (KIP-1226); None if the broker does not know it, as those before 4.2.
+    ``leader_epoch`` is the leader epoch of the partition when the offset was stored. All are None if the group has not
+    finished a record of the partition.
+    """
+
+    start_offset: int | None
+    leader_epoch: int | None = None
+    lag: int | None = None

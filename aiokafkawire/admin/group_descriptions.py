@@ -9,7 +9,15 @@ from ..protocol.messages import consumer_group, group_admin
 from ..types import Address, OffsetAndMetadata, TopicPartition
 from .descriptions import GroupDescription, GroupMember
 
-__all__ = ("DescribedGroup", "DescribeResponse", "check_found", "description", "found_groups", "is_of_another_type")
+__all__ = (
+    "DescribeResponse",
+    "DescribedGroup",
+    "authorized_operations",
+    "check_found",
+    "description",
+    "found_groups",
+    "is_of_another_type",
+)
 
 DescribedGroup: TypeAlias = consumer_group.DescribedGroup | group_admin.DescribedGroup
 """A group in a response, or its error."""
@@ -75,7 +83,7 @@ def description(
             group.assignor_name,
             tuple(_consumer_group_member(member) for member in group.members),
             coordinator,
-            _operations(group.authorized_operations),
+            authorized_operations(group.authorized_operations),
             offsets,
             "consumer",
             group.group_epoch,
@@ -88,12 +96,13 @@ def description(
         group.protocol_data,
         tuple(_classic_member(member, consumers=group.protocol_type == "consumer") for member in group.members),
         coordinator,
-        _operations(group.authorized_operations),
+        authorized_operations(group.authorized_operations),
         offsets,
     )
 
 
-def _operations(bits: int) -> frozenset[str] | None:
+def authorized_operations(bits: int) -> frozenset[str] | None:
+    """Return the names of the ACL operations in a response; None if the request did not ask for them."""
     if bits == _NOT_REQUESTED:
         return None
     return frozenset(name for code, name in enumerate(_OPERATIONS) if bits >> code & 1)

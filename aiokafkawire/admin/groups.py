@@ -5,27 +5,17 @@ The first call imports the message classes of groups.
 
 from collections.abc import Collection, Iterable, Mapping
 
-from ..argument_checks import check_flag, check_seconds, check_text, flattened, items_of, shown
-from ..cluster.cluster import Cluster
-from ..cluster.retry import Deadline
+from ..argument_checks import check_flag, check_text, items_of, shown
 from ..errors import UsageError
-from ..other_clients_names import ADMIN, add_hints
 from ..types import IsolationLevel, OffsetAndMetadata, OffsetSpec, TopicPartition, check_group_id, normalize_partitions
+from .admin_base import AdminBase, check_group_ids
 from .descriptions import GroupDescription, GroupListing, GroupMember
 
 __all__ = ("GroupAdmin",)
 
 
-class GroupAdmin:
+class GroupAdmin(AdminBase):
     """The methods of :class:`~.admin.Admin` for groups."""
-
-    def __init__(self, cluster: Cluster) -> None:
-        self._cluster = cluster
-
-    def _deadline(self, timeout: float | None) -> Deadline:
-        check_seconds("timeout", timeout)
-        allowed = self._cluster.config.default_api_timeout_ms / 1000 if timeout is None else timeout
-        return self._cluster.deadline(allowed)
 
     # --- groups and members ----------------------------------------------------------------------------
 
@@ -110,7 +100,7 @@ class GroupAdmin:
         from .describe_groups import describe_groups
 
         check_flag("include_authorized_operations", operations)
-        deadline, names = self._deadline(timeout), _group_ids(group_ids)
+        deadline, names = self._deadline(timeout), check_group_ids(group_ids)
         return await describe_groups(self._cluster, names, deadline, operations=operations, classic_only=classic_only)
 
     async def delete_groups(self, *group_ids: str | Collection[str], timeout: float | None = None) -> None:
@@ -122,7 +112,7 @@ class GroupAdmin:
         """
         from .group_requests import delete_groups
 
-        await delete_groups(self._cluster, _group_ids(group_ids), self._deadline(timeout))
+        await delete_groups(self._cluster, check_group_ids(group_ids), self._deadline(timeout))
 
     async def remove_members(
         self,
@@ -199,7 +189,7 @@ class GroupAdmin:
         from .group_offsets import offsets_of_groups
 
         check_flag("require_stable", require_stable)
-        names = _group_ids(group_ids)
+        names = check_group_ids(group_ids)
 
         return await offsets_of_groups(self._cluster, names, self._deadline(timeout), stable=require_stable)
 
@@ -288,17 +278,6 @@ class GroupAdmin:
             raise UsageError(f"isolation_level must be {expected}, got {shown(isolation_level)}")
 
         return await lag_of(self._cluster, group_id, isolation_level, self._deadline(timeout))
-
-
-add_hints(GroupAdmin, ADMIN)
-
-
-def _group_ids(given: tuple[str | Collection[str], ...]) -> tuple[str, ...]:
-    """Return the group ids given as positional arguments or as one collection; raise UsageError for an invalid id."""
-    group_ids: tuple[str, ...] = flattened(given)
-    for group_id in group_ids:
-        check_group_id(group_id)
-    return group_ids
 
 
 def _names(what: str, given: Collection[str] | None) -> list[str] | None:

@@ -11,8 +11,10 @@ A client has one thread with an event loop, which runs all asynchronous code. Ca
 4. Leaving the ``with`` ends the thread. An unclosed client does not keep the process from ending.
 """
 
-from .client import Admin, Client
+from .admin import Admin
+from .client import Client
 from .consumer import Consumer
 from .producer import Delivery, Producer, Transaction
+from .share_consumer import ShareConsumer
 
-__all__ = ("Admin", "Client", "Consumer", "Delivery", "Producer", "Transaction")
+__all__ = ("Admin", "Client", "Consumer", "Delivery", "Producer", "ShareConsumer", "Transaction")

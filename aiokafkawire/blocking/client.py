@@ -1,19 +1,17 @@
-"""The blocking client and its admin; see :mod:`aiokafkawire.blocking`."""
+"""The blocking client; see :mod:`aiokafkawire.blocking`."""
 
 import threading
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack, overload
 
-from ..admin.admin import NewTopics
-from ..admin.descriptions import GroupDescription
 from ..client import Client as AsyncClient
-from ..config import AutoOffsetReset, ClientOptions, ConsumerOptions, ProducerOptions
+from ..config import AutoOffsetReset, ClientOptions, ConsumerOptions, ProducerOptions, ShareConsumerOptions
 from ..loop_thread import LoopThread
-from ..other_clients_names import ADMIN, add_hints
 from ..records.batch import ConsumerRecord
-from ..types import OffsetAndMetadata, OffsetAndTimestamp, OffsetSpec, ProducerIdentity, TopicPartition
+from ..types import OffsetSpec, ProducerIdentity
+from .admin import Admin
 from .consumer import Consumer
 from .producer import Producer
 from .transform import Process, run_transform
@@ -23,8 +21,9 @@ if TYPE_CHECKING:
 
     from ..bounded_reads import BoundedBatches, BoundedReader, BoundedRecords, Bounds
     from ..group.assignors import Assignor
+    from .share_consumer import ShareConsumer
 
-__all__ = ("Admin", "Client")
+__all__ = ("Client",)
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -163,6 +162,40 @@ class Client:
         """
         return Consumer(self._loop, self._loop.call_sync(partial(self._client.consumer, *topics, **options)))
 
+    @overload
+    def share_consumer(
+        self, *topics: str | Collection[str], **options: Unpack[ShareConsumerOptions]
+    ) -> "ShareConsumer[bytes, bytes]": ...
+    @overload
+    def share_consumer(
+        self,
+        *topics: str | Collection[str],
+        key_deserializer: Callable[[bytes], K],
+        **options: Unpack[ShareConsumerOptions],
+    ) -> "ShareConsumer[K, bytes]": ...
+    @overload
+    def share_consumer(
+        self,
+        *topics: str | Collection[str],
+        value_deserializer: Callable[[bytes], V],
+        **options: Unpack[ShareConsumerOptions],
+    ) -> "ShareConsumer[bytes, V]": ...
+    @overload
+    def share_consumer(
+        self,
+        *topics: str | Collection[str],
+        key_deserializer: Callable[[bytes], K],
+        value_deserializer: Callable[[bytes], V],
+        **options: Unpack[ShareConsumerOptions],
+    ) -> "ShareConsumer[K, V]": ...
+    def share_consumer(self, *topics: str | Collection[str], **arguments: Any) -> "ShareConsumer[Any, Any]":
+        """Make a member of a share group; the arguments are those of :meth:`aiokafkawire.Client.share_consumer`."""
+        from .share_consumer import ShareConsumer
+
+        return ShareConsumer(
+            self._loop, self._loop.call_sync(partial(self._client.share_consumer, *topics, **arguments))
+        )
+
     def read_records(
         self,
         topic: str,
@@ -248,85 +281,3 @@ def _close_reader(loop: LoopThread, reader: "BoundedReader[Any]") -> None:
     # A generator may be closed after the client, which has closed the reader already.
     if loop.is_running and not loop.in_forked_process:
         loop.call(reader.aclose)
-
-
-class Admin:
-    """The admin client at :attr:`Client.admin`. Errors are those of the asynchronous admin client.
-
-    Each ``timeout`` is in seconds; its default is ``default_api_timeout_ms``. For other methods use
-    ``kafka.loop.call(kafka.asynchronous.admin.list_groups, ...)``.
-    """
-
-    def __init__(self, loop: LoopThread, client: AsyncClient) -> None:
-        self._loop, self._admin = loop, client.admin
-
-    def create_topics(self, topics: NewTopics, *, timeout: float | None = None) -> None:
-        """Create topics, given as a mapping of each name to the number of partitions or a NewTopic."""
-        self._loop.call(self._admin.create_topics, topics, timeout=timeout)
-
-    def delete_topics(self, topics: str | Iterable[str], *, timeout: float | None = None) -> None:
-        """Delete topics with all their records."""
-        self._loop.call(self._admin.delete_topics, topics, timeout=timeout)
-
-    def list_topics(self, *, internal: bool = False, timeout: float | None = None) -> tuple[str, ...]:
-        """Return the names of all topics that this client may see, sorted."""
-        return self._loop.call(self._admin.list_topics, internal=internal, timeout=timeout)
-
-    def partitions_of(self, topic: str, *, timeout: float | None = None) -> tuple[int, ...]:
-        """Return the indexes of the topic's partitions. Raises UnknownTopicOrPartition."""
-        found = self._loop.call(self._admin.describe_topic, topic, timeout=timeout)
-        return tuple(partition.index for partition in found.partitions)
-
-    def list_offsets(
-        self, specs: Mapping[TopicPartition, OffsetSpec], *, timeout: float | None = None
-    ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
-        """Look up offsets: of the beginning, of the end, or by time; None for a time after all records."""
-        return self._loop.call(self._admin.list_offsets, specs, timeout=timeout)
-
-    def describe_groups(
-        self,
-        *group_ids: str | Collection[str],
-        include_authorized_operations: bool = False,
-        timeout: float | None = None,
-    ) -> dict[str, GroupDescription]:
-        """Describe classic groups and consumer groups: state, members, assignments and committed offsets."""
-        return self._loop.call(
-            self._admin.describe_groups,
-            *group_ids,
-            include_authorized_operations=include_authorized_operations,
-            timeout=timeout,
-        )
-
-    def describe_consumer_groups(
-        self,
-        *group_ids: str | Collection[str],
-        include_authorized_operations: bool = False,
-        timeout: float | None = None,
-    ) -> dict[str, GroupDescription]:
-        """Describe groups; this is :meth:`describe_groups` by the name of Kafka's own admin."""
-        return self.describe_groups(
-            *group_ids, include_authorized_operations=include_authorized_operations, timeout=timeout
-        )
-
-    def list_consumer_group_offsets(
-        self, group_id: str, *, timeout: float | None = None
-    ) -> dict[TopicPartition, OffsetAndMetadata]:
-        """Return the offsets that a group has committed."""
-        return self._loop.call(self._admin.list_consumer_group_offsets, group_id, timeout=timeout)
-
-    def alter_consumer_group_offsets(
-        self,
-        group_id: str,
-        offsets: Mapping[TopicPartition, int | OffsetAndMetadata],
-        *,
-        timeout: float | None = None,
-    ) -> None:
-        """Commit offsets for a group without members."""
-        self._loop.call(self._admin.alter_consumer_group_offsets, group_id, offsets, timeout=timeout)
-
-    def consumer_group_lag(self, group_id: str, *, timeout: float | None = None) -> dict[TopicPartition, int]:
-        """Return the group's lag by partition: the number of offsets from the committed one to the end of the log."""
-        return self._loop.call(self._admin.consumer_group_lag, group_id, timeout=timeout)
-
-
-add_hints(Admin, ADMIN)

@@ -88,7 +88,7 @@ class ConsumerConfig:
     """The protocol of the group: ``"classic"``, whose members assign the partitions; ``"consumer"``, where the
     coordinator does (KIP-848, Kafka 4.0 and later); or ``"auto"``, the consumer protocol if the brokers offer it and
     the group has no members of the classic one."""
-    group_remote_assignor: str | None = optional_text()
+    group_remote_assignor: str | None = optional_text(empty=False)
     """The assignor of the coordinator in the consumer protocol, such as ``"uniform"`` or ``"range"``; None leaves the
     choice to the coordinator."""
     group_instance_id: str | None = optional_text()

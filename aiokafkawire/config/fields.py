@@ -93,14 +93,19 @@ def secret(expected: type | tuple[type, ...] = str, named: str = "a string") -> 
     return attrs.field(default=None, repr=False, validator=check)
 
 
-def optional_text(named: str = "a string", **more: Any) -> Any:
-    """Return a field for a string that requests can contain, or None; ``more`` are arguments of ``attrs.field``."""
+def optional_text(named: str = "a string", *, empty: bool = True, **more: Any) -> Any:
+    """Return a field for a string that requests can contain, or None; ``more`` are arguments of ``attrs.field``.
+
+    Without ``empty``, the string must not be empty.
+    """
 
     def check(_: object, attribute: "attrs.Attribute[Any]", value: object) -> None:
         if value is None:
             return
         if not isinstance(value, str):
             raise ConfigError(f"{attribute.name} must be {named} or None, got {shown(value)}")
+        if not (value or empty):
+            raise ConfigError(f"{attribute.name} must not be empty; leave it out, or set it to None")
         _check_carried(attribute.name, value)
 
     return attrs.field(default=None, validator=check, **more)

@@ -11,6 +11,7 @@ from ..cluster.retry import Deadline
 from ..errors import BrokerError, KafkaError, RequestTimeout
 from ..group.group_offsets import NOT_ENTITLED, GroupOffsets
 from ..types import GroupMetadata, OffsetAndMetadata, TopicPartition
+from .recreated_topics import is_of_old_topic
 from .subscription_state import SubscriptionState
 
 if TYPE_CHECKING:  # consumers with assign() join no group
@@ -97,8 +98,9 @@ class AutoCommit:
 
     async def _commit_finished(self, group: GroupMetadata, deadline: Deadline) -> None:
         positions = self._positions
-        offsets = positions.finished()
-        states = {partition: positions.require(partition) for partition in offsets}
+        snapshot = self._cluster.metadata.snapshot
+        states = {state.partition: state for state in positions if not is_of_old_topic(positions, state, snapshot)}
+        offsets = {partition: at for partition, at in positions.finished().items() if partition in states}
         changed = {partition: at for partition, at in offsets.items() if states[partition].auto_committed != at}
         began, patience = self._cluster.runtime.now(), max(self._every, _MIN_PATIENCE)
 
@@ -116,8 +118,8 @@ class AutoCommit:
             self._unanswered_since = None
         # After ``patience`` there were several attempts, and an earlier one may take effect last: commit all again.
         is_certain = self._cluster.runtime.now() - began < patience
-        for partition, state in states.items():
-            state.auto_committed = changed.get(partition, offsets[partition]) if is_certain else None
+        for partition, at in offsets.items():
+            states[partition].auto_committed = changed.get(partition, at) if is_certain else None
 
     async def _reconnect_if_silent(self) -> None:
         """Reconnect if the last commit is unanswered: until its response, the coordinator reads no other request."""

@@ -55,11 +55,12 @@ class ConsumerGroupTasks:
 
     def rejoin_reason(self, snapshot: Snapshot) -> str | None:
         """Return the reason for a heartbeat with another subscription, if there is one."""
-        self.machine.reconcile_again()
-        if not self._topics.are_outdated(snapshot):
-            return None
-        self.subscribe()
-        return f"the topics of {self._topics.subscription} have changed"
+        has_lost = bool(self._changes.of_old_topics())
+        self.machine.reconcile_again(has_lost=has_lost)
+        if self._topics.are_outdated(snapshot):
+            self.subscribe()
+            return f"the topics of {self._topics.subscription} have changed"
+        return "topics were deleted and created again" if has_lost else None
 
     async def execute(self, task: Task) -> None:
         """Execute a task, and report its result to the machine."""
@@ -76,6 +77,7 @@ class ConsumerGroupTasks:
         """Revoke the partitions that are not assigned, and start reading the added ones, as far as topics are known."""
         named = f"{self.machine.settings.named}, member epoch {task.epoch}"
         async with self._changes.lock:
+            await self._lose_vanished()
             names = self._find_names(task)
             assigned = [
                 TopicPartition(names[topic_id], index)
@@ -83,27 +85,36 @@ class ConsumerGroupTasks:
                 if topic_id in names
                 for index in indexes
             ]
-            await self._changes.change_to(assigned, task, named)
+            ids = {name: topic_id for topic_id, name in names.items()}
+            await self._changes.change_to(assigned, task, named, ids=ids)
             self.machine.reconciled(task, self._owned())
         if len(names) < len(task.assignment):
             _log.debug("%s: waiting for the metadata of %d topics", named, len(task.assignment) - len(names))
 
+    async def _lose_vanished(self) -> None:
+        """Lose the partitions of topics that were deleted and created again, as the metadata shows."""
+        lost = self._changes.of_old_topics()
+        if lost:
+            topics = ", ".join(sorted({partition.topic for partition in lost}))
+            reason = f"topics were deleted and created again: {topics}"
+            _log.warning("%s: %s", self.machine.settings.named, reason)
+            await self._changes.lose(reason, lost)
+
     def _find_names(self, task: Reconcile) -> Mapping[UUID, str]:
-        """Return the names of the assigned topics; request new metadata if some are missing."""
+        """Return the names of the assigned topics that exist; request new metadata if some are missing."""
         metadata, owned = self._cluster.metadata, {partition.topic for partition in self._changes.assigned}
         known = {**self._names, **metadata.snapshot.topic_names}
         # The topics that the member has are still its own while it waits to revoke them.
         self._names = {topic_id: name for topic_id, name in self._names.items() if name in owned}
-        names = {topic_id: known[topic_id] for topic_id in task.assignment if topic_id in known}
+        assigned = [topic_id for topic_id in task.assignment if topic_id not in self._changes.vanished]
+        names = {topic_id: known[topic_id] for topic_id in assigned if topic_id in known}
         self._names |= names
-        if len(names) < len(task.assignment):
+        if len(names) < len(assigned):
             metadata.mark_stale(metadata.snapshot)
         return names
 
     def _owned(self) -> dict[UUID, list[int]]:
-        # If a topic was deleted and created again, its new id is the last one.
-        ids = {name: topic_id for topic_id, name in self._names.items()}
         owned: dict[UUID, list[int]] = {}
-        for topic, index in self._changes.assigned:
-            owned.setdefault(ids[topic], []).append(index)
+        for topic_id, index in self._changes.assigned_ids():
+            owned.setdefault(topic_id, []).append(index)
         return owned

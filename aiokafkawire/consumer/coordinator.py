@@ -90,9 +90,9 @@ class ConsumerCoordinator:
     ) -> None:
         self._cluster, self._report = cluster, iteration.report
         self.topics: SubscribedTopics = SubscribedTopics(cluster)
-        timeout = config.session_timeout_ms / 1000
+        self._config = config
         self._changes = PartitionChanges(
-            cluster, positions, fetcher, self.topics, commits, auto_commit, iteration.report, timeout
+            cluster, positions, fetcher, self.topics, commits, auto_commit, iteration.report
         )
         self._settings = _member_settings(cluster, config)
         self._assignors, self._lane = assignors, f"group-{lane}"
@@ -239,6 +239,7 @@ class ConsumerCoordinator:
     # --- the group protocol --------------------------------------------------------------------------------
 
     def _make_tasks(self, protocol: Literal["classic", "consumer"]) -> GroupTasks:
+        self._changes.commit_timeout = self._commit_timeout(protocol)
         if protocol == "classic":
             from .classic_tasks import ClassicTasks
 
@@ -246,6 +247,13 @@ class ConsumerCoordinator:
         from .consumer_group_tasks import ConsumerGroupTasks
 
         return ConsumerGroupTasks(self._cluster, self._settings, self.topics, self._changes)
+
+    def _commit_timeout(self, protocol: Literal["classic", "consumer"]) -> float:
+        """Return the seconds that a commit before a revocation may take, so that the membership outlasts the commit."""
+        if protocol == "classic":
+            return self._config.session_timeout_ms / 1000
+        # The coordinator waits for a revocation for max_poll_interval_ms, and heartbeats go on during that.
+        return min(self._cluster.config.default_api_timeout_ms, self._config.max_poll_interval_ms / 2) / 1000
 
     async def _choose_protocol(self) -> Literal["classic", "consumer"]:
         from .protocol_choice import choose_protocol

@@ -30,6 +30,7 @@ from .fetch_session import FetchSession, FetchSessionRequest
 from .initial_positions import InitialPositions
 from .pending_errors import PendingErrors
 from .position_validation import PositionValidator
+from .recreated_topics import RecreatedTopics
 from .subscription_state import PartitionState, SubscriptionState, format_partitions
 
 if TYPE_CHECKING:  # consumers without a group do not need it
@@ -89,6 +90,7 @@ class Fetcher:
             cluster, positions, self._errors, config.isolation, self._changed, group
         )
         self._validator = PositionValidator(cluster, positions, self._errors, self._changed)
+        self._recreated = RecreatedTopics(positions, self._errors)
         self._changed_partitions = ChangedPartitions(positions)
 
     @property
@@ -152,6 +154,7 @@ class Fetcher:
         snapshot = cluster.metadata.snapshot
         states = self._changed_partitions.take(snapshot, now)
         if states is None:
+            self._recreated.check(snapshot)
             states = list(self._positions)
             self._buffer.drop_stale()
             self._errors.forget_all_but(state.partition for state in states if not state.is_suspended)
@@ -275,6 +278,7 @@ class Fetcher:
         self._use_leaders(session_request, response)
         failed, waits, notify = False, True, False
         without_news = dict(session_request.asks)
+        refused: set[PartitionFetch] = set()
         for ask, answer in answers(session_request, response, committed_only=self._committed, broker=broker):
             outcome = self._buffer.take(ask, answer, context)
             if isinstance(answer, WireError | InconsistentTopicId):
@@ -284,7 +288,12 @@ class Fetcher:
             del without_news[ask.state.partition]
             failed, notify = failed or outcome.failed, notify or outcome.notify
             waits = waits and not outcome.moved and not (isinstance(answer, CompletedFetch) and answer.records)
+            if isinstance(answer, KafkaError):
+                refused.add(ask)
         self._errors.clear_all(without_news)
+        self._recreated.fetched((ask for ask in session_request.named if ask not in refused), context.snapshot)
+        if context.snapshot is not self._cluster.metadata.snapshot:
+            self.wake()  # a topic may have been created again since the request
         return failed, waits, notify
 
     def _use_leaders(self, session_request: FetchSessionRequest, response: FetchResponse) -> None:

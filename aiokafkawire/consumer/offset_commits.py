@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Final
+from uuid import UUID
 
 import anyio
 
@@ -13,6 +14,7 @@ from ..errors import BrokerError, CommitFailed, ErrorCode, RequestTimeout, broke
 from ..group.group_offsets import NOT_ENTITLED, GroupOffsets
 from ..group.membership import ApplyAssignment, GroupState, Reconcile
 from ..types import CoordinatorType, GroupMetadata, OffsetAndMetadata, TopicPartition, normalize_offsets
+from .recreated_topics import is_of_old_topic
 from .subscription_state import PartitionState, SubscriptionState, format_partitions
 
 if TYPE_CHECKING:  # consumers with assign() join no group
@@ -48,7 +50,7 @@ class OffsetCommitter:
     def join(self, driver: "MembershipDriver") -> None:
         """Commit under the membership of ``driver`` from now on."""
         self.driver = driver
-        self._offsets.on_result = driver.on_coordinator_result
+        self._offsets.on_result, self._offsets.member = driver.on_coordinator_result, driver
 
     @property
     def group(self) -> GroupMetadata:
@@ -91,6 +93,7 @@ class OffsetCommitter:
         given = dict(normalize_offsets(offsets))
         self._positions.require_not_lost(given)
         states = {partition: self._positions.get(partition) for partition in given}
+        topic_ids = {partition: state.topic_id for partition, state in states.items() if state is not None}
 
         def revoked() -> list[TopicPartition]:
             return [at for at, state in states.items() if state is None or self._positions.get(at) is not state]
@@ -106,6 +109,11 @@ class OffsetCommitter:
             while True:
                 await self._wait_for_assignment(deadline)
                 group = self.group
+                if all_positions:
+                    for partition in self._of_old_topics(states, topic_ids):
+                        del given[partition], states[partition]
+                    if not given:
+                        return
                 if all_positions and group.generation_id >= 0 and (gone := revoked()):
                     self._positions.require_not_lost(gone)
                     for partition in gone:
@@ -135,6 +143,18 @@ class OffsetCommitter:
                     return
         finally:
             self._offsets.release()
+
+    def _of_old_topics(
+        self, states: Mapping[TopicPartition, PartitionState | None], topic_ids: Mapping[TopicPartition, UUID | None]
+    ) -> list[TopicPartition]:
+        """Return the partitions whose topics were deleted and created again since their records were read."""
+        positions, snapshot = self._positions, self._cluster.metadata.snapshot
+        return [
+            partition
+            for partition, state in states.items()
+            if topic_ids.get(partition) in positions.vanished
+            or (state is not None and is_of_old_topic(positions, state, snapshot))
+        ]
 
     def _require_member(self, group: GroupMetadata, states: Mapping[TopicPartition, PartitionState | None]) -> None:
         """Raise unless this consumer may commit offsets of these partitions.

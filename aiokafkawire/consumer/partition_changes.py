@@ -2,7 +2,10 @@
 
 import inspect
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from types import MappingProxyType
+from typing import Final
+from uuid import UUID
 
 import anyio
 
@@ -13,6 +16,7 @@ from ..types import TopicPartition
 from .auto_commit import AutoCommit
 from .fetcher import Fetcher
 from .offset_commits import OffsetCommitter
+from .recreated_topics import is_of_old_topic
 from .subscribed_topics import SubscribedTopics
 from .subscription_state import SubscriptionState, format_partitions
 from .topic_subscription import Listener
@@ -20,6 +24,8 @@ from .topic_subscription import Listener
 __all__ = ("PartitionChanges",)
 
 _log = logging.getLogger("aiokafkawire.group")
+
+_NO_IDS: Final[Mapping[str, UUID]] = MappingProxyType({})
 
 
 class PartitionChanges:
@@ -33,7 +39,6 @@ class PartitionChanges:
         commits: marks the calls of listeners.
         auto_commit: commits finished records before they are revoked; None to commit on request only.
         report: raises an error to the user.
-        commit_timeout: the seconds that a commit before a revocation may take.
     """
 
     def __init__(
@@ -45,11 +50,11 @@ class PartitionChanges:
         commits: OffsetCommitter,
         auto_commit: AutoCommit | None,
         report: Callable[[Exception], None],
-        commit_timeout: float,
     ) -> None:
         self._cluster, self._positions, self._fetcher, self._topics = cluster, positions, fetcher, topics
         self._commits, self._auto_commit, self._report = commits, auto_commit, report
-        self._commit_timeout = commit_timeout
+        self.commit_timeout: float = 0.0
+        """The seconds that a commit before a revocation may take."""
         self.lock: anyio.Lock = anyio.Lock()
         """Held during a change."""
         self.leaving: bool = False
@@ -65,7 +70,25 @@ class PartitionChanges:
         assert self._commits.driver is not None  # the driver joins the committer first
         return self._commits.driver
 
-    async def change_to(self, partitions: Sequence[TopicPartition], task: Task, named: str) -> bool | None:
+    @property
+    def vanished(self) -> Collection[UUID]:
+        """The ids of topics that were deleted and created again, under other ids."""
+        return self._positions.vanished
+
+    def of_old_topics(self) -> list[TopicPartition]:
+        """Return the member's partitions whose topics were deleted and created again, as the metadata shows."""
+        snapshot, positions = self._cluster.metadata.snapshot, self._positions
+        old = [state for state in positions if is_of_old_topic(positions, state, snapshot)]
+        positions.vanished |= {state.assigned_id for state in old if state.assigned_id is not None}
+        return [state.partition for state in old]
+
+    def assigned_ids(self) -> list[tuple[UUID, int]]:
+        """Return the topic id and the index of each of the member's partitions that are assigned by id."""
+        return [(state.assigned_id, state.partition.partition) for state in self._positions if state.assigned_id]
+
+    async def change_to(
+        self, partitions: Sequence[TopicPartition], task: Task, named: str, *, ids: Mapping[str, UUID] = _NO_IDS
+    ) -> bool | None:
         """Revoke the partitions that are not among these, and start reading those that are new.
 
         Return whether partitions were revoked; None if the task was obsolete, and nothing has changed.
@@ -74,12 +97,13 @@ class PartitionChanges:
             partitions: the partitions that the member has from now on.
             task: the task that this is part of.
             named: names the group and its generation in log lines.
+            ids: the ids of the topics, if the assignment has ids.
         """
         revoked, added = self._positions.changes_to(partitions)
         await self.revoke(revoked, task=task)
         if task is not self._driver.machine.task:
             return None
-        self._positions.add(added, withheld=True)
+        self._positions.add(added, withheld=True, ids=ids)
         message, count = "assigned in %s: %s; %d partitions in all", len(self._positions.assigned)
         _log.info(message, named, format_partitions(added), count)
         if self._auto_commit is not None:
@@ -106,9 +130,12 @@ class PartitionChanges:
         for partition in self._positions.assigned:
             self._positions.withhold(self._positions.require(partition), True)
 
-    async def lose(self, reason: str) -> None:
-        """Stop reading all partitions, which other members may read already, and call the user's listener."""
-        partitions, listeners = self._positions.assigned, self._topics.listeners
+    async def lose(self, reason: str, lost: Sequence[TopicPartition] | None = None) -> None:
+        """Stop reading these partitions, by default all, and call the user's listener.
+
+        Other members may read the partitions already, or their topics no longer exist.
+        """
+        partitions, listeners = self._positions.assigned if lost is None else tuple(lost), self._topics.listeners
         self._drop(partitions, reason, lost=True)
         await self._call_listener(listeners.on_lost or listeners.on_revoked, partitions)
 
@@ -135,7 +162,7 @@ class PartitionChanges:
                 self._fetcher.wake()
                 return
         if self._auto_commit is not None:
-            await self._auto_commit.commit_finished(within=self._commit_timeout)
+            await self._auto_commit.commit_finished(within=self.commit_timeout)
         await self._call_listener(self._topics.listeners.on_revoked, partitions)
         self._drop(partitions, reason)
 

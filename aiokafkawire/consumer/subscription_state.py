@@ -2,7 +2,9 @@
 
 import math
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from types import MappingProxyType
 from typing import Protocol
+from uuid import UUID
 
 import attrs
 
@@ -61,6 +63,10 @@ class PartitionState:
     """When to read from the leader again, in seconds of the runtime's clock."""
     until: int | None = None
     """The offset at which reading ends; None for no end."""
+    topic_id: UUID | None = None
+    """The id of the topic that the position belongs to; None until a fetch from the position has succeeded."""
+    assigned_id: UUID | None = None
+    """The id of the assigned topic; None if the assignment has only names."""
     fetch_bytes: int | None = None
     """The bytes that the next fetch must allow, if more than ``max_partition_fetch_bytes``; else None."""
 
@@ -171,6 +177,8 @@ class SubscriptionState:
         be assigned again meanwhile, with a new state."""
         self.revocations: dict[TopicPartition, Revocation] = {}
         """The last revocation of each partition."""
+        self.vanished: set[UUID] = set()
+        """The ids of topics that were deleted and created again, under other ids."""
 
     def __iter__(self) -> Iterator[PartitionState]:
         self.settle()
@@ -203,15 +211,22 @@ class SubscriptionState:
                 partition, None, OffsetSpec.EARLIEST, self._epoch, ask_group=self._in_group
             )
 
-    def add(self, partitions: Iterable[TopicPartition], *, withheld: bool = False) -> None:
+    def add(
+        self,
+        partitions: Iterable[TopicPartition],
+        *,
+        withheld: bool = False,
+        ids: Mapping[str, UUID] = MappingProxyType({}),
+    ) -> None:
         """Add partitions, to be read from their committed offset on, or from the default if there is none.
 
-        With ``withheld``, none of their records are handed out until :meth:`withhold` releases them.
+        With ``withheld``, none of their records are handed out until :meth:`withhold` releases them. ``ids`` are the
+        ids of the topics, if the assignment has ids.
         """
         self._changed()
         for partition in partitions:
             state = self._states[partition] = self._new_state(partition, None)
-            state.withheld = withheld
+            state.withheld, state.assigned_id = withheld, ids.get(partition.topic)
 
     def changes_to(
         self, assigned: Collection[TopicPartition]
@@ -334,7 +349,7 @@ class SubscriptionState:
         state.handed_out_to = max(state.handed_out_to, state.position or 0)
         state.sought_in_hand = state.is_in_hand
         state.epoch, state.looking_up, state.lost, state.held = self._epoch, False, False, None
-        state.ask_group, state.leader_epoch = False, None
+        state.ask_group, state.leader_epoch, state.topic_id = False, None, None
         state.validated, state.validating = None, False
         state.position, state.spec = (to, None) if isinstance(to, int) else (None, to)
 

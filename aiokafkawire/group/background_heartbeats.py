@@ -47,7 +47,7 @@ class BackgroundHeartbeats:
                 self._post(self._sender.record_poll)
             if machine.confirmed_at != self._confirmed_at:
                 self._post(self._sender.record_heartbeat)
-        self._take_reports(now)
+        self.take_reports(now)
         self._polled_at, self._confirmed_at = polled_at, machine.confirmed_at
         member = self.member()
         if member != self._member:
@@ -72,7 +72,7 @@ class BackgroundHeartbeats:
             member_id=machine.group.member_id,
             group_instance_id=settings.group_instance_id,
             interval=machine.heartbeat_interval,
-            request_timeout=max(machine.heartbeat_interval, settings.session_timeout_ms / 1000 / 3),
+            request_timeout=machine.request_timeout,
             release=known.release if known is not None else None,
         )
 
@@ -81,13 +81,19 @@ class BackgroundHeartbeats:
         self._closed, self._sender = True, None
         self._loop.stop(within=1.0)
 
-    def _take_reports(self, now: float) -> None:
+    def take_reports(self, now: float) -> None:
+        """Pass the thread's reports to the machine.
+
+        The driver does so before each response to a heartbeat of the machine: after a block of the event loop, the
+        response may be older than a report, and its assignment outdated.
+        """
         while True:
             try:
                 report = self._reports.get_nowait()
             except Empty:
                 return
-            if report.member != self._member:
+            # A heartbeat of the epoch before may have been accepted, and its response then has the current epoch.
+            if report.member != self._member and report.epoch is None:
                 continue
             if report.code is not None:
                 # The loop may have been blocked since the response, which confirms the membership as of its arrival.

@@ -81,6 +81,7 @@ class ClassicMembership:
         self.reason: str = ""
         self.leads: bool = False
         self.heartbeat_interval: float = settings.heartbeat_interval
+        self.is_in_consumer_group: bool = False
         self.generation_name: str = "generation"
         self.on_enter: Callable[[GroupState], None] = lambda before: None
         self._protocols: Sequence[tuple[str, bytes]] = ()
@@ -125,9 +126,9 @@ class ClassicMembership:
         else:
             self._rejoin_reason = reason
 
-    def back_off(self, now: float) -> None:
-        """Back off: send only heartbeats for ``retry_backoff``."""
-        self._back_off_until = now + self.settings.retry_backoff
+    def back_off(self, now: float, seconds: float | None = None) -> None:
+        """Back off: send only heartbeats for this time, by default ``retry_backoff``."""
+        self._back_off_until = now + (self.settings.retry_backoff if seconds is None else seconds)
 
     def leave(self, reason: str, *, stays: bool | None = None) -> None:
         """Leave the group. The state is OUTSIDE once the member has left: at once without a LeaveGroup.
@@ -203,6 +204,11 @@ class ClassicMembership:
         if self.sends_heartbeats and self._heartbeat is None:
             moments.append(self._heartbeat_at)
         return max(0.0, min(moments) - now) if moments else None
+
+    @property
+    def request_timeout(self) -> float:
+        """The seconds that the coordinator may take to respond: a third of the session."""
+        return max(self.settings.heartbeat_interval, self.settings.session_timeout_ms / 1000 / 3)
 
     @property
     def sends_heartbeats(self) -> bool:

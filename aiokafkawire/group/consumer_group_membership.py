@@ -12,7 +12,8 @@ The rules:
 5. A member keeps its partitions until the coordinator ends the membership, even if the coordinator is unreachable. Then
    it loses them at once, and rejoins with epoch 0 under the same id.
 6. A static member whose join is refused, since its instance id is in use, first releases the id with epoch -2: the
-   coordinator may still count its own last membership. It refuses that too if the id is another member's.
+   coordinator may still count its own last membership. It refuses that too if the id is another member's, or that of a
+   process that has crashed, until its session ends. The user gets the error, and the next poll joins again.
 7. After a refused commit the member sends a heartbeat at once: the epoch may have changed, or the membership ended.
 
 Share groups (KIP-932) have the same heartbeats, without what members own: they share partitions.
@@ -29,12 +30,14 @@ from ..protocol.schema import Request
 from ..types import GroupMetadata
 from .consumer_group_requests import (
     CONSUMER_GROUP,
+    DEFAULT_HEARTBEAT_INTERVAL,
     JOIN_EPOCH,
     THEN,
     HeartbeatErrorAction,
     HeartbeatRequests,
     ServerSubscription,
     as_request,
+    request_timeout,
 )
 from .membership import (
     CoordinatorRequest,
@@ -85,7 +88,9 @@ class ConsumerGroupMembership:
         self.reason: str = ""
         self.protocol: str = settings.remote_assignor or ""
         self.leads: bool = False
-        self.heartbeat_interval: float = settings.heartbeat_interval
+        self.heartbeat_interval: float = DEFAULT_HEARTBEAT_INTERVAL
+        """The interval that the coordinator has told, in seconds; before its first response Kafka's default."""
+        self.is_in_consumer_group: bool = True
         self.generation_name: str = "member epoch"
         self.on_enter: Callable[[GroupState], None] = lambda before: None
         self._assignment: TopicIdPartitions = {}
@@ -126,6 +131,11 @@ class ConsumerGroupMembership:
         """Whether the member sends heartbeats at intervals."""
         return self.state is _STABLE
 
+    @property
+    def request_timeout(self) -> float:
+        """The seconds that the coordinator may take to respond: see :func:`request_timeout`."""
+        return request_timeout(self.heartbeat_interval)
+
     # --- requests of the user -----------------------------------------------------------------------------
 
     def subscribe(self, subscription: ServerSubscription) -> None:
@@ -146,9 +156,9 @@ class ConsumerGroupMembership:
         elif self.state in (_OUTSIDE, _LEAVING):
             self._rejoin_reason = reason
 
-    def back_off(self, now: float) -> None:
-        """Back off: send no request for ``retry_backoff``."""
-        self._back_off_until = now + self.settings.retry_backoff
+    def back_off(self, now: float, seconds: float | None = None) -> None:
+        """Back off: send no request for this time, by default ``retry_backoff``."""
+        self._back_off_until = now + (self.settings.retry_backoff if seconds is None else seconds)
 
     def leave(self, reason: str, *, stays: bool | None = None) -> None:
         """Leave the group. A dynamic member that ``stays`` sends no request; its session then times out (KIP-1092)."""
@@ -191,9 +201,9 @@ class ConsumerGroupMembership:
         if self._known is None or self._known[1] != self._reported():
             self._heartbeat_at = _AT_ONCE
 
-    def reconcile_again(self) -> None:
-        """Apply the assignment again if the member lacks partitions of it, since there is newer metadata."""
-        if self.state is _STABLE and self.task is None and self.owned != self._assignment:
+    def reconcile_again(self, *, has_lost: bool = False) -> None:
+        """Apply the assignment again if the member lacks or ``has_lost`` partitions of it, as newer metadata shows."""
+        if self.state is _STABLE and self.task is None and (has_lost or self.owned != self._assignment):
             self.task = Reconcile(self.epoch, self._assignment)
 
     def task_done(self, task: Task) -> None:
@@ -311,6 +321,8 @@ class ConsumerGroupMembership:
         self._confirm(now)
         if epoch is not None and epoch > self.epoch:
             self._set_epoch(epoch)
+            if isinstance(self.task, Reconcile):
+                self.task = None  # the assignment may be outdated, and other members may have the added partitions
 
     def _confirmed(self, response: Any, now: float) -> None:
         if response.member_epoch <= JOIN_EPOCH:

@@ -7,7 +7,7 @@ from typing import Any, Final
 import attrs
 
 from ..cluster.request_variants import RequestVariant
-from ..errors import ErrorCode, KafkaError, UnsupportedVersion, UnsupportedVersionAnswered
+from ..errors import ErrorCode, KafkaError, UnreleasedInstanceId, UnsupportedVersion, UnsupportedVersionAnswered
 from ..protocol.messages.consumer_group import (
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatRequestTopicPartitions,
@@ -17,6 +17,7 @@ from .membership import CoordinatorRequest, MemberSettings, RequestKind, TopicId
 
 __all__ = (
     "CONSUMER_GROUP",
+    "DEFAULT_HEARTBEAT_INTERVAL",
     "JOIN_EPOCH",
     "THEN",
     "HeartbeatErrorAction",
@@ -26,12 +27,19 @@ __all__ = (
     "explained",
     "heartbeat",
     "leave",
+    "request_timeout",
 )
 
 JOIN_EPOCH: Final = 0
 _LEAVE_EPOCH: Final = -1
 _STATIC_LEAVE_EPOCH: Final = -2
 """The epoch of a static member that will be back within the session timeout."""
+
+DEFAULT_HEARTBEAT_INTERVAL: Final = 5.0
+_MIN_TIMEOUT: Final = 3.0
+"""The seconds that a coordinator may take at least, even if the heartbeat interval is far below Kafka's default."""
+_MAX_TIMEOUT: Final = 15.0
+"""A third of the shortest session timeout that brokers allow by default, in seconds."""
 
 _ANY: Final = Versions.parse("0+")
 _WITH_PATTERN: Final = Versions.parse("1+")
@@ -132,8 +140,24 @@ def as_request(
     return CoordinatorRequest(RequestKind.HEARTBEAT, (RequestVariant(first, wanted),), again)
 
 
+def request_timeout(heartbeat_interval: float) -> float:
+    """Return the seconds that the coordinator may take to respond, so that the session outlasts a silent coordinator.
+
+    The client does not know the session timeout, which is the coordinator's. By default it is at least 45 s, nine
+    heartbeat intervals; if it was made shorter, so was the interval, which it must exceed.
+    """
+    return max(heartbeat_interval, _MIN_TIMEOUT, min(3 * heartbeat_interval, _MAX_TIMEOUT))
+
+
 def explained(settings: MemberSettings, error: KafkaError, *, with_pattern: bool) -> KafkaError:
-    """Return the error, with advice if the broker is too old or has the consumer protocol disabled."""
+    """Return the error, with advice if a broker is too old, has the protocol disabled, or has another static member."""
+    if isinstance(error, UnreleasedInstanceId):
+        return UnreleasedInstanceId(
+            f"cannot join {settings.named}: group_instance_id {settings.group_instance_id!r} is in use by another "
+            "member, or the previous process has crashed; then the id is free once the session timeout of the group's "
+            "coordinator (group.consumer.session.timeout.ms, by default 45 s) has passed since the last heartbeat of "
+            f"that process. Each poll() tries again: {error}"
+        )
     if not isinstance(error, UnsupportedVersion | UnsupportedVersionAnswered):
         return error
     if with_pattern and isinstance(error, UnsupportedVersion):

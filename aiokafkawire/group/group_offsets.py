@@ -3,13 +3,14 @@
 import math
 from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import partial
-from typing import Final
+from typing import Final, Protocol
 from uuid import UUID
 
 import anyio
 
 from ..cluster.cluster import Cluster
 from ..cluster.connection_pool import CONTROL
+from ..cluster.metadata import Snapshot
 from ..cluster.request_variants import in_newest_form
 from ..cluster.retry import Deadline
 from ..errors import (
@@ -17,6 +18,8 @@ from ..errors import (
     ErrorCode,
     KafkaError,
     RequestTimeout,
+    StaleMemberEpoch,
+    UnknownMemberId,
     UnknownTopicOrPartition,
     UnsupportedVersion,
 )
@@ -56,6 +59,17 @@ NOT_ENTITLED: Final = (
 _WITHOUT_OFFSETS: Final = "0.8.0"
 
 
+class FetchingMember(Protocol):
+    """The member for which offsets are fetched."""
+
+    @property
+    def fetching_group(self) -> GroupMetadata | None:
+        """The membership in a consumer group (KIP-848), under which offsets are fetched; None without one."""
+
+    async def wait_for_heartbeat(self, group: GroupMetadata, error: BrokerError, deadline: Deadline) -> None:
+        """Wait until a heartbeat has shown what has become of the membership ``group``, after this error."""
+
+
 class GroupOffsets:
     """The offsets of one group. Requests to its coordinator use the connections of ``lane``."""
 
@@ -65,6 +79,8 @@ class GroupOffsets:
         self._lock = anyio.Lock()
         self.on_result: Callable[[KafkaError | None], None] = lambda _: None
         """Receives the error of each failed request to the coordinator, and None after a response."""
+        self.member: FetchingMember | None = None
+        """The member that fetches the offsets, if it has joined the group."""
 
     async def close(self) -> None:
         """Close the connections of the lane."""
@@ -106,7 +122,7 @@ class GroupOffsets:
             group: the membership to commit under; by default none, which only a group without members accepts.
             retention_ms: for how long the broker keeps the offsets, instead of ``offsets.retention.minutes``; brokers
                 support it from 0.9 on.
-            skip_deleted: ignore partitions that have been deleted.
+            skip_deleted: ignore partitions that have been deleted, also those whose topics were created again.
             newer: returns newer offsets of the same partitions, which each retry sends instead of ``offsets``.
             patience: the seconds to wait for a response, doubled for each retry. Retries use a new connection: a
                 coordinator that waits for its replicas has accepted the commit, but reads no later request of the same
@@ -121,14 +137,25 @@ class GroupOffsets:
             KafkaError: another error that is not retriable.
         """
         given, group = normalize_offsets(offsets), group or GroupMetadata(self.group_id)
-        ids = _topic_ids(self._cluster, given)
-        check, latest = partial(self._check_committed, group.group_id, given, skip_deleted), newer or (lambda: given)
+        ids, latest = _topic_ids(self._cluster, given), newer or (lambda: given)
+        check = partial(self._check_committed, group.group_id, given, skip_deleted)
         try:
             try:
                 await self._commit(group, latest, deadline, retention_ms, ids, check, patience)
             except TopicIdsOutdated:
-                self._cluster.metadata.mark_stale(self._cluster.metadata.snapshot)
-                await self._commit(group, latest, deadline, retention_ms, {}, check, patience)
+                snapshot = self._cluster.metadata.snapshot
+                self._cluster.metadata.mark_stale(snapshot)
+                if skip_deleted:
+                    given = await self._only_of_old_ids(given, ids, snapshot, deadline)
+                    if not given:
+                        return
+                    check = partial(self._check_committed, group.group_id, given, skip_deleted)
+                kept = given
+
+                def existing() -> Mapping[TopicPartition, OffsetAndMetadata]:
+                    return {partition: offset for partition, offset in latest().items() if partition in kept}
+
+                await self._commit(group, existing, deadline, retention_ms, {}, check, patience)
         except UnsupportedVersion as error:
             if not goes_to_zookeeper(group, retention_ms):
                 raise _explained(error, group, retention_ms) from None
@@ -172,6 +199,19 @@ class GroupOffsets:
         # An error leads to a metadata refresh, which the next response is checked against.
         existing = [partition for partition in given if not (skip_deleted and self._is_deleted(partition))]
         check_committed(group_id, existing, response, ids)
+
+    async def _only_of_old_ids(
+        self,
+        given: Mapping[TopicPartition, OffsetAndMetadata],
+        ids: Mapping[str, UUID],
+        snapshot: Snapshot,
+        deadline: Deadline,
+    ) -> dict[TopicPartition, OffsetAndMetadata]:
+        """Leave out topics that newer metadata shows as created again: names would stand for the new topics."""
+        metadata = self._cluster.metadata
+        with anyio.move_on_after(deadline.left(self._cluster.runtime.now())):
+            snapshot = await metadata.wait_for_update(snapshot)
+        return {at: offset for at, offset in given.items() if snapshot.topic_id(at.topic) in (ids[at.topic], ZERO_UUID)}
 
     def _is_deleted(self, partition: TopicPartition) -> bool:
         topic = self._cluster.metadata.snapshot.topics.get(partition.topic)
@@ -293,13 +333,17 @@ class GroupOffsets:
         *,
         stable: bool,
     ) -> Found:
-        """Send OffsetFetch in the coordinator's newest version; retry if ``read`` raises a retriable error."""
-        group_id = self.group_id
+        """Send OffsetFetch in the coordinator's newest version; retry if ``read`` raises a retriable error.
+
+        If the coordinator finds the member's epoch outdated, or no longer knows the member, wait for the next
+        heartbeat, and ask again.
+        """
+        backoff = self._cluster.backoff()
 
         async def ask(request: Request[OffsetFetchResponse], wanted: Versions) -> OffsetFetchResponse:
             return await self._cluster.ask_coordinator(
                 CoordinatorType.GROUP,
-                group_id,
+                self.group_id,
                 request,
                 deadline,
                 lane=self._lane,
@@ -307,7 +351,18 @@ class GroupOffsets:
                 check=_checked(read),
             )
 
-        return read(await in_newest_form(fetch_forms(group_id, partitions, ids, stable=stable), ask))
+        while True:
+            group = self.member.fetching_group if self.member is not None else None
+            try:
+                forms = fetch_forms(self.group_id, partitions, ids, stable=stable, member=group)
+                return read(await in_newest_form(forms, ask))
+            except (StaleMemberEpoch, UnknownMemberId) as error:
+                if group is None or self.member is None:
+                    raise
+                await self.member.wait_for_heartbeat(group, error, deadline)
+                if deadline.passed(self._cluster.runtime.now()):
+                    raise RequestTimeout(f"no offsets were fetched within {deadline.allowed:g} s: {error}") from error
+            await anyio.sleep(min(backoff.next(), deadline.left(self._cluster.runtime.now())))
 
 
 async def _all_partitions(cluster: Cluster, deadline: Deadline) -> list[TopicPartition]:

@@ -16,7 +16,7 @@ class MemberLog:
     def __init__(self, machine: Membership) -> None:
         self._machine = machine
         self._generation = -1
-        self._last = ""
+        self._last = self._refusal = ""
         machine.on_enter = self.entered
 
     def entered(self, before: GroupState) -> None:
@@ -27,7 +27,7 @@ class MemberLog:
             self._joining(before)
         elif state is GroupState.STABLE:
             group = machine.group
-            self._generation, self._last = group.generation_id, ""
+            self._generation, self._last, self._refusal = group.generation_id, "", ""
             leads = ", as its leader" if machine.leads else ""
             protocol = f", protocol {machine.protocol!r}" if machine.protocol else ""
             message = "joined %s%s: %s %d%s, member id %r"
@@ -37,7 +37,9 @@ class MemberLog:
         elif state is GroupState.FAILED:
             self._generation = -1
             what = "fenced by another member of" if isinstance(machine.error, FencedInstanceId) else "refused by"
-            _log.warning("%s %s: %s", what, named, machine.error)
+            line = f"{what} {named}: {machine.error}"
+            _log.log(logging.DEBUG if line == self._refusal else logging.WARNING, "%s", line)
+            self._refusal = line
 
     def _joining(self, before: GroupState) -> None:
         machine = self._machine

@@ -195,6 +195,8 @@ class Membership(Protocol):
     """Whether the member leads its generation."""
     heartbeat_interval: float
     """The seconds between heartbeats, as the coordinator decides in consumer groups."""
+    is_in_consumer_group: bool
+    """Whether the group is one of KIP-848, whose coordinator checks the member epoch."""
     generation_name: str
     """What this group protocol calls the generation in :attr:`group`, for logs."""
     on_enter: Callable[[GroupState], None]
@@ -216,6 +218,10 @@ class Membership(Protocol):
     def sends_heartbeats(self) -> bool:
         """Whether the member sends heartbeats now, at intervals."""
 
+    @property
+    def request_timeout(self) -> float:
+        """The seconds that the coordinator may take to respond; then there is time to find another in the session."""
+
     def request_rejoin(self, reason: str) -> None:
         """Join or rejoin the group, now or after the rebalance or the leave in progress."""
 
@@ -228,8 +234,8 @@ class Membership(Protocol):
     def poll_timeout(self, reason: str) -> None:
         """Leave the group because poll() was not called in time, and lose all partitions."""
 
-    def back_off(self, now: float) -> None:
-        """Send only heartbeats for ``retry_backoff``."""
+    def back_off(self, now: float, seconds: float | None = None) -> None:
+        """Send only heartbeats for this time, by default ``retry_backoff``."""
 
     def task_done(self, task: Task) -> None:
         """End a :class:`LosePartitions`."""

@@ -83,6 +83,7 @@ class MembershipDriver:
         self._working = False
         self._polled, self._polled_at = (-1, False), self._clock()
         self._leave_by: Deadline | None = None
+        self._refusals = cluster.backoff()
         self._next_check = 0.0
         self._coordinator: Node | None = None
         self._background = _make_background(cluster, self.machine) if heartbeat_thread else None
@@ -129,6 +130,18 @@ class MembershipDriver:
         self.machine.commit_refused(group, error, self._clock())
         self._worker.wake()
 
+    @property
+    def fetching_group(self) -> GroupMetadata | None:
+        """The membership under which offsets are fetched; None outside of a consumer group (KIP-848)."""
+        machine = self.machine
+        return machine.group if machine.is_member and machine.is_in_consumer_group else None
+
+    async def wait_for_heartbeat(self, group: GroupMetadata, error: BrokerError, deadline: Deadline) -> None:
+        """Send a heartbeat after an OffsetFetch under ``group`` was refused, and wait for its result."""
+        self.commit_refused(group, error)
+        with anyio.move_on_after(deadline.left(self._clock())):
+            await self.until(lambda: self.machine.group != group or not self.machine.is_rebalancing)
+
     def wake(self) -> None:
         """Send the requests that have become due."""
         self._worker.wake()
@@ -144,7 +157,7 @@ class MembershipDriver:
         self.overdue = False
         self._polled_at = self._clock()
         if self.machine.state is GroupState.FAILED:
-            self.machine.back_off(self._clock())
+            self.machine.back_off(self._clock(), self._refusals.next())
         self.request_rejoin("poll() was called again")
         if self.machine.state is GroupState.FAILED and self.machine.error is not None:
             raise copy_for_reraise(self.machine.error)
@@ -177,6 +190,8 @@ class MembershipDriver:
 
     def _step(self, tasks: TaskGroup) -> float | None:
         now, machine = self._clock(), self.machine
+        if machine.state is GroupState.STABLE:
+            self._refusals.reset()
         waits = [self._check_poll_interval(now)]
         if self._background is not None:
             self._background.step(now, self._polled_at)
@@ -238,6 +253,8 @@ class MembershipDriver:
             machine.refused(request, refused, self._clock())
         else:
             self.on_coordinator_result(None)
+            if self._background is not None:
+                self._background.take_reports(self._clock())
             machine.answered(request, answer, self._clock())
         self.notify()
         self._worker.wake()
@@ -285,8 +302,7 @@ class MembershipDriver:
             return self._leave_by
         if kind.is_slow:
             return self._cluster.deadline(settings.rebalance_timeout_ms / 1000 + _JOIN_MARGIN)
-        # A coordinator that is silent for a third of the session may be gone; then there is time to find another.
-        return self._cluster.deadline(max(settings.heartbeat_interval, settings.session_timeout_ms / 1000 / 3))
+        return self._cluster.deadline(self.machine.request_timeout)
 
     def _check_coordinator(self, tasks: TaskGroup, now: float) -> float | None:
         """Check during a JoinGroup, which may take minutes, whether another broker has become coordinator.
@@ -294,11 +310,11 @@ class MembershipDriver:
         Return the seconds until the next check.
         """
         if not any(request.kind.is_slow for request in self._requests):
-            self._next_check = now + self._settings.session_timeout_ms / 1000 / 3
+            self._next_check = now + self.machine.request_timeout
             # A JoinGroup or SyncGroup of this step begins after the step.
             return None if self.machine.state is GroupState.OUTSIDE else self._next_check - now
         if now >= self._next_check:
-            self._next_check = now + self._settings.session_timeout_ms / 1000 / 3
+            self._next_check = now + self.machine.request_timeout
             tasks.start_soon(self._find_coordinator)
         return self._next_check - now
 

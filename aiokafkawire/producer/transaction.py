@@ -163,6 +163,8 @@ class Transaction(Generic[K, V]):
     ) -> None:
         """Commit consumed offsets in the transaction: they take effect only if it is committed (KIP-447).
 
+        An abort does not move the consumer back: write the same records again, or seek to the committed offsets.
+
         Args:
             consumed: a consumer, whose positions are committed; or the offsets to commit.
             group: the group of the offsets, as its id or ``consumer.group_metadata()``; by default the consumer's.

@@ -6,12 +6,12 @@ from typing import Final
 
 import attrs
 
-from ..errors import BrokerError, KafkaError, Refresh
+from ..errors import BrokerError, ErrorCode, KafkaError, Refresh, broker_error
 from ..types import TopicPartition
-from .acknowledgements import Acknowledge, AcknowledgedRange, PendingAcknowledgements, records_in
-from .acquisition import Acquisition
+from .acknowledgements import Acknowledge, AcknowledgedOffsets, PendingAcknowledgements, records_in
+from .acquired_partition import AcquiredPartition
 from .commit_results import CommitResults
-from .share_session import PartitionKey
+from .share_fetch_session import PartitionKey
 
 __all__ = ("AcknowledgementQueue", "SentAcknowledgements")
 
@@ -28,7 +28,7 @@ class SentAcknowledgements:
     Those of the partitions ``settled`` have results, or wait to be sent again.
     """
 
-    ranges: Mapping[PartitionKey, Sequence[AcknowledgedRange]]
+    ranges: Mapping[PartitionKey, Sequence[AcknowledgedOffsets]]
     number: int | None
     settled: set[PartitionKey] = attrs.field(factory=set)
 
@@ -51,10 +51,10 @@ class AcknowledgementQueue:
         self.flush_at: float | None = None
         """When to send what waits, with a fetch or without; None if nothing waits."""
         self._pending: dict[PartitionKey, PendingAcknowledgements] = {}
-        self._acquired: dict[PartitionKey, Acquisition] = {}
+        self._acquired: dict[PartitionKey, AcquiredPartition] = {}
         self._sent: dict[SentAcknowledgements, None] = {}
 
-    def add(self, acquisition: Acquisition, part: AcknowledgedRange, now: float) -> bool:
+    def add(self, acquisition: AcquiredPartition, part: AcknowledgedOffsets, now: float) -> bool:
         """Add an acknowledgement; return whether the queue was empty."""
         self.number += part.by_user
         self._put(acquisition, part, self.number)
@@ -63,7 +63,7 @@ class AcknowledgementQueue:
             self.flush_at = now + _LINGER
         return was_empty
 
-    def _put(self, acquisition: Acquisition, part: AcknowledgedRange, number: int) -> None:
+    def _put(self, acquisition: AcquiredPartition, part: AcknowledgedOffsets, number: int) -> None:
         pending = self._pending.get(acquisition.key)
         if pending is None:
             pending = self._pending[acquisition.key] = PendingAcknowledgements()
@@ -129,11 +129,11 @@ class AcknowledgementQueue:
         """Settle the renewals with the error, and send the others again."""
         for key, ranges in sent.ranges.items():
             renewals = [part for part in ranges if part.kind == Acknowledge.RENEW]
-            self._settle(key, renewals, error)
+            self._settle(self.partition(key), records_in(renewals), error)
             self._put_again(sent, key, [part for part in ranges if part not in renewals], now)
 
     def _put_again(
-        self, sent: SentAcknowledgements, key: PartitionKey, ranges: Iterable[AcknowledgedRange], now: float
+        self, sent: SentAcknowledgements, key: PartitionKey, ranges: Iterable[AcknowledgedOffsets], now: float
     ) -> None:
         sent.settled.add(key)
         for part in ranges:
@@ -150,21 +150,35 @@ class AcknowledgementQueue:
         """Settle all acknowledgements that wait to be sent with an error."""
         for key, pending in self._pending.items():
             while pending:
-                self._settle(key, pending.take(renewals=True), error)
+                self._settle(self.partition(key), records_in(pending.take(renewals=True)), error)
 
     def settle(self, sent: SentAcknowledgements, key: PartitionKey, error: KafkaError | None) -> None:
         """Settle the acknowledgements of one partition with the broker's result."""
         sent.settled.add(key)
-        self._settle(key, sent.ranges[key], error)
+        self._settle(self.partition(key), records_in(sent.ranges[key]), error)
 
-    def _settle(self, key: PartitionKey, ranges: Iterable[AcknowledgedRange], error: KafkaError | None) -> None:
-        partition, count = self.partition(key), records_in(ranges)
-        if not count:
-            return  # the user has no interest in the client's own renewals and gaps
-        if error is not None:
+    def _settle(self, partition: TopicPartition, count: int, error: KafkaError | None) -> None:
+        if error is not None and count:
             message = "%d records of %s were not acknowledged, and may be delivered again: %s"
             _log.warning(message, count, partition, error)
         self.results.settle(partition, count, error)
+
+    def lose(self, acquisition: AcquiredPartition) -> None:
+        """Refuse the acknowledgements that wait for records which this fetch has acquired again."""
+        pending = self._pending.get(acquisition.key)
+        count = sum(pending.drop(*part) for part in acquisition.ranges) if pending else 0
+        if count:
+            self.refuse(acquisition.partition, count)
+
+    def forget(self, acquisition: AcquiredPartition, offset: int) -> None:
+        """Remove the renewal of a record that was dropped."""
+        pending = self._pending.get(acquisition.key)
+        if pending:
+            pending.drop(offset, offset)
+
+    def refuse(self, partition: TopicPartition, count: int = 1) -> None:
+        """Settle acknowledgements of records whose locks have ended; the broker would take them for the next locks."""
+        self._settle(partition, count, broker_error(ErrorCode.INVALID_RECORD_STATE, f"{partition} of a share group"))
 
     def settle_or_retry(
         self, sent: SentAcknowledgements, key: PartitionKey, error: BrokerError | None, now: float

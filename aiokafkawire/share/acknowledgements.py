@@ -6,11 +6,11 @@ from typing import Final, NamedTuple
 
 from ..protocol.messages.share_fetch import AcknowledgementBatch
 
-__all__ = ("GAP", "Acknowledge", "AcknowledgedRange", "PendingAcknowledgements", "as_batches", "records_in")
+__all__ = ("GAP", "Acknowledge", "AcknowledgedOffsets", "PendingAcknowledgements", "as_batches", "records_in")
 
 
 class Acknowledge(IntEnum):
-    """What became of an acquired record."""
+    """The acknowledgement of an acquired record."""
 
     ACCEPT = 1
     """It is processed: no member gets it again."""
@@ -26,7 +26,7 @@ GAP: Final = 0
 """The type of an acquired offset without a record."""
 
 
-class AcknowledgedRange(NamedTuple):
+class AcknowledgedOffsets(NamedTuple):
     """A range of offsets, both inclusive, with one type of acknowledgement, by the user or by the client itself.
 
     If the locks have probably ended, it is late, and has a request of its own: brokers refuse all or none of a request.
@@ -45,8 +45,8 @@ class PendingAcknowledgements:
     def __init__(self) -> None:
         self.since: int | None = None
         """The number of the first acknowledgement here, by which a commit knows whether it is sent; None if empty."""
-        self._ranges: list[AcknowledgedRange] = []
-        self._late: list[AcknowledgedRange] = []
+        self._ranges: list[AcknowledgedOffsets] = []
+        self._late: list[AcknowledgedOffsets] = []
         self._renewals: dict[int, bool] = {}
 
     def __bool__(self) -> bool:
@@ -62,7 +62,7 @@ class PendingAcknowledgements:
         """Whether there are renewals to send."""
         return bool(self._renewals)
 
-    def add(self, part: AcknowledgedRange, number: int) -> None:
+    def add(self, part: AcknowledgedOffsets, number: int) -> None:
         """Add a range of offsets that have no acknowledgement yet, or only renewals."""
         self.since = number if self.since is None else min(self.since, number)
         offsets = range(part.first, part.last + 1)
@@ -80,17 +80,28 @@ class PendingAcknowledgements:
                 return
         ranges.append(part)
 
-    def take(self, *, renewals: bool) -> list[AcknowledgedRange]:
+    def drop(self, first: int, last: int) -> int:
+        """Remove the acknowledgements of these offsets; return how many of them the user has made."""
+        self._ranges, dropped = _without(self._ranges, first, last)
+        self._late, late = _without(self._late, first, last)
+        dropped += late
+        for offset in [offset for offset in self._renewals if first <= offset <= last]:
+            dropped += self._renewals.pop(offset)
+        if not self:
+            self.since = None
+        return dropped
+
+    def take(self, *, renewals: bool) -> list[AcknowledgedOffsets]:
         """Remove and return what is to be sent, in the order of offsets; with the ``renewals``, or without.
 
-        What is late is returned only if there is nothing else.
+        Late acknowledgements are returned only if there is nothing else.
         """
         if not self._ranges and not (renewals and self._renewals):
             self._ranges, self._late = self._late, []
         ranges, self._ranges = self._ranges, []
         if renewals:
             ranges += [
-                AcknowledgedRange(offset, offset, Acknowledge.RENEW, by_user)
+                AcknowledgedOffsets(offset, offset, Acknowledge.RENEW, by_user)
                 for offset, by_user in self._renewals.items()
             ]
             self._renewals = {}
@@ -99,9 +110,25 @@ class PendingAcknowledgements:
         return sorted(ranges)
 
 
-def as_batches(ranges: Sequence[AcknowledgedRange]) -> list[AcknowledgementBatch]:
+def _without(ranges: Sequence[AcknowledgedOffsets], first: int, last: int) -> tuple[list[AcknowledgedOffsets], int]:
+    """Return what is left without these offsets, and how many of them the user has acknowledged."""
+    kept: list[AcknowledgedOffsets] = []
+    dropped = 0
+    for part in ranges:
+        if part.last < first or last < part.first:
+            kept.append(part)
+            continue
+        dropped += part.by_user * (min(part.last, last) - max(part.first, first) + 1)
+        if part.first < first:
+            kept.append(part._replace(last=first - 1))
+        if last < part.last:
+            kept.append(part._replace(first=last + 1))
+    return kept, dropped
+
+
+def as_batches(ranges: Sequence[AcknowledgedOffsets]) -> list[AcknowledgementBatch]:
     """Return the form of requests: ordered, with adjacent ranges in one batch that has the type of each offset."""
-    runs: list[list[AcknowledgedRange]] = []
+    runs: list[list[AcknowledgedOffsets]] = []
     for part in sorted(ranges):
         if runs and runs[-1][-1].last + 1 == part.first:
             runs[-1].append(part)
@@ -113,12 +140,12 @@ def as_batches(ranges: Sequence[AcknowledgedRange]) -> list[AcknowledgementBatch
     ]
 
 
-def _types(run: Sequence[AcknowledgedRange]) -> list[int]:
+def _types(run: Sequence[AcknowledgedOffsets]) -> list[int]:
     if all(part.kind == run[0].kind for part in run):
         return [int(run[0].kind)]
     return [int(part.kind) for part in run for _ in range(part.first, part.last + 1)]
 
 
-def records_in(ranges: Iterable[AcknowledgedRange]) -> int:
+def records_in(ranges: Iterable[AcknowledgedOffsets]) -> int:
     """Return the number of records that the user has acknowledged."""
     return sum(part.last - part.first + 1 for part in ranges if part.by_user)

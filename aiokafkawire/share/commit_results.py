@@ -1,4 +1,4 @@
-"""What the brokers have said about acknowledgements since the last commit."""
+"""The results of acknowledgements since the last commit."""
 
 from collections.abc import Mapping
 
@@ -16,7 +16,9 @@ class CommitResults:
         self._failed: dict[TopicPartition, KafkaError] = {}
 
     def settle(self, partition: TopicPartition, count: int, error: KafkaError | None) -> None:
-        """Take notice of the result for ``count`` records."""
+        """Take notice of the result for ``count`` records of the user; 0 changes nothing."""
+        if not count:
+            return
         if error is None:
             self._accepted[partition] = self._accepted.get(partition, 0) + count
         else:

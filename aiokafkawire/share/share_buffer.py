@@ -14,7 +14,7 @@ class ShareBuffer:
     """Acquired records in the order of arrival, until the user takes them. It measures how fast the user is.
 
     Args:
-        size: is told how soon the user takes all records.
+        size: depends on how soon the user takes all records.
     """
 
     def __init__(self, size: FetchSize) -> None:
@@ -49,11 +49,6 @@ class ShareBuffer:
         if dropped:
             self._records = deque(record for record in self._records if not unwanted(record))
         return dropped
-
-    def not_renewed(self) -> None:
-        """Take notice that no lock was renewed."""
-        for record in self._records:
-            record.lock_end = record.acquisition.lock_end
 
     def ending(self, before: float) -> list[ShareRecord[Any, Any]]:
         """Return the records whose locks end before this time."""

@@ -15,9 +15,9 @@ from ..group.member_ids import new_member_id
 from ..runtime import CLOSE_SECONDS, finish, opened_at, warn_unclosed
 from ..types import TopicPartition, check_topic_name
 from .acknowledgements import Acknowledge
-from .acquisition import RecordForm
+from .acquired_partition import RecordForm
+from .share_consumer_coordinator import ShareConsumerCoordinator
 from .share_fetcher import ShareFetcher
-from .share_group_member import ShareGroupMember
 from .share_record import ShareRecord
 
 __all__ = ("ShareConsumer",)
@@ -27,6 +27,14 @@ V = TypeVar("V")
 
 _YIELD_EVERY = 0.01
 """Seconds after which an iteration that does not wait lets other tasks run."""
+
+
+class _Owner:
+    """The owner of a consumer's records, on the event loop."""
+
+    def __init__(self, consumer: "ShareConsumer[Any, Any]") -> None:
+        self.begin = consumer._begin
+        self.acknowledge = consumer.acknowledge
 
 
 class ShareConsumer(Generic[K, V]):
@@ -54,8 +62,8 @@ class ShareConsumer(Generic[K, V]):
         self._cluster, self._config, self._topics = cluster, config, topics
         member_id = new_member_id(cluster.runtime.chance)
         form = RecordForm(key_deserializer, value_deserializer, config.check_crcs)
-        self._fetcher = ShareFetcher(cluster, config, f"share-{lane}", member_id, self, form)
-        self._member = ShareGroupMember(
+        self._fetcher = ShareFetcher(cluster, config, f"share-{lane}", member_id, _Owner(self), form)
+        self._member = ShareConsumerCoordinator(
             cluster, config, lane, member_id, self._fetcher, self._polls, self._fetcher.report
         )
         self._is_implicit = config.share_acknowledgement_mode == "implicit"
@@ -240,7 +248,7 @@ class ShareConsumer(Generic[K, V]):
     # --- acknowledging -----------------------------------------------------------------------------------
 
     def acknowledge(self, record: ShareRecord[Any, Any], kind: Acknowledge = Acknowledge.ACCEPT) -> None:
-        """Acknowledge a record. The brokers are told soon, with the next fetch or without; :meth:`commit` waits for it.
+        """Acknowledge a record. The next request to the broker carries it, within 50 ms; :meth:`commit` waits for it.
 
         Args:
             record: a record of this consumer.
@@ -265,20 +273,16 @@ class ShareConsumer(Generic[K, V]):
             raise UsageError(f"{record} was acknowledged already ({record.acknowledged.name})")
         self._fetcher.acknowledge(record, kind)
 
-    def begin(self, record: ShareRecord[Any, Any]) -> None:
-        """Renew the record's lock while its body runs; ``async with record`` calls this."""
+    def _begin(self, record: ShareRecord[Any, Any]) -> None:
+        """Renew the record's lock while its body runs."""
         self._require_own(record)
         if self._is_implicit:
             raise UsageError("'async with record' needs share_acknowledgement_mode='explicit'")
         self._require_open()
         self._fetcher.hold(record)
 
-    def end(self, record: ShareRecord[Any, Any]) -> None:
-        """Renew the record's lock no more."""
-        self._fetcher.let_go(record)
-
     def _require_own(self, record: ShareRecord[Any, Any]) -> None:
-        if record.owner is not self:
+        if record.owner is not self._fetcher.owner:
             raise UsageError(f"{record} is of another share consumer")
 
     def _accept_in_hand(self) -> None:

@@ -24,13 +24,14 @@ from ..protocol.schema import Versions
 from ..runtime import Worker
 from ..types import Address, TopicPartition
 from .acknowledgement_queue import AcknowledgementQueue, SentAcknowledgements
-from .acknowledgements import Acknowledge, AcknowledgedRange
-from .acquisition import Acquisition, RecordForm, batches_of, delivered_records
+from .acknowledgements import Acknowledge, AcknowledgedOffsets
+from .acquired_partition import AcquiredPartition, Acquisitions, OffsetRange, RecordForm, batches_of, delivered_records
 from .fetch_size import FetchSize
+from .lock_renewals import LockRenewals
 from .share_buffer import ShareBuffer
+from .share_fetch_session import PartitionKey, ShareFetchSession
 from .share_record import RecordOwner, ShareRecord
 from .share_requests import acknowledge_request, fetch_request
-from .share_session import PartitionKey, ShareSession
 
 __all__ = ("ShareFetcher",)
 
@@ -48,10 +49,10 @@ _GRACE: Final = 5.0
 
 @attrs.define(eq=False)
 class _Broker:
-    """What is known of one broker; ``is_drained`` means that its last fetch has brought nothing."""
+    """The state of one broker; ``is_drained`` means that its last fetch has brought nothing."""
 
     node: Node
-    session: ShareSession
+    session: ShareFetchSession
     backoff: Backoff
     is_busy: bool = False
     is_drained: bool = False
@@ -80,7 +81,9 @@ class ShareFetcher:
         form: RecordForm,
     ) -> None:
         self._cluster, self._config, self._lane, self._member_id = cluster, config, lane, member_id
-        self._owner, self._form = owner, form
+        self._form = form
+        self.owner: RecordOwner = owner
+        """The consumer to which new records belong."""
         # In this mode the user gets what it requests, and nothing is acquired ahead (KIP-1206).
         self._is_strict = config.share_acquire_mode == "record_limit"
         self._clock = cluster.runtime.now
@@ -101,7 +104,9 @@ class ShareFetcher:
         self._brokers: dict[int, _Broker] = {}
         # The records whose locks are renewed, and the fetches of which records were handed out.
         self._held: dict[ShareRecord[Any, Any], None] = {}
-        self._handed_out: list[Acquisition] = []
+        self._handed_out: list[AcquiredPartition] = []
+        self._acquisitions = Acquisitions()
+        self._renewals = LockRenewals()
         # The number of calls of flush() that wait.
         self._flushes = 0
         self._is_awaited = False
@@ -163,7 +168,7 @@ class ShareFetcher:
     # --- records that were handed out --------------------------------------------------------------------
 
     def take(self, limit: int) -> list[ShareRecord[Any, Any]]:
-        """Hand out up to ``limit`` records."""
+        """Return up to ``limit`` records for the user."""
         records = self.buffer.take(limit, self._clock(), self.lock_seconds)
         if records and not self._is_awaited:
             self.requested = 0
@@ -181,21 +186,23 @@ class ShareFetcher:
         self._held[record] = None
         self._worker.wake()
 
-    def let_go(self, record: ShareRecord[Any, Any]) -> None:
-        """Renew the record's lock no more."""
-        self._held.pop(record, None)
-
     def acknowledge(self, record: ShareRecord[Any, Any], kind: Acknowledge) -> None:
         """Acknowledge a record that was handed out."""
         acquisition, now = record.acquisition, self._clock()
-        is_late = acquisition.is_lost or record.lock_end <= now
+        has_lost = acquisition.has_lost(record.offset)
+        if has_lost:
+            self.queue.refuse(acquisition.partition)
+        is_late = acquisition.is_over or record.lock_end <= now
         if kind is Acknowledge.RENEW:
-            record.lock_end = acquisition.lock_end = now + self.lock_seconds
+            self._renewals.add(record)
         else:
+            self._renewals.discard(record)
             acquisition.outstanding -= 1
             record.acknowledged = kind
-            self.let_go(record)
-        self._add(acquisition, AcknowledgedRange(record.offset, record.offset, kind, by_user=True, is_late=is_late))
+            self._held.pop(record, None)
+        if not has_lost:
+            part = AcknowledgedOffsets(record.offset, record.offset, kind, by_user=True, is_late=is_late)
+            self._add(acquisition, part)
 
     async def flush(self) -> None:
         """Send all acknowledgements now, and wait for their results."""
@@ -209,15 +216,24 @@ class ShareFetcher:
         finally:
             self._flushes -= 1
 
-    def _add(self, acquisition: Acquisition, part: AcknowledgedRange) -> None:
+    def _add(self, acquisition: AcquiredPartition, part: AcknowledgedOffsets) -> None:
         if self.queue.add(acquisition, part, self._clock()):
             self._worker.wake()
 
     def _release(self, records: Iterable[ShareRecord[Any, Any]]) -> None:
         now = self._clock()
         for record in records:
+            self._renewals.discard(record)
             if record.lock_end > now:
-                self._add(record.acquisition, AcknowledgedRange(record.offset, record.offset, Acknowledge.RELEASE))
+                self._add(record.acquisition, AcknowledgedOffsets(record.offset, record.offset, Acknowledge.RELEASE))
+            else:
+                self.queue.forget(record.acquisition, record.offset)
+
+    def _drop(self, unwanted: Callable[[ShareRecord[Any, Any]], bool]) -> None:
+        """Drop unread records, whose locks the broker has ended or soon will."""
+        for record in self.buffer.drop(unwanted):
+            self._renewals.discard(record)
+            self.queue.forget(record.acquisition, record.offset)
 
     # --- what is due -------------------------------------------------------------------------------------
 
@@ -250,7 +266,7 @@ class ShareFetcher:
     def _broker(self, node_id: int, snapshot: Snapshot) -> _Broker | None:
         broker, node = self._brokers.get(node_id), snapshot.nodes.get(node_id)
         if broker is None and node is not None:
-            broker = self._brokers[node_id] = _Broker(node, ShareSession(), self._cluster.backoff())
+            broker = self._brokers[node_id] = _Broker(node, ShareFetchSession(), self._cluster.backoff())
         elif broker is not None and node is not None:
             broker.node = node
         return broker
@@ -293,11 +309,11 @@ class ShareFetcher:
         """Renew the locks of records that are in process or wait here, once half of their time has passed."""
         if self._renews:
             soon = now + self.lock_seconds / 2
-            held = [record for record in self._held if record.lock_end < soon and not record.acquisition.is_lost]
+            held = [record for record in self._held if record.lock_end < soon and not record.acquisition.is_over]
             for record in [*held, *self.buffer.ending(soon)]:
-                if record.lock_end > now:
-                    record.lock_end = now + self.lock_seconds
-                    self._add(record.acquisition, AcknowledgedRange(record.offset, record.offset, Acknowledge.RENEW))
+                if record.lock_end > now and record not in self._renewals:
+                    self._renewals.add(record)
+                    self._add(record.acquisition, AcknowledgedOffsets(record.offset, record.offset, Acknowledge.RENEW))
 
     def _warn_of_forgotten(self, now: float) -> None:
         """Warn once of records that the user has not acknowledged in time."""
@@ -359,7 +375,7 @@ class ShareFetcher:
         request = acknowledge_request(self._config.group_id, self._member_id, epoch, sent.ranges, renews=sent.renews)
 
         async def exchange(connection: Connection) -> None:
-            wanted = _RENEWS if sent.renews else _SPOKEN
+            began, wanted = self._clock(), _RENEWS if sent.renews else _SPOKEN
             response = await connection.request(request, timeout=self._timeout, wanted=wanted)
             self._check(response, "ShareAcknowledge")
             broker.session.answered()
@@ -368,8 +384,10 @@ class ShareFetcher:
                 for topic in response.responses
                 for data in topic.partitions
             }
-            for key in sent.ranges:
-                self._settle(sent, key, codes.get(key, ErrorCode.NONE))
+            for key, ranges in sent.ranges.items():
+                code = codes.get(key, ErrorCode.NONE)
+                self._renewals.settle(key, ranges, None if code else began + self.lock_seconds)
+                self._settle(sent, key, code)
 
         await self._exchange(broker, sent, exchange)
         if closes:
@@ -401,6 +419,8 @@ class ShareFetcher:
         except Exception as raised:
             self._failed(broker, sent, as_kafka_error(raised, f"share group {self._config.group_id!r}"))
         finally:
+            for key, ranges in sent.ranges.items():
+                self._renewals.settle(key, ranges, None)
             self.queue.ended(sent)
             broker.is_busy = False
             self.notify()
@@ -412,7 +432,6 @@ class ShareFetcher:
             self._renews = False
             _log.info("the locks of records are not renewed: %s", error)
             self.queue.renewals_unsupported(sent, error, self._clock())
-            self.buffer.not_renewed()
             return
         _log.debug("share session with broker %d begins again: %s", broker.node.node_id, error)
         is_lost = isinstance(error, BrokerError) and error.code in _SESSION_LOST
@@ -434,11 +453,11 @@ class ShareFetcher:
         if all(type(error) is not type(known) or str(error) != str(known) for known in self.errors):
             self.errors.append(error)
 
-    def _lose(self, is_lost: Callable[[Acquisition], bool]) -> None:
-        """Hand out and renew no more of these records, since the broker has probably released them."""
-        self.buffer.drop(lambda record: is_lost(record.acquisition))
+    def _lose(self, is_over: Callable[[AcquiredPartition], bool]) -> None:
+        """Drop and renew no more of these records, since the broker has probably released them."""
+        self._drop(lambda record: is_over(record.acquisition))
         for acquisition in self._handed_out:
-            acquisition.is_lost = acquisition.is_lost or is_lost(acquisition)
+            acquisition.is_over = acquisition.is_over or is_over(acquisition)
 
     # --- the responses -----------------------------------------------------------------------------------
 
@@ -446,7 +465,7 @@ class ShareFetcher:
         error = broker_error(code, f"{self.queue.partition(key)} of a share group") if code else None
         if error is not None:
             lost = {part.first for part in sent.ranges[key] if part.kind == Acknowledge.RENEW}
-            self.buffer.drop(lambda record: record.acquisition.key == key and record.offset in lost)
+            self._drop(lambda record: record.acquisition.key == key and record.offset in lost)
         if self._closing:
             self.queue.settle(sent, key, error)
         else:
@@ -473,13 +492,24 @@ class ShareFetcher:
                 if key in self._assigned:
                     self._partition_failed(broker, self._assigned[key], data.error_code)
             elif partition is not None and data.acquired_records:
-                acquisition = Acquisition(key, partition, broker.node.node_id, began + self.lock_seconds)
+                ranges = [OffsetRange(part.first_offset, part.last_offset) for part in data.acquired_records]
+                acquisition = AcquiredPartition(key, partition, broker.node.node_id, began + self.lock_seconds, ranges)
+                self._begin(acquisition)
                 await self._take_partition(acquisition, data)
                 has_found = True
         self._use_leaders(answered, response)
         return has_found
 
-    async def _take_partition(self, acquisition: Acquisition, data: ShareFetchResponsePartitionData) -> None:
+    def _begin(self, acquisition: AcquiredPartition) -> None:
+        """End earlier acquisitions of the same records, so that their acknowledgements do not count for the new one."""
+        if self._acquisitions.add(acquisition):
+            self._drop(lambda record: record.acquisition.has_lost(record.offset))
+            self._renewals.discard_lost()
+            for record in [record for record in self._held if record.acquisition.has_lost(record.offset)]:
+                del self._held[record]
+        self.queue.lose(acquisition)
+
+    async def _take_partition(self, acquisition: AcquiredPartition, data: ShareFetchResponsePartitionData) -> None:
         partition, check_crcs = acquisition.partition, self._form.check_crcs
         try:
             batches = batches_of(data.records, partition)
@@ -493,7 +523,7 @@ class ShareFetcher:
         for part in delivered.acknowledged:
             self._add(acquisition, part)
         self.errors.extend(delivered.errors)
-        records = [ShareRecord(record, count, acquisition, self._owner) for record, count in delivered.records]
+        records = [ShareRecord(record, count, acquisition, self.owner) for record, count in delivered.records]
         if self._assigned.get(acquisition.key) == partition:
             self.buffer.put(records, self._clock())
         else:
@@ -502,7 +532,7 @@ class ShareFetcher:
     def _partition_failed(self, broker: _Broker, partition: TopicPartition, code: int) -> None:
         error = broker_error(code, f"{partition} of share group {self._config.group_id!r}")
         broker.retry_at = self._clock() + broker.backoff.next()
-        self.buffer.drop(lambda record: record.acquisition.partition == partition)
+        self._drop(lambda record: record.acquisition.partition == partition)
         if error.refresh is Refresh.METADATA or code == ErrorCode.UNKNOWN_TOPIC_ID:
             self._lose(lambda acquisition: acquisition.partition == partition)
             self._cluster.metadata.mark_stale(self._cluster.metadata.snapshot)

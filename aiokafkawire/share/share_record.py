@@ -7,7 +7,7 @@ from ..errors import UsageError
 from ..records.batch import ConsumerRecord
 from ..types import TimestampType
 from .acknowledgements import Acknowledge
-from .acquisition import Acquisition
+from .acquired_partition import AcquiredPartition
 
 __all__ = ("RecordOwner", "Reject", "ShareRecord")
 
@@ -25,11 +25,8 @@ class RecordOwner(Protocol):
     def begin(self, record: "ShareRecord[Any, Any]") -> None:
         """Renew the record's lock from now on."""
 
-    def end(self, record: "ShareRecord[Any, Any]") -> None:
-        """Renew the record's lock no more."""
-
     def acknowledge(self, record: "ShareRecord[Any, Any]", kind: Acknowledge) -> None:
-        """Acknowledge the record."""
+        """Acknowledge the record; unless that renews the lock, renew it no more."""
 
 
 class ShareRecord(Generic[K, V]):
@@ -46,13 +43,13 @@ class ShareRecord(Generic[K, V]):
         self,
         record: "ConsumerRecord[K, V]",
         delivery_count: int,
-        acquisition: Acquisition,
+        acquisition: AcquiredPartition,
         owner: RecordOwner,
     ) -> None:
         self._record = record
         self.owner: RecordOwner = owner
         """The consumer that has acquired the record."""
-        self.acquisition: Acquisition = acquisition
+        self.acquisition: AcquiredPartition = acquisition
         """The fetch that has acquired the record."""
         self.acknowledged: Acknowledge | None = None
         """The acknowledgement of this record, sent or not; None if there is none yet."""
@@ -110,7 +107,6 @@ class ShareRecord(Generic[K, V]):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> bool:
-        self.owner.end(self)
         rejected = isinstance(error, Reject)
         if self.acknowledged is None:
             try:

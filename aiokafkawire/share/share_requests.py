@@ -13,12 +13,12 @@ from ..protocol.messages.share_fetch import (
     ShareAcknowledgeRequest,
     ShareFetchRequest,
 )
-from .acknowledgements import AcknowledgedRange, as_batches
-from .share_session import PartitionKey, ShareSession
+from .acknowledgements import AcknowledgedOffsets, as_batches
+from .share_fetch_session import PartitionKey, ShareFetchSession
 
 __all__ = ("AcknowledgedRanges", "acknowledge_request", "fetch_request")
 
-AcknowledgedRanges: TypeAlias = Mapping[PartitionKey, Sequence[AcknowledgedRange]]
+AcknowledgedRanges: TypeAlias = Mapping[PartitionKey, Sequence[AcknowledgedOffsets]]
 """Acknowledgements by partition."""
 
 _ACQUIRE_MODES: Final = {"batch_optimized": 0, "record_limit": 1}
@@ -27,7 +27,7 @@ _ACQUIRE_MODES: Final = {"batch_optimized": 0, "record_limit": 1}
 def fetch_request(
     config: ShareConsumerConfig,
     member_id: str,
-    session: ShareSession,
+    session: ShareFetchSession,
     wanted: Collection[PartitionKey],
     acknowledged: AcknowledgedRanges,
     *,

@@ -32,7 +32,7 @@ from .broker_options import (
     check_types,
 )
 from .cluster.api_error import ApiError
-from .cluster.releases import newest, release_named
+from .cluster.releases import DEFAULT_RELEASE, release_named
 from .cluster.state import BrokerNode, ClusterState, Settings
 from .cluster.topics import HostedTopic
 from .cluster_control import ClusterControl
@@ -182,7 +182,7 @@ class Broker(ClusterControl, Faults):
         check_listening(nodes, port, tls)
         check_choices(max_versions, replica_selector_class)
         check_consumer_groups(group_consumer_assignors, group_consumer_migration_policy)
-        release = newest(APIS) if max_versions is None else release_named(max_versions, APIS)
+        release = release_named(DEFAULT_RELEASE if max_versions is None else max_versions, APIS)
         tokens = bearer_tokens(oauthbearer, clock)
         settings = Settings(
             message_timestamp_after_max_ms=3_600_000 if release.since("4.0") else 2**63 - 1,  # KIP-1030

@@ -173,12 +173,20 @@ async def _consume(job: Job, read: Reading) -> None:
 @asynccontextmanager
 async def _consumer(job: Job, partitions: list[TopicPartition]) -> AsyncIterator[Any]:
     """Open a consumer that has read a first record and sought back: connected, without prefetched records."""
-    consumer = AIOKafkaConsumer(**_settings(job), auto_offset_reset="earliest", enable_auto_commit=False)
+    in_group = job.group != "none"
+    consumer = AIOKafkaConsumer(
+        *(job.names if in_group else ()),
+        **_settings(job),
+        group_id=job.group_id if in_group else None,
+        auto_offset_reset="earliest",
+        enable_auto_commit=in_group,
+    )
     await consumer.start()
     try:
-        consumer.assign(partitions)
-        for partition in partitions:
-            consumer.seek(partition, 0)
+        if not in_group:
+            consumer.assign(partitions)
+            for partition in partitions:
+                consumer.seek(partition, 0)
         await consumer.getone()
         for partition in partitions:
             consumer.seek(partition, 0)

@@ -166,12 +166,14 @@ def _consume(job: Job, read: Callable[[Consumer, int], int]) -> None:
 
 def _consumer(job: Job, starts: list[TopicPartition]) -> Consumer:
     """Open a consumer that has read a first record and sought back: connected, without prefetched records."""
+    in_group = job.group != "none"
     consumer = Consumer(
         {
             **connecting(job),
-            "group.id": "benchmark",  # required, although no consumer joins or commits
-            "enable.auto.commit": False,
-            "enable.auto.offset.store": False,
+            **({"group.protocol": job.group} if in_group else {}),
+            "group.id": job.group_id,  # required, although without a group no consumer joins or commits
+            "enable.auto.commit": in_group,
+            "enable.auto.offset.store": in_group,
             "auto.offset.reset": "earliest",
             # By default it holds 100,000 records or 64 MB, and pauses for a second whenever it holds more.
             "queued.min.messages": 1_000_000,
@@ -179,7 +181,10 @@ def _consumer(job: Job, starts: list[TopicPartition]) -> Consumer:
             "fetch.queue.backoff.ms": 10,
         }
     )
-    consumer.assign(starts)
+    if in_group:
+        consumer.subscribe(job.names)
+    else:
+        consumer.assign(starts)
     while consumer.poll(1.0) is None:
         pass
     for start in starts:

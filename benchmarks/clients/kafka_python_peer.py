@@ -141,10 +141,14 @@ def _producer(job: Job, linger_ms: int) -> Any:
 
 def _consumer(job: Job, partitions: list[Any]) -> Any:
     """Open a consumer that has read some records and sought back: connected, without prefetched records."""
-    consumer = _kafka.KafkaConsumer(**_settings(job), enable_auto_commit=False, max_poll_records=_POLL)
-    consumer.assign(partitions)
-    for partition in partitions:
-        consumer.seek(partition, 0)
+    settings = {**_settings(job), "max_poll_records": _POLL, "auto_offset_reset": "earliest"}
+    if job.group == "none":
+        consumer = _kafka.KafkaConsumer(**settings, enable_auto_commit=False)
+        consumer.assign(partitions)
+        for partition in partitions:
+            consumer.seek(partition, 0)
+    else:
+        consumer = _kafka.KafkaConsumer(*job.names, **settings, group_id=job.group_id)
     while not consumer.poll(timeout_ms=1000, max_records=1):
         pass
     for partition in partitions:

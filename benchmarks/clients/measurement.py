@@ -2,6 +2,7 @@
 
 import gc
 import json
+import os
 import random
 import resource
 import sys
@@ -45,6 +46,8 @@ class Job:
     """Where many send at once."""
     consumers: int = 1
     """In one process; each has its share of the partitions."""
+    group: Literal["none", "classic", "consumer"] = "none"
+    """The protocol of a group whose only member is the consumer, with auto-commit; "none" for assigned partitions."""
     tls: bool = False
     ca_file: str = ""
     samples: bool = False
@@ -94,6 +97,11 @@ class Job:
         least, more = divmod(self.records, self.senders)
         return [least + (number < more) for number in range(self.senders)]
 
+    @property
+    def group_id(self) -> str:
+        """A group that no other measurement has."""
+        return f"{self.topic}-{os.getpid()}"
+
     def as_argument(self) -> str:
         """Return the one argument of a client's command line."""
         return json.dumps(asdict(self))
@@ -139,7 +147,7 @@ class Watch:
         over = False
         while not over:
             over = self._over.wait(0.02)
-            self.memory.append(_resident_mb())
+            self.memory.append(resident_mb())
 
 
 def print_throughput(job: Job, watch: Watch, *, done: int, version: str) -> None:
@@ -187,7 +195,8 @@ def _most_resident_kb() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
 
-def _resident_mb() -> float:
+def resident_mb() -> float:
+    """Return the resident memory of this process."""
     try:
         pages = int(Path("/proc/self/statm").read_text().split()[1])
     except OSError:  # no Linux: the largest so far

@@ -182,8 +182,11 @@ async def _consume(job: Job, read: Reading) -> None:
 
         work = []
         for places, records in job.shares():
-            consumer = await opened.enter_async_context(kafka.consumer())
-            await _begin_again(consumer, [TopicPartition(*place) for place in places])
+            consumer = await opened.enter_async_context(_consumer(kafka, job))
+            partitions = [TopicPartition(*place) for place in places]
+            if job.group == "none":
+                consumer.assign(dict.fromkeys(partitions, 0))
+            await _begin_again(consumer, partitions)
             work.append((consumer, records))
         with watch:
             async with anyio.create_task_group() as tasks:
@@ -192,9 +195,14 @@ async def _consume(job: Job, read: Reading) -> None:
     print_throughput(job, watch, done=sum(sizes) // job.value_size, version=VERSION)
 
 
+def _consumer(kafka: Client, job: Job) -> Consumer[bytes, bytes]:
+    if job.group == "none":
+        return kafka.consumer()
+    return kafka.consumer(job.names, group_id=job.group_id, group_protocol=job.group, auto_offset_reset="earliest")
+
+
 async def _begin_again(consumer: Consumer[bytes, bytes], partitions: list[TopicPartition]) -> None:
     """Read a first record, then go back: everything is connected, and nothing read ahead counts."""
-    consumer.assign(dict.fromkeys(partitions, 0))
     await anext(aiter(consumer))
     for partition in partitions:
         consumer.seek(partition, 0)

@@ -68,11 +68,16 @@ def render(about: Mapping[str, str], rows: list[Row]) -> str:
     """Return the run as text."""
     width = max(map(len, about))
     columns = _TRANSACTIONS if any(row["transactions_of"] for row in rows) else _RECORDS
-    table = [["", *columns], *([row["client"], *(show(row) for show in columns.values())] for row in rows)]
+    table = [["", *columns], *([label(row, rows), *(show(row) for show in columns.values())] for row in rows)]
     lines = [*(f"{name:<{width}}  {text}" for name, text in about.items()), "", *aligned(table), ""]
     for row in rows:
         lines += _remarks(row)
     return "\n".join(lines)
+
+
+def label(row: Row, rows: list[Row]) -> str:
+    """Return the name of a row: its client, and its seed if the report has several."""
+    return row["client"] if len({one["seed"] for one in rows}) == 1 else f"{row['client']}, seed {row['seed']}"
 
 
 def _remarks(row: Row) -> list[str]:

@@ -3,7 +3,8 @@
 import argparse
 import json
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from itertools import product
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -15,7 +16,9 @@ from support.kafka_cluster import KafkaCluster
 from benchmarks.arguments import LOOPS, names_of, positive, require_installed
 from benchmarks.faults.journal import Job
 from benchmarks.faults.program import ClientFailed
+from benchmarks.java import CompilationFailed
 from benchmarks.machine import describe
+from benchmarks.progress import tell
 
 Row: TypeAlias = dict[str, Any]
 
@@ -23,17 +26,20 @@ CLIENTS = ("ours", "confluent", "aiokafka")
 TOPIC = "faults"
 
 
-def parser_of(module: str, description: str | None, epilog: str, *, rate: int) -> argparse.ArgumentParser:
-    """Return a parser of the options of both programs."""
+def parser_of(
+    module: str, description: str | None, epilog: str, *, rate: int, clients: Sequence[str] = CLIENTS
+) -> argparse.ArgumentParser:
+    """Return a parser of the options of both programs, for these clients."""
     parser = argparse.ArgumentParser(
         prog=f"python -m {module}",
         description=description,
         epilog=epilog,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--clients", type=names_of(CLIENTS), default=CLIENTS, help=f"some of {','.join(CLIENTS)}")
+    parser.add_argument("--clients", type=names_of(clients), help=f"some of {','.join(clients)}")
     parser.add_argument("--seconds", type=float, default=60.0, help="how long records are sent for each client (60)")
     parser.add_argument("--seed", type=int, default=1, help="of the schedule (1)")
+    parser.add_argument("--runs", type=positive, default=1, help="of each client, with this and the next seeds (1)")
     parser.add_argument("--rate", type=positive, default=rate, help=f"records per second ({rate})")
     parser.add_argument("--partitions", type=positive, default=6, help="partitions of the topic (6)")
     parser.add_argument("--value-size", type=positive, default=100, help="bytes of each value (100)")
@@ -44,9 +50,12 @@ def parser_of(module: str, description: str | None, epilog: str, *, rate: int) -
     return parser
 
 
-def parsed(parser: argparse.ArgumentParser) -> argparse.Namespace:
-    """Return the command line's options; refuse those that no client supports."""
+def parsed(
+    parser: argparse.ArgumentParser, clients: Callable[[argparse.Namespace], Sequence[str]] = lambda _: CLIENTS
+) -> argparse.Namespace:
+    """Return the command line's options, by default with these clients; refuse those that no client supports."""
     options = parser.parse_args()
+    options.clients = options.clients or tuple(clients(options))
     if options.loop == "trio" and "aiokafka" in options.clients:
         parser.error("--loop trio: aiokafka knows asyncio alone; choose --clients without it")
     require_installed(parser, options.clients)
@@ -82,7 +91,7 @@ def run_each(
     run: Callable[[str, argparse.Namespace], Row],
     render: Callable[[Mapping[str, str], list[Row]], str],
 ) -> int:
-    """Run one client after the other, and print the report; the exit status.
+    """Run one client after the other, with each seed, and print the report; the exit status.
 
     It is 1 where a row has `problems`, or is ours and has something `wrong`.
 
@@ -97,10 +106,12 @@ def run_each(
     )
     about = describe(sys.argv) | {"kafka": kafka, **settings}
     rows: list[Row] = []
-    for client in options.clients:
+    runs = list(product(range(options.seed, options.seed + options.runs), options.clients))
+    for number, (seed, client) in enumerate(runs, 1):
+        tell(f"{number}/{len(runs)} {client}, seed {seed}")
         try:
-            rows.append(run(client, options))
-        except (BootFailed, KafkaException, ClientFailed) as failed:
+            rows.append(run(client, argparse.Namespace(**{**vars(options), "seed": seed})))
+        except (BootFailed, KafkaException, ClientFailed, CompilationFailed) as failed:
             raise SystemExit(f"{client}: {failed}") from None
         if options.json is not None:
             with options.json.open("a") as file:

@@ -1,4 +1,6 @@
-"""Consumer groups while brokers and members die: aiokafkawire, confluent-kafka and aiokafka, each on a fresh cluster.
+"""Consumer groups while brokers and members die: aiokafkawire beside confluent-kafka, aiokafka and Java's consumer.
+
+Each client has a fresh cluster.
 
 A group of three members, each a process, reads a topic of six partitions that one producer (aiokafkawire's, acks=all)
 fills at a steady rate. The broker that leads most is killed, again and again; members are killed too, and others close
@@ -18,19 +20,22 @@ from benchmarks.arguments import positive
 from benchmarks.faults.journal import Job, read_journal
 from benchmarks.faults.judge import figures as producer_figures
 from benchmarks.faults.program import Program, Progress, prepare
-from benchmarks.faults.running import TOPIC, Row, broker_properties, job_of, parsed, parser_of, run_each
+from benchmarks.faults.running import CLIENTS, TOPIC, Row, broker_properties, job_of, parsed, parser_of, run_each
 from benchmarks.faults.schedule import Faults
 from benchmarks.group_faults.judge import WRONGS, check, figures, rebalances
 from benchmarks.group_faults.member import Membership
 from benchmarks.group_faults.processes import Group
 from benchmarks.group_faults.report import render
 from benchmarks.group_faults.schedule import Departures
+from benchmarks.java import JAVA
 
 EPILOG = """\
 examples, each after `python -m benchmarks.group_faults`:
                                         all clients, a minute of faults each
   --assignor cooperative-sticky --clients ours,confluent
                                         the same, rebalancing cooperatively; aiokafka cannot
+  --protocol consumer                   the consumer protocol (KIP-848): ours, Java's and confluent; aiokafka has none
+  --protocol consumer --runs 5          the same with seeds 1 to 5, and a table of medians
   --clients ours --seconds 600 --seed 7 ten minutes of one client, by another schedule
   --no-kills                            members die, brokers do not
   --no-departures                       brokers die, members do not
@@ -40,6 +45,10 @@ A client takes up to two minutes more than --seconds. The exit status is 1 if ai
 could not be run; what the peers do wrong is in the report.
 """
 GROUP = "readers"
+ASSIGNORS = {"classic": ("range", "cooperative-sticky"), "consumer": ("uniform", "range")}
+"""Those of each group protocol, the default first."""
+PROTOCOL_CLIENTS = {"classic": CLIENTS, "consumer": ("ours", JAVA, "confluent")}
+"""The clients of a run without --clients."""
 _DRAIN = 60.0
 """Seconds that the group has, once all brokers and members are back, for what is left to read."""
 
@@ -54,7 +63,7 @@ def _run(client: str, options: argparse.Namespace) -> Row:
     tell = _Counts(client, options.seconds)
     tell("booting the cluster")
     properties = broker_properties(options)
-    properties["group.min.session.timeout.ms"] = str(min(options.member_timeout_ms, 6_000))
+    properties |= _group_properties(options)
     with KafkaCluster(properties=properties) as cluster, tempfile.TemporaryDirectory() as folder:
         job = job_of(cluster, Path(folder), options, transactions=0, loop="asyncio")
         prepare(cluster, job)
@@ -65,7 +74,8 @@ def _run(client: str, options: argparse.Namespace) -> Row:
             cluster.wait_whole()
             row = _under_fault(cluster, group, job, options, tell)
         row["rebalances"] = rebalances(_broker_logs(cluster), GROUP)
-    return {"client": client, "seed": options.seed, "assignor": options.assignor, **row}
+    kind = {"protocol": options.protocol, "assignor": options.assignor}
+    return {"client": client, "seed": options.seed, **kind, **row}
 
 
 def _under_fault(cluster: KafkaCluster, group: Group, job: Job, options: argparse.Namespace, tell: "_Counts") -> Row:
@@ -110,6 +120,18 @@ def _under_fault(cluster: KafkaCluster, group: Group, job: Job, options: argpars
     }
 
 
+def _group_properties(options: argparse.Namespace) -> dict[str, str]:
+    """Return the brokers' settings that let members have the times of the command line."""
+    timeout, interval = str(options.member_timeout_ms), str(options.member_timeout_ms // 3)
+    return {
+        "group.min.session.timeout.ms": str(min(options.member_timeout_ms, 6_000)),
+        "group.consumer.min.session.timeout.ms": timeout,
+        "group.consumer.session.timeout.ms": timeout,
+        "group.consumer.min.heartbeat.interval.ms": interval,
+        "group.consumer.heartbeat.interval.ms": interval,
+    }
+
+
 def _membership(cluster: KafkaCluster, options: argparse.Namespace) -> Membership:
     return Membership(
         bootstrap=cluster.bootstrap,
@@ -120,6 +142,7 @@ def _membership(cluster: KafkaCluster, options: argparse.Namespace) -> Membershi
         heartbeat_interval_ms=options.member_timeout_ms // 3,
         commit_interval_ms=options.commit_interval_ms,
         loop=options.loop,
+        protocol=options.protocol,
     )
 
 
@@ -139,13 +162,23 @@ class _Counts(Progress):
 
 
 def _options() -> argparse.Namespace:
-    parser = parser_of("benchmarks.group_faults", __doc__, EPILOG, rate=1_000)
+    parser = parser_of("benchmarks.group_faults", __doc__, EPILOG, rate=1_000, clients=(*CLIENTS, JAVA))
     parser.add_argument("--members", type=positive, default=3, help="members of the group (3)")
-    parser.add_argument("--assignor", choices=("range", "cooperative-sticky"), default="range", help="(range)")
+    parser.add_argument("--protocol", choices=tuple(ASSIGNORS), default="classic", help="group.protocol (classic)")
+    parser.add_argument(
+        "--assignor",
+        choices=("range", "cooperative-sticky", "uniform"),
+        help="classic: range, the default, or cooperative-sticky; consumer: uniform, the default, or range",
+    )
     parser.add_argument("--member-timeout-ms", type=positive, default=6_000, help="session.timeout.ms, all (6000)")
     parser.add_argument("--commit-interval-ms", type=positive, default=1_000, help="auto.commit.interval.ms (1000)")
     parser.add_argument("--no-departures", dest="departures", action="store_false", help="no member goes")
-    options = parsed(parser)
+    options = parsed(parser, lambda given: PROTOCOL_CLIENTS[given.protocol])
+    options.assignor = options.assignor or ASSIGNORS[options.protocol][0]
+    if options.assignor not in ASSIGNORS[options.protocol]:
+        parser.error(f"--assignor {options.assignor}: not in the {options.protocol} protocol")
+    if options.protocol == "consumer" and "aiokafka" in options.clients:
+        parser.error("--protocol consumer: aiokafka does not know it; choose --clients without it")
     if options.assignor == "cooperative-sticky" and "aiokafka" in options.clients:
         parser.error("--assignor cooperative-sticky: aiokafka has none; choose --clients without it")
     if options.members > options.partitions:
@@ -153,14 +186,18 @@ def _options() -> argparse.Namespace:
     return options
 
 
+def _seeds(options: argparse.Namespace) -> str:
+    return f"seed {options.seed}" if options.runs == 1 else f"seeds {options.seed} to {options.seed + options.runs - 1}"
+
+
 def _settings(options: argparse.Namespace) -> dict[str, str]:
     return {
         "records": f"{options.rate} records/s for {options.seconds:.0f} s, values of {options.value_size} bytes, "
         f"{options.partitions} partitions; by one producer of aiokafkawire, acks=all, idempotent",
-        "group": f"{options.members} members, a process each; {options.assignor}, session.timeout.ms "
-        f"{options.member_timeout_ms}, heartbeat.interval.ms {options.member_timeout_ms // 3}, "
+        "group": f"{options.members} members, a process each; {options.protocol} protocol, {options.assignor}, "
+        f"session.timeout.ms {options.member_timeout_ms}, heartbeat.interval.ms {options.member_timeout_ms // 3}, "
         f"auto.commit.interval.ms {options.commit_interval_ms}, {options.loop}, otherwise their defaults",
-        "schedule": f"seed {options.seed}, brokers {'are killed' if options.kills else 'stay'}, members "
+        "schedule": f"{_seeds(options)}, brokers {'are killed' if options.kills else 'stay'}, members "
         f"{'go' if options.departures else 'stay'}",
     }
 

@@ -4,6 +4,7 @@ import contextlib
 import logging
 import threading
 import time
+from typing import Any
 
 import confluent_kafka
 from confluent_kafka import Consumer, KafkaException
@@ -36,18 +37,24 @@ def member(job: Membership, voice: Voice) -> None:
 
 
 def _consumer(job: Membership) -> Consumer:
-    settings = {
+    settings: dict[str, Any] = {
         "bootstrap.servers": job.bootstrap,
         "group.id": job.group,
         "auto.offset.reset": "earliest",
-        "session.timeout.ms": job.session_timeout_ms,
-        "heartbeat.interval.ms": job.heartbeat_interval_ms,
         "enable.auto.commit": True,
         "auto.commit.interval.ms": job.commit_interval_ms,
         # By default a record counts as finished before poll() has returned it.
         "enable.auto.offset.store": False,
-        "partition.assignment.strategy": job.assignor,
+        "group.protocol": job.protocol,
     }
+    if job.protocol == "consumer":
+        settings["group.remote.assignor"] = job.assignor
+    else:
+        settings |= {
+            "session.timeout.ms": job.session_timeout_ms,
+            "heartbeat.interval.ms": job.heartbeat_interval_ms,
+            "partition.assignment.strategy": job.assignor,
+        }
     return Consumer(settings, logger=logging.getLogger("confluent_kafka"))
 
 

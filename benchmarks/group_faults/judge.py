@@ -14,7 +14,10 @@ Line: TypeAlias = Mapping[str, Any]
 WRONGS = ("lost", "unknown", "elsewhere")
 """The figures of `check` of which each must be 0."""
 
-_STABLE = re.compile(r"Stabilized group (\S+) generation (\d+)")
+_REBALANCED = re.compile(
+    r"Stabilized group (?P<classic>\S+) generation (?P<generation>\d+)"
+    r"|\[GroupId (?P<consumer>\S+)\] Bumped group epoch to (?P<epoch>\d+)"
+)
 
 
 def check(lines: Iterable[Line], reads: Iterable[Read], handed: int) -> dict[str, int]:
@@ -73,8 +76,9 @@ def first_reads(reads: Iterable[Read]) -> dict[int, Read]:
 
 
 def rebalances(logs: Iterable[str], group: str) -> int:
-    """Return the number of the group's completed generations, by the brokers' logs."""
-    return len({number for log in logs for name, number in _STABLE.findall(log) if name == group})
+    """Return the number of the group's completed generations, or of its epochs, by the brokers' logs."""
+    found = (one.groupdict() for log in logs for one in _REBALANCED.finditer(log))
+    return len({one["generation"] or one["epoch"] for one in found if group in (one["classic"], one["consumer"])})
 
 
 def _gap(times: Iterable[float], began: float, ended: float | None) -> float | None:

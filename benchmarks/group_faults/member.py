@@ -40,11 +40,13 @@ class Membership:
     topic: str
     group: str
     assignor: str
-    """"range" or "cooperative-sticky"."""
+    """"range" or "cooperative-sticky"; in the consumer protocol one of the coordinator's, "uniform" or "range"."""
     session_timeout_ms: int
     heartbeat_interval_ms: int
     commit_interval_ms: int
     loop: str
+    protocol: str = "classic"
+    """"classic" or "consumer" (KIP-848). In the latter the brokers have the session timeout and heartbeat interval."""
 
     def as_argument(self) -> str:
         """Return the one argument of a member's command line."""

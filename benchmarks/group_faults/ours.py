@@ -61,17 +61,24 @@ async def _take_order(order: _Order) -> None:
     order.give()
 
 
-async def _be_member(job: Membership, voice: Voice, opened: AsyncExitStack) -> None:
+def _settings(job: Membership) -> ConsumerOptions:
     settings: ConsumerOptions = {
         "group_id": job.group,
         "auto_offset_reset": "earliest",
+        "auto_commit_interval_ms": job.commit_interval_ms,
+    }
+    if job.protocol == "consumer":
+        return settings | {"group_protocol": "consumer", "group_remote_assignor": job.assignor}
+    return settings | {
         "session_timeout_ms": job.session_timeout_ms,
         "heartbeat_interval_ms": job.heartbeat_interval_ms,
-        "auto_commit_interval_ms": job.commit_interval_ms,
         "partition_assignment_strategy": ["cooperative-sticky" if job.assignor == "cooperative-sticky" else "range"],
     }
+
+
+async def _be_member(job: Membership, voice: Voice, opened: AsyncExitStack) -> None:
     kafka = await opened.enter_async_context(Client(job.bootstrap))
-    consumer = await opened.enter_async_context(kafka.consumer(job.topic, **settings))
+    consumer = await opened.enter_async_context(kafka.consumer(job.topic, **_settings(job)))
     async with anyio.create_task_group() as watching:
         watching.start_soon(_watch, consumer, voice)
         await _read(consumer, voice)

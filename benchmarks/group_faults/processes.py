@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from benchmarks.contenders import FILES
 from benchmarks.faults.program import ClientFailed
 from benchmarks.group_faults.member import Membership
+from benchmarks.java import JAVA, compiled
 from benchmarks.machine import ROOT
 
 _READY = 90.0
@@ -34,12 +35,11 @@ class Read(NamedTuple):
 class Member:
     """One process, from its start until it was killed or has closed."""
 
-    def __init__(self, name: str, client: str, job: Membership, errors: Path, group: "Group") -> None:
+    def __init__(self, name: str, command: list[str], errors: Path, group: "Group") -> None:
         self.name = name
         self.assigned: frozenset[int] = frozenset()
         self.closed: float | None = None
         self._group, self._errors = group, errors
-        command = [sys.executable, "-m", f"benchmarks.group_faults.{FILES[client]}", job.as_argument()]
         with errors.open("w") as file:
             self._process = subprocess.Popen(
                 command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=file, cwd=ROOT
@@ -91,6 +91,16 @@ class Member:
                 self._group.note(line)
 
 
+def program_of(client: str, folder: Path) -> list[str]:
+    """Return the command of a client's members; Java's are compiled into the folder.
+
+    :raises CompilationFailed: Java's were not compiled.
+    """
+    if client == JAVA:
+        return compiled(Path(__file__).with_name("Member.java"), folder)
+    return [sys.executable, "-m", f"benchmarks.group_faults.{FILES[client]}"]
+
+
 class Group:
     """The members of one group, by place; none outlives the ``with`` block.
 
@@ -107,7 +117,7 @@ class Group:
         self.closes: list[float] = []
         """Seconds that each orderly close took."""
         self.problems: list[str] = []
-        self._client, self._job, self._folder = client, job, folder
+        self._command, self._folder = [*program_of(client, folder), job.as_argument()], folder
         self._seen: set[int] = set()
         self._lock = threading.Lock()
         self._times: Counter[int] = Counter()
@@ -127,7 +137,7 @@ class Group:
         """Let a new process take a place that is free."""
         name = f"{place}.{self._times[place]}"
         self._times[place] += 1
-        self._members[place] = Member(name, self._client, self._job, self._folder / f"errors-{name}", self)
+        self._members[place] = Member(name, self._command, self._folder / f"errors-{name}", self)
 
     def kill(self, place: int) -> None:
         """Kill the member with ``kill -9``: it leaves without a word to the group."""

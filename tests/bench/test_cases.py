@@ -76,7 +76,7 @@ def test_no_two_cases_have_one_name() -> None:
 
 
 def test_settings_are_what_the_measured_programs_take() -> None:
-    of_cases_alone = {"message", "direction", "tls", "samples"}
+    of_cases_alone = {"message", "direction", "tls", "samples", "group"}
     for case in all_cases():
         assert case.settings.keys() - of_cases_alone <= settings_of(case.task).keys(), case.full_name
         assert case.settings.keys() <= {one.name for one in fields(JOBS.get(case.task, Job))}, case.full_name
@@ -90,6 +90,16 @@ def test_wishes_are_followed() -> None:
         "values of 2 KB",
         "values of 2 KB, lz4",
     ]
+
+
+def test_groups_are_further_cases_of_consume() -> None:
+    cases = BENCHMARKS["consume"].cases(Wishes((100,), groups=("none", "classic", "consumer")))
+    assert [(case.name, case.settings.get("group"), case.alike) for case in cases] == [
+        ("values of 100 B", None, False),
+        ("values of 100 B, classic protocol", "classic", True),
+        ("values of 100 B, consumer protocol", "consumer", True),
+    ]
+    assert [case.name for case in BENCHMARKS["consume"].cases(Wishes((100,)))] == ["values of 100 B"]
 
 
 def test_who_is_quicker_takes_more_records_where_each_has_its_own() -> None:
@@ -113,6 +123,9 @@ def test_what_a_client_cannot_do_is_refused_with_a_reason() -> None:
     assert not Case("scale", "", "produce", {"in_flight": 5}).refusal("confluent", "produce")
     assert Case("rebalance", "", "rebalance", {"assignor": "cooperative-sticky"}).refusal("aiokafka", "members")
     assert not Case("produce", "", "produce").refusal("ours", "enqueue")
+    for client, refuses in (("aiokafka", True), ("kafka-python", True), ("confluent", False), ("ours", False)):
+        assert bool(Case("consume", "", "consume", {"group": "consumer"}).refusal(client, "")) is refuses
+        assert not Case("consume", "", "consume", {"group": "classic"}).refusal(client, "")
 
 
 # --- jobs ----------------------------------------------------------------------------------------------------

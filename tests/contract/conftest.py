@@ -57,13 +57,13 @@ BOTH_TRANSACTION_VERSIONS = pytest.mark.parametrize(
 
 
 @pytest.fixture(params=["in-process", "memory", pytest.param("apache-kafka", marks=pytest.mark.kafka)])
-async def cluster(request: pytest.FixtureRequest) -> AsyncIterator[Where]:
+async def cluster(request: pytest.FixtureRequest, kafka_release: str | None) -> AsyncIterator[Where]:
     kind, _, version = request.param.partition("-v")
     if kind == "apache-kafka":
         fixture = "apache_kafka_v1" if version else "apache_kafka"
         yield Where(request.getfixturevalue(fixture).bootstrap, connect_tcp)
         return
-    release = "3.9" if version else None
+    release = "3.9" if version else kafka_release
     async with Broker(port=None if kind == "memory" else 0, max_versions=release) as broker:
         yield Where(broker.bootstrap, broker.connect if kind == "memory" else connect_tcp)
 

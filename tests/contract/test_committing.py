@@ -12,7 +12,16 @@ from support.committed import open_from, raw
 from support.fetching import numbers, take, values
 from support.group_members import GroupMember
 
-from aiokafkawire import Client, ConfigError, OffsetAndMetadata, OffsetSpec, RequestTimeout, TopicPartition, UsageError
+from aiokafkawire import (
+    Client,
+    ConfigError,
+    Consumer,
+    OffsetAndMetadata,
+    OffsetSpec,
+    RequestTimeout,
+    TopicPartition,
+    UsageError,
+)
 from aiokafkawire.errors import OffsetMetadataTooLarge, UnknownMemberId
 from aiokafkawire.types import GroupMetadata
 
@@ -160,6 +169,54 @@ async def test_offsets_of_a_transaction_count_once_it_is_committed(
                 await tx.commit_offsets(consumer)
                 raise ZeroDivisionError
         assert await consumer.committed([where]) == {where: OffsetAndMetadata(10, leader_epoch=0)}
+
+
+async def go_back(consumer: Consumer[bytes, bytes]) -> None:
+    """Seek as the docs recommend after an aborted transaction."""
+    for partition, offset in (await consumer.committed(consumer.assignment)).items():
+        consumer.seek(partition, OffsetSpec.EARLIEST if offset is None else offset.offset)
+
+
+async def test_records_of_an_aborted_transaction_are_written_again_or_read_again(
+    kafka: Client, where: TopicPartition, group: str
+) -> None:
+    async with (
+        kafka.producer(transactional_id=group) as producer,
+        kafka.consumer(group_id=group, auto_offset_reset="earliest", enable_auto_commit=False) as consumer,
+    ):
+        consumer.assign([where])
+        assert await values(consumer, 4) == numbers(0, 4)
+        with pytest.raises(ZeroDivisionError):
+            async with producer.transaction() as tx:
+                await tx.commit_offsets(consumer)
+                raise ZeroDivisionError
+        # The same records again: their offsets are committed, since the abort has not moved the consumer.
+        async with producer.transaction() as tx:
+            await tx.commit_offsets(consumer)
+        assert await consumer.committed([where]) == {where: OffsetAndMetadata(4, leader_epoch=0)}
+        assert await values(consumer, 4) == numbers(4, 8)
+        with pytest.raises(ZeroDivisionError):
+            async with producer.transaction():
+                raise ZeroDivisionError
+        await go_back(consumer)
+        assert await values(consumer, 4) == numbers(4, 8)
+
+
+async def test_an_aborted_first_transaction_is_read_again_from_the_beginning(
+    kafka: Client, where: TopicPartition, group: str
+) -> None:
+    async with (
+        kafka.producer(transactional_id=group) as producer,
+        kafka.consumer(group_id=group, auto_offset_reset="earliest", enable_auto_commit=False) as consumer,
+    ):
+        consumer.assign([where])
+        assert await values(consumer, 4) == numbers(0, 4)
+        with pytest.raises(ZeroDivisionError):
+            async with producer.transaction() as tx:
+                await tx.commit_offsets(consumer)
+                raise ZeroDivisionError
+        await go_back(consumer)
+        assert await values(consumer, 4) == numbers(0, 4)
 
 
 # --- what is refused -----------------------------------------------------------------------------------------------

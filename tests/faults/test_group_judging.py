@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import sys
+from argparse import Namespace
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +13,12 @@ import pytest
 
 sys.path.append(str(Path(__file__).parent.parent.parent))
 
+from benchmarks.faults.report import label
+from benchmarks.group_faults.__main__ import _group_properties, _options
 from benchmarks.group_faults.judge import check, figures, first_reads, rebalances
 from benchmarks.group_faults.member import Membership, Voice, read_membership
 from benchmarks.group_faults.processes import Read
+from benchmarks.group_faults.report import summary
 from benchmarks.rebalance.program import is_stable
 
 BEGAN = 1_000.0
@@ -116,10 +120,85 @@ def test_each_generation_of_the_group_is_counted_once() -> None:
     assert rebalances(logs, "readers") == 2
 
 
-def test_a_membership_survives_the_command_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    membership = Membership("b:9092", "t", "g", "range", 6_000, 2_000, 1_000, "asyncio")
+def test_each_epoch_of_a_consumer_group_is_counted_once() -> None:
+    logs = [
+        "INFO [GroupId readers] Bumped group epoch to 1.\nINFO [GroupId others] Bumped group epoch to 7.",
+        "INFO [GroupId readers] Bumped group epoch to 12.\nINFO [GroupId readers] Bumped group epoch to 1.",
+    ]
+    assert rebalances(logs, "readers") == 2
+
+
+def test_a_summary_has_the_median_of_each_client_and_all_that_was_lost() -> None:
+    figures = {
+        "redelivered": 1_000,
+        "partition_gap_s": None,
+        "late_p99_s": None,
+        "slowest_close_s": 0.4,
+        "log_lines": 0,
+    }
+    gaps = [("ours", 9.0, 0), ("java", 20.0, 3), ("ours", 12.0, 0), ("java", 10.0, 4), ("ours", 10.0, 0)]
+    rows = [{"client": client, "gap_s": gap, "lost": lost, **figures} for client, gap, lost in gaps]
+    head, ours, java = summary(rows)
+    assert (head[1:5], ours[:5]) == (
+        ["runs", "lost", "redelivered", "gap s"],
+        ["ours", "3", "0", "1,000 [1,000-1,000]", "10.0 [9.0-12.0]"],
+    )
+    assert java[:3] == ["java", "2", "7"]
+    assert dict(zip(head, java, strict=True))["of a partition s"] == "-"
+
+
+def test_rows_are_named_by_their_seeds_only_if_there_are_several() -> None:
+    one, other = {"client": "ours", "seed": 1}, {"client": "ours", "seed": 2}
+    assert (label(one, [one]), label(other, [one, other])) == ("ours", "ours, seed 2")
+
+
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+def test_a_membership_survives_the_command_line(monkeypatch: pytest.MonkeyPatch, protocol: str) -> None:
+    membership = Membership("b:9092", "t", "g", "range", 6_000, 2_000, 1_000, "asyncio", protocol)
     monkeypatch.setattr(sys, "argv", ["member", membership.as_argument()])
     assert read_membership() == membership
+
+
+@pytest.mark.parametrize(
+    ("given", "protocol", "assignor"),
+    [
+        ("", "classic", "range"),
+        ("--assignor cooperative-sticky", "classic", "cooperative-sticky"),
+        ("--protocol consumer", "consumer", "uniform"),
+        ("--protocol consumer --assignor range", "consumer", "range"),
+    ],
+)
+def test_each_protocol_has_its_assignors(
+    monkeypatch: pytest.MonkeyPatch, given: str, protocol: str, assignor: str
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["group_faults", "--clients", "ours", *given.split()])
+    options = _options()
+    assert (options.protocol, options.assignor, options.clients) == (protocol, assignor, ("ours",))
+
+
+@pytest.mark.parametrize(
+    ("given", "problem"),
+    [
+        ("--protocol consumer --clients ours,aiokafka", "aiokafka does not know it"),
+        ("--protocol consumer --clients ours --assignor cooperative-sticky", "not in the consumer protocol"),
+        ("--clients ours --assignor uniform", "not in the classic protocol"),
+        ("--clients ours --members 7", "a partition for each"),
+    ],
+)
+def test_settings_that_exclude_one_another_are_refused(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], given: str, problem: str
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["group_faults", *given.split()])
+    with pytest.raises(SystemExit):
+        _options()
+    assert problem in capsys.readouterr().err
+
+
+def test_brokers_give_members_of_both_protocols_the_same_times() -> None:
+    found = _group_properties(Namespace(member_timeout_ms=9_000))
+    assert found["group.consumer.session.timeout.ms"] == "9000"
+    assert found["group.consumer.heartbeat.interval.ms"] == "3000"
+    assert found["group.min.session.timeout.ms"] == "6000"
 
 
 def test_a_member_tells_what_changed_of_its_partitions(capfd: pytest.CaptureFixture[str]) -> None:

@@ -47,6 +47,17 @@ def brokers() -> Iterator[KafkaCluster]:
         yield cluster
 
 
+CONSUMER: dict[str, Any] = {"group_protocol": "consumer"}
+
+
+def by_strategy(strategy: str) -> dict[str, Any]:
+    return {"partition_assignment_strategy": [strategy]}
+
+
+def name_of(how: dict[str, Any]) -> str:
+    return str(how.get("group_protocol") or how["partition_assignment_strategy"][0])
+
+
 class Load:
     """A steady producer and members that read what it writes, each with a client of its own."""
 
@@ -63,7 +74,9 @@ class Load:
     async def join(self, **options: Any) -> Reader:
         """Another member."""
         client = self._clients[len(self.members)]
-        member = await self.readers.join(client, self.topic, self.topic, session_timeout_ms=30_000, **options)
+        if options.get("group_protocol") != "consumer":  # in which the brokers have the session timeout
+            options["session_timeout_ms"] = 30_000
+        member = await self.readers.join(client, self.topic, self.topic, **options)
         member.on_record = self._took
         self.members.append(member)
         return member
@@ -115,12 +128,12 @@ async def load(brokers: KafkaCluster) -> AsyncIterator[Load]:
         yield Load(kafka, readers, clients, topic)
 
 
-@pytest.mark.parametrize("strategy", ["range", "cooperative-sticky"])
+@pytest.mark.parametrize("how", [*map(by_strategy, ("range", "cooperative-sticky")), CONSUMER], ids=name_of)
 async def test_brokers_are_restarted_in_order_one_after_the_other(
-    brokers: KafkaCluster, load: Load, strategy: str
+    brokers: KafkaCluster, load: Load, how: dict[str, Any]
 ) -> None:
     async with anyio.create_task_group() as tasks:
-        members = [await load.join(partition_assignment_strategy=[strategy]) for _ in range(2)]
+        members = [await load.join(**how) for _ in range(2)]
         await load.readers.share(*members, count=PARTITIONS, patience=PATIENCE)
         tasks.start_soon(load.write)
         for node in (1, 2, 3):
@@ -130,14 +143,17 @@ async def test_brokers_are_restarted_in_order_one_after_the_other(
             await anyio.to_thread.run_sync(brokers.restart, node)
             await anyio.to_thread.run_sync(brokers.wait_whole)
         await load.goes_on()
-        await load.finish(f"rolling restart, {strategy}")
+        await load.finish(f"rolling restart, {name_of(how)}")
     # Nobody was away for a session, so nobody has lost anything.
     assert all("lost" not in member.words() for member in members)
 
 
-async def test_the_coordinator_is_killed_while_the_group_is_stable(brokers: KafkaCluster, load: Load) -> None:
+@pytest.mark.parametrize("how", [by_strategy("range"), CONSUMER], ids=name_of)
+async def test_the_coordinator_is_killed_while_the_group_is_stable(
+    brokers: KafkaCluster, load: Load, how: dict[str, Any]
+) -> None:
     async with anyio.create_task_group() as tasks:
-        members = [await load.join() for _ in range(2)]
+        members = [await load.join(**how) for _ in range(2)]
         await load.readers.share(*members, count=PARTITIONS, patience=PATIENCE)
         tasks.start_soon(load.write)
         await load.goes_on()
@@ -151,7 +167,7 @@ async def test_the_coordinator_is_killed_while_the_group_is_stable(brokers: Kafk
         assert [len(member.told) for member in members] == told
         await anyio.to_thread.run_sync(brokers.restart, node)
         await anyio.to_thread.run_sync(brokers.wait_whole)
-        await load.finish("coordinator killed while stable")
+        await load.finish(f"coordinator killed while stable, {name_of(how)}")
 
 
 async def test_the_coordinator_is_killed_while_the_group_rebalances(brokers: KafkaCluster, load: Load) -> None:

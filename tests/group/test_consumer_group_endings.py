@@ -173,7 +173,10 @@ def test_a_static_member_releases_its_own_last_membership_or_is_refused() -> Non
         machine.answered(release, answer, 0)
         if answer.error_code:
             assert (machine.state, type(machine.error)) == (FAILED, UnreleasedInstanceId)
-            assert "in use" in str(machine.error)
+            assert "group_instance_id 'i' is in use by another member, or the previous process has crashed" in str(
+                machine.error
+            )
+            assert "in use)" in str(machine.error)
         else:
             again = next_request(machine)
             assert message_of(again).member_epoch == 0
@@ -256,7 +259,9 @@ def test_a_refused_member_rejoins_when_its_user_asks_for_it_after_a_back_off() -
     machine.request_rejoin("poll() was called again")
     machine.prepared(current_task(machine, PrepareRejoin))
     assert (machine.due(200.4), machine.wait(200.25)) == ([], 0.25)
-    assert next_heartbeat(machine, 200.5).member_epoch == 0
+    machine.back_off(200, 3)
+    assert machine.wait(201) == 2
+    assert next_heartbeat(machine, 203).member_epoch == 0
 
 
 def test_a_back_off_delays_heartbeats() -> None:
@@ -373,6 +378,20 @@ def test_an_older_response_does_not_take_the_epoch_of_the_thread_back() -> None:
     assert (machine.epoch, machine.task, machine.is_current(request)) == (7, None, False)
     message = next_heartbeat(machine, 13)
     assert (given_fields(message), message.member_epoch) == (FULL, 7)
+
+
+def test_a_newer_epoch_of_the_thread_stops_the_assignment_of_an_older_response() -> None:
+    machine = stable_machine()
+    machine.answered(next_request(machine, 10), confirmed(6, {TOPIC: [0, 1, 2]}), 13)
+    outdated = current_task(machine, Reconcile)
+    machine.on_thread_heartbeat(machine.group, 0, 12, epoch=6)
+    assert machine.task is outdated
+    machine.on_thread_heartbeat(machine.group, 0, 12, epoch=7)
+    assert machine.task is None
+    machine.reconciled(outdated, {TOPIC: [0, 1, 2]})  # it was too late to stop
+    message = confirm(machine, 7, {TOPIC: [0]}, now=13)
+    assert (given_fields(message), message.member_epoch, partitions_in(message)) == (FULL, 7, {TOPIC: [0, 1, 2]})
+    assert current_task(machine, Reconcile).assignment == {TOPIC: [0]}
 
 
 @pytest.mark.parametrize("state", [OUTSIDE, PREPARING, ENTERING, LEAVING, FAILED])

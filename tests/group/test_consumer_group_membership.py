@@ -90,6 +90,16 @@ def test_a_refused_member_id_that_joins_waits_for_the_back_off() -> None:
     assert given_fields(next_heartbeat(machine, 3.5)) == FULL
 
 
+@pytest.mark.parametrize(
+    ("interval", "seconds"), [(0.1, 3.0), (1.0, 3.0), (2.0, 6.0), (5.0, 15.0), (15.0, 15.0), (20.0, 20.0)]
+)
+def test_the_coordinators_interval_decides_how_long_it_may_be_silent(interval: float, seconds: float) -> None:
+    machine = machine_in(ENTERING, session_timeout_ms=600_000, heartbeat_interval=100.0)
+    assert (machine.heartbeat_interval, machine.request_timeout) == (5.0, 15.0)
+    machine.answered(next_request(machine), confirmed(5, ONE, interval=interval), 1.0)
+    assert machine.request_timeout == seconds
+
+
 # --- heartbeats ----------------------------------------------------------------------------------------------------
 
 

@@ -204,6 +204,25 @@ async def test_topics_that_were_made_anew_go_by_name() -> None:
         assert await offsets.all_committed(soon(cluster)) == {A0: OffsetAndMetadata(3)}
 
 
+async def test_what_was_read_from_a_topic_before_it_was_made_anew_is_not_committed_for_the_new_one() -> None:
+    async with running() as (broker, cluster, offsets):
+        for name in ("a", "b"):
+            await cluster.metadata.topic(name, soon(cluster))
+        await cluster.metadata.refresh(cluster.metadata.snapshot, soon(cluster))
+        broker.delete_topic("a")
+        broker.create_topic("a", partitions=2)
+        newest = {A0: OffsetAndMetadata(4), B0: OffsetAndMetadata(6)}
+        await offsets.commit({A0: 3, B0: 5}, soon(cluster), skip_deleted=True, newer=lambda: newest)
+        assert await offsets.all_committed(soon(cluster)) == {B0: OffsetAndMetadata(6)}
+        assert [asked.version for asked in broker.requests.of(ApiKey.OFFSET_COMMIT)] == [10, 9]
+        broker.requests.clear()
+        broker.delete_topic("b")
+        broker.create_topic("b")
+        await offsets.commit({B0: 7}, soon(cluster), skip_deleted=True)
+        assert await offsets.all_committed(soon(cluster)) == {}
+        assert [asked.version for asked in broker.requests.of(ApiKey.OFFSET_COMMIT)] == [10]
+
+
 # --- members -------------------------------------------------------------------------------------------------------
 
 

@@ -12,16 +12,19 @@ from typing import Any
 import anyio
 import attrs
 import pytest
+from support.consumer_group_machines import MEMBER, next_heartbeat, stable_machine
 from support.group_lives import GROUP
 from support.membership_answers import doing, machine_in
 
 from aiokafkawire.cluster.cluster import Cluster
 from aiokafkawire.errors import ErrorCode, FencedInstanceId, GroupAuthorizationFailed, KafkaError
+from aiokafkawire.group.background_heartbeat_schedule import HeartbeatMember, HeartbeatReport
 from aiokafkawire.group.background_heartbeats import BackgroundHeartbeats
 from aiokafkawire.group.classic_membership import ClassicMembership
 from aiokafkawire.group.membership import (
     ApplyAssignment,
     Assign,
+    CoordinatorRequest,
     GroupState,
     MemberSettings,
     PrepareRejoin,
@@ -30,7 +33,7 @@ from aiokafkawire.group.membership import (
 from aiokafkawire.group.membership_driver import MembershipDriver
 from aiokafkawire.protocol.api import ApiKey
 from aiokafkawire.testing.simulation import Simulation, simulate
-from aiokafkawire.types import CoordinatorType
+from aiokafkawire.types import Address, CoordinatorType
 
 
 @attrs.define(eq=False)
@@ -179,6 +182,37 @@ def test_what_no_retry_mends_ends_it_until_it_is_asked_again() -> None:
         await member.stop()
 
 
+def test_a_refused_member_joins_at_growing_intervals_and_logs_it_once(caplog: pytest.LogCaptureFixture) -> None:
+    @alone
+    async def _(life: Life) -> None:
+        member = life.member(Played())
+
+        async def refused() -> float:
+            """Let the user poll; return the seconds until the member is refused."""
+            began = life.sim.now()
+            member.on_poll()
+            await member.until(lambda: member.machine.state is GroupState.FAILED and member.machine.task is None)
+            return life.sim.now() - began
+
+        life.sim.broker.on(ApiKey.JOIN_GROUP, answer=ErrorCode.GROUP_AUTHORIZATION_FAILED, times=8)
+        member.request_rejoin("to begin")
+        await member.until(lambda: member.machine.state is GroupState.FAILED and member.machine.task is None)
+        waits = [await refused() for _ in range(7)]
+        for wait, expected in zip(waits, (0.1, 0.2, 0.4, 0.8, 1.0, 1.0, 1.0), strict=True):
+            assert 0.8 * expected <= wait <= 1.2 * expected + 0.05
+        member.on_poll()
+        await until(lambda: member.machine.state is GroupState.STABLE)
+        life.sim.broker.on(ApiKey.HEARTBEAT, answer=ErrorCode.GROUP_AUTHORIZATION_FAILED)
+        life.sim.broker.on(ApiKey.JOIN_GROUP, answer=ErrorCode.GROUP_AUTHORIZATION_FAILED)
+        await member.until(lambda: member.machine.state is GroupState.FAILED and member.machine.task is None)
+        assert await refused() <= 0.2
+        await member.stop()
+
+    lines = [line for line in caplog.records if "refused by group" in line.getMessage()]
+    assert [line.levelname for line in lines] == ["WARNING"] * len(lines)
+    assert len(lines) == 3  # the joins, the heartbeat, and the join after that
+
+
 def test_a_user_who_is_silent_for_too_long_costs_the_membership_and_one_who_waits_does_not() -> None:
     @alone
     async def _(life: Life) -> None:
@@ -247,6 +281,44 @@ def test_without_a_thread_the_membership_goes_on(
 
     warnings = [record.getMessage() for record in caplog.records if "thread" in record.getMessage()]
     assert warnings == ["cannot start a thread for heartbeats, continuing without it: can't start new thread"]
+
+
+def test_what_the_thread_has_heard_comes_before_a_response(monkeypatch: pytest.MonkeyPatch) -> None:
+    """After a block of the loop, the response may be older."""
+    heard: list[str] = []
+
+    @alone
+    async def _(life: Life) -> None:
+        member = life.member(Played())
+        member._background = BackgroundHeartbeats(life.cluster, member.machine)
+        answered = member.machine.answered
+
+        def answer(request: CoordinatorRequest, response: Any, now: float) -> None:
+            heard.append("response")
+            answered(request, response, now)
+
+        monkeypatch.setattr(member._background, "step", lambda now, polled_at: None)
+        monkeypatch.setattr(member._background, "take_reports", lambda now: heard.append("reports"))
+        monkeypatch.setattr(member.machine, "answered", answer)
+        member.request_rejoin("to begin")
+        await until(lambda: member.machine.state is GroupState.STABLE)
+        await member.stop()
+
+    assert heard[:4] == ["reports", "response", "reports", "response"]
+
+
+def test_a_report_of_the_epoch_before_counts_if_it_has_the_current_epoch() -> None:
+    @alone
+    async def _(life: Life) -> None:
+        machine = stable_machine()
+        beside = BackgroundHeartbeats(life.cluster, machine)
+        before = HeartbeatMember(Address("b", 1), machine.thread_heartbeat(), "g", 4, MEMBER)
+        for code, epoch, expected in ((ErrorCode.FENCED_MEMBER_EPOCH, None, 5), (ErrorCode.NONE, 7, 7)):
+            beside._reports.put(HeartbeatReport(before, 0.0, code, epoch=epoch))
+            beside.take_reports(0.0)
+            assert (machine.state, machine.epoch) == (GroupState.STABLE, expected)
+        assert next_heartbeat(machine, 0.0).topic_partitions is not None  # it has all fields
+        beside.close()
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")

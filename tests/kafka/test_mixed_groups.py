@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from secrets import token_hex
 
 import pytest
 from support.apache_kafka import ApacheKafka
 from support.groups_tool import check_what_the_tool_tells
 from support.mixed_groups import check_a_change_of_protocol, mixed_group
+from support.mixed_shares import mixed_share_group
+from support.share_groups_tool import check_a_share_group_of_javas
 
 pytestmark = [pytest.mark.anyio, pytest.mark.parametrize("anyio_backend", ["asyncio"]), pytest.mark.timeout(300)]
 
@@ -18,6 +21,18 @@ LEADING = [
     ("cooperative-sticky", ("confluent", "ours", "java")),
 ]
 """Strategies, and who comes first and leads; the other orders are asked of the in-process broker."""
+
+
+@pytest.fixture(scope="module")
+def apache_kafka_quick(apache_kafka: ApacheKafka) -> Iterator[ApacheKafka]:
+    """A server whose consumer groups learn of changes at once."""
+    quick = {
+        "group.consumer.heartbeat.interval.ms": "200",
+        "group.consumer.min.heartbeat.interval.ms": "200",
+        "group.consumer.assignment.interval.ms": "0",
+    }
+    with ApacheKafka(apache_kafka.version, properties=quick) as kafka:
+        yield kafka
 
 
 @pytest.fixture
@@ -50,15 +65,38 @@ async def test_three_clients_share_whoever_leads(
         await group.all_read()
 
 
-async def test_the_protocol_changes_while_the_group_reads(name: str) -> None:
-    quick = {
-        "group.consumer.heartbeat.interval.ms": "200",
-        "group.consumer.min.heartbeat.interval.ms": "200",
-        "group.consumer.assignment.interval.ms": "0",
-    }
-    with ApacheKafka(properties=quick) as kafka:
-        await check_a_change_of_protocol(kafka.bootstrap, name)
+async def test_three_clients_share_in_the_consumer_protocol(apache_kafka_quick: ApacheKafka, name: str) -> None:
+    members = ("ours-consumer", "java-consumer", "confluent-consumer")
+    async with mixed_group(apache_kafka_quick.bootstrap, name, *members, strategy="uniform") as group:
+        await group.all_read()
+        before = len(group.numbers())
+        await group.write(60)
+        await group.all_read()
+        assert len(group.numbers()) == before + 60
+        assert [len(one.owned) for one in group.members.values()] == [2, 2, 2]
+        await group.leave("java-consumer")
+        await group.shared(6)
+        await group.write(60)
+        await group.all_read()
+
+
+async def test_three_clients_share_records(apache_kafka: ApacheKafka, name: str) -> None:
+    async with mixed_share_group(apache_kafka.bootstrap, name, "ours", "java", "confluent") as group:
+        while min(group.read[member] for member in ("ours", "java", "confluent")) < 20:
+            await group.write(200)
+            await group.until_all_read()
+        assert len(group.numbers) == len(set(group.numbers)) == group.read["ours"] + group.read["confluent"]
+
+
+async def test_the_protocol_changes_while_the_group_reads(apache_kafka_quick: ApacheKafka, name: str) -> None:
+    await check_a_change_of_protocol(apache_kafka_quick.bootstrap, name)
 
 
 async def test_kafkas_tool_tells_of_our_members(apache_kafka: ApacheKafka, name: str) -> None:
     await check_what_the_tool_tells(apache_kafka.bootstrap, name)
+
+
+async def test_kafkas_tool_and_our_admin_agree_on_a_share_group_of_apache_kafka(
+    apache_kafka: ApacheKafka, name: str
+) -> None:
+    await check_a_share_group_of_javas(apache_kafka.bootstrap, name)

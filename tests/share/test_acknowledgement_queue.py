@@ -9,24 +9,24 @@ import pytest
 from aiokafkawire import Acknowledge, AcknowledgementFailed, KafkaError, TopicPartition
 from aiokafkawire.errors import ErrorCode, UnsupportedVersion, broker_error
 from aiokafkawire.share.acknowledgement_queue import AcknowledgementQueue
-from aiokafkawire.share.acknowledgements import GAP, AcknowledgedRange
-from aiokafkawire.share.acquisition import Acquisition
+from aiokafkawire.share.acknowledgements import GAP, AcknowledgedOffsets
+from aiokafkawire.share.acquired_partition import AcquiredPartition
 
 KEY = (UUID(int=1), 0)
 PARTITION = TopicPartition("topic", 0)
-ACQUISITION = Acquisition(KEY, PARTITION, node_id=1, lock_end=30.0)
+ACQUISITION = AcquiredPartition(KEY, PARTITION, node_id=1, lock_end=30.0)
 REFUSED = broker_error(ErrorCode.INVALID_RECORD_STATE, "topic-0")
 
 
-def accept(offset: int, *, is_late: bool = False) -> AcknowledgedRange:
-    return AcknowledgedRange(offset, offset, Acknowledge.ACCEPT, by_user=True, is_late=is_late)
+def accept(offset: int, *, is_late: bool = False) -> AcknowledgedOffsets:
+    return AcknowledgedOffsets(offset, offset, Acknowledge.ACCEPT, by_user=True, is_late=is_late)
 
 
-def renew(offset: int, *, by_user: bool = False) -> AcknowledgedRange:
-    return AcknowledgedRange(offset, offset, Acknowledge.RENEW, by_user=by_user)
+def renew(offset: int, *, by_user: bool = False) -> AcknowledgedOffsets:
+    return AcknowledgedOffsets(offset, offset, Acknowledge.RENEW, by_user=by_user)
 
 
-def queue_of(*parts: AcknowledgedRange) -> AcknowledgementQueue:
+def queue_of(*parts: AcknowledgedOffsets) -> AcknowledgementQueue:
     queue = AcknowledgementQueue()
     for part in parts:
         queue.add(ACQUISITION, part, now=0.0)
@@ -53,7 +53,7 @@ def test_late_acknowledgements_have_a_request_of_their_own() -> None:
 
 
 def test_a_commit_returns_nothing_of_what_the_client_has_sent_itself() -> None:
-    queue = queue_of(renew(1), AcknowledgedRange(2, 5, GAP))
+    queue = queue_of(renew(1), AcknowledgedOffsets(2, 5, GAP))
     sent = queue.take([KEY], renewals=True)
     queue.settle(sent, KEY, REFUSED)
     assert queue.results.take() == {}
@@ -101,7 +101,7 @@ def test_a_renewal_of_the_user_fails_if_the_broker_has_no_renewals() -> None:
 def test_only_acknowledgements_without_a_result_are_refused_or_put_back() -> None:
     other = (UUID(int=2), 0)
     queue = queue_of(accept(1))
-    queue.add(Acquisition(other, TopicPartition("other", 0), node_id=1, lock_end=30.0), accept(7), now=0.0)
+    queue.add(AcquiredPartition(other, TopicPartition("other", 0), node_id=1, lock_end=30.0), accept(7), now=0.0)
     sent = queue.take([KEY, other], renewals=True)
     queue.settle(sent, KEY, None)
     queue.refused(sent, REFUSED)

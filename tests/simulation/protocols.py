@@ -6,9 +6,10 @@ from support.group_members import described
 from support.raw_client import RawClient
 
 from aiokafkawire.protocol.messages.consumer_group import ConsumerGroupDescribeRequest
+from aiokafkawire.protocol.messages.share_group import ShareGroupDescribeRequest
 from aiokafkawire.testing.broker import Broker
 
-__all__ = ("COORDINATORS", "SESSION_TIMEOUT_MS", "Protocol", "Taker", "client_ids", "who_takes_part")
+__all__ = ("COORDINATORS", "SESSION_TIMEOUT_MS", "Protocol", "Taker", "client_ids", "who_shares", "who_takes_part")
 
 Protocol: TypeAlias = Literal["classic", "consumer"]
 SESSION_TIMEOUT_MS = 6_000
@@ -35,6 +36,13 @@ async def who_takes_part(client: RawClient, group: str, protocol: Protocol) -> t
         return served.group_state, [Taker(member.client_id, member.instance_id) for member in served.members]
     classic = await described(client, group)
     return classic.group_state, [Taker(member.client_id, member.group_instance_id) for member in classic.members]
+
+
+async def who_shares(client: RawClient, group: str) -> tuple[str, list[Taker]]:
+    """Return the state of the share group, and its members."""
+    question = ShareGroupDescribeRequest(group_ids=[group], include_authorized_operations=False)
+    (shared,) = (await client.ask(question, 1)).groups
+    return shared.group_state, [Taker(member.client_id, None) for member in shared.members]
 
 
 def client_ids(broker: Broker, group: str) -> set[str]:

@@ -4,7 +4,7 @@ import gc
 from collections import Counter
 from collections.abc import Callable, Sequence
 from itertools import count
-from typing import Final
+from typing import Final, Literal, TypeAlias
 
 import anyio
 import attrs
@@ -12,10 +12,14 @@ import attrs
 from aiokafkawire import Client, Consumer
 from aiokafkawire.config import ConsumerOptions
 
-__all__ = ("Sample", "churn", "grown")
+__all__ = ("SAMPLES", "Protocol", "Sample", "churn", "grown")
 
 TOPIC: Final = "a"
 GROUP: Final = "who comes and goes"
+Protocol: TypeAlias = Literal["classic", "consumer"]
+SESSION_MS: Final = 6_000
+HEARTBEAT_MS: Final = 500
+"""In the consumer protocol the brokers have these."""
 STAY: Final = 3
 """Members that are there all the time."""
 SAMPLES: Final = 12
@@ -39,7 +43,9 @@ class Sample:
     """How often the one has come and gone so far."""
 
 
-async def churn(new_client: Callable[[], Client], seconds: float, forget: Callable[[], None]) -> list[Sample]:
+async def churn(
+    new_client: Callable[[], Client], seconds: float, forget: Callable[[], None], protocol: Protocol = "classic"
+) -> list[Sample]:
     """Rebalance for so many seconds; samples at equal distances. ``forget`` drops what the brokers remember for tests.
 
     One member comes and goes, on a client that stays, by turns in order and without a word.
@@ -49,9 +55,9 @@ async def churn(new_client: Callable[[], Client], seconds: float, forget: Callab
     async with new_client() as client, anyio.create_task_group() as others:
         others.start_soon(_write, client)
         for _ in range(STAY):
-            others.start_soon(_stay, new_client, read)
+            others.start_soon(_stay, new_client, read, protocol)
         for turn in count(1):
-            await _come_and_go(client, read, 1.0 + turn % 3, crash=turn % 4 == 0)
+            await _come_and_go(client, read, 1.0 + turn % 3, protocol, crash=turn % 4 == 0)
             await anyio.sleep(_SETTLES)
             if anyio.current_time() >= until - every * (SAMPLES - len(samples) - 1):
                 forget()
@@ -62,27 +68,28 @@ async def churn(new_client: Callable[[], Client], seconds: float, forget: Callab
     return samples
 
 
-def _consumer(client: Client) -> Consumer[bytes, bytes]:
+def _consumer(client: Client, protocol: Protocol) -> Consumer[bytes, bytes]:
     options = ConsumerOptions(
         group_id=GROUP,
-        session_timeout_ms=6_000,
-        heartbeat_interval_ms=500,
+        group_protocol=protocol,
         auto_commit_interval_ms=1_000,
         auto_offset_reset="earliest",
         fetch_max_wait_ms=5_000,
     )
+    if protocol == "classic":
+        options |= {"session_timeout_ms": SESSION_MS, "heartbeat_interval_ms": HEARTBEAT_MS}
     return client.consumer(TOPIC, **options)
 
 
-async def _stay(new_client: Callable[[], Client], read: Counter[str]) -> None:
-    async with new_client() as client, _consumer(client) as consumer:
+async def _stay(new_client: Callable[[], Client], read: Counter[str], protocol: Protocol) -> None:
+    async with new_client() as client, _consumer(client, protocol) as consumer:
         async for _ in consumer:
             read["stay"] += 1
 
 
-async def _come_and_go(client: Client, read: Counter[str], seconds: float, *, crash: bool) -> None:
+async def _come_and_go(client: Client, read: Counter[str], seconds: float, protocol: Protocol, *, crash: bool) -> None:
     with anyio.move_on_after(seconds) as scope:
-        async with _consumer(client) as consumer:
+        async with _consumer(client, protocol) as consumer:
             with anyio.move_on_after(seconds if crash else seconds / 2):
                 async for _ in consumer:
                     read["go"] += 1

@@ -4,23 +4,30 @@ import os
 from collections import Counter
 
 import pytest
-from soak.churn import SAMPLES, Sample, churn, grown
+from soak.churn import HEARTBEAT_MS, SAMPLES, SESSION_MS, Protocol, Sample, churn, grown
 
 from aiokafkawire import Client
 from aiokafkawire.testing.broker import Broker
+from aiokafkawire.testing.broker_options import SimulatedArguments
 from aiokafkawire.testing.simulation import Simulation, simulate
 
-SECONDS = float(os.environ.get("AIOKAFKAWIRE_SOAK_SECONDS", "600")) / 3
-"""Of real time, for each of the three event loops."""
+SECONDS = float(os.environ.get("AIOKAFKAWIRE_SOAK_SECONDS", "600")) / 6
+"""Of real time, for each of the three event loops and the two protocols."""
 HOURS = 2 * 3_600.0
 
 
-def in_virtual_time(seconds: float) -> list[Sample]:
+PROTOCOLS = pytest.mark.parametrize("protocol", ["classic", "consumer"])
+TIMES = SimulatedArguments(
+    group_consumer_session_timeout_ms=SESSION_MS, group_consumer_heartbeat_interval_ms=HEARTBEAT_MS
+)
+
+
+def in_virtual_time(seconds: float, protocol: Protocol) -> list[Sample]:
     async def main(sim: Simulation) -> list[Sample]:
         sim.broker.create_topic("a", partitions=6)
-        return await churn(sim.client, seconds, sim.broker.requests.clear)
+        return await churn(sim.client, seconds, sim.broker.requests.clear, protocol)
 
-    return simulate(main, time_limit=seconds + 120).value
+    return simulate(main, time_limit=seconds + 120, **TIMES).value
 
 
 def check(samples: list[Sample], seconds: float) -> None:
@@ -33,23 +40,26 @@ def check(samples: list[Sample], seconds: float) -> None:
 
 @pytest.mark.thorough
 @pytest.mark.timeout(300)
-def test_minutes_of_virtual_time() -> None:
-    check(in_virtual_time(180.0), 180.0)
+@PROTOCOLS
+def test_minutes_of_virtual_time(protocol: Protocol) -> None:
+    check(in_virtual_time(180.0, protocol), 180.0)
 
 
 @pytest.mark.soak
 @pytest.mark.timeout(3_600)
-def test_hours_of_virtual_time() -> None:
-    check(in_virtual_time(HOURS), HOURS)
+@PROTOCOLS
+def test_hours_of_virtual_time(protocol: Protocol) -> None:
+    check(in_virtual_time(HOURS, protocol), HOURS)
 
 
 @pytest.mark.soak
 @pytest.mark.anyio
 @pytest.mark.timeout(SECONDS + 120)
-async def test_minutes_of_real_time() -> None:
-    async with Broker(3) as broker:
+@PROTOCOLS
+async def test_minutes_of_real_time(protocol: Protocol) -> None:
+    async with Broker(3, **TIMES) as broker:
         broker.create_topic("a", partitions=6)
-        check(await churn(lambda: Client(broker.bootstrap), SECONDS, broker.requests.clear), SECONDS)
+        check(await churn(lambda: Client(broker.bootstrap), SECONDS, broker.requests.clear, protocol), SECONDS)
 
 
 def sample(tasks: int = 5, **objects: int) -> Sample:

@@ -10,6 +10,7 @@ import anyio
 import attrs
 from support.raw_client import RawClient
 
+from aiokafkawire.protocol.api import ApiKey
 from aiokafkawire.protocol.messages.configs import (
     DescribeConfigsRequest,
     DescribeConfigsResource,
@@ -24,11 +25,14 @@ from aiokafkawire.protocol.messages.consumer_group import (
     ConsumerGroupHeartbeatResponse,
     DescribedGroup,
 )
+from aiokafkawire.protocol.messages.metadata import ApiVersionsRequest
 
-__all__ = ("ConsumerMember", "NewMember", "configure_group", "consumer_group", "held", "settle")
+__all__ = ("ConsumerMember", "NewMember", "assign_at_once", "configure_group", "consumer_group", "held", "settle")
 
 _GROUP = 32
 _SET = 0
+_INTERVAL_SINCE = 5
+"""Version of DescribeLogDirs, which is as new as the setting (4.3)."""
 
 Partitions = set[tuple[UUID, int]]
 
@@ -130,6 +134,13 @@ async def consumer_group(
     """What ConsumerGroupDescribe says of a group."""
     request = ConsumerGroupDescribeRequest(group_ids=[group], include_authorized_operations=operations)
     return (await client.ask(request, version)).groups[0]
+
+
+async def assign_at_once(client: RawClient, group: str) -> None:
+    """Let the coordinator make an assignment at each change, as releases before 4.3 always do."""
+    versions = (await client.ask(ApiVersionsRequest(), 0)).api_keys
+    if any(api.api_key == ApiKey.DESCRIBE_LOG_DIRS and api.max_version >= _INTERVAL_SINCE for api in versions):
+        await configure_group(client, group, consumer_assignment_interval_ms="0")
 
 
 async def configure_group(client: RawClient, group: str, **configs: str) -> None:

@@ -11,7 +11,7 @@ from support.readers import Reader, reading
 
 from aiokafkawire import Client, OffsetAndMetadata, TopicPartition
 
-__all__ = ("check_what_the_tool_tells",)
+__all__ = ("check_what_the_tool_tells", "rows")
 
 _TOOL: Final = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
 _CLIENTS: Final = ("first-of-ours", "second-of-ours")
@@ -33,9 +33,9 @@ async def check_what_the_tool_tells(bootstrap: str, name: str) -> None:
         committed = {TopicPartition(name, index): OffsetAndMetadata(7 + index) for index in range(3)}
         for reader in joined:
             await reader.consumer.commit({where: committed[where] for where in reader.owned})
-        _check_partitions(await _rows(*tool), members, committed)
-        _check_members(await _rows(*tool, "--members", "--verbose"), members, name)
-        (state,) = await _rows(*tool, "--state")
+        _check_partitions(await rows(*tool), members, committed)
+        _check_members(await rows(*tool, "--members", "--verbose"), members, name)
+        (state,) = await rows(*tool, "--state")
         assert (state["ASSIGNMENT-STRATEGY"], state["STATE"], state["#MEMBERS"]) == ("range", "Stable", "2")
 
 
@@ -64,9 +64,10 @@ def _id(member: Reader) -> str:
     return member.consumer.group_metadata().member_id
 
 
-async def _rows(*command: str) -> list[dict[str, str]]:
-    """What a tool prints as a table, each row by its columns."""
+async def rows(*command: str) -> list[dict[str, str]]:
+    """What a tool prints as a table, each row by its columns; sentences, with a full stop at their end, are no rows."""
     done = await anyio.run_process(command, check=False)
     assert done.returncode == 0, (done.stdout + done.stderr).decode()
-    header, *rows = [line.split() for line in done.stdout.decode().splitlines() if line.strip()]
-    return [dict(zip(header, words, strict=True)) for words in rows]
+    lines = [line for line in done.stdout.decode().splitlines() if line.strip() and not line.endswith(".")]
+    header, *found = [line.split() for line in lines] or [[]]
+    return [dict(zip(header, words, strict=True)) for words in found]

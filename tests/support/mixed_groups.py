@@ -21,8 +21,8 @@ from aiokafkawire import Client, GroupDescription, TopicPartition
 
 __all__ = ("Member", "MixedGroup", "check_a_change_of_protocol", "java_command", "mixed_group")
 
-_ASSIGNED_BY_THE_COORDINATOR: Final = "confluent-consumer"
-"""A member by confluent-kafka with group.protocol=consumer (KIP-848)."""
+_BY_THE_COORDINATOR: Final = "-consumer"
+"""The end of the names of members with group.protocol=consumer (KIP-848), whose coordinator assigns."""
 _VERIFIABLE_CONSUMER: Final = "org.apache.kafka.tools.VerifiableConsumer"
 _JAVAS_NAMES: Final = {"range": "RangeAssignor", "cooperative-sticky": "CooperativeStickyAssignor"}
 _PATIENCE: Final = 90.0
@@ -117,16 +117,19 @@ class Confluent:
 class Java:
     """VerifiableConsumer, which tells of itself by lines of JSON."""
 
-    def __init__(self, bootstrap: str, topic: str, strategy: str, tell: Callable[[], object]) -> None:
-        assignor = f"org.apache.kafka.clients.consumer.{_JAVAS_NAMES[strategy]}"
+    def __init__(
+        self, bootstrap: str, topic: str, strategy: str, tell: Callable[[], object], protocol: str = "classic"
+    ) -> None:
         at = ["--bootstrap-server", bootstrap, "--topic", topic, "--group-id", topic]
-        how = ["--reset-policy", "earliest", "--verbose", "--assignment-strategy", assignor]
+        how = ["--reset-policy", "earliest", "--verbose", "--group-protocol", protocol]
+        if protocol == "classic":
+            how += ["--assignment-strategy", f"org.apache.kafka.clients.consumer.{_JAVAS_NAMES[strategy]}"]
+            how += ["--session-timeout", str(QUICK["session_timeout_ms"])]
         self.owned: set[TopicPartition] = set()
         self.numbers: list[int] = []
         self._tell = tell
-        timeout = ["--session-timeout", str(QUICK["session_timeout_ms"])]
         self._process = subprocess.Popen(
-            [*java_command(), _VERIFIABLE_CONSUMER, *at, *how, *timeout], stdout=subprocess.PIPE, text=True
+            [*java_command(), _VERIFIABLE_CONSUMER, *at, *how], stdout=subprocess.PIPE, text=True
         )
         self._thread = threading.Thread(target=self._read, daemon=True)
         self._thread.start()
@@ -175,14 +178,17 @@ class MixedGroup:
 
     async def join(self, who: str) -> None:
         """Another member, of which nobody waits until it has joined."""
+        client, _, protocol = who.partition("-")
         if who == "ours":
             settings: dict[str, Any] = {"partition_assignment_strategy": [self._strategy]}
             self.members[who] = Ours(await self._readers.join(self._kafka, self._topic, self._topic, **settings))
-        elif who == _ASSIGNED_BY_THE_COORDINATOR:
-            self.members[who] = Confluent(self._bootstrap, self._topic, self._strategy, self._tell, "consumer")
+        elif client == "ours":
+            self.members[who] = Ours(
+                await self._readers.join(self._kafka, self._topic, self._topic, group_protocol="consumer")
+            )
         else:
-            cls = Confluent if who == "confluent" else Java
-            self.members[who] = cls(self._bootstrap, self._topic, self._strategy, self._tell)
+            cls = Confluent if client == "confluent" else Java
+            self.members[who] = cls(self._bootstrap, self._topic, self._strategy, self._tell, protocol or "classic")
 
     async def leave(self, who: str) -> None:
         member = self.members.pop(who)
@@ -206,7 +212,7 @@ class MixedGroup:
 
         await self._until(is_shared)
         found = await settled(self._described, lambda found: found.state == "Stable")
-        if _ASSIGNED_BY_THE_COORDINATOR in self.members:
+        if any(who.endswith(_BY_THE_COORDINATOR) for who in self.members):
             assert found.type == "consumer"
         else:
             assert found.protocol == self._strategy
@@ -264,7 +270,7 @@ async def mixed_group(
 
 async def check_a_change_of_protocol(bootstrap: str, topic: str) -> None:
     """Our classic member makes way for one of librdkafka whose coordinator assigns (KIP-848), and comes back."""
-    other = _ASSIGNED_BY_THE_COORDINATOR
+    other = "confluent-consumer"
     async with mixed_group(bootstrap, topic, "ours", other, strategy="range", partitions=4) as group:
         await group.all_read()
         await group.leave("ours")

@@ -55,6 +55,7 @@ __all__ = (
 _SET, _DELETE = range(2)
 _CONFIGS = (
     "share_auto_offset_reset",
+    "share_delivery_count_limit",
     "share_heartbeat_interval_ms",
     "share_isolation_level",
     "share_record_lock_duration_ms",

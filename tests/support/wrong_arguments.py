@@ -8,7 +8,19 @@ from typing import Any, NamedTuple
 
 import anyio
 
-from aiokafkawire import Client, GroupMetadata, IsolationLevel, NewTopic, OffsetAndMetadata, OffsetSpec, TopicPartition
+from aiokafkawire import (
+    Client,
+    ConfigOp,
+    ConfigOpType,
+    ConfigResource,
+    ConfigResourceType,
+    GroupMetadata,
+    IsolationLevel,
+    NewTopic,
+    OffsetAndMetadata,
+    OffsetSpec,
+    TopicPartition,
+)
 
 TP = TopicPartition("t", 0)
 MOST = 2**63 - 1
@@ -24,6 +36,8 @@ class Hands(NamedTuple):
     """Has the partition assigned, and a group's id."""
     member: Any
     """Has a group's id, and nothing assigned."""
+    share: Any
+    """Is a member of a share group."""
 
     @property
     def admin(self) -> Any:
@@ -65,6 +79,8 @@ _offset: Any = OffsetAndMetadata
 _spec: Any = OffsetSpec
 _group: Any = GroupMetadata
 _topic: Any = NewTopic
+_resource: Any = ConfigResource
+_op: Any = ConfigOp
 
 SURROGATE = "\ud800"
 NO_TEXT: list[Any] = [5, b"t", ["t", 5], Strange(), True, 1.5]
@@ -127,6 +143,40 @@ NO_OFFSETS += [{TP: one} for one in NO_OFFSET]
 NO_SPEC: list[Any] = [None, "latest", -1, 1.5, 1_700_000_000_000, Strange(), _spec("x"), _spec(2**63)]
 NO_SPECS: list[Any] = [None, 5, "t", [TP], TP, Strange(), {"t": OffsetSpec.LATEST}, *({TP: one} for one in NO_SPEC)]
 NO_START: list[Any] = ["latest", "5", 1.5, -1, 2**63, True, b"5", Strange(), _spec("x"), _spec(2**63)]
+NO_RESOURCE: list[Any] = [
+    None,
+    5,
+    b"t",
+    TP,
+    Strange(),
+    _resource(2, "t"),
+    _resource("topic", "t"),
+    _resource(ConfigResourceType.TOPIC, ""),
+    _resource(ConfigResourceType.TOPIC, None),
+    _resource(ConfigResourceType.GROUP, SURROGATE),
+    _resource(ConfigResourceType.BROKER, "first"),
+    _resource(ConfigResourceType.BROKER, 1),
+    _resource(ConfigResourceType.BROKER_LOGGER, ""),
+]
+NO_RESOURCES: list[Any] = ["t", *NO_RESOURCE, ["t"], *([one] for one in NO_RESOURCE)]
+NO_CONFIG: list[Any] = [
+    5,
+    b"secret",
+    True,
+    ["compact"],
+    Strange(),
+    SURROGATE,
+    _op(0, "x"),
+    _op(ConfigOpType.DELETE, "x"),
+    _op(ConfigOpType.SET),
+    _op.append(5),
+    _op.subtract(SURROGATE),
+]
+NO_CHANGES: list[Any] = ["t", *NO_RESOURCE, [ConfigResource.topic("t")]]
+NO_CHANGES += [{one: {"retention.ms": "1"}} for one in NO_RESOURCE]
+NO_CHANGES += [{ConfigResource.topic("t"): one} for one in (None, 5, "retention.ms=1", ["retention.ms"])]
+NO_CHANGES += [{ConfigResource.topic("t"): {one: "1"}} for one in (None, 5, "", SURROGATE)]
+NO_CHANGES += [{ConfigResource.topic("t"): {"retention.ms": one}} for one in NO_CONFIG]
 NO_FUNCTION: list[Any] = [5, "f", b"f", [], Strange()]
 NO_BYTES: list[Any] = [5, 1.5, "text", ["x"], {"a": 1}, True, Strange()]
 NO_HEADERS: list[Any] = [
@@ -263,7 +313,35 @@ def _client() -> Iterator[Case]:
         [None, 5, "range", ["range"], [5], Strange()],
     )
     yield Case("client.consumer(topics)", lambda hands, one: hands.client.consumer(one), [*NO_NAME[:-1], *NO_TOPICS])
+    for name in ("key_deserializer", "value_deserializer"):
+        yield Case(
+            f"client.share_consumer({name})",
+            filled("client", "share_consumer", "t", group_id="g", **{name: HOLE}),
+            NO_FUNCTION,
+        )
+    yield Case(
+        "client.share_consumer(topics)",
+        lambda hands, one: hands.client.share_consumer(one, group_id="s"),
+        [*NO_NAME[:-1], *NO_TOPICS],
+    )
+    yield Case(
+        "client.share_consumer(group_id)",
+        lambda hands, one: hands.client.share_consumer("t", group_id=one),
+        NO_GROUP[:-1],
+    )
     yield Case("client.consumer(topics, more)", lambda hands, one: hands.client.consumer("t", one), NO_NAME)
+
+
+def _share() -> Iterator[Case]:
+    yield Case(
+        "share.poll(max_records)", filled("share", "poll", HOLE), [None, 0, -1, "5", 1.5, True, 2**31, Strange()]
+    )
+    for name in ("poll", "commit", "close", "unsubscribe"):
+        seconds = [None, *NO_SECONDS] if name in ("close", "unsubscribe") else NO_SECONDS
+        yield Case(f"share.{name}(timeout)", filled("share", name, timeout=HOLE), seconds)
+    yield Case("share.subscribe(topics)", filled("share", "subscribe", HOLE), [*NO_NAME[:-1], [], *NO_TOPICS])
+    yield Case("share.acknowledge(record)", filled("share", "acknowledge", HOLE), [None, 5, b"t", TP, [], Strange()])
+    yield Case("share.acknowledge(kind)", filled("share", "acknowledge", TP, HOLE), [None, 1, "ACCEPT", Strange()])
 
 
 def _transform() -> Iterator[Case]:
@@ -407,8 +485,9 @@ def _admin() -> Iterator[Case]:
             filled("admin", "list_groups", **{name: HOLE}),
             NO_NAMES,
         )
-    describing = ("describe_groups", "describe_consumer_groups", "describe_classic_groups")
-    for name in (*describing, "delete_groups", "list_offsets_of_groups"):
+    describing: tuple[str, ...] = ("describe_groups", "describe_consumer_groups", "describe_classic_groups")
+    describing += ("describe_share_groups",)
+    for name in (*describing, "delete_groups", "delete_share_groups", "list_offsets_of_groups"):
         yield Case(
             f"admin.{name}(group_ids)",
             filled("admin", name, HOLE),
@@ -463,6 +542,48 @@ def _admin() -> Iterator[Case]:
     )
 
 
+def _admin_of_share_groups() -> Iterator[Case]:
+    yield Case(
+        "admin.list_share_group_offsets(partitions)",
+        lambda hands, one: hands.admin.list_share_group_offsets("g", one),
+        NO_PARTITIONS[1:],
+    )
+    yield Case(
+        "admin.alter_share_group_offsets(offsets)",
+        lambda hands, one: hands.admin.alter_share_group_offsets("g", one),
+        [None, *NO_OFFSETS, {TP: OffsetAndMetadata(5)}],
+    )
+    yield Case(
+        "admin.delete_share_group_offsets(topics)",
+        lambda hands, one: hands.admin.delete_share_group_offsets("g", one),
+        [None, 5, b"t", "", "a/b", TP, Strange(), [5], [None], [b"t"], ["a/b"], [["t"]]],
+    )
+
+
+def _admin_of_configs() -> Iterator[Case]:
+    yield Case(
+        "admin.describe_configs(resources)",
+        lambda hands, one: hands.admin.describe_configs(one),
+        NO_RESOURCES,
+    )
+    for name in ("include_synonyms", "include_documentation"):
+        yield Case(
+            f"admin.describe_configs({name})",
+            filled("admin", "describe_configs", ConfigResource.topic("t"), **{name: HOLE}),
+            NO_FLAG,
+        )
+    yield Case(
+        "admin.incremental_alter_configs(changes)",
+        lambda hands, one: hands.admin.incremental_alter_configs(one),
+        NO_CHANGES,
+    )
+    yield Case(
+        "admin.incremental_alter_configs(validate_only)",
+        filled("admin", "incremental_alter_configs", {ConfigResource.topic("t"): {}}, validate_only=HOLE),
+        NO_FLAG,
+    )
+
+
 def _admin_with_a_timeout() -> Iterator[Case]:
     calls: dict[str, tuple[Any, ...]] = {
         "create_topics": ({"a": 1},),
@@ -482,6 +603,13 @@ def _admin_with_a_timeout() -> Iterator[Case]:
         "reset_consumer_group_offsets": ("g", {TP: 5}),
         "delete_consumer_group_offsets": ("g", [TP]),
         "consumer_group_lag": ("g",),
+        "describe_share_groups": ("g",),
+        "delete_share_groups": ("g",),
+        "list_share_group_offsets": ("g",),
+        "alter_share_group_offsets": ("g", {TP: 5}),
+        "delete_share_group_offsets": ("g", ["t"]),
+        "describe_configs": (ConfigResource.topic("t"),),
+        "incremental_alter_configs": ({ConfigResource.topic("t"): {"retention.ms": "5"}},),
     }
     for name, given in calls.items():
         yield Case(
@@ -499,11 +627,14 @@ def _admin_with_a_timeout() -> Iterator[Case]:
 
 CASES: list[Case] = [
     *_client(),
+    *_share(),
     *_transform(),
     *_bounded_reads(),
     *_producers(),
     *_consumer(),
     *_admin(),
+    *_admin_of_share_groups(),
+    *_admin_of_configs(),
     *_admin_with_a_timeout(),
 ]
 

@@ -15,6 +15,7 @@ import attrs
 import pytest
 from support.dialling import WAYS, Dial, over_tcp
 from support.group_members import GroupMember, New, new_group
+from support.kafka_releases import number_of
 from support.raw_client import RawClient
 
 from aiokafkawire.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponseTopic
@@ -87,9 +88,15 @@ def address(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def release() -> str | None:
+def release(kafka_release: str | None) -> str | None:
     """Which release of Kafka it is; None for the newest. Where it is another, `apache_kafka` must be, too."""
-    return None
+    return kafka_release
+
+
+@pytest.fixture
+def first(release: str | None) -> int:
+    """The epoch that a new group's first member gets: before 4.3 the epochs of groups began at 0."""
+    return 2 if release is None or number_of(release) >= (4, 3) else 1
 
 
 @pytest.fixture

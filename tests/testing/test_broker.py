@@ -134,7 +134,7 @@ def broken_metadata(monkeypatch: pytest.MonkeyPatch) -> None:
         raise ZeroDivisionError("a bug")
 
     api = apis.APIS[ApiKey.METADATA]
-    monkeypatch.setitem(apis.APIS, ApiKey.METADATA, apis.Api(api.request, broken, api.advertised, api.served))
+    monkeypatch.setitem(apis.APIS, ApiKey.METADATA, apis.Api(api.request, broken, api.served))
 
 
 async def meet_the_bug(broker: Broker) -> None:

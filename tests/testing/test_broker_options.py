@@ -30,7 +30,7 @@ from aiokafkawire.testing.cluster.state import Settings
         ({"port": None, "tls": ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)}, "tls needs a TCP port"),
         ({"replica_selector_class": "RackAware"}, "replica_selector_class is 'RackAware': 'org.apache.kafka.common."),
         ({"max_versions": 2.4}, 'max_versions is 2.4: a release of Apache Kafka as a string, such as "2.4"'),
-        ({"max_versions": "9.9"}, "unknown release '9.9' of Apache Kafka; known: 0.8.0 to 4.3"),
+        ({"max_versions": "9.9"}, "unknown release '9.9' of Apache Kafka; known: 0.8.0 to 4.4"),
         ({"sasl_enabled_mechanisms": ["GSSAPI"]}, "unknown SASL mechanism GSSAPI; known: PLAIN, SCRAM-SHA-256"),
     ],
 )

@@ -12,7 +12,7 @@ from uuid import UUID
 
 import pytest
 from support.apache_kafka import ApacheKafka
-from support.consumer_members import ConsumerMember, configure_group, consumer_group, held
+from support.consumer_members import ConsumerMember, assign_at_once, consumer_group, held
 from support.dialling import over_tcp
 from support.group_members import GroupMember, error, new_group
 from support.raw_client import RawClient
@@ -57,7 +57,7 @@ class Life:
 
     async def live(self) -> list[Any]:
         """What was asked and answered, step by step; it ends early where the group becomes a classic one."""
-        await configure_group(self.client, self.group, consumer_assignment_interval_ms="0")
+        await assign_at_once(self.client, self.group)
         for _ in range(STEPS):
             await self.step()
             found = await consumer_group(self.client, self.group)
@@ -195,8 +195,8 @@ class Life:
         self.notes.append(("commits", member.member_id, epoch, place, index, error(topic.partitions[0])))
 
 
-async def test_apache_kafka_answers_the_same(apache_kafka: ApacheKafka) -> None:
-    async with Broker() as broker:
+async def test_apache_kafka_answers_the_same(apache_kafka: ApacheKafka, kafka_release: str | None) -> None:
+    async with Broker(max_versions=kafka_release) as broker:
         clusters = [Kafka(lambda: over_tcp(broker.bootstrap)), Kafka(lambda: over_tcp(apache_kafka.bootstrap))]
         topics = [[await kafka.topic(count) for count in COUNTS] for kafka in clusters]
         for seed in range(20):

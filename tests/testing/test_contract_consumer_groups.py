@@ -10,7 +10,7 @@ from uuid import UUID, uuid4
 
 import anyio
 import pytest
-from support.consumer_members import ConsumerMember, NewMember, configure_group, held, settle
+from support.consumer_members import ConsumerMember, NewMember, assign_at_once, held, settle
 from support.group_members import GroupMember, New, error
 from support.raw_client import RawClient
 
@@ -36,7 +36,7 @@ async def topic(kafka: Kafka) -> MetadataResponseTopic:
 @pytest.fixture
 async def member(kafka: Kafka, client: RawClient, group: str, name: str) -> AsyncIterator[NewMember]:
     """Makes members of the group, each with a connection of its own."""
-    await configure_group(client, group, consumer_assignment_interval_ms="0")
+    await assign_at_once(client, group)
     async with AsyncExitStack() as stack:
 
         async def make(**fields: Any) -> ConsumerMember:
@@ -49,14 +49,16 @@ async def member(kafka: Kafka, client: RawClient, group: str, name: str) -> Asyn
 # --- members -------------------------------------------------------------------------------------------------------
 
 
-async def test_the_first_member_gets_everything_at_once(member: NewMember, topic: MetadataResponseTopic) -> None:
+async def test_the_first_member_gets_everything_at_once(
+    member: NewMember, topic: MetadataResponseTopic, first: int
+) -> None:
     one = await member()
     joined = await one.join()
     assert (joined.error_code, joined.member_id, joined.error_message) == (0, one.member_id, None)
-    assert (joined.member_epoch, joined.heartbeat_interval_ms) == (2, 5_000)
+    assert (joined.member_epoch, joined.heartbeat_interval_ms) == (first, 5_000)
     assert one.assigned == {(topic.topic_id, index) for index in range(4)}
     again = await one.acknowledge()
-    assert (again.error_code, again.member_epoch, again.assignment) == (0, 2, None)
+    assert (again.error_code, again.member_epoch, again.assignment) == (0, first, None)
 
 
 async def test_in_version_0_the_coordinator_makes_the_member_id(member: NewMember) -> None:
@@ -67,28 +69,28 @@ async def test_in_version_0_the_coordinator_makes_the_member_id(member: NewMembe
 
 
 async def test_a_partition_moves_when_its_holder_has_given_it_up(
-    member: NewMember, topic: MetadataResponseTopic
+    member: NewMember, topic: MetadataResponseTopic, first: int
 ) -> None:
     one, other = await member(), await member()
     await one.join()
     await one.acknowledge()
     joined = await other.join()
-    assert (joined.member_epoch, other.assigned) == (3, set())
+    assert (joined.member_epoch, other.assigned) == (first + 1, set())
 
     told = await one.heartbeat()
-    assert (told.member_epoch, len(one.assigned or ())) == (2, 2)
+    assert (told.member_epoch, len(one.assigned or ())) == (first, 2)
     assert (await other.heartbeat()).assignment is None
     late = await one.heartbeat()
-    assert (late.member_epoch, late.assignment) == (2, None)
+    assert (late.member_epoch, late.assignment) == (first, None)
 
     given_up = await one.acknowledge()
-    assert (given_up.member_epoch, given_up.assignment) == (3, None)
+    assert (given_up.member_epoch, given_up.assignment) == (first + 1, None)
     taken = await other.heartbeat()
-    assert (taken.member_epoch, len(other.assigned or ())) == (3, 2)
+    assert (taken.member_epoch, len(other.assigned or ())) == (first + 1, 2)
     assert (one.assigned or set()) | (other.assigned or set()) == {(topic.topic_id, index) for index in range(4)}
 
 
-async def test_who_leaves_leaves_its_partitions(member: NewMember) -> None:
+async def test_who_leaves_leaves_its_partitions(member: NewMember, first: int) -> None:
     one, other = await member(), await member()
     await one.join()
     await other.join()
@@ -98,70 +100,72 @@ async def test_who_leaves_leaves_its_partitions(member: NewMember) -> None:
     assert (left.error_code, left.member_id, left.member_epoch) == (0, other.member_id, -1)
     assert left.heartbeat_interval_ms == 0
     await settle(one)
-    assert (one.epoch, one.indexes) == (4, [0, 1, 2, 3])
+    assert (one.epoch, one.indexes) == (first + 2, [0, 1, 2, 3])
     again = await other.leave()
     assert error(again) == "UNKNOWN_MEMBER_ID"
     assert again.error_message == f"Member {other.member_id} is not a member of group {other.group}."
 
 
-async def test_a_full_heartbeat_is_answered_in_full(member: NewMember, name: str) -> None:
+async def test_a_full_heartbeat_is_answered_in_full(member: NewMember, name: str, first: int) -> None:
     one = await member()
     await one.join()
     await one.acknowledge()
     full = await one.heartbeat(
         rebalance_timeout_ms=1_000, subscribed_topic_names=[name], topic_partitions=held(one.owned)
     )
-    assert (full.member_epoch, full.assignment is not None) == (2, True)
+    assert (full.member_epoch, full.assignment is not None) == (first, True)
     part = await one.heartbeat(rebalance_timeout_ms=1_000, subscribed_topic_names=[name])
     assert part.assignment is None
 
 
-async def test_a_member_joins_again_with_epoch_0(member: NewMember) -> None:
+async def test_a_member_joins_again_with_epoch_0(member: NewMember, first: int) -> None:
     one = await member()
     await one.join()
     await one.acknowledge()
     again = await one.join()
-    assert (again.error_code, again.member_epoch, one.indexes) == (0, 2, [0, 1, 2, 3])
+    assert (again.error_code, again.member_epoch, one.indexes) == (0, first, [0, 1, 2, 3])
 
 
-async def test_a_lost_answer_does_not_fence_the_member(member: NewMember) -> None:
+async def test_a_lost_answer_does_not_fence_the_member(member: NewMember, first: int) -> None:
     one, other = await member(), await member()
     await one.join()
     await one.acknowledge()
     await other.join()
     await one.heartbeat()
     await one.acknowledge()
-    assert one.epoch == 3
-    again = await one.heartbeat(member_epoch=2, topic_partitions=held(one.owned))
-    assert (again.error_code, again.member_epoch) == (0, 3)
-    assert error(await one.heartbeat(member_epoch=2)) == "FENCED_MEMBER_EPOCH"
+    assert one.epoch == first + 1
+    again = await one.heartbeat(member_epoch=first, topic_partitions=held(one.owned))
+    assert (again.error_code, again.member_epoch) == (0, first + 1)
+    assert error(await one.heartbeat(member_epoch=first)) == "FENCED_MEMBER_EPOCH"
 
 
-async def test_a_heartbeat_that_waits_for_partitions_ends_the_previous_epoch(member: NewMember) -> None:
+async def test_a_heartbeat_that_waits_for_partitions_ends_the_previous_epoch(member: NewMember, first: int) -> None:
     one, other = await member(), await member()
     await one.join()
     await one.acknowledge()
     await other.join()
     third = await member()
     await third.join()
-    assert (await other.acknowledge()).member_epoch == 4
-    assert (await other.heartbeat(member_epoch=3, topic_partitions=[])).error_code == 0
-    assert (await other.acknowledge()).member_epoch == 4
-    assert error(await other.heartbeat(member_epoch=3, topic_partitions=[])) == "FENCED_MEMBER_EPOCH"
+    assert (await other.acknowledge()).member_epoch == first + 2
+    assert (await other.heartbeat(member_epoch=first + 1, topic_partitions=[])).error_code == 0
+    assert (await other.acknowledge()).member_epoch == first + 2
+    assert error(await other.heartbeat(member_epoch=first + 1, topic_partitions=[])) == "FENCED_MEMBER_EPOCH"
 
 
 # --- subscriptions -------------------------------------------------------------------------------------------------
 
 
-async def test_who_subscribes_to_other_topics_gives_up_the_old_ones(kafka: Kafka, member: NewMember, name: str) -> None:
+async def test_who_subscribes_to_other_topics_gives_up_the_old_ones(
+    kafka: Kafka, member: NewMember, name: str, first: int
+) -> None:
     new = await kafka.topic(2)
     one = await member()
     await one.join()
     await one.acknowledge()
     changed = await one.heartbeat(subscribed_topic_names=[new.name])
-    assert (changed.member_epoch, one.assigned) == (2, set())
+    assert (changed.member_epoch, one.assigned) == (first, set())
     await settle(one)
-    assert (one.epoch, one.assigned) == (3, {(new.topic_id, 0), (new.topic_id, 1)})
+    assert (one.epoch, one.assigned) == (first + 1, {(new.topic_id, 0), (new.topic_id, 1)})
 
 
 async def test_members_with_different_topics(kafka: Kafka, member: NewMember, topic: MetadataResponseTopic) -> None:
@@ -186,7 +190,9 @@ async def test_the_range_assignor(kafka: Kafka, member: NewMember, topic: Metada
     assert members[0].assigned == {*((topic.topic_id, index) for index in (2, 3)), (new.topic_id, 2)}
 
 
-async def test_new_partitions_are_assigned(client: RawClient, kafka: Kafka, member: NewMember, name: str) -> None:
+async def test_new_partitions_are_assigned(
+    client: RawClient, kafka: Kafka, member: NewMember, name: str, first: int
+) -> None:
     one = await member()
     await one.join()
     await one.acknowledge()
@@ -195,20 +201,22 @@ async def test_new_partitions_are_assigned(client: RawClient, kafka: Kafka, memb
     assert created.results[0].error_code == 0
     await kafka.described(client, name, 6)
     await until_assigned(one, 6)
-    assert (one.epoch, one.indexes) == (3, [0, 1, 2, 3, 4, 5])
+    assert (one.epoch, one.indexes) == (first + 1, [0, 1, 2, 3, 4, 5])
 
 
-async def test_a_topic_that_comes_later_is_assigned(kafka: Kafka, client: RawClient, member: NewMember) -> None:
+async def test_a_topic_that_comes_later_is_assigned(
+    kafka: Kafka, client: RawClient, member: NewMember, first: int
+) -> None:
     later = f"later-{uuid4()}"
     one = await member(topics=[later])
     joined = await one.join()
-    assert (joined.member_epoch, one.assigned) == (2, set())
+    assert (joined.member_epoch, one.assigned) == (first, set())
     await kafka.topic_with(client, later)
     await until_assigned(one, 1)
-    assert one.epoch == 3
+    assert one.epoch == first + 1
 
 
-async def test_a_deleted_topic_is_given_up(client: RawClient, member: NewMember, name: str) -> None:
+async def test_a_deleted_topic_is_given_up(client: RawClient, member: NewMember, name: str, first: int) -> None:
     one = await member()
     await one.join()
     await one.acknowledge()
@@ -216,7 +224,7 @@ async def test_a_deleted_topic_is_given_up(client: RawClient, member: NewMember,
     assert (await client.ask(request, 6)).responses[0].error_code == 0
     await until_assigned(one, 0)
     await settle(one)
-    assert one.epoch == 3
+    assert one.epoch == first + 1
 
 
 async def test_a_regular_expression(kafka: Kafka, client: RawClient, member: NewMember) -> None:
@@ -250,7 +258,7 @@ async def test_bad_regular_expressions(member: NewMember, regex: str) -> None:
 # --- static members ------------------------------------------------------------------------------------------------
 
 
-async def test_a_static_member_comes_back_to_its_partitions(member: NewMember) -> None:
+async def test_a_static_member_comes_back_to_its_partitions(member: NewMember, first: int) -> None:
     one, other = await member(instance="a"), await member()
     await one.join()
     await other.join()
@@ -258,13 +266,13 @@ async def test_a_static_member_comes_back_to_its_partitions(member: NewMember) -
     mine, theirs = one.assigned, other.assigned
     left = await one.leave(-2)
     assert (left.error_code, left.member_epoch, left.member_id) == (0, -2, one.member_id)
-    assert (await other.acknowledge()).member_epoch == 3
+    assert (await other.acknowledge()).member_epoch == first + 1
     again = await member(instance="a")
     joined = await again.join()
-    assert (joined.member_epoch, again.assigned) == (3, mine)
+    assert (joined.member_epoch, again.assigned) == (first + 1, mine)
     await settle(again, other)
     assert other.assigned == theirs
-    late = await one.heartbeat(member_epoch=3)
+    late = await one.heartbeat(member_epoch=first + 1)
     assert error(late) == "FENCED_INSTANCE_ID"
     assert late.error_message == (
         f"Static member {one.member_id} with instance id a was fenced by member {again.member_id}."
@@ -273,12 +281,12 @@ async def test_a_static_member_comes_back_to_its_partitions(member: NewMember) -
     assert error(await again.leave()) == "NONE"
 
 
-async def test_a_static_member_comes_back_with_the_same_id(member: NewMember) -> None:
+async def test_a_static_member_comes_back_with_the_same_id(member: NewMember, first: int) -> None:
     one = await member(instance="a")
     await one.join()
     await one.leave(-2)
     joined = await one.join()
-    assert (joined.error_code, joined.member_epoch, one.indexes) == (0, 2, [0, 1, 2, 3])
+    assert (joined.error_code, joined.member_epoch, one.indexes) == (0, first, [0, 1, 2, 3])
     assert error(await one.join()) == "UNRELEASED_INSTANCE_ID"
 
 
@@ -298,16 +306,19 @@ async def test_an_instance_id_in_use_is_not_given_away(member: NewMember) -> Non
 # --- refusals ------------------------------------------------------------------------------------------------------
 
 
-async def test_epochs_that_are_fenced(member: NewMember) -> None:
-    one = await member()
+async def test_epochs_that_are_fenced(member: NewMember, first: int) -> None:
+    one, other = await member(), await member()
     await one.join()
-    ahead = await one.heartbeat(member_epoch=3)
+    ahead = await one.heartbeat(member_epoch=first + 1)
     assert error(ahead) == "FENCED_MEMBER_EPOCH"
     assert ahead.error_message == (
-        "The consumer group member has a greater member epoch (3) than the one known by the group coordinator (2). "
-        "The member must abandon all its partitions and rejoin."
+        f"The consumer group member has a greater member epoch ({first + 1}) than the one known by the group "
+        f"coordinator ({first}). The member must abandon all its partitions and rejoin."
     )
-    behind = await one.heartbeat(member_epoch=1)
+    await other.join()
+    await other.leave()
+    await settle(one)
+    behind = await one.heartbeat(member_epoch=first)
     assert (error(behind), "smaller" in (behind.error_message or "")) == ("FENCED_MEMBER_EPOCH", True)
 
 
@@ -386,14 +397,14 @@ async def test_a_rebalance_timeout_ends_a_membership(member: NewMember) -> None:
 # --- classic members -----------------------------------------------------------------------------------------------
 
 
-async def test_an_empty_group_is_of_either_type(client: RawClient, member: NewMember, new: New) -> None:
+async def test_an_empty_group_is_of_either_type(client: RawClient, member: NewMember, new: New, first: int) -> None:
     one, classic = await member(), await new()
     await one.join()
     await one.leave()
     await classic.settle()
     await classic.leave()
     joined = await one.join()
-    assert (joined.error_code, joined.member_epoch) == (0, 2)
+    assert (joined.error_code, joined.member_epoch) == (0, first)
 
 
 async def test_a_classic_group_of_another_protocol_is_no_consumer_group(

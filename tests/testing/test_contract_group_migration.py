@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import anyio
 import pytest
-from support.consumer_members import ConsumerMember, NewMember, configure_group, consumer_group
+from support.consumer_members import ConsumerMember, NewMember, assign_at_once, consumer_group
 from support.group_members import GroupMember, New, described, error, subscription
 from support.raw_client import RawClient
 
@@ -40,7 +40,7 @@ async def topic(kafka: Kafka) -> MetadataResponseTopic:
 
 @pytest.fixture
 async def member(kafka: Kafka, client: RawClient, group: str, name: str) -> AsyncIterator[NewMember]:
-    await configure_group(client, group, consumer_assignment_interval_ms="0")
+    await assign_at_once(client, group)
     async with AsyncExitStack() as stack:
 
         async def make(**fields: Any) -> ConsumerMember:
@@ -165,14 +165,14 @@ async def test_groups_that_cannot_be_upgraded(
 # --- classic members of consumer groups ----------------------------------------------------------------------------
 
 
-async def test_a_classic_member_joins_a_consumer_group(member: NewMember, classic: New) -> None:
+async def test_a_classic_member_joins_a_consumer_group(member: NewMember, classic: New, first: int) -> None:
     one, late = await member(), await classic()
     await one.join()
     await one.acknowledge()
     required = await late.join()
     assert error(required) == "MEMBER_ID_REQUIRED"
     joined = await late.join()
-    assert (joined.error_code, joined.generation_id, joined.skip_assignment) == (0, 3, False)
+    assert (joined.error_code, joined.generation_id, joined.skip_assignment) == (0, first + 1, False)
     synced = await late.sync()
     assert (synced.protocol_type, synced.protocol_name, indexes(synced.assignment)) == ("consumer", "range", [])
     assert await late.heartbeat() == "NONE"
@@ -180,7 +180,7 @@ async def test_a_classic_member_joins_a_consumer_group(member: NewMember, classi
     assert await late.heartbeat() == "NONE"
     await one.acknowledge()
     assert await late.heartbeat() == "REBALANCE_IN_PROGRESS"
-    assert (await late.join()).generation_id == 3
+    assert (await late.join()).generation_id == first + 1
     assert sorted(indexes((await late.sync()).assignment) + one.indexes) == [0, 1]
     assert await late.heartbeat() == "NONE"
     left = await late.leave()
@@ -252,7 +252,7 @@ async def test_without_consumer_members_a_group_is_downgraded(
 
 
 async def test_a_classic_member_takes_the_place_of_a_static_one(
-    client: RawClient, member: NewMember, classic: New, group: str, name: str
+    client: RawClient, member: NewMember, classic: New, group: str, name: str, first: int
 ) -> None:
     new = await member(instance="a")
     await new.join()
@@ -260,7 +260,7 @@ async def test_a_classic_member_takes_the_place_of_a_static_one(
     await new.leave(-2)
     old = await classic(instance="a", protocols=owning(name))
     joined = await old.join()
-    assert (joined.error_code, joined.generation_id) == (0, 2)
+    assert (joined.error_code, joined.generation_id) == (0, first)
     with anyio.fail_after(10):
         while (found := await described(client, group)).error_code:
             pass

@@ -21,7 +21,8 @@ from aiokafkawire.protocol.messages.metadata import (
     MetadataResponseTopic,
 )
 from aiokafkawire.protocol.primitives import ZERO_UUID
-from aiokafkawire.testing.serving.apis import ADVERTISED
+from aiokafkawire.testing.cluster.releases import DEFAULT_RELEASE, versions_of
+from aiokafkawire.testing.serving.apis import APIS
 
 if TYPE_CHECKING:
     from .conftest import Kafka
@@ -36,12 +37,15 @@ def listed(answer: ApiVersionsResponse) -> list[tuple[int, int, int]]:
 
 
 @pytest.mark.parametrize("version", range(5))
-async def test_api_versions_lists_what_apache_kafka_speaks(client: RawClient, version: int) -> None:
+async def test_api_versions_lists_what_apache_kafka_speaks(
+    client: RawClient, release: str | None, version: int
+) -> None:
     request = ApiVersionsRequest(client_software_name="raw", client_software_version="1.0")
     answer = await client.ask(request, version)
     assert answer.error_code == 0
-    ours = [row for row in listed(answer) if row[0] in ADVERTISED]
-    assert sorted(ours) == [(key, versions.first, versions.last) for key, versions in sorted(ADVERTISED.items())]
+    expected = versions_of(release or DEFAULT_RELEASE)
+    ours = [row for row in listed(answer) if row[0] in APIS]
+    assert sorted(ours) == [(key, *versions) for key, versions in sorted(expected.items()) if key in APIS]
 
 
 @pytest.mark.parametrize("version", [5, 99, 32767, -1])

@@ -37,7 +37,7 @@ from aiokafkawire.protocol.messages.topics import CreatableTopic, CreateTopicsRe
 from aiokafkawire.records.batch import AnyReader, BatchBuilder, split
 from aiokafkawire.records.compression import Codec
 from aiokafkawire.testing.cluster.releases import versions_of
-from aiokafkawire.testing.serving.apis import ADVERTISED
+from aiokafkawire.testing.serving.apis import APIS
 
 pytestmark = pytest.mark.anyio
 
@@ -76,7 +76,7 @@ async def fetched(client: RawClient, name: str, version: int, offset: int = 0, *
 async def test_the_versions_of_every_api(client: RawClient) -> None:
     answer = await client.ask(ApiVersionsRequest(client_software_name="raw", client_software_version="1"), 3)
     theirs = {api.api_key: (api.min_version, api.max_version) for api in answer.api_keys}
-    there = {key: tuple(versions) for key, versions in versions_of(RELEASE).items() if key in ADVERTISED}
+    there = {key: tuple(versions) for key, versions in versions_of(RELEASE).items() if key in APIS}
     assert {key: versions for key, versions in theirs.items() if key in there} == there
 
 

@@ -204,6 +204,19 @@ async def test_failing_records_are_delivered_alone_at_last(
     assert acquired(await member.fetch(topic_id)) == []
 
 
+async def test_two_deliveries_are_too_few_to_deliver_records_alone(
+    client: RawClient, topic: MetadataResponseTopic, joined: Joined, share_group: str
+) -> None:
+    member = await joined()
+    await configure(client, share_group, share_delivery_count_limit="2")
+    topic_id = await begun(client, topic, member)
+    await written(client, topic, 2, 3)
+    for count in (1, 2):
+        assert await member.fetched(topic_id, batch_size=1) == [(1, 2, count), (3, 5, count)]
+        assert (await answer(member, topic_id, (1, 2, RELEASE), (3, 5, RELEASE)))[0] == ErrorCode.NONE
+    assert acquired(await member.fetch(topic_id)) == []
+
+
 async def test_locks_end_in_time(
     client: RawClient, topic: MetadataResponseTopic, joined: Joined, share_group: str
 ) -> None:

@@ -421,12 +421,28 @@ async def test_offsets_of_what_does_not_exist(
     unknown = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, message)
     missing = (ErrorCode.GROUP_ID_NOT_FOUND, f"Group {share_group} not found.")
     assert error(await forget(client, share_group, topic.name or "")) == missing
+    await alter(client, share_group, "no-such-topic", 0)
+    assert error(await shown(client, share_group)) == missing
     altered = await alter_once_known(client, share_group, topic.name or "", 0, 0)
     assert [error(partition) for partition in altered.responses[0].partitions] == [(ErrorCode.NONE, None), unknown]
     altered = await alter(client, share_group, "no-such-topic", 0)
     assert [error(partition) for partition in altered.responses[0].partitions] == [unknown]
     forgotten = await forget(client, share_group, "no-such-topic")
     assert (error(forgotten.responses[0]), forgotten.responses[0].topic_id) == (unknown, UUID(int=0))
+    assert error((await forget(client, share_group, topic.name or "")).responses[0]) == (ErrorCode.NONE, None)
+    forgotten = await forget(client, share_group, topic.name or "")
+    nothing = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "There is no offset information to delete.")
+    assert (error(forgotten.responses[0]), forgotten.responses[0].topic_id) == (nothing, UUID(int=0))
+
+
+async def test_the_offsets_that_were_set_are_described_and_no_others(
+    kafka: Kafka, client: RawClient, share_group: str
+) -> None:
+    name = (await kafka.topic(2)).name or ""
+    await client.produce(name, batch_of(*[b"x"] * 5))
+    for offset in (3, 9):
+        await alter_once_known(client, share_group, name, offset)
+        assert await offsets(client, share_group) == {name: [(offset, 5 - offset)]}
 
 
 # --- coordinators ----------------------------------------------------------------------------------------------

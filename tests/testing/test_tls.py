@@ -74,7 +74,7 @@ def principals(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         return MetadataResponse(brokers=[], topics=[])
 
     api = apis.APIS[ApiKey.METADATA]
-    monkeypatch.setitem(apis.APIS, ApiKey.METADATA, apis.Api(api.request, metadata, api.advertised, api.served))
+    monkeypatch.setitem(apis.APIS, ApiKey.METADATA, apis.Api(api.request, metadata, api.served))
     return seen
 
 

@@ -15,7 +15,10 @@ from ...errors import ConfigError
 from ...protocol.api import ApiKey
 from ...protocol.schema import Versions
 
-__all__ = ("RELEASES", "Release", "Spoken", "newest", "release_named", "versions_of")
+__all__ = ("DEFAULT_RELEASE", "RELEASES", "Release", "Served", "release_named", "versions_of")
+
+DEFAULT_RELEASE: Final = "4.3"
+"""The release that a broker emulates unless it is told to emulate another."""
 
 _CHANGES: Final = {
     "0.8.0": "0:0 1:0 2:0 3:0 4:0 5:0 6:0 7:0",
@@ -57,6 +60,7 @@ _CHANGES: Final = {
     "4.1": "0:0-13 1:4-18 45:0-1 66:0-2 74:0-1 76:1 77:1 78:1 79:1 83:0 84:0 85:0 86:0 87:0 90:0 91:0 92:0",
     "4.2": "2:1-11 8:2-10 9:1-10 27:1-2 78:1-2 79:1-2 80:0-1 85:0-1 87:0-1 88:0 89:0 90:0-1",
     "4.3": "35:1-5",
+    "4.4": "18:0-5 28:0-6 42:0-3 88:0-1 89:0-1 93:0 94:0",
 }
 """The changes of each release: API keys, each with the versions supported from that release on.
 
@@ -124,12 +128,8 @@ class Release:
         return self.since("0.9.0") and not self.since("0.10.0")
 
 
-class Spoken(Protocol):
+class Served(Protocol):
     """The versions of one API that the broker supports, as declared by the API's handler."""
-
-    @property
-    def advertised(self) -> Versions:
-        """The versions that the newest release lists in the ApiVersions response."""
 
     @property
     def served(self) -> Versions:
@@ -148,16 +148,7 @@ def versions_of(name: str) -> Mapping[int, Versions]:
     return RELEASES[_known(name)]
 
 
-def newest(apis: Mapping[ApiKey, Spoken]) -> Release:
-    """Return the newest release, which a broker emulates by default, with the versions of the handlers in ``apis``."""
-    return Release(
-        list(RELEASES)[-1],
-        MappingProxyType({int(key): api.advertised for key, api in apis.items()}),
-        MappingProxyType({int(key): api.served for key, api in apis.items()}),
-    )
-
-
-def release_named(name: str, apis: Mapping[ApiKey, Spoken]) -> Release:
+def release_named(name: str, apis: Mapping[ApiKey, Served]) -> Release:
     """Return a release by its name, with those of its API versions that the handlers in ``apis`` support.
 
     Raises:

@@ -12,15 +12,18 @@ from ...protocol.schema import Versions
 from ...types import TopicPartition
 from ..configs.configs import Configs
 from ..configs.quotas import ClientQuotas
+from ..configs.tables import tables_of
 from ..configs.throttling import Throttles
 from ..faults.request_log import RequestLog
 from ..faults.rules import FaultRules
 from ..groups.committed import CommittedOffsets
 from ..groups.groups import Groups
+from ..groups.release_rules import ReleaseRules
 from ..groups.settings import GroupSettings
 from ..logs import log_cleaner
 from ..logs.sessions import FetchSessions
 from ..security.credentials import Credentials
+from ..share.dead_letters import DeadLetterQueues
 from ..share.share_groups import ShareGroups
 from ..share.share_sessions import ShareSessions
 from ..share.shared_partitions import SharedPartitions
@@ -91,7 +94,7 @@ class ClusterState:
         self.clock = clock
         self.new_uuid = new_topic_id
         self.timers: Timers = Timers()
-        self.configs: Configs = Configs(settings)
+        self.configs: Configs = Configs(settings, tables_of(nodes[0].release))
         self.quotas: ClientQuotas = ClientQuotas()
         self.throttles: dict[int, Throttles] = {node.node_id: Throttles(self.quotas) for node in nodes}
         self.topics: TopicStore = TopicStore(
@@ -110,6 +113,7 @@ class ClusterState:
         for node in nodes:
             node.sessions = FetchSessions(settings.max_incremental_fetch_session_cache_slots)
         self.committed: CommittedOffsets = CommittedOffsets()
+        rules = ReleaseRules.of(nodes[0].release)
         self.groups: Groups = Groups(
             settings,
             self.timers,
@@ -119,16 +123,22 @@ class ClusterState:
             self.configs,
             new_id=lambda: str(new_topic_id()),
             partition_of=lambda group: self.coordinator_partition(OFFSETS_TOPIC, group).index,
-            first_epoch=1 if nodes[0].release.since("4.3") else 0,
+            rules=rules,
         )
-        self.shared: SharedPartitions = SharedPartitions(self.timers, self.configs, clock, self.fetch_purgatory.notify)
+        self.shared: SharedPartitions = SharedPartitions(
+            self.timers,
+            self.configs,
+            clock,
+            self.fetch_purgatory.notify,
+            DeadLetterQueues(self.configs, self.topics, clock, self.changed),
+        )
         self.share_groups: ShareGroups = ShareGroups(
             self.timers,
             self.configs,
             self._subscribed_topics,
             is_other_kind=lambda group: self.groups.store.get(group) is not None,
             partition_of=lambda group: self.coordinator_partition(OFFSETS_TOPIC, group).index,
-            first_epoch=1 if nodes[0].release.since("4.3") else 0,
+            rules=rules,
         )
         self._producer_ids = count()
         self.transactions: Transactions = Transactions(
@@ -357,7 +367,7 @@ class BrokerNode:
         """Close the share sessions of a connection that has ended, and release their records."""
         for session in self.share_sessions.of_connection(connection):
             self.share_sessions.close(session)
-            self.cluster.shared.release(session)
+            self.cluster.shared.release(session, self.node_id)
 
     def hosted(self, topic: str, index: int) -> HostedPartition:
         """Return a partition that this node leads or follows.

@@ -12,7 +12,6 @@ from ...errors import ErrorCode
 from ...types import TopicPartition
 from ..configs.checks import check_topic_configs
 from ..configs.configs import Configs
-from ..configs.topic_configs import TOPIC_CONFIGS
 from ..logs.log import PartitionLog
 from .api_error import ApiError
 from .replicas import HostedPartition
@@ -54,7 +53,9 @@ class HostedTopic:
         ``node`` and the raised error are as in :meth:`Configs.topic_default`.
         """
         own = self.configs.get(name)
-        return self.defaults.topic_default(name, node) if own is None else TOPIC_CONFIGS[name].parse(own)
+        if own is None:
+            return self.defaults.topic_default(name, node)
+        return self.defaults.tables.topics[name].parse(own)
 
     @property
     def is_internal(self) -> bool:
@@ -149,7 +150,7 @@ class TopicStore:
             replicas = self._check_assignments(assignments)
         else:
             replicas = self._place(num_partitions, replication_factor, even_if_down=internal)
-        check_topic_configs(configs or {})
+        check_topic_configs(self.configs, configs or {})
         topic = HostedTopic(name, self._new_id(), [], dict(configs or {}), self.configs)
         if validate_only:
             self._extend(topic, replicas[:1])

@@ -42,7 +42,7 @@ def alter(
     before = _own(cluster, kind, name)
     after = dict(before)
     for change in changes:
-        apply(kind, after, change)
+        apply(cluster.configs.tables, kind, after, change)
     _check(cluster, node, kind, name, before, after, [change.name for change in changes])
     if not validate_only:
         _keep(cluster, kind, name, after)
@@ -105,7 +105,7 @@ def _check_topic(cluster: ClusterState, name: str, configs: Mapping[str, str]) -
     fault = invalid_name(name)
     if fault is not None:
         raise ApiError(ErrorCode.INVALID_TOPIC_EXCEPTION, fault)
-    check_topic_configs(configs)
+    check_topic_configs(cluster.configs, configs)
     if cluster.topics.get(name) is None:
         raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{name}' does not exist.")
 

@@ -2,12 +2,12 @@
 
 from collections.abc import Mapping
 from enum import IntEnum
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from ...errors import ErrorCode
 from ..cluster.api_error import ApiError
-from .broker_configs import BROKER_CONFIGS
-from .topic_configs import CLIENT_METRICS_CONFIGS, GROUP_CONFIGS, TOPIC_CONFIGS
+from .tables import ConfigTables
+from .topic_configs import CLIENT_METRICS_CONFIGS
 from .types import ConfigType, Definition, ResourceType
 
 __all__ = ("ConfigChange", "ConfigOperation", "apply")
@@ -30,15 +30,19 @@ class ConfigChange(NamedTuple):
     value: str | None
 
 
-_DEFINITIONS: Final[Mapping[ResourceType, Mapping[str, Definition]]] = {
-    ResourceType.TOPIC: TOPIC_CONFIGS,
-    ResourceType.BROKER: BROKER_CONFIGS,
-    ResourceType.GROUP: GROUP_CONFIGS,
-    ResourceType.CLIENT_METRICS: CLIENT_METRICS_CONFIGS,
-}
+def _definitions(tables: ConfigTables, kind: ResourceType) -> Mapping[str, Definition]:
+    match kind:
+        case ResourceType.TOPIC:
+            return tables.topics
+        case ResourceType.GROUP:
+            return tables.groups
+        case ResourceType.CLIENT_METRICS:
+            return CLIENT_METRICS_CONFIGS
+        case _:
+            return tables.brokers
 
 
-def apply(kind: ResourceType, configs: dict[str, str], change: ConfigChange) -> None:
+def apply(tables: ConfigTables, kind: ResourceType, configs: dict[str, str], change: ConfigChange) -> None:
     """Apply one change to the settings of a resource.
 
     Raises:
@@ -55,7 +59,7 @@ def apply(kind: ResourceType, configs: dict[str, str], change: ConfigChange) -> 
         case ConfigOperation.DELETE:
             configs.pop(name, None)
         case operation:
-            definition = _DEFINITIONS[kind].get(name)
+            definition = _definitions(tables, kind).get(name)
             _check_list(kind, definition, name, operation)
             old = configs.get(name, definition.default if definition else None) or ""
             items = [item for item in old.split(",") if item]

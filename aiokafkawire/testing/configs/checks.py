@@ -6,11 +6,12 @@ from typing import Final
 
 from ...errors import ErrorCode
 from ..cluster.api_error import ApiError
-from .broker_configs import BROKER_CONFIGS, BROKER_RATES
+from .broker_configs import BROKER_RATES
 from .configs import ALL_BROKERS, Configs
-from .topic_configs import CLIENT_METRICS_CONFIGS, GROUP_CONFIGS, TOPIC_CONFIGS
+from .topic_configs import CLIENT_METRICS_CONFIGS
 
 __all__ = (
+    "DEAD_LETTER_TOPIC",
     "check_broker_configs",
     "check_group_configs",
     "check_metrics_configs",
@@ -35,6 +36,8 @@ _MATCHES: Final = (
     "client_source_port",
 )
 _MIN_ISR: Final = "min.insync.replicas"
+DEAD_LETTER_TOPIC: Final = "errors.deadletterqueue.topic.name"
+"""The topic for the records that a share group could not process (KIP-1191)."""
 
 
 def broker_id(name: str) -> int | None:
@@ -44,18 +47,19 @@ def broker_id(name: str) -> int | None:
     return number if -(2**31) <= number < 2**31 else None
 
 
-def check_topic_configs(configs: Mapping[str, str]) -> None:
+def check_topic_configs(settings: Configs, configs: Mapping[str, str]) -> None:
     """Check the settings of a topic.
 
     Raises:
         ApiError: INVALID_CONFIG.
     """
+    definitions = settings.tables.topics
     for name in sorted(configs):
-        if name not in TOPIC_CONFIGS:
+        if name not in definitions:
             raise ApiError(ErrorCode.INVALID_CONFIG, f"Unknown topic config name: {name}")
-    parsed = {name: definition.parse(configs[name]) for name, definition in TOPIC_CONFIGS.items() if name in configs}
+    parsed = {name: definition.parse(configs[name]) for name, definition in definitions.items() if name in configs}
     least, most = (
-        int(parsed.get(name, TOPIC_CONFIGS[name].default or "0"))
+        int(parsed.get(name, definitions[name].default or "0"))
         for name in ("min.compaction.lag.ms", "max.compaction.lag.ms")
     )
     if least > most:
@@ -79,10 +83,13 @@ def check_group_configs(settings: Configs, group: str, configs: Mapping[str, str
     """
     if not group:
         raise ApiError(ErrorCode.INVALID_REQUEST, "Default group resources are not allowed.")
+    definitions = settings.tables.groups
     for name in sorted(configs):
-        if name not in GROUP_CONFIGS:
+        if name not in definitions:
             raise ApiError(ErrorCode.INVALID_CONFIG, f"Unknown group config name: {name}")
-    parsed = {name: definition.parse(configs[name]) for name, definition in GROUP_CONFIGS.items() if name in configs}
+    parsed = {name: definition.parse(configs[name]) for name, definition in definitions.items() if name in configs}
+    if parsed.get(DEAD_LETTER_TOPIC, "").startswith("__"):
+        raise ApiError(ErrorCode.INVALID_CONFIG, f"{DEAD_LETTER_TOPIC}: DLQ topic name must not start with '__'")
     for name, value in parsed.items():
         family, _, rest = name.partition(".")
         for word, least in (("min", True), ("max", False)):
@@ -128,7 +135,7 @@ def check_broker_configs(settings: Configs, node: int, name: str, configs: Mappi
     Raises:
         ApiError: INVALID_REQUEST.
     """
-    every = {**BROKER_CONFIGS, **BROKER_RATES}
+    every = {**settings.tables.brokers, **BROKER_RATES}
     known = {setting: every[setting] for setting in configs if setting in every}
     _none_of(
         [setting for setting, definition in known.items() if definition.dynamic == "-"],

@@ -5,9 +5,9 @@ from typing import Final
 
 import attrs
 
-from .broker_configs import BROKER_CONFIGS, BROKER_SYNONYMS
-from .topic_configs import GROUP_CONFIGS, TOPIC_CONFIGS
-from .types import ConfigSource, Definition, ResourceType
+from .broker_configs import BROKER_SYNONYMS
+from .tables import ConfigTables
+from .types import ConfigValueSource, Definition, ResourceType
 
 __all__ = ("ALL_BROKERS", "Configs", "Synonym")
 
@@ -23,7 +23,7 @@ class Synonym:
 
     name: str
     value: str | None
-    source: ConfigSource
+    source: ConfigValueSource
 
 
 class Configs:
@@ -36,12 +36,14 @@ class Configs:
 
     Args:
         settings: the static settings of the brokers; attributes are Kafka's property names with underscores for dots.
+        tables: the definitions of all settings.
     """
 
-    def __init__(self, settings: attrs.AttrsInstance | None = None) -> None:
-        given = {} if settings is None else {name: _text(value) for name, value in _properties(settings)}
+    def __init__(self, settings: attrs.AttrsInstance | None = None, tables: ConfigTables | None = None) -> None:
+        self.tables: ConfigTables = tables or ConfigTables()
+        given = {} if settings is None else {name: _text(value) for name, value in self._properties(settings)}
         self.static: dict[str, str] = {
-            name: value for name, value in given.items() if value != BROKER_CONFIGS[name].default
+            name: value for name, value in given.items() if value != self.tables.brokers[name].default
         }
         """The static settings of the brokers that differ from Kafka's defaults."""
         self._dynamic: dict[tuple[ResourceType, str], dict[str, str]] = {}
@@ -87,7 +89,7 @@ class Configs:
         """
         known = self._topic_defaults.get((name, node))
         if known is None:
-            known = self._topic_defaults[name, node] = self._default(TOPIC_CONFIGS[name], node)
+            known = self._topic_defaults[name, node] = self._default(self.tables.topics[name], node)
         return known
 
     def group(self, group: str, name: str) -> str:
@@ -97,7 +99,7 @@ class Configs:
             KeyError: groups have no such setting.
         """
         own = self._dynamic.get((ResourceType.GROUP, group), {}).get(name)
-        definition = GROUP_CONFIGS[name]
+        definition = self.tables.groups[name]
         return self._default(definition, None) if own is None else definition.parse(own)
 
     def _default(self, definition: Definition, node: int | None) -> str:
@@ -119,23 +121,23 @@ class Configs:
 
     def _sources(
         self, names: Sequence[str], node: int | None, given: Mapping[str, str]
-    ) -> Iterator[tuple[ConfigSource, Mapping[str, str | None]]]:
+    ) -> Iterator[tuple[ConfigValueSource, Mapping[str, str | None]]]:
         if node is not None:
-            yield ConfigSource.DYNAMIC_BROKER, {**self._dynamic.get((ResourceType.BROKER, str(node)), {})}
-        yield ConfigSource.DYNAMIC_DEFAULT_BROKER, {**self._dynamic.get((ResourceType.BROKER, ALL_BROKERS), {})}
-        yield ConfigSource.STATIC_BROKER, {**self.static, **given}
-        yield ConfigSource.DEFAULT, {key: BROKER_CONFIGS[key].default for key in names if key in BROKER_CONFIGS}
+            yield ConfigValueSource.DYNAMIC_BROKER, {**self._dynamic.get((ResourceType.BROKER, str(node)), {})}
+        yield ConfigValueSource.DYNAMIC_DEFAULT_BROKER, {**self._dynamic.get((ResourceType.BROKER, ALL_BROKERS), {})}
+        yield ConfigValueSource.STATIC_BROKER, {**self.static, **given}
+        known = self.tables.brokers
+        yield ConfigValueSource.DEFAULT, {key: known[key].default for key in names if key in known}
 
-
-def _properties(settings: attrs.AttrsInstance) -> Iterator[tuple[str, object]]:
-    for field in attrs.fields(type(settings)):
-        if getattr(settings, field.name) is None:
-            continue
-        name = field.name.replace("_", ".")
-        if name in BROKER_CONFIGS:
-            yield name, getattr(settings, field.name)
-        elif f"log.{name}" in BROKER_CONFIGS:
-            yield f"log.{name}", getattr(settings, field.name)
+    def _properties(self, settings: attrs.AttrsInstance) -> Iterator[tuple[str, object]]:
+        for field in attrs.fields(type(settings)):
+            if getattr(settings, field.name) is None:
+                continue
+            name = field.name.replace("_", ".")
+            if name in self.tables.brokers:
+                yield name, getattr(settings, field.name)
+            elif f"log.{name}" in self.tables.brokers:
+                yield f"log.{name}", getattr(settings, field.name)
 
 
 def _text(value: object) -> str:

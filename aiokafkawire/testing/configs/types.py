@@ -10,7 +10,7 @@ import attrs
 from ...errors import ErrorCode
 from ..cluster.api_error import ApiError
 
-__all__ = ("ConfigSource", "ConfigType", "Definition", "ResourceType", "read_table")
+__all__ = ("ConfigValueSource", "ConfigType", "Definition", "ResourceType", "read_table")
 
 
 class ConfigType(IntEnum):
@@ -28,7 +28,7 @@ class ConfigType(IntEnum):
     PASSWORD = 9
 
 
-class ConfigSource(IntEnum):
+class ConfigValueSource(IntEnum):
     """The sources of values, with their codes in DescribeConfigs (KIP-226)."""
 
     TOPIC = 1

@@ -42,14 +42,16 @@ class ClassicMembers:
         if self._settings.group_consumer_migration_policy == "disabled" or not _supports(group, asked):
             raise ApiError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
         member_id = asked.member_id or self._groups.new_member_id()
-        self._groups.check_size(group, member_id)
+        self._groups.check_size(group, member_id, asked.group_instance_id)
         if asked.version >= MEMBER_ID_REQUIRED_SINCE and not asked.member_id and asked.group_instance_id is None:
             asked.refuse(ErrorCode.MEMBER_ID_REQUIRED, member_id)
             return
         try:
             subscription = read_subscription(asked.protocols[0][1])
         except WireError:
-            raise ApiError(ErrorCode.UNKNOWN_SERVER_ERROR) from None
+            is_named = self._groups.rules.names_malformed_subscriptions
+            code = ErrorCode.INCONSISTENT_GROUP_PROTOCOL if is_named else ErrorCode.UNKNOWN_SERVER_ERROR
+            raise ApiError(code) from None
         before, replaced = self._member(group, asked, member_id)
         downgrade = replaced is not None and replaced.classic is None and self._groups.may_downgrade(group, [replaced])
         if replaced is not None:

@@ -18,6 +18,7 @@ from .consumer_member import ConsumerMember, MemberState, TopicIdPartition
 from .current_assignment import Reconciliation, reconcile
 from .group import CONSUMER, ClassicGroup
 from .migration import downgraded, upgraded
+from .release_rules import ReleaseRules
 from .settings import GroupSettings
 from .store import GroupStore
 from .topic_regex import compile_regex
@@ -30,7 +31,7 @@ _log = logging.getLogger(__name__)
 class ConsumerGroups:
     """The consumer groups of a cluster. ``clock`` returns ms since the epoch, ``new_id`` a UUID.
 
-    ``first_epoch`` is the epoch of a new group.
+    ``rules`` are those of the emulated release.
     """
 
     def __init__(
@@ -42,7 +43,7 @@ class ConsumerGroups:
         topics: TopicStore,
         configs: Configs,
         new_id: Callable[[], str],
-        first_epoch: int,
+        rules: ReleaseRules,
     ) -> None:
         self.store = store
         self._settings = settings
@@ -51,7 +52,7 @@ class ConsumerGroups:
         self._topics = topics
         self._configs = configs
         self._new_id = new_id
-        self._first_epoch = first_epoch
+        self.rules: ReleaseRules = rules
         store.on_load = self.loaded
 
     def new_member_id(self) -> str:
@@ -88,7 +89,7 @@ class ConsumerGroups:
         if isinstance(group, ConsumerGroup):
             return group
         if group is None or group.is_empty:
-            return ConsumerGroup(group_id, epoch=self._first_epoch)
+            return ConsumerGroup(group_id, epoch=self.rules.first_epoch)
         self._check_upgrade(group)
         new = upgraded(group, self.by_id)
         new.metadata = frozenset(self._existing(new.subscribed_topics))
@@ -106,12 +107,14 @@ class ConsumerGroups:
             message = f"Cannot upgrade classic group {group.group_id} to consumer group because {fault}."
             raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND, message)
 
-    def check_size(self, group: ConsumerGroup, member_id: str) -> None:
+    def check_size(self, group: ConsumerGroup, member_id: str, instance_id: str | None) -> None:
         """Check that the group has room for a member.
 
         Raises:
             ApiError: GROUP_MAX_SIZE_REACHED.
         """
+        if self.rules.static_members_fit and group.static_member(instance_id) is not None:
+            return
         most = self._settings.group_consumer_max_size
         if len(group.members) >= most and member_id not in group.members:
             message = f"The consumer group has reached its maximum capacity of {most} members."
@@ -132,12 +135,16 @@ class ConsumerGroups:
 
         Without ``assign``, only a member with a part of the target assignment of the group's epoch is reconciled.
         """
+        default = self._settings.group_consumer_assignors[0]
+        assignor = group.assignor or default
         group.members[after.member_id] = after
         group.forget_regexes()
+        assignor_changed = self.rules.assignor_raises_epoch and assignor != (group.assignor or default)
         regex_changed = after.topic_regex != before.topic_regex
         is_resolved = not after.topic_regex or after.topic_regex in group.resolved
         names_changed = after.topic_names != before.topic_names
-        self._raise_epoch(group, always=names_changed or (regex_changed and is_resolved))
+        is_new = group.epoch == 0  # as the epoch begins in releases before 4.3
+        self._raise_epoch(group, always=is_new or names_changed or assignor_changed or (regex_changed and is_resolved))
         if assign:
             self._assign(group)
         elif group.assignment_epoch < group.epoch:
@@ -159,6 +166,8 @@ class ConsumerGroups:
             self.downgrade(group, rebalance=True)
         else:
             self._raise_epoch(group, always=True)
+            if self.rules.last_leave_assigns and not group.members:
+                group.assignment_epoch, group.assigned_at = group.epoch, None
 
     def may_downgrade(self, group: ConsumerGroup, leaving: Sequence[ConsumerMember]) -> bool:
         """Return whether the group may become a classic group without these members."""
@@ -217,6 +226,7 @@ class ConsumerGroups:
             group.held_by_others(member.member_id),
             owned,
             changed,
+            self.rules,
         )
         moved = reconcile(member, given)
         group.members[member.member_id] = moved

@@ -20,6 +20,7 @@ from .heartbeats import Heartbeats
 from .join_group import JoinAttempt, Joins
 from .members import MemberRecord, sync_refusal
 from .rebalance import assigned
+from .release_rules import ReleaseRules
 from .settings import GroupSettings
 from .states import CoordinatorState
 from .store import Group, GroupStore
@@ -31,7 +32,7 @@ class Groups:
     """All groups of a cluster, classic groups and consumer groups.
 
     ``new_id`` makes the unique part of member ids; ``partition_of`` is as in :class:`GroupStore`,
-    ``first_epoch`` as in :class:`ConsumerGroups`.
+    ``rules`` as in :class:`ConsumerGroups`.
     """
 
     def __init__(
@@ -44,12 +45,12 @@ class Groups:
         configs: Configs,
         new_id: Callable[[], str],
         partition_of: Callable[[str], int],
-        first_epoch: int,
+        rules: ReleaseRules,
     ) -> None:
         self.store: GroupStore = GroupStore(settings, timers, clock, committed, partition_of)
         self.expiry: Expiry = Expiry(settings, timers, clock, self.store, committed)
         self.consumer: ConsumerGroups = ConsumerGroups(
-            settings, timers, clock, self.store, topics, configs, new_id, first_epoch
+            settings, timers, clock, self.store, topics, configs, new_id, rules
         )
         self.heartbeats: Heartbeats = Heartbeats(settings, self.consumer)
         self._classic_members = ClassicMembers(settings, timers, self.consumer)

@@ -8,6 +8,7 @@ from ...errors import ErrorCode
 from ...protocol.messages.consumer_group import ConsumerGroupHeartbeatRequest
 from ..cluster.api_error import ApiError
 from .consumer_member import LEAVES, LEAVES_FOR_NOW, ConsumerMember, TopicIdPartition
+from .release_rules import ReleaseRules
 
 __all__ = ("check_epoch", "check_released", "check_request")
 
@@ -55,16 +56,18 @@ def _check_join(request: ConsumerGroupHeartbeatRequest) -> None:
         raise ApiError(ErrorCode.INVALID_REQUEST, fault)
 
 
-def check_epoch(member: ConsumerMember, epoch: int, owned: AbstractSet[TopicIdPartition] | None) -> None:
+def check_epoch(
+    member: ConsumerMember, epoch: int, owned: AbstractSet[TopicIdPartition] | None, rules: ReleaseRules
+) -> None:
     """Check that a heartbeat has the member's epoch.
 
-    Epoch 0 lets a member join again. The previous epoch is accepted if the member owns none but assigned partitions,
-    since the response with the new epoch may be lost.
+    Epoch 0 lets a member join again, if the release has that rule. The previous epoch is accepted if the member owns
+    none but assigned partitions, since the response with the new epoch may be lost.
 
     Raises:
         ApiError: FENCED_MEMBER_EPOCH.
     """
-    if epoch in (0, member.epoch):
+    if epoch == member.epoch or (epoch == 0 and rules.epoch_0_joins_again):
         return
     if (
         epoch < member.epoch

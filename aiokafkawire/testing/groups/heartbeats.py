@@ -84,7 +84,7 @@ class Heartbeats:
             group = self._groups.to_join(request.group_id)
         else:
             group = self._groups.get(request.group_id, "Consumer group {} not found.")
-        self._groups.check_size(group, request.member_id)
+        self._groups.check_size(group, request.member_id, request.instance_id)
         owned = owned_by(request)
         member_id = request.member_id or self._groups.new_member_id()
         before = self._member(group, attempt, member_id, owned)
@@ -122,11 +122,11 @@ class Heartbeats:
         if request.instance_id is None:
             member = group.members.get(member_id) or ConsumerMember(member_id) if attempt.joins else None
             member = member or group.member(member_id)
-            check_epoch(member, request.member_epoch, owned)
+            check_epoch(member, request.member_epoch, owned, self._groups.rules)
             return member
         if not attempt.joins:
             member = group.check_static(member_id, request.instance_id)
-            check_epoch(member, request.member_epoch, owned)
+            check_epoch(member, request.member_epoch, owned, self._groups.rules)
             return member
         previous = group.static_member(request.instance_id)
         if previous is None:

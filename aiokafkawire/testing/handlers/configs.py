@@ -18,28 +18,29 @@ from ...protocol.messages.configs import (
 from ..cluster.api_error import ApiError
 from ..cluster.state import BrokerNode
 from ..cluster.topics import HostedTopic, invalid_name
-from ..configs.broker_configs import BROKER_CONFIGS, BROKER_RATES
+from ..configs.broker_configs import BROKER_RATES
 from ..configs.checks import broker_id
-from ..configs.configs import ALL_BROKERS, Synonym
+from ..configs.configs import ALL_BROKERS, Configs, Synonym
 from ..configs.docs import CONFIG_DOCS
 from ..configs.loggers import log_levels
-from ..configs.topic_configs import CLIENT_METRICS_CONFIGS, GROUP_CONFIGS, TOPIC_CONFIGS
-from ..configs.types import ConfigSource, ConfigType, Definition, ResourceType
+from ..configs.topic_configs import CLIENT_METRICS_CONFIGS, TOPIC_CONFIGS
+from ..configs.types import ConfigType, ConfigValueSource, Definition, ResourceType
 from ..serving.call import ServerCall
 from .constants import MALFORMED
 from .log_dirs import log_dir
 
-__all__ = ("describe_configs", "list_config_resources", "topic_entries")
+__all__ = ("describe_configs", "known_kinds", "list_config_resources", "topic_entries")
 
 _DOCS: Final = {**CONFIG_DOCS} | {
     definition.synonym: CONFIG_DOCS[name] for name, definition in TOPIC_CONFIGS.items() if definition.synonym
 }
 _KINDS: Final = tuple(kind for kind in ResourceType if kind is not ResourceType.UNKNOWN)
+_GROUPS_SINCE: Final = "4.0"
 
 
 async def describe_configs(call: ServerCall, request: DescribeConfigsRequest) -> DescribeConfigsResponse:
     """Describe the settings of each resource; an unknown resource type fails the whole request."""
-    if any(asked.resource_type not in _KINDS for asked in request.resources):
+    if any(asked.resource_type not in known_kinds(call) for asked in request.resources):
         refused = ApiError(ErrorCode.INVALID_REQUEST, MALFORMED)
         return DescribeConfigsResponse(results=[_refusal(asked, refused) for asked in request.resources])
     results = []
@@ -52,6 +53,8 @@ async def describe_configs(call: ServerCall, request: DescribeConfigsRequest) ->
         keys = asked.configuration_keys
         described = [entry for entry in entries if not keys or entry.name in keys]
         for entry in described:
+            # Versions since 1 have the source instead.
+            entry.is_default = call.version == 0 and entry.config_source == ConfigValueSource.DEFAULT
             if not request.include_synonyms:
                 entry.synonyms = []
             if asked.resource_type != ResourceType.BROKER_LOGGER:
@@ -84,14 +87,21 @@ async def list_config_resources(call: ServerCall, request: ListConfigResourcesRe
     return ListConfigResourcesResponse(error_code=ErrorCode.NONE, config_resources=found)
 
 
+def known_kinds(call: ServerCall) -> tuple[ResourceType, ...]:
+    """Return the types of resources that have settings in the broker's release; groups have since 4.0 (KIP-848)."""
+    if call.node.release.since(_GROUPS_SINCE):
+        return _KINDS
+    return tuple(kind for kind in _KINDS if kind is not ResourceType.GROUP)
+
+
 def topic_entries(topic: HostedTopic, node: int) -> list[DescribeConfigsResourceResult]:
     """Return the DescribeConfigs entries for a topic's settings, as the broker ``node`` describes them."""
     entries = []
-    for name, definition in TOPIC_CONFIGS.items():
+    for name, definition in topic.defaults.tables.topics.items():
         synonyms = topic.defaults.synonyms(definition.synonym, node) if definition.synonym else []
         value = topic.config(name, node)
         if name in topic.configs:
-            synonyms.insert(0, Synonym(name, value, ConfigSource.TOPIC))
+            synonyms.insert(0, Synonym(name, value, ConfigValueSource.TOPIC))
         entries.append(_entry(name, definition, value, synonyms))
     return entries
 
@@ -160,8 +170,8 @@ def _of_topic(call: ServerCall, name: str) -> list[DescribeConfigsResourceResult
 def _of_all_brokers(call: ServerCall) -> list[DescribeConfigsResourceResult]:
     entries = []
     for name, value in call.cluster.configs.own(ResourceType.BROKER, ALL_BROKERS).items():
-        synonyms = [Synonym(name, value, ConfigSource.DYNAMIC_DEFAULT_BROKER)]
-        entries.append(_broker_entry(name, value, synonyms))
+        synonyms = [Synonym(name, value, ConfigValueSource.DYNAMIC_DEFAULT_BROKER)]
+        entries.append(_broker_entry(call.cluster.configs, name, value, synonyms))
     return entries
 
 
@@ -170,9 +180,9 @@ def _of_broker(call: ServerCall) -> list[DescribeConfigsResourceResult]:
     given = _started_with(node)
     own = configs.own(ResourceType.BROKER, str(node.node_id)) | configs.own(ResourceType.BROKER, ALL_BROKERS)
     entries = []
-    for name in [*BROKER_CONFIGS, *(name for name in own if name not in BROKER_CONFIGS)]:
+    for name in [*configs.tables.brokers, *(name for name in own if name not in configs.tables.brokers)]:
         synonyms = configs.synonyms(name, node.node_id, given)
-        entries.append(_broker_entry(name, synonyms[0].value if synonyms else None, synonyms))
+        entries.append(_broker_entry(configs, name, synonyms[0].value if synonyms else None, synonyms))
     return entries
 
 
@@ -190,8 +200,10 @@ def _started_with(node: BrokerNode) -> Mapping[str, str]:
     return given if node.rack is None else {**given, "broker.rack": node.rack}
 
 
-def _broker_entry(name: str, value: str | None, synonyms: list[Synonym]) -> DescribeConfigsResourceResult:
-    definition = BROKER_CONFIGS.get(name) or BROKER_RATES.get(name)
+def _broker_entry(
+    configs: Configs, name: str, value: str | None, synonyms: list[Synonym]
+) -> DescribeConfigsResourceResult:
+    definition = configs.tables.brokers.get(name) or BROKER_RATES.get(name)
     entry = _entry(name, definition, value, synonyms)
     entry.read_only = definition is None or definition.dynamic == "-"
     return entry
@@ -203,13 +215,13 @@ def _of_group(call: ServerCall, group: str) -> list[DescribeConfigsResourceResul
     configs = call.cluster.configs
     own = configs.own(ResourceType.GROUP, group)
     entries = []
-    for name, definition in GROUP_CONFIGS.items():
+    for name, definition in configs.tables.groups.items():
         value = configs.group(group, name)
         synonyms = configs.synonyms(definition.synonym or name, call.node.node_id)
         if not synonyms:  # brokers have no setting with this name or synonym
-            synonyms.append(Synonym(name, definition.default, ConfigSource.DEFAULT))
+            synonyms.append(Synonym(name, definition.default, ConfigValueSource.DEFAULT))
         if name in own:
-            synonyms.insert(0, Synonym(name, value, ConfigSource.GROUP))
+            synonyms.insert(0, Synonym(name, value, ConfigValueSource.GROUP))
         entries.append(_entry(name, definition, value, synonyms))
     return entries
 
@@ -221,14 +233,14 @@ def _of_metrics(call: ServerCall, subscription: str) -> list[DescribeConfigsReso
     entries = []
     for name, definition in CLIENT_METRICS_CONFIGS.items():
         value = definition.parse(own.get(name, definition.default or ""))
-        synonyms = [Synonym(name, value, ConfigSource.CLIENT_METRICS)] if name in own else []
+        synonyms = [Synonym(name, value, ConfigValueSource.CLIENT_METRICS)] if name in own else []
         entries.append(_entry(name, definition, value, synonyms))
     return entries
 
 
 def _level(logger: str, level: str) -> DescribeConfigsResourceResult:
     return DescribeConfigsResourceResult(
-        name=logger, value=level, read_only=False, config_source=ConfigSource.BROKER_LOGGER, is_sensitive=False
+        name=logger, value=level, read_only=False, config_source=ConfigValueSource.BROKER_LOGGER, is_sensitive=False
     )
 
 
@@ -241,7 +253,7 @@ def _entry(
         name=name,
         value=None if sensitive else value,
         read_only=False,
-        config_source=synonyms[0].source if synonyms else ConfigSource.DEFAULT,
+        config_source=synonyms[0].source if synonyms else ConfigValueSource.DEFAULT,
         is_sensitive=sensitive,
         synonyms=[
             DescribeConfigsSynonym(name=synonym.name, value=None if sensitive else synonym.value, source=synonym.source)

@@ -25,6 +25,8 @@ from .constants import GROUP_OPERATIONS
 
 __all__ = ("consumer_group_describe", "consumer_group_heartbeat")
 
+_REVOKING_DESCRIBED_SINCE: Final = "4.3"
+"""The first release that describes a member with the partitions that it has not revoked yet."""
 _MESSAGES: Final = {
     ErrorCode.NOT_COORDINATOR: "This is not the correct coordinator.",
     ErrorCode.COORDINATOR_LOAD_IN_PROGRESS: "The coordinator is loading and hence can't process requests.",
@@ -69,7 +71,7 @@ async def consumer_group_describe(
                 raise ApiError(ErrorCode.INVALID_GROUP_ID)
             call.cluster.check_coordinator(call.node, OFFSETS_TOPIC, group_id)
             call.cluster.share_groups.check_free(group_id, "consumer")
-            described = _described(call.cluster, call.cluster.groups.consumer.get(group_id))
+            described = _described(call, call.cluster.groups.consumer.get(group_id))
         except ApiError as refused:
             described = _absent(group_id, refused)
         if request.include_authorized_operations and not described.error_code:
@@ -91,19 +93,21 @@ def _absent(group_id: str, refused: ApiError) -> DescribedGroup:
     )
 
 
-def _described(cluster: ClusterState, group: ConsumerGroup) -> DescribedGroup:
+def _described(call: ServerCall, group: ConsumerGroup) -> DescribedGroup:
     return DescribedGroup(
         error_code=ErrorCode.NONE,
         group_id=group.group_id,
         group_state=group.state,
         group_epoch=group.epoch,
         assignment_epoch=group.assignment_epoch,
-        assignor_name=group.assignor or cluster.settings.group_consumer_assignors[0],
-        members=[_member(cluster, group, member) for member in group.members.values()],
+        assignor_name=group.assignor or call.cluster.settings.group_consumer_assignors[0],
+        members=[_member(call, group, member) for member in group.members.values()],
     )
 
 
-def _member(cluster: ClusterState, group: ConsumerGroup, member: ConsumerMember) -> Member:
+def _member(call: ServerCall, group: ConsumerGroup, member: ConsumerMember) -> Member:
+    cluster = call.cluster
+    has_revoking = call.node.release.since(_REVOKING_DESCRIBED_SINCE)
     return Member(
         member_id=member.member_id,
         instance_id=member.group_instance_id,
@@ -113,7 +117,7 @@ def _member(cluster: ClusterState, group: ConsumerGroup, member: ConsumerMember)
         client_host=member.client_host,
         subscribed_topic_names=sorted(member.topic_names),
         subscribed_topic_regex=member.topic_regex,
-        assignment=_assignment(cluster, member.held),
+        assignment=_assignment(cluster, member.held if has_revoking else member.assigned),
         target_assignment=_assignment(cluster, group.targets.get(member.member_id, frozenset())),
         member_type=member.classic is None,
     )

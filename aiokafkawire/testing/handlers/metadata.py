@@ -40,8 +40,12 @@ _CLUSTER_OPERATIONS: Final = sum(1 << code for code in (5, 7, 8, 9, 10, 11, 12))
 async def api_versions(call: ServerCall, request: ApiVersionsRequest) -> ApiVersionsResponse:
     """Return the versions of every API that this broker advertises."""
     software = (request.client_software_name, request.client_software_version)
-    if call.version >= 3 and not all(_SOFTWARE.fullmatch(text) for text in software):
+    halved = (request.cluster_id is None) != (request.node_id == -1)
+    if halved or (call.version >= 3 and not all(_SOFTWARE.fullmatch(text) for text in software)):
         return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST, api_keys=[])
+    identity = (call.cluster.cluster_id, call.node.node_id)
+    if request.cluster_id is not None and (request.cluster_id, request.node_id) != identity:  # KIP-1242
+        return ApiVersionsResponse(error_code=ErrorCode.REBOOTSTRAP_REQUIRED, api_keys=[])
     if call.peer.login is not None:
         call.peer.login.versions_sent()
     keys = [_api_version(key, versions) for key, versions in sorted(call.node.advertised.items())]

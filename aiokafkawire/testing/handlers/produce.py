@@ -20,14 +20,13 @@ from ...protocol.messages.produce import (
     TopicProduceResponse,
 )
 from ...records.batch import RecordBatch
-from ...types import TimestampType
 from ..cluster.api_error import ApiError, Disconnect
 from ..cluster.replicas import HostedPartition
 from ..cluster.state import ClusterState
 from ..cluster.topics import HostedTopic
-from ..logs.batch_rules import rules_for
+from ..logs.appending import append_batch
 from ..logs.message_sets import BATCHES_PRODUCED_SINCE, up_converted
-from ..logs.validation import first_headers, only_batch, validated
+from ..logs.validation import first_headers, only_batch
 from ..serving.call import ServerCall
 from ..transactions.verification import check_transactional_id, verify_batch
 
@@ -163,15 +162,9 @@ def _partition(
 def _append(
     cluster: ClusterState, topic: HostedTopic, partition: HostedPartition, batch: RecordBatch, acks: int
 ) -> tuple[int, int]:
-    if acks == _ALL and len(partition.in_sync_replicas) < partition.min_insync_replicas:
-        raise ApiError(ErrorCode.NOT_ENOUGH_REPLICAS)
-    batch = validated(batch, rules_for(topic, partition.index, partition.leader, cluster.clock()))
-    base_offset, timestamp = partition.log.append(batch, partition.leader_epoch)
-    if timestamp < 0 and batch.header.timestamp_type is TimestampType.LOG_APPEND_TIME:
-        timestamp = batch.header.max_timestamp
-    partition.replicate()
+    appended = append_batch(topic, partition, batch, cluster.clock(), all_replicas=acks == _ALL)
     cluster.changed(partition)
-    return base_offset, timestamp
+    return appended
 
 
 def _refusal(index: int, refused: ApiError, log_start_offset: int = -1) -> PartitionProduceResponse:

@@ -153,7 +153,7 @@ def _session(
 
 def _close(call: ServerCall, session: ShareSession) -> None:
     call.node.share_sessions.close(session)
-    call.cluster.shared.release(session)
+    call.cluster.shared.release(session, call.node.node_id)
 
 
 def _acknowledge(

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from typing import Final
+from uuid import UUID
 
 from ...errors import ErrorCode
 from ...protocol.messages.share_group import (
@@ -30,6 +31,7 @@ from .share_group import check_share_coordinator
 __all__ = ("alter_share_group_offsets", "delete_share_group_offsets", "describe_share_group_offsets")
 
 _NONE: Final = -1
+_NO_OFFSETS: Final = "There is no offset information to delete."
 _NOT_HOSTED: Final = "This server does not host this topic-partition."
 
 
@@ -58,9 +60,14 @@ def _topics(
     if asked.topics is not None:
         return [_topic(call, asked.group_id, topic.topic_name, topic.partitions) for topic in asked.topics]
     groups = call.cluster.share_groups
-    known = groups.get(asked.group_id).begun if asked.group_id in groups else ()
-    begun = [topic for topic in call.cluster.topics if topic.topic_id in known]
-    return [_topic(call, asked.group_id, topic.name, range(len(topic.partitions))) for topic in begun]
+    begun: dict[UUID, list[int]] = {}
+    for topic_id, index in sorted(groups.get(asked.group_id).begun if asked.group_id in groups else ()):
+        begun.setdefault(topic_id, []).append(index)
+    return [
+        _topic(call, asked.group_id, topic.name, begun[topic.topic_id])
+        for topic in call.cluster.topics
+        if topic.topic_id in begun
+    ]
 
 
 def _topic(
@@ -81,23 +88,24 @@ def _described(
         partition_index=index, start_offset=_NONE, leader_epoch=0, error_code=ErrorCode.NONE
     )
     state = None if topic is None else call.cluster.shared.get(group_id, (topic.topic_id, index))
-    if state is not None and state.partition.stored_start is not None:
+    if state is not None and state.partition.stored_start not in (None, _NONE):
         answer.start_offset = state.partition.stored_start
-        answer.lag = max(0, state.log.high_watermark - answer.start_offset - state.partition.stored_done)
+        # As in Apache Kafka, the lag of an offset after the end is negative.
+        answer.lag = state.log.high_watermark - answer.start_offset - state.partition.stored_done
     return answer
 
 
 async def alter_share_group_offsets(
     call: ServerCall, request: AlterShareGroupOffsetsRequest
 ) -> AlterShareGroupOffsetsResponse:
-    """Let a share group without members begin anew at these offsets; a missing group is made."""
+    """Let a share group without members begin anew at these offsets; a missing group is made, if a topic exists."""
     groups = call.cluster.share_groups
     try:
         check_share_coordinator(call, request.group_id)
         groups.check_kind(request.group_id)
         if request.group_id in groups:
             groups.get_empty(request.group_id)
-        elif request.topics:
+        elif any(call.cluster.topics.get(topic.topic_name) for topic in request.topics):
             groups.make(request.group_id)
     except ApiError as refused:
         message = _message(refused)
@@ -123,7 +131,7 @@ def _altered(
         if topic is None or not 0 <= index < len(hosted):
             answer.error_code, answer.error_message = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, _NOT_HOSTED
         else:
-            call.cluster.share_groups.get(group_id).begun.add(topic.topic_id)
+            call.cluster.share_groups.get(group_id).begun.add((topic.topic_id, index))
             call.cluster.shared.alter(group_id, (topic.topic_id, index), hosted[index], partition.start_offset)
         answers.append(answer)
     topic_id = ZERO_UUID if topic is None else topic.topic_id
@@ -140,20 +148,24 @@ async def delete_share_group_offsets(
     except ApiError as refused:
         message = _message(refused)
         return DeleteShareGroupOffsetsResponse(error_code=refused.code, error_message=message, responses=[])
-    answers = []
-    for asked in request.topics:
-        topic = call.cluster.topics.get(asked.topic_name)
-        answer = DeleteShareGroupOffsetsResponseTopic(
-            topic_name=asked.topic_name, topic_id=ZERO_UUID, error_code=ErrorCode.NONE
-        )
-        if topic is None:
-            answer.error_code, answer.error_message = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, _NOT_HOSTED
-        else:
-            answer.topic_id = topic.topic_id
-            call.cluster.share_groups.get(request.group_id).begun.discard(topic.topic_id)
-            call.cluster.shared.delete_offsets(request.group_id, topic.topic_id)
-        answers.append(answer)
-    return DeleteShareGroupOffsetsResponse(error_code=ErrorCode.NONE, responses=answers)
+    return DeleteShareGroupOffsetsResponse(
+        error_code=ErrorCode.NONE,
+        responses=[_deleted(call, request.group_id, topic.topic_name) for topic in request.topics],
+    )
+
+
+def _deleted(call: ServerCall, group_id: str, name: str) -> DeleteShareGroupOffsetsResponseTopic:
+    group, topic = call.cluster.share_groups.get(group_id), call.cluster.topics.get(name)
+    answer = DeleteShareGroupOffsetsResponseTopic(topic_name=name, topic_id=ZERO_UUID, error_code=ErrorCode.NONE)
+    others = {partition for partition in group.begun if topic is None or partition[0] != topic.topic_id}
+    if topic is None or others == group.begun:
+        answer.error_code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        answer.error_message = _NOT_HOSTED if topic is None else _NO_OFFSETS
+    else:
+        answer.topic_id = topic.topic_id
+        group.begun = others
+        call.cluster.shared.delete_offsets(group_id, topic.topic_id)
+    return answer
 
 
 def _message(refused: ApiError) -> str | None:

@@ -103,7 +103,7 @@ from ..handlers.transactions import (
 )
 from .call import ServerCall
 
-__all__ = ("ADVERTISED", "APIS", "Api", "Handler")
+__all__ = ("APIS", "Api", "Handler")
 
 Handler: TypeAlias = Callable[[ServerCall, Any], Awaitable[Response | None]]
 """A function that handles one request and returns the response; None for no response, as to Produce with acks=0."""
@@ -111,21 +111,19 @@ Handler: TypeAlias = Callable[[ServerCall, Any], Awaitable[Response | None]]
 
 @attrs.frozen
 class Api:
-    """An API: its request class, its handler, the versions in ApiVersions, and the versions that the broker handles."""
+    """An API: its request class, its handler, and the versions that the broker handles."""
 
     request: type[Request[Any]]
     handle: Handler
-    advertised: Versions
     served: Versions
 
 
-def _api(request: type[Request[Any]], handle: Handler, advertised: str, served: str | None = None) -> Api:
-    return Api(request, handle, Versions.parse(advertised), Versions.parse(served or advertised))
+def _api(request: type[Request[Any]], handle: Handler, served: str) -> Api:
+    return Api(request, handle, Versions.parse(served))
 
 
 APIS: Final = {
-    # Versions 0-2 are advertised for librdkafka, as by Apache Kafka, but not served (KIP-896).
-    ApiKey.PRODUCE: _api(ProduceRequest, produce, "0-13", "3-13"),
+    ApiKey.PRODUCE: _api(ProduceRequest, produce, "3-13"),
     ApiKey.FETCH: _api(FetchRequest, fetch, "4-18"),
     ApiKey.LIST_OFFSETS: _api(ListOffsetsRequest, list_offsets, "1-11"),
     ApiKey.METADATA: _api(MetadataRequest, metadata, "0-13"),
@@ -138,10 +136,10 @@ APIS: Final = {
     ApiKey.SYNC_GROUP: _api(SyncGroupRequest, sync_group, "0-5"),
     ApiKey.DESCRIBE_GROUPS: _api(DescribeGroupsRequest, describe_groups, "0-6"),
     ApiKey.LIST_GROUPS: _api(ListGroupsRequest, list_groups, "0-5"),
-    ApiKey.DELETE_GROUPS: _api(DeleteGroupsRequest, delete_groups, "0-2"),
+    ApiKey.DELETE_GROUPS: _api(DeleteGroupsRequest, delete_groups, "0-3"),
     ApiKey.OFFSET_DELETE: _api(OffsetDeleteRequest, offset_delete, "0"),
     ApiKey.SASL_HANDSHAKE: _api(SaslHandshakeRequest, sasl_handshake, "0-1"),
-    ApiKey.API_VERSIONS: _api(ApiVersionsRequest, api_versions, "0-4"),
+    ApiKey.API_VERSIONS: _api(ApiVersionsRequest, api_versions, "0-5"),
     ApiKey.CREATE_TOPICS: _api(CreateTopicsRequest, create_topics, "2-7"),
     ApiKey.DELETE_TOPICS: _api(DeleteTopicsRequest, delete_topics, "1-6"),
     ApiKey.DELETE_RECORDS: _api(DeleteRecordsRequest, delete_records, "0-2"),
@@ -159,7 +157,7 @@ APIS: Final = {
     ApiKey.ADD_OFFSETS_TO_TXN: _api(AddOffsetsToTxnRequest, add_offsets_to_txn, "0-4"),
     ApiKey.END_TXN: _api(EndTxnRequest, end_txn, "0-5"),
     ApiKey.WRITE_TXN_MARKERS: _api(WriteTxnMarkersRequest, write_txn_markers, "1-2"),
-    ApiKey.TXN_OFFSET_COMMIT: _api(TxnOffsetCommitRequest, txn_offset_commit, "0-5"),
+    ApiKey.TXN_OFFSET_COMMIT: _api(TxnOffsetCommitRequest, txn_offset_commit, "0-6"),
     ApiKey.DESCRIBE_PRODUCERS: _api(DescribeProducersRequest, describe_producers, "0"),
     ApiKey.DESCRIBE_TRANSACTIONS: _api(DescribeTransactionsRequest, describe_transactions, "0"),
     ApiKey.LIST_TRANSACTIONS: _api(ListTransactionsRequest, list_transactions, "0-2"),
@@ -186,5 +184,3 @@ APIS: Final = {
     ApiKey.DELETE_SHARE_GROUP_OFFSETS: _api(DeleteShareGroupOffsetsRequest, delete_share_group_offsets, "0"),
 }
 """The APIs with a handler, in the versions of the newest Apache Kafka."""
-
-ADVERTISED: Final = {int(key): api.advertised for key, api in APIS.items()}

@@ -1,13 +1,17 @@
 """The choice of the records that one fetch acquires: limits, batch boundaries, and records that often failed."""
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import attrs
 
 from .in_flight import Acquired, DeliveryState, InFlightBatch, InFlightRecord, ranges
 
 __all__ = ("Acquisition", "BatchOffsets", "aligned_end", "new_batches")
+
+
+_FEW: Final = 2
+"""A limit of so many deliveries, or so many failed ones, is too small to deliver records apart from others."""
 
 
 class BatchOffsets(NamedTuple):
@@ -35,7 +39,8 @@ class Acquisition:
     def again(self, batch: InFlightBatch, first: int, last: int, count: int) -> tuple[list[Acquired], int, bool]:
         """Acquire the available records of a batch that was delivered before.
 
-        A record that failed in half of its deliveries comes with ever fewer others, and in its last delivery alone.
+        A record that failed in half of its deliveries, and in two or more, comes with ever fewer others. In its last
+        delivery it comes alone, unless there are only two.
 
         Returns:
             The acquired ranges, their number of records, and whether the fetch ends here because of such a record.
@@ -45,7 +50,7 @@ class Acquisition:
         for record in batch.within(first, last):
             if record.state is not DeliveryState.AVAILABLE:
                 continue
-            is_last_delivery = record.delivery_count >= self.delivery_limit - 1
+            is_last_delivery = self.delivery_limit > _FEW and record.delivery_count >= self.delivery_limit - 1
             if is_last_delivery and taken:
                 break
             if throttle is None:
@@ -60,7 +65,7 @@ class Acquisition:
 
     def _throttle(self, size: int, delivery_count: int) -> int | None:
         """Return the number of records that may accompany one of so many deliveries; None for no limit."""
-        half = -(-self.delivery_limit // 2)
+        half = max(_FEW, -(-self.delivery_limit // 2))
         return None if delivery_count < half else max(1, size >> (delivery_count - half + 1))
 
 

@@ -7,11 +7,13 @@ import attrs
 
 from ...errors import ErrorCode
 from ..cluster.api_error import ApiError
+from ..configs.checks import DEAD_LETTER_TOPIC
 from ..configs.configs import Configs
 from ..logs.log import PartitionLog
 
 __all__ = ("ShareGroupConfigs", "initial_offset")
 
+_COPY: Final = "errors.deadletterqueue.copy.record.enable"
 _BY_DURATION: Final = "by_duration:"
 _DURATION: Final = re.compile(
     r"([+-]?)P(?:([+-]?\d+)D)?(?:T(?:([+-]?\d+)H)?(?:([+-]?\d+)M)?(?:([+-]?\d+(?:[.,]\d{0,9})?)S)?)?", re.IGNORECASE
@@ -28,6 +30,9 @@ class ShareGroupConfigs:
     read_committed: bool
     may_renew: bool
     offset_reset: str
+    dead_letter_topic: str = ""
+    """The topic for records that were rejected or delivered too often; empty if the group has none."""
+    copies_dead_letters: bool = False
 
     @classmethod
     def of(cls, configs: Configs, group_id: str) -> Self:
@@ -36,6 +41,7 @@ class ShareGroupConfigs:
         def value(name: str) -> str:
             return configs.group(group_id, f"share.{name}")
 
+        has_queues = DEAD_LETTER_TOPIC in configs.tables.groups
         return cls(
             lock_ms=int(value("record.lock.duration.ms")),
             delivery_limit=int(value("delivery.count.limit")),
@@ -43,6 +49,8 @@ class ShareGroupConfigs:
             read_committed=value("isolation.level") == "read_committed",
             may_renew=value("renew.acknowledge.enable") == "true",
             offset_reset=value("auto.offset.reset"),
+            dead_letter_topic=configs.group(group_id, DEAD_LETTER_TOPIC) if has_queues else "",
+            copies_dead_letters=has_queues and configs.group(group_id, _COPY) == "true",
         )
 
 

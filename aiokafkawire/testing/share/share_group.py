@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from enum import StrEnum
-from uuid import UUID
 
 import attrs
 
@@ -66,8 +65,8 @@ class ShareGroup:
     members: dict[str, ShareGroupMember] = attrs.field(factory=dict)
     topics: dict[str, SubscribedTopic] = attrs.field(factory=dict)
     """The existing topics that members subscribe to, by name."""
-    begun: set[UUID] = attrs.field(factory=set)
-    """The ids of the topics that members have subscribed to, or whose offsets were set."""
+    begun: set[SharedPartition] = attrs.field(factory=set)
+    """The partitions of topics that members have subscribed to, and those whose offsets were set."""
     targets: dict[str, frozenset[SharedPartition]] = attrs.field(factory=dict)
 
     @property
@@ -97,5 +96,6 @@ class ShareGroup:
         names = sorted({name for member in self.members.values() for name in member.topics})
         found = {name: existing[name] for name in names if name in existing}
         changed, self.topics = found != self.topics, found
-        self.begun |= {topic.topic_id for topic in found.values()}
+        for topic in found.values():
+            self.begun |= {(topic.topic_id, index) for index in range(topic.partitions)}
         return changed

@@ -8,6 +8,7 @@ from ...protocol.messages.share_group import ShareGroupHeartbeatRequest
 from ..cluster.api_error import ApiError
 from ..cluster.timers import Timers
 from ..configs.configs import Configs
+from ..groups.release_rules import ReleaseRules
 from .share_group import ShareGroup, ShareGroupMember
 from .topic_partitions import SubscribedTopic
 
@@ -22,8 +23,8 @@ class ShareGroups:
     """All share groups of a cluster.
 
     ``existing_topics`` returns all topics by name; ``is_other_kind`` returns whether a group id belongs to another kind
-    of group; ``partition_of`` returns a group's partition of ``__consumer_offsets``; ``first_epoch`` is the epoch of a
-    new group.
+    of group; ``partition_of`` returns a group's partition of ``__consumer_offsets``; ``rules`` are those of
+    the emulated release.
     """
 
     def __init__(
@@ -33,14 +34,14 @@ class ShareGroups:
         existing_topics: Callable[[], Mapping[str, SubscribedTopic]],
         is_other_kind: Callable[[str], bool],
         partition_of: Callable[[str], int],
-        first_epoch: int = 1,
+        rules: ReleaseRules,
     ) -> None:
         self._timers = timers
         self._configs = configs
         self._existing_topics = existing_topics
         self._is_other_kind = is_other_kind
         self._partition_of = partition_of
-        self._first_epoch = first_epoch
+        self._rules = rules
         self._groups: dict[str, ShareGroup] = {}
         self._leader_epochs: dict[int, int] = {}
 
@@ -108,7 +109,7 @@ class ShareGroups:
         """Return a group; make it if it does not exist. Raises ApiError as :meth:`check_kind`."""
         if group_id not in self._groups:
             self.check_kind(group_id)
-            self._groups[group_id] = ShareGroup(group_id, self._first_epoch, self._first_epoch)
+            self._groups[group_id] = ShareGroup(group_id, self._rules.first_epoch, self._rules.first_epoch)
         return self._groups[group_id]
 
     def get_empty(self, group_id: str) -> ShareGroup:
@@ -191,6 +192,8 @@ class ShareGroups:
         group.targets.pop(member.member_id, None)
         group.refresh(self._existing_topics())
         group.epoch += 1
+        if self._rules.last_leave_assigns and not group.members:
+            group.assignment_epoch, group.assigned_at = group.epoch, None
 
     def _remove_all(self, group: ShareGroup) -> None:
         for member in list(group.members.values()):

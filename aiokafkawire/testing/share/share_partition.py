@@ -7,6 +7,7 @@ from ...errors import ErrorCode
 from ..cluster.api_error import ApiError
 from .acknowledgements import AcknowledgedRange, checked_types
 from .acquisition import Acquisition, BatchOffsets, aligned_end, new_batches
+from .dead_letters import DELIVERED_TOO_OFTEN, REJECTED, DeadLetter
 from .in_flight import AcknowledgeType, Acquired, DeliveryState, InFlightBatch, InFlightRecord, ranges
 
 __all__ = ("SharePartition",)
@@ -29,6 +30,7 @@ class SharePartition:
         self.stored_done: int = 0
         """The number of offsets from ``stored_start`` on that were done when the state was stored."""
         self._batches: list[InFlightBatch] = []
+        self._dead: list[DeadLetter] = []
 
     def __iter__(self) -> Iterator[InFlightRecord]:
         for batch in self._batches:
@@ -143,10 +145,13 @@ class SharePartition:
                 case AcknowledgeType.ACCEPT:
                     record.finish(DeliveryState.ACKNOWLEDGED)
                 case AcknowledgeType.RELEASE:
-                    record.release(delivery_limit)
+                    self._release_record(record, delivery_limit)
                 case AcknowledgeType.RENEW:
                     record.deadline = deadline
-                case AcknowledgeType.REJECT | AcknowledgeType.GAP:
+                case AcknowledgeType.REJECT:
+                    record.finish(DeliveryState.ARCHIVED)
+                    self._dead.append(DeadLetter(record.offset, record.delivery_count, REJECTED))
+                case AcknowledgeType.GAP:
                     record.finish(DeliveryState.ARCHIVED)
         if any(kind is not AcknowledgeType.RENEW for kind in changes.values()):
             self._store()
@@ -193,10 +198,20 @@ class SharePartition:
             if record.offset < self.start_offset:
                 record.finish(DeliveryState.ARCHIVED)
             else:
-                record.release(delivery_limit)
+                self._release_record(record, delivery_limit)
         if records:
             self._store()
         return bool(records)
+
+    def _release_record(self, record: InFlightRecord, delivery_limit: int) -> None:
+        record.release(delivery_limit)
+        if record.is_done:
+            self._dead.append(DeadLetter(record.offset, record.delivery_count, DELIVERED_TOO_OFTEN))
+
+    def take_dead_letters(self) -> list[DeadLetter]:
+        """Return the records that were rejected or delivered too often since the last call."""
+        dead, self._dead = self._dead, []
+        return dead
 
     # --- the start offset --------------------------------------------------------------------------------------
 

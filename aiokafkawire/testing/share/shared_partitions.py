@@ -12,6 +12,7 @@ from ..configs.configs import Configs
 from ..logs.log import PartitionLog
 from .acknowledgements import AcknowledgedRange
 from .assignor import SharedPartition
+from .dead_letters import DeadLetterQueues
 from .group_configs import ShareGroupConfigs, initial_offset
 from .share_partition import SharePartition
 from .share_sessions import ShareSession
@@ -21,10 +22,11 @@ __all__ = ("ShareState", "SharedPartitions")
 
 @attrs.define(eq=False)
 class ShareState:
-    """One partition of one group: its records in flight, and the log and the leader epoch that they belong to."""
+    """One partition of one group: its records in flight, and the log and the leader that they belong to."""
 
     group_id: str
     log: PartitionLog
+    leader: int
     leader_epoch: int
     partition: SharePartition
     lock: Timer | None = None
@@ -34,7 +36,7 @@ class SharedPartitions:
     """The states of shared partitions, by group and partition, and the timers of their locks.
 
     ``clock`` returns the time in ms since the epoch; ``on_available`` is called when records of a log are available
-    again.
+    again. ``dead_letters`` gets the records that are archived because no member could process them.
     """
 
     def __init__(
@@ -43,11 +45,13 @@ class SharedPartitions:
         configs: Configs,
         clock: Callable[[], int],
         on_available: Callable[[PartitionLog], None],
+        dead_letters: DeadLetterQueues,
     ) -> None:
         self._timers = timers
         self._configs = configs
         self._clock = clock
         self._on_available = on_available
+        self._dead_letters = dead_letters
         self._states: dict[tuple[str, SharedPartition], ShareState] = {}
 
     def configs(self, group_id: str) -> ShareGroupConfigs:
@@ -79,7 +83,7 @@ class SharedPartitions:
     def _set(
         self, group_id: str, key: SharedPartition, hosted: HostedPartition, partition: SharePartition
     ) -> ShareState:
-        state = ShareState(group_id, hosted.log, hosted.leader_epoch, partition)
+        state = ShareState(group_id, hosted.log, hosted.leader, hosted.leader_epoch, partition)
         self._states[group_id, key] = state
         return state
 
@@ -102,23 +106,30 @@ class SharedPartitions:
         """Apply a member's acknowledgements. Raises ApiError as :meth:`SharePartition.acknowledge`."""
         limit = self.configs(state.group_id).delivery_limit
         state.partition.acknowledge(member_id, parts, limit, self.lock_end(state.group_id))
+        self._released(state)
+
+    def _released(self, state: ShareState) -> None:
         self.locked(state)
+        self._dead_letters.write(state.group_id, state.log, state.partition.take_dead_letters())
         self._on_available(state.log)
 
-    def release(self, session: ShareSession) -> None:
-        """Release the records that the member of an ended session has acquired from its partitions."""
+    def release(self, session: ShareSession, node_id: int) -> None:
+        """Release the records that the member of an ended session has acquired from the broker ``node_id``.
+
+        The session may still have partitions that other brokers lead by now: their locks hold.
+        """
         limit = self.configs(session.group_id).delivery_limit
         for key in session.partitions:
             state = self.get(session.group_id, key)
-            if state is not None:
+            if state is not None and state.leader == node_id:
                 state.partition.release_member(session.member_id, limit)
-                self.locked(state)
-                self._on_available(state.log)
+                self._released(state)
 
     def _expire(self, state: ShareState) -> None:
         if state.partition.expire(self._timers.now(), self.configs(state.group_id).delivery_limit):
-            self._on_available(state.log)
-        self.locked(state)
+            self._released(state)
+        else:
+            self.locked(state)
 
     # --- changes of partitions and groups ----------------------------------------------------------------------
 
@@ -131,7 +142,7 @@ class SharedPartitions:
         """Let a new leader of a partition go back to the stored states."""
         for state in self._of_log(hosted.log):
             if state.leader_epoch != hosted.leader_epoch:
-                state.leader_epoch = hosted.leader_epoch
+                state.leader, state.leader_epoch = hosted.leader, hosted.leader_epoch
                 self._lead_anew(state)
 
     def _lead_anew(self, state: ShareState) -> None:

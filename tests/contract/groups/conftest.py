@@ -62,12 +62,12 @@ def apache_kafka_quick(apache_kafka: ApacheKafka) -> Iterator[ApacheKafka]:
 
 
 @pytest.fixture(params=["in-process", pytest.param("apache-kafka", marks=pytest.mark.kafka)])
-async def quick_cluster(request: pytest.FixtureRequest) -> AsyncIterator[Where]:
+async def quick_cluster(request: pytest.FixtureRequest, kafka_release: str | None) -> AsyncIterator[Where]:
     """A cluster whose consumer groups learn of changes at once."""
     if request.param == "apache-kafka":
         yield Where(request.getfixturevalue("apache_kafka_quick").bootstrap, connect_tcp)
         return
-    async with Broker(group_consumer_heartbeat_interval_ms=100) as broker:
+    async with Broker(group_consumer_heartbeat_interval_ms=100, max_versions=kafka_release) as broker:
         yield Where(broker.bootstrap, connect_tcp)
 
 

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Any
 
 import anyio
+import attrs
 import pytest
 from contract.conftest import Where
 from contract.groups.conftest import COUNT, all_of, committed_by, numbers, write
 from support.committed import raw
 from support.connecting import eventually
 from support.readers import QUICK, SERVED, Partitions, Readers
+from support.transactional import settled
 
 from aiokafkawire import (
     Client,
@@ -19,11 +22,14 @@ from aiokafkawire import (
     ConfigError,
     ConsumerRecord,
     GroupListing,
+    GroupMetadata,
+    OutgoingRecord,
     SubscriptionPattern,
     TopicPartition,
     UsageError,
 )
-from aiokafkawire.errors import InvalidRegularExpression, UnreleasedInstanceId, UnsupportedAssignor
+from aiokafkawire.errors import InvalidRegularExpression, UnknownMemberId, UnreleasedInstanceId, UnsupportedAssignor
+from aiokafkawire.group.membership_driver import MembershipDriver
 from aiokafkawire.protocol.messages.topics import CreatePartitionsRequest, CreatePartitionsTopic
 
 pytestmark = pytest.mark.anyio
@@ -106,6 +112,36 @@ async def test_a_revocation_waits_for_the_records_in_hand_and_their_commit(
     assert await committed_by(kafka, group, filled) == COUNT
     await readers.until(lambda: two.owned == all_of(filled))
     assert two.records == []
+
+
+@pytest.mark.parametrize("wrong", ["epoch", "member"])
+async def test_offsets_are_fetched_under_the_membership_and_again_after_a_heartbeat(
+    kafka: Client, filled: str, group: str, monkeypatch: pytest.MonkeyPatch, wrong: str
+) -> None:
+    """The brokers refuse an outdated epoch, and a member that they do not know."""
+    current = MembershipDriver.fetching_group
+    asked: list[GroupMetadata | None] = []
+
+    def fetching_group(driver: MembershipDriver) -> GroupMetadata | None:
+        found = current.__get__(driver)
+        assert isinstance(found, GroupMetadata)
+        asked.append(found)
+        if len(asked) > 1:
+            return found
+        return attrs.evolve(found, **{"generation_id": 0} if wrong == "epoch" else {"member_id": "nobody"})
+
+    async with kafka.consumer(filled, group_id=group, **SERVED) as consumer:
+        with anyio.fail_after(20):
+            held = await consumer.poll(COUNT)
+            await consumer.commit()
+            driver = consumer._in_group.driver if consumer._in_group is not None else None
+            assert driver is not None
+            monkeypatch.setattr(MembershipDriver, "fetching_group", property(fetching_group))
+            found = await consumer.committed(all_of(filled))
+            assert sum(at.offset for at in found.values() if at is not None) == len(held)
+            assert len(asked) >= 2
+            assert consumer.group_metadata() == asked[-1]
+            assert set(consumer.assignment) == all_of(filled)
 
 
 @pytest.mark.parametrize("protocol", ["consumer", "classic"])
@@ -381,3 +417,44 @@ async def add_partitions(cluster: Where, topic: str, count: int) -> None:
     async with raw(cluster) as client:
         more = CreatePartitionsTopic(name=topic, count=count, assignments=None)
         await client.ask(CreatePartitionsRequest(topics=[more], timeout_ms=10_000, validate_only=False), 3)
+
+
+async def test_programs_without_a_member_go_on_where_a_consumer_group_was(
+    kafka: Client, filled: str, group: str, new_name: Callable[[], str]
+) -> None:
+    target = new_name()
+    await kafka.admin.create_topics({target: 1})
+    async with kafka.consumer(filled, group_id=group, **SERVED) as consumer:
+        with anyio.fail_after(20):
+            taken = await consumer.poll(10)
+            await consumer.commit()
+
+    def copy(records: list[ConsumerRecord[bytes, bytes]]) -> list[OutgoingRecord]:
+        return [OutgoingRecord(target, record.value) for record in records]
+
+    with anyio.fail_after(30):
+        count = await kafka.transform(filled, copy, group_id=group, transactional_id=group, until_end=True)
+    assert count == COUNT - len(taken)
+    # Kafka shows the offsets of a transaction a moment after its end.
+    await settled(lambda: committed_by(kafka, group, filled), lambda committed: committed == COUNT)
+    # As Spark's driver does: partitions that are assigned by hand, and commits by the group's id alone.
+    async with kafka.consumer(group_id=group, enable_auto_commit=False) as consumer:
+        consumer.assign(all_of(filled))
+        await consumer.commit(dict.fromkeys(all_of(filled), 5))
+    assert await committed_by(kafka, group, filled) == 15
+    async with kafka.consumer(filled, group_id=group, **SERVED) as consumer:
+        with anyio.fail_after(20):
+            again = [await anext(consumer) for _ in range(COUNT - 15)]
+    assert {record.offset for record in again} == set(range(5, COUNT // 3))
+
+
+async def test_programs_without_a_member_cannot_commit_for_a_consumer_group_with_members(
+    kafka: Client, filled: str, group: str
+) -> None:
+    async with kafka.consumer(filled, group_id=group, **SERVED) as consumer:
+        with anyio.fail_after(20):
+            await consumer.poll(1)
+        async with kafka.consumer(group_id=group, enable_auto_commit=False) as other:
+            other.assign(all_of(filled))
+            with pytest.raises(UnknownMemberId, match=group):
+                await other.commit(dict.fromkeys(all_of(filled), 5))

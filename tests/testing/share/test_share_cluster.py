@@ -9,8 +9,8 @@ from uuid import UUID
 
 import anyio
 import pytest
-from support.raw_client import RawClient, batch_of
-from support.share_members import ACCEPT, GAP, RELEASE, ShareMember, acquired, configure, offsets_of
+from support.raw_client import RawClient, batch_of, records_of
+from support.share_members import ACCEPT, GAP, REJECT, RELEASE, ShareMember, acquired, configure, offsets_of
 from support.virtual_groups import reach
 from support.virtual_time import virtual_backend
 
@@ -139,6 +139,21 @@ async def test_another_leader_knows_delivery_counts(broker: Broker, topic_id: UU
     # Acquisitions are not stored: the new leader has only seen the deliveries that ended.
     assert acquired(await there.fetch(topic_id)) == [(1, 2, 2), (4, 4, 1)]
     assert old != new
+
+
+@three
+async def test_a_session_with_the_old_leader_releases_nothing_at_the_new_one(
+    broker: Broker, topic_id: UUID, member: Reach
+) -> None:
+    one = await member()
+    await one.fetch(topic_id)
+    broker.move_leader("t", 0, next(node for node in broker.node_ids if node != broker.leader("t")))
+    there, other = await member(member_id=one.member_id), await member()
+    assert acquired(await there.fetch(topic_id)) == [(0, 4, 1)]
+    await one.acknowledgement(topic_id, session=-1)
+    assert acquired(await other.fetch(topic_id)) == []
+    await there.acknowledgement(topic_id, session=-1)
+    assert acquired(await other.fetch(topic_id)) == [(0, 4, 2)]
 
 
 @three
@@ -354,3 +369,32 @@ async def test_a_group_is_full(broker: Broker, member: Reach) -> None:
     for number in range(200):
         assert not (await one.heartbeat("t", epoch=0, member_id=str(number))).error_code
     assert (await one.heartbeat("t", epoch=0)).error_code == ErrorCode.GROUP_MAX_SIZE_REACHED
+
+
+# --- dead letters (KIP-1191) -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("settings", [{"max_versions": "4.4", "nodes": 2}])
+async def test_dead_letters_need_the_replicas_of_the_queue(
+    broker: Broker, topic_id: UUID, member: Reach, caplog: pytest.LogCaptureFixture
+) -> None:
+    one = await member()
+    await configure(one.client, GROUP, errors_deadletterqueue_topic_name="dlq.t")
+    broker.create_topic("dlq.t", configs={"errors.deadletterqueue.group.enable": "true", "min.insync.replicas": "2"})
+    assert acquired(await one.fetch(topic_id)) == [(0, 4, 1)]
+    other = 3 - broker.leader("t")
+    await broker.stop_node(other)
+    assert not (await one.acknowledge(topic_id, (0, 0, REJECT))).error_code
+    assert "share group g writes no dead letters to topic dlq.t: NOT_ENOUGH_REPLICAS" in caplog.text
+    await broker.start_node(other)
+    assert not (await one.acknowledge(topic_id, (1, 1, REJECT))).error_code
+    async with await reach(broker, broker.leader("dlq.t")) as client:
+        letters = records_of(await client.fetch("dlq.t", 0))
+    assert [dict(letter.headers)["__dlq.errors.offset"] for letter in letters] == [b"1"]
+
+
+@pytest.mark.parametrize("settings", [{}, {"max_versions": "4.2"}])
+async def test_releases_before_4_4_have_no_dead_letter_queues(broker: Broker, member: Reach) -> None:
+    one = await member()
+    with pytest.raises(AssertionError, match=r"Unknown group config name: errors\.deadletterqueue\.topic\.name"):
+        await configure(one.client, GROUP, errors_deadletterqueue_topic_name="dlq.t")

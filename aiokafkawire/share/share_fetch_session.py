@@ -6,7 +6,7 @@ from uuid import UUID
 
 from ..protocol.messages.share_fetch import ForgottenTopic
 
-__all__ = ("PartitionKey", "ShareSession")
+__all__ = ("PartitionKey", "ShareFetchSession")
 
 PartitionKey: TypeAlias = tuple[UUID, int]
 """A partition by topic id and index, as share sessions name it."""
@@ -16,7 +16,7 @@ _FINAL: Final = -1
 _NEWEST: Final = 2**31 - 1
 
 
-class ShareSession:
+class ShareFetchSession:
     """The session with one broker, as the member knows it.
 
     1. Fetches and acknowledgements count in one row: each has the session's next epoch. The first has epoch 0, opens

@@ -1,7 +1,8 @@
 """The records of one partition that one fetch has acquired."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
+from weakref import WeakSet
 
 import attrs
 
@@ -9,26 +10,70 @@ from ..errors import CorruptBatch, DeserializationError, KafkaError
 from ..protocol.messages.share_fetch import AcquiredRecords
 from ..records.batch import AnyBatch, ConsumerRecord, split
 from ..types import TopicPartition
-from .acknowledgements import GAP, Acknowledge, AcknowledgedRange
-from .share_session import PartitionKey
+from .acknowledgements import GAP, Acknowledge, AcknowledgedOffsets
+from .share_fetch_session import PartitionKey
 
-__all__ = ("Acquisition", "Delivered", "RecordForm", "batches_of", "delivered_records")
+__all__ = (
+    "AcquiredPartition",
+    "Acquisitions",
+    "Delivered",
+    "OffsetRange",
+    "RecordForm",
+    "batches_of",
+    "delivered_records",
+)
+
+
+class OffsetRange(NamedTuple):
+    """A range of offsets, both inclusive."""
+
+    first: int
+    last: int
+
+    def overlaps(self, other: "OffsetRange") -> bool:
+        """Return whether both have an offset."""
+        return self.first <= other.last and other.first <= self.last
 
 
 @attrs.define(eq=False)
-class Acquisition:
+class AcquiredPartition:
     """The records of one partition that one fetch has acquired from the broker ``node_id``.
 
-    ``outstanding`` of them were handed out and not acknowledged; the locks of the others end at ``lock_end``. They are
-    lost if the broker has probably released them, as after the end of its session.
+    ``outstanding`` of them were handed out and not acknowledged; the locks of the others end at ``lock_end``. ``lost``
+    are the offsets that this consumer has acquired again since then: their locks of this fetch have ended. ``is_over``
+    means that the broker has probably released them all, as after the end of its session.
     """
 
     key: PartitionKey
     partition: TopicPartition
     node_id: int
     lock_end: float
+    ranges: Sequence[OffsetRange] = ()
     outstanding: int = 0
-    is_lost: bool = False
+    is_over: bool = False
+    lost: list[OffsetRange] = attrs.field(factory=list)
+
+    def has_lost(self, offset: int) -> bool:
+        """Return whether this consumer has acquired the record again since then."""
+        return any(part.first <= offset <= part.last for part in self.lost)
+
+
+class Acquisitions:
+    """The fetches whose records the user or the consumer still has, by partition."""
+
+    def __init__(self) -> None:
+        self._by_partition: dict[PartitionKey, WeakSet[AcquiredPartition]] = {}
+
+    def add(self, new: AcquiredPartition) -> bool:
+        """Add a fetch; return whether earlier ones have lost records to it."""
+        known = self._by_partition.setdefault(new.key, WeakSet())
+        has_any = False
+        for earlier in known:
+            lost = [part for part in new.ranges if any(part.overlaps(other) for other in earlier.ranges)]
+            earlier.lost += lost
+            has_any = has_any or bool(lost)
+        known.add(new)
+        return has_any
 
 
 @attrs.frozen
@@ -42,13 +87,13 @@ class RecordForm:
 
 @attrs.define
 class Delivered:
-    """What a fetch of one partition has brought, and the acknowledgements that follow without the user.
+    """The result of the fetch of one partition, and the acknowledgements that follow without the user.
 
     ``records`` have their delivery counts; the user gets ``errors`` for the released ones.
     """
 
     records: list[tuple["ConsumerRecord[object, object]", int]]
-    acknowledged: list[AcknowledgedRange]
+    acknowledged: list[AcknowledgedOffsets]
     errors: list[KafkaError]
 
     def take(self, entry: "_Entry", delivery_count: int) -> None:
@@ -63,7 +108,7 @@ class Delivered:
     def add(self, first: int, last: int, kind: int) -> None:
         """Acknowledge a range, unless it is empty."""
         if first <= last:
-            self.acknowledged.append(AcknowledgedRange(first, last, kind))
+            self.acknowledged.append(AcknowledgedOffsets(first, last, kind))
 
 
 def batches_of(records: bytes | bytearray | memoryview | None, partition: TopicPartition) -> list[AnyBatch]:

@@ -14,15 +14,15 @@ from ..group.membership import GroupState, LosePartitions, MemberSettings, Prepa
 from ..group.membership_driver import MembershipDriver, Polls
 from ..group.share_group_requests import SHARE_GROUP
 from ..types import TopicPartition
+from .share_fetch_session import PartitionKey
 from .share_fetcher import ShareFetcher
-from .share_session import PartitionKey
 
-__all__ = ("ShareGroupMember",)
+__all__ = ("ShareConsumerCoordinator",)
 
 _log = logging.getLogger("aiokafkawire.group")
 
 
-class ShareGroupMember:
+class ShareConsumerCoordinator:
     """The member of a share group. The coordinator assigns partitions; several members may have the same one.
 
     Args:

@@ -1,0 +1,118 @@
+"""The admin's requests about configs, each to the brokers that know the resources."""
+
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Final
+
+from ..cluster.cluster import Cluster, Route
+from ..cluster.metadata import Node, Snapshot
+from ..cluster.retry import Deadline
+from ..errors import BrokerNotAvailable, ErrorCode, InvalidRequest, NotController, UnsupportedVersion
+from ..protocol.messages.configs import IncrementalAlterConfigsResponse
+from ..protocol.schema import Versions
+from .config_messages import alter_request, check_altered, describe_request, described_configs
+from .config_resources import ConfigEntry, ConfigOp, ConfigResource, ConfigResourceType
+
+__all__ = ("describe_configs", "incremental_alter_configs")
+
+_LANE: Final = "admin"
+_AT_ONCE: Final = 200
+"""The most resources of one request; reading the configs of thousands at once would block the event loop."""
+_ANY: Final = Versions.parse("0+")
+_SYNONYMS_SINCE: Final = Versions.parse("1+")  # KIP-226
+_DOCUMENTATION_SINCE: Final = Versions.parse("3+")  # KIP-569
+
+
+async def describe_configs(
+    cluster: Cluster,
+    resources: Collection[ConfigResource],
+    deadline: Deadline,
+    *,
+    synonyms: bool,
+    documentation: bool,
+) -> dict[ConfigResource, dict[str, ConfigEntry]]:
+    """Return the configs of each resource. Raise as :meth:`Admin.describe_configs`."""
+    wanted = _DOCUMENTATION_SINCE if documentation else _SYNONYMS_SINCE if synonyms else _ANY
+    found: dict[ConfigResource, dict[str, ConfigEntry]] = {}
+    for node_id, together in _requests(resources):
+        request = describe_request(together, synonyms=synonyms, documentation=documentation)
+        route = await _route(cluster, node_id, deadline)
+        try:
+            response = await cluster.ask(route, request, deadline, lane=_LANE, wanted=wanted)
+        except UnsupportedVersion as refused:
+            needs = "describing configs needs brokers since 0.11 (KIP-133), synonyms 1.1 (KIP-226), documentation 2.6"
+            raise UnsupportedVersion(f"{needs} (KIP-569): {refused}") from None
+        for resource in together:
+            # Brokers without configs of groups reject the whole request.
+            with _explained(together):
+                found[resource] = described_configs(resource, response)
+    return {resource: found[resource] for resource in resources}
+
+
+async def incremental_alter_configs(
+    cluster: Cluster,
+    changes: Mapping[ConfigResource, Mapping[str, ConfigOp]],
+    deadline: Deadline,
+    *,
+    validate_only: bool,
+) -> None:
+    """Change configs of each resource. Raise as :meth:`Admin.incremental_alter_configs`."""
+    for node_id, together in _requests(changes):
+        request = alter_request({resource: changes[resource] for resource in together}, validate_only=validate_only)
+        route = await _route(cluster, node_id, deadline)
+        try:
+            response = await cluster.ask(route, request, deadline, lane=_LANE, check=_raise_if_not_controller)
+        except UnsupportedVersion as refused:
+            raise UnsupportedVersion(f"changing configs needs brokers since 2.3 (KIP-339): {refused}") from None
+        for resource in together:
+            with _explained([resource]):
+                check_altered(resource, response)
+
+
+@contextmanager
+def _explained(resources: Collection[ConfigResource]) -> Iterator[None]:
+    """Raise UnsupportedVersion for InvalidRequest, the answer of brokers without configs of groups."""
+    try:
+        yield
+    except InvalidRequest as refused:
+        if not any(resource.type is ConfigResourceType.GROUP for resource in resources):
+            raise
+        raise UnsupportedVersion(f"configs of groups need brokers since 4.0 (KIP-848): {refused}") from None
+
+
+def _requests(resources: Collection[ConfigResource]) -> Iterator[tuple[int | None, list[ConfigResource]]]:
+    """Yield the resources of each request, with the broker's id; None stands for any broker."""
+    found: dict[int | None, list[ConfigResource]] = {}
+    for resource in dict.fromkeys(resources):
+        found.setdefault(resource.node_id, []).append(resource)
+    for node_id, together in found.items():
+        for start in range(0, len(together), _AT_ONCE):
+            yield node_id, together[start : start + _AT_ONCE]
+
+
+async def _route(cluster: Cluster, node_id: int | None, deadline: Deadline) -> Route:
+    """Return the route to a broker, or to any broker for None; refresh the metadata if it lacks the broker.
+
+    The route raises BrokerNotAvailable if the metadata lacks the broker.
+    """
+    if node_id is None:
+        return cluster.least_loaded
+
+    def route(snapshot: Snapshot) -> Node:
+        node = snapshot.nodes.get(node_id)
+        if node is None:
+            known = ", ".join(map(str, sorted(snapshot.nodes)))
+            raise BrokerNotAvailable(f"broker {node_id} is not in the cluster, or is down; the brokers are {known}")
+        return node
+
+    snapshot = cluster.metadata.snapshot
+    if node_id not in snapshot.nodes:
+        await cluster.metadata.refresh(snapshot, deadline)
+    return route
+
+
+def _raise_if_not_controller(response: IncrementalAlterConfigsResponse) -> None:
+    """Raise NotController if a resource has this error, the only error that a retry can solve."""
+    for result in response.responses:
+        if result.error_code == ErrorCode.NOT_CONTROLLER:
+            raise NotController(f"changing configs of {result.resource_name!r}")

@@ -1,0 +1,1 @@
+"""The cost of one more member for a large group: ``python -m benchmarks.group_growth``."""

@@ -1,0 +1,1 @@
+"""A group that rebalances every few seconds for minutes or hours: ``python -m benchmarks.soak``."""

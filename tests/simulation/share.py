@@ -1,0 +1,269 @@
+"""A share group on a cluster in trouble: members come, process records, dawdle, go and die, and leaders move."""
+
+from collections.abc import Mapping, Sequence
+from typing import NoReturn
+
+import anyio
+import attrs
+from support.raw_client import RawClient
+
+from aiokafkawire import Delivery, KafkaError, TopicPartition
+from aiokafkawire.protocol.api import ApiKey
+from aiokafkawire.testing.broker import ApiError
+from aiokafkawire.testing.configs.types import ResourceType
+from aiokafkawire.testing.simulation import Run, Simulation, simulate
+
+from .checks import Journal, Sent, check_origin, check_writing, no_task_fails_unheard
+from .leftovers import check_nothing_is_left, tasks
+from .protocols import who_shares
+from .scenario import LATE
+from .share_checks import ShareWatch
+from .share_members import GROUP, Member, ShareGroup
+from .share_wiretap import wiretap
+from .taking_part import client_of, logs_of
+
+__all__ = ("Outcome", "run", "told")
+
+_PATIENCE = 60.0
+"""Virtual seconds for the group to become stable and finish all, beside those that it waits for the dead."""
+_QUIET = 10.0
+"""Virtual seconds in which nothing is to change any more."""
+_LOSABLE = (
+    ApiKey.SHARE_GROUP_HEARTBEAT,
+    ApiKey.SHARE_FETCH,
+    ApiKey.SHARE_FETCH,
+    ApiKey.SHARE_ACKNOWLEDGE,
+    ApiKey.FIND_COORDINATOR,
+)
+
+
+@attrs.frozen
+class Outcome:
+    """What one run came to."""
+
+    records: int
+    members: int
+    """Those that there were, one after the other on each seat."""
+    deliveries: int
+    again: int
+    commits: int
+    outcomes: Mapping[str, int]
+    group: ShareGroup
+    faults: int
+    settled: float
+    """Virtual seconds from the end of all faults until all was finished, and the group stable."""
+
+
+def run(seed: int, *, keep: int = 2_000) -> Run[Outcome]:
+    """One run. AssertionError, or what the client or the broker raised, if something is not as it must be."""
+    with no_task_fails_unheard():
+        return simulate(lambda sim: _Play(sim).main(), seed=seed, keep=keep, min_insync_replicas=2)
+
+
+@attrs.define
+class _Play:
+    """One run, and what came of it."""
+
+    sim: Simulation
+    watch: ShareWatch = attrs.field(init=False)
+    group: ShareGroup = attrs.field(init=False)
+    topics: Sequence[str] = ()
+    partitions: list[TopicPartition] = attrs.field(factory=list)
+    journal: Journal = attrs.field(factory=Journal)
+    calm: anyio.Event = attrs.field(factory=anyio.Event)
+    """Set once all faults are over."""
+    alarm: anyio.Event = attrs.field(factory=anyio.Event)
+    """Set once something is wrong."""
+    ended: bool = False
+    dead: list[str] = attrs.field(factory=list)
+    """Clients that nothing comes from any more."""
+    stays: dict[int, anyio.CancelScope] = attrs.field(factory=dict)
+    """In whose seat someone takes part now, until the scope is cancelled."""
+    there: dict[int, Member] = attrs.field(factory=dict)
+    names: dict[str, str] = attrs.field(factory=dict)
+    """The members' names by their ids."""
+    lives: int = 0
+    commits: int = 0
+
+    def __attrs_post_init__(self) -> None:
+        sim, chance = self.sim, self.sim.random
+        self.topics = ["flights", "delays", "gates"][: chance.randint(1, 2)]
+        self.group = ShareGroup.of(chance, self.topics)
+        self.watch = ShareWatch(
+            self.group.lock_ms / 1000, self.group.delivery_limit, sim.now, lambda _: self.alarm.set()
+        )
+
+    async def main(self) -> Outcome:
+        """The run, and its checks."""
+        sim, chance = self.sim, self.sim.random
+        self.partitions = [
+            TopicPartition(topic, index) for topic in self.topics for index in range(chance.randint(1, 3))
+        ]
+        for topic in self.topics:
+            sim.broker.create_topic(topic, partitions=sum(one.topic == topic for one in self.partitions))
+        # Brokers allow no session timeout as short as this.
+        sim.broker._cluster.configs.replace(ResourceType.GROUP, GROUP, self.group.configs())
+        seats, before = chance.randint(1, 4), tasks()
+        with wiretap(sim, self.watch, lambda member_id: self.names[member_id]):
+            async with anyio.create_task_group() as members, anyio.create_task_group() as looking:
+                looking.start_soon(self._look)
+                for seat in range(seats):
+                    members.start_soon(self._sit, seat)
+                sim.chaos(every=(0.2, chance.choice((1.0, 4.0, 10.0))), lasting=(0.05, chance.choice((1.0, 5.0, 20.0))))
+                with anyio.move_on_after(chance.uniform(10, 60)):
+                    async with anyio.create_task_group() as trouble:
+                        trouble.start_soon(self._write)
+                        trouble.start_soon(self._trouble)
+                await self._end_faults()
+                settled = await self._settle()
+                self.ended = True
+                looking.cancel_scope.cancel()
+                for scope in self.stays.values():
+                    scope.cancel()
+            await anyio.sleep(LATE)
+        check_nothing_is_left(sim, before)
+        logs = logs_of(sim, self.partitions)
+        check_origin([self.journal], logs)
+        check_writing(self.journal, logs)
+        self.watch.check(logs)
+        return Outcome(
+            records=sum(map(len, logs.values())),
+            members=self.lives,
+            deliveries=self.watch.deliveries,
+            again=self.watch.again,
+            commits=self.commits,
+            outcomes=self.watch.outcomes(),
+            group=self.group,
+            faults=sim.trace.faults.total(),
+            settled=settled,
+        )
+
+    async def _look(self) -> NoReturn:
+        """Go no further than to the first thing that is wrong."""
+        await self.alarm.wait()
+        raise AssertionError(self.watch.wrong)
+
+    # --- trouble -------------------------------------------------------------------------------------------------
+
+    async def _trouble(self) -> NoReturn:
+        """The coordinator moves, and takes its time to read what was written; responses get lost."""
+        broker, chance = self.sim.broker, self.sim.chance("trouble")
+        longest = chance.choice((2.0, 5.0, 20.0))
+        while True:
+            await anyio.sleep(chance.uniform(0.5, longest))
+            if chance.random() < 0.6:
+                lost = chance.choice(_LOSABLE)
+                self.sim.note(f"the next answer to {lost.name} is lost")
+                broker.on(lost, drop=chance.choice(("before", "after")), times=chance.choice((1, 1, 3)))
+                continue
+            try:
+                node, loading = chance.choice(broker.node_ids), chance.choice((0.0, 0.0, 2.0))
+                broker.move_coordinator(GROUP, node, loading=loading)
+                self.sim.note(f"broker {node} coordinates the group, in {loading} s")
+            except ApiError:
+                pass  # it is down, or not in sync
+
+    # --- who takes part ------------------------------------------------------------------------------------------
+
+    async def _write(self) -> None:
+        """Records with numbers, until it is cancelled."""
+        sim, chance = self.sim, self.sim.chance("writer")
+        slowest, linger_ms = chance.choice((0.05, 0.2, 0.5)), chance.choice((0, 100, 1_000))
+        client = client_of(sim, "writer")
+        producer = client.producer(linger_ms=linger_ms)
+        async with client, producer, anyio.create_task_group() as waiting:
+            while True:
+                sent = Sent(b"%d" % len(self.journal.sent))
+                self.journal.sent.append(sent)
+                try:
+                    waiting.start_soon(_await, await producer.enqueue(chance.choice(self.topics), sent.value), sent)
+                except KafkaError as error:
+                    sim.note(f"the writer could not hand over {sent}: {error}")
+                await anyio.sleep(chance.uniform(0, slowest))
+
+    async def _sit(self, seat: int) -> None:
+        """One member after the other; the last one stays until the end."""
+        chance = self.sim.chance(f"seat {seat}")
+        await self._pause(chance.choice((0.0, chance.uniform(0, 20))))
+        while not self.ended:
+            self.lives += 1
+            name = f"member-{seat}.{self.lives}"
+            learn = self.names.__setitem__
+            member = self.there[seat] = Member(self.sim, self.watch, self.group, name, self.calm, learn)
+            end = chance.choice(("leaves", "leaves", "crashes", "loses power"))
+            longest = chance.choice((5.0, 20.0, 60.0))
+            async with anyio.create_task_group() as living:
+                scope = self.stays[seat] = anyio.CancelScope()
+                living.start_soon(member.live, scope)
+                await self._pause(chance.uniform(0.1, longest))
+                if not self.calm.is_set():
+                    self._end_life(member, end, scope, living.cancel_scope)
+            self.commits += member.commits
+            await self._pause(chance.choice((0.0, 1.0, chance.uniform(0, 20))))
+
+    async def _pause(self, seconds: float) -> None:
+        with anyio.move_on_after(seconds):
+            await self.calm.wait()
+
+    def _end_life(self, member: Member, end: str, leaving: anyio.CancelScope, living: anyio.CancelScope) -> None:
+        self.sim.note(f"{member.name} {end}")
+        if end == "leaves":
+            leaving.cancel()
+            return
+        if end == "loses power":
+            self.dead.append(member.name)
+            self.sim.network.partition(*({name} for name in self.dead))
+        living.cancel()
+
+    # --- the end -------------------------------------------------------------------------------------------------
+
+    async def _end_faults(self) -> None:
+        self.sim.broker.clear_orders()
+        await self.sim.calm()
+        self.calm.set()
+        self.sim.network.heal()  # who has lost power meanwhile
+
+    async def _settle(self) -> float:
+        """Wait until all records are finished, and the group stable; how long that took."""
+        began, group = self.sim.now(), self.group
+        waits_ms = group.session_timeout_ms + group.max_poll_interval_ms + group.delivery_limit * group.lock_ms
+        limit = _PATIENCE + waits_ms / 1000
+        await anyio.sleep(LATE)
+        while (state := await self._state()) != "settled":
+            assert self.sim.now() - began < limit, f"{limit:g} s after all faults: {state}; {self.watch.wrong}"
+            await anyio.sleep(1)
+        settled = self.sim.now() - began
+        await anyio.sleep(_QUIET)
+        assert await self._state() == state, f"{state}, and then {await self._state()}"
+        return settled
+
+    async def _state(self) -> str:
+        if unfinished := self.watch.unfinished(logs_of(self.sim, self.partitions)):
+            return f"{len(unfinished)} records are not finished, such as {unfinished[:3]}"
+        coordinator = self.sim.broker.coordinator(GROUP)
+        (at,) = (address for address, node in self.sim.broker.addresses.items() if node == coordinator)
+        async with RawClient(await self.sim.network.connector("who looks at groups")(*at)) as client:
+            state, members = await who_shares(client, GROUP)
+        known = sorted(member.client_id for member in members)
+        if state != "Stable" or known != sorted(member.name for member in self.there.values()):
+            return f"{state}, of {', '.join(known)}"
+        return "settled"
+
+
+async def _await(delivery: Delivery, sent: Sent) -> None:
+    try:
+        written = await delivery
+    except KafkaError:
+        return
+    sent.where, sent.offset = TopicPartition(written.topic, written.partition), written.offset
+
+
+def told(done: Run[Outcome]) -> str:
+    """One line on a run."""
+    value = done.value
+    outcomes = ", ".join(f"{count} {outcome}" for outcome, count in sorted(value.outcomes.items()))
+    return (
+        f"seed {done.seed}: {value.records} records, {value.members} members, {value.deliveries} deliveries, "
+        f"{value.again} of them again, {value.commits} commits, {outcomes}, {value.faults} faults, settled in "
+        f"{value.settled:.0f} s, {done.seconds:.0f} s of virtual time, trace {done.trace.digest}"
+    )
