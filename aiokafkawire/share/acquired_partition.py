@@ -40,7 +40,8 @@ class AcquiredPartition:
     """The records of one partition that one fetch has acquired from the broker ``node_id``.
 
     ``outstanding`` of them were handed out and not acknowledged; the locks of the others end at ``lock_end``. ``lost``
-    are the offsets that this consumer has acquired again since then: their locks of this fetch have ended.
+    are the offsets that this consumer has acquired again since then: their locks of this fetch have ended. ``is_over``
+    means that the broker has probably released them all, as after the end of its session.
     """
 
     key: PartitionKey
@@ -49,6 +50,7 @@ class AcquiredPartition:
     lock_end: float
     ranges: Sequence[AcquiredRange] = ()
     outstanding: int = 0
+    is_over: bool = False
     lost: list[AcquiredRange] = attrs.field(factory=list)
 
     def has_lost(self, offset: int) -> bool:

@@ -46,7 +46,7 @@ def test_other_acknowledgements_stay(queue: AcknowledgementQueue) -> None:
 
 
 def put_back(queue: AcknowledgementQueue, sent: SentAcknowledgements) -> None:
-    queue.put_back(sent)
+    queue.put_back(sent, now=0.0)
 
 
 def retried(queue: AcknowledgementQueue, sent: SentAcknowledgements) -> None:
