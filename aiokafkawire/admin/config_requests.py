@@ -67,7 +67,7 @@ async def _ask_for_topics(
     cluster: Cluster, route: Route, request: DescribeConfigsRequest, deadline: Deadline, wanted: Versions
 ) -> DescribeConfigsResponse:
     """Return the response to a request; repeat the request for a moment while the broker does not know a topic."""
-    patience = cluster.deadline(min(_NEW_TOPIC_PATIENCE, deadline.left(cluster.runtime.now())))
+    patience = cluster.deadline(min(_NEW_TOPIC_PATIENCE, deadline.left(cluster.runtime.now()) / 2))
     backoff = cluster.backoff()
     while True:
         response = await cluster.ask(route, request, deadline, lane=_LANE, wanted=wanted)
