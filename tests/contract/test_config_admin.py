@@ -60,7 +60,7 @@ async def values(kafka: Client, resource: ConfigResource, expected: Mapping[str,
 
     async def found() -> Mapping[str, str | None]:
         configs = await described(kafka, resource)
-        return {name: configs[name].value for name in expected}
+        return {name: configs[name].value if name in configs else "(missing)" for name in expected}
 
     await settled(found, lambda known: known == expected)
 
