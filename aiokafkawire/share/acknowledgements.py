@@ -42,6 +42,9 @@ class PendingAcknowledgements:
         self.since: int | None = None
         """The number of the first acknowledgement here, by which a commit knows whether it is sent; None if empty."""
         self._ranges: list[AcknowledgedOffsets] = []
+        # The type of the last range, if it is the user's, and its last offset, which extend() advances.
+        self._kind: Acknowledge | None = None
+        self._end = 0
         self._renewals: dict[int, bool] = {}
 
     def __bool__(self) -> bool:
@@ -62,15 +65,30 @@ class PendingAcknowledgements:
         if self._renewals:
             for offset in offsets:
                 self._renewals.pop(offset, None)
+        self._end_range()
         if self._ranges:
             before = self._ranges[-1]
             if before.last + 1 == part.first and before[2:] == part[2:]:
-                self._ranges[-1] = before._replace(last=part.last)
-                return
+                part = self._ranges.pop()._replace(last=part.last)
         self._ranges.append(part)
+        self._kind, self._end = Acknowledge(part.kind) if part.by_user else None, part.last
+
+    def extend(self, offset: int, kind: Acknowledge) -> bool:
+        """Add an offset that continues the user's last range; return False, and do nothing, if it does not."""
+        if offset != self._end + 1 or kind is not self._kind or self._renewals:
+            return False
+        self._end = offset
+        return True
+
+    def _end_range(self) -> None:
+        """Write down how far the last range was extended."""
+        if self._kind is not None:
+            self._ranges[-1] = self._ranges[-1]._replace(last=self._end)
+            self._kind = None
 
     def take(self, *, renewals: bool) -> list[AcknowledgedOffsets]:
         """Remove and return what is to be sent, in the order of offsets; with the ``renewals``, or without."""
+        self._end_range()
         ranges, self._ranges = self._ranges, []
         if renewals:
             ranges += [

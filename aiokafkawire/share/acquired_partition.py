@@ -1,6 +1,7 @@
 """The records of one partition that one fetch has acquired."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from itertools import repeat
 from typing import TypeAlias
 
 import attrs
@@ -84,16 +85,21 @@ def delivered_records(
     """
     found = Delivered([], [], [])
     entries = _entries(batches, partition, form)
-    entry = next(entries, None)
+    index = 0
     end = batches[-1].header.next_offset if batches else 0
     for part in sorted(acquired, key=lambda part: part.first_offset):
         position = part.first_offset
-        while entry is not None and entry.offset <= part.last_offset:
+        whole = _whole(entries, index, part)
+        if whole:
+            found.records.extend(zip(whole, repeat(part.delivery_count), strict=False))
+            index += len(whole)
+            continue
+        while index < len(entries) and (entry := entries[index]).offset <= part.last_offset:
             if entry.offset >= position:
                 found.add(position, entry.offset - 1, GAP)
                 found.take(entry, part.delivery_count)
                 position = entry.offset + 1
-            entry = next(entries, None)
+            index += 1
         found.add(position, min(part.last_offset, end - 1), GAP)
         found.add(max(position, end), part.last_offset, Acknowledge.RELEASE)
     return found
@@ -110,15 +116,28 @@ class _Unreadable:
 _Entry: TypeAlias = "ConsumerRecord[object, object] | _Unreadable"
 
 
-def _entries(batches: Iterable[AnyBatch], partition: TopicPartition, form: RecordForm) -> Iterator[_Entry]:
-    """Yield the records of all batches in the order of offsets."""
+def _whole(entries: Sequence[_Entry], index: int, part: AcquiredRecords) -> "Sequence[ConsumerRecord[object, object]]":
+    """Return the records of an acquired range, which begin at ``index``; none if any offset has no readable record."""
+    count = part.last_offset - part.first_offset + 1
+    whole = entries[index : index + count]
+    if len(whole) < count or whole[0].offset != part.first_offset or whole[-1].offset != part.last_offset:
+        return ()
+    readable = [entry for entry in whole if not isinstance(entry, _Unreadable)]
+    return readable if len(readable) == count else ()
+
+
+def _entries(batches: Iterable[AnyBatch], partition: TopicPartition, form: RecordForm) -> list[_Entry]:
+    """Return the records of all batches in the order of offsets."""
+    entries: list[_Entry] = []
     for batch in batches:
         if not batch.header.is_control:
-            yield from _records(batch, partition, form)
+            _read(batch, partition, form, entries)
+    return entries
 
 
-def _records(batch: AnyBatch, partition: TopicPartition, form: RecordForm) -> Iterator[_Entry]:
-    position = batch.header.base_offset
+def _read(batch: AnyBatch, partition: TopicPartition, form: RecordForm, entries: list[_Entry]) -> None:
+    """Append the records of a batch."""
+    start = len(entries)
     try:
         reader = batch.records(
             *partition,
@@ -128,15 +147,12 @@ def _records(batch: AnyBatch, partition: TopicPartition, form: RecordForm) -> It
         )
         while True:
             try:
-                record = next(reader, None)
+                for record in reader:
+                    entries.append(record)  # noqa: PERF402  what was read before an error counts
             except DeserializationError as error:
-                yield _Unreadable(error.offset, error)
-                position = error.offset + 1
+                entries.append(_Unreadable(error.offset, error))
                 continue
-            if record is None:
-                return
-            yield record
-            position = record.offset + 1
+            return
     except CorruptBatch as error:
-        for offset in range(position, batch.header.next_offset):
-            yield _Unreadable(offset, error)
+        position = entries[-1].offset + 1 if len(entries) > start else batch.header.base_offset
+        entries += [_Unreadable(offset, error) for offset in range(position, batch.header.next_offset)]

@@ -1,8 +1,10 @@
 """Acquires records from the brokers, and sends acknowledgements to them: one request to each broker at a time."""
 
 import logging
+from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
 from functools import partial
+from operator import attrgetter
 from typing import Any, Final
 
 import anyio
@@ -44,6 +46,7 @@ _LARGE: Final = 64 * 1024
 _DEFAULT_LOCK: Final = 30.0
 _SESSION_LOST: Final = (ErrorCode.SHARE_SESSION_NOT_FOUND, ErrorCode.INVALID_SHARE_SESSION_EPOCH)
 _GRACE: Final = 5.0
+_ACQUISITION: Final[Callable[[ShareRecord[Any, Any]], AcquiredPartition]] = attrgetter("acquisition")
 
 
 @attrs.define(eq=False)
@@ -157,11 +160,10 @@ class ShareFetcher:
     def take(self, limit: int) -> list[ShareRecord[Any, Any]]:
         """Return up to ``limit`` records for the user."""
         records = self.buffer.take(limit, self._clock(), self.lock_seconds)
-        for record in records:
-            acquisition = record.acquisition
+        for acquisition, count in Counter(map(_ACQUISITION, records)).items():
             if not acquisition.outstanding:
                 self._handed_out.append(acquisition)
-            acquisition.outstanding += 1
+            acquisition.outstanding += count
         if not self._is_strict and self.size.wants(len(self.buffer), 0):
             self._worker.wake()
         return records
@@ -179,8 +181,29 @@ class ShareFetcher:
         else:
             acquisition.outstanding -= 1
             record.acknowledged = kind
-            self._held.pop(record, None)
-        self._add(acquisition, AcknowledgedOffsets(record.offset, record.offset, kind, by_user=True))
+            if self._held:
+                self._held.pop(record, None)
+        offset = record.offset
+        if not self.queue.extend(acquisition, offset, kind):
+            self._add(acquisition, AcknowledgedOffsets(offset, offset, kind, by_user=True))
+
+    def accept(self, records: Iterable[ShareRecord[Any, Any]]) -> None:
+        """Accept records that were handed out, in ranges of offsets; no lock of them is renewed."""
+        acquisition: AcquiredPartition | None = None
+        first, last = 0, -1
+        for record in records:
+            record.acknowledged = Acknowledge.ACCEPT
+            offset = record.offset
+            if offset != last + 1 or record.acquisition is not acquisition:
+                self._accept_range(acquisition, first, last)
+                acquisition, first = record.acquisition, offset
+            last = offset
+        self._accept_range(acquisition, first, last)
+
+    def _accept_range(self, acquisition: AcquiredPartition | None, first: int, last: int) -> None:
+        if acquisition is not None:
+            acquisition.outstanding -= last - first + 1
+            self._add(acquisition, AcknowledgedOffsets(first, last, Acknowledge.ACCEPT, by_user=True))
 
     async def flush(self) -> None:
         """Send all acknowledgements now, and wait for their results."""

@@ -170,7 +170,10 @@ class ShareWatch:
     def committed(self, delivery: Delivery, kind: Acknowledge) -> None:
         """A commit has told the user that the acknowledgement was taken, or the record is finished anyway."""
         is_finished = self._offsets[delivery.partition, delivery.offset].outcome is not None
-        self._must(kind in delivery.taken or is_finished, f"{delivery}: {kind.name} was committed, and taken were {delivery.taken}")
+        self._must(
+            kind in delivery.taken or is_finished,
+            f"{delivery}: {kind.name} was committed, and taken were {delivery.taken}",
+        )
 
     # --- the end ---------------------------------------------------------------------------------------------------
 
