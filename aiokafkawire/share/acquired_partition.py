@@ -43,17 +43,19 @@ class RecordForm:
 class Delivered:
     """The result of the fetch of one partition, and the acknowledgements that follow without the user.
 
-    ``records`` have their delivery counts; the user gets ``errors`` for the released ones.
+    Each of the ``records`` has its delivery count in ``counts``; the user gets ``errors`` for the released ones.
     """
 
-    records: list[tuple["ConsumerRecord[object, object]", int]]
+    records: list["ConsumerRecord[object, object]"]
+    counts: list[int]
     acknowledged: list[AcknowledgedOffsets]
     errors: list[KafkaError]
 
     def take(self, entry: "_Entry", delivery_count: int) -> None:
         """Take an acquired record, or release one that could not be read."""
         if not isinstance(entry, _Unreadable):
-            self.records.append((entry, delivery_count))
+            self.records.append(entry)
+            self.counts.append(delivery_count)
             return
         self.add(entry.offset, entry.offset, Acknowledge.RELEASE)
         if not self.errors or self.errors[-1] is not entry.error:
@@ -83,7 +85,7 @@ def delivered_records(
     and those of damaged or missing batches, are released, since another member may succeed; the group's delivery limit
     ends that.
     """
-    found = Delivered([], [], [])
+    found = Delivered([], [], [], [])
     entries = _entries(batches, partition, form)
     index = 0
     end = batches[-1].header.next_offset if batches else 0
@@ -91,7 +93,8 @@ def delivered_records(
         position = part.first_offset
         whole = _whole(entries, index, part)
         if whole:
-            found.records.extend(zip(whole, repeat(part.delivery_count), strict=False))
+            found.records += whole
+            found.counts += repeat(part.delivery_count, len(whole))
             index += len(whole)
             continue
         while index < len(entries) and (entry := entries[index]).offset <= part.last_offset:

@@ -4,6 +4,7 @@ import logging
 from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
 from functools import partial
+from itertools import repeat
 from operator import attrgetter
 from typing import Any, Final
 
@@ -469,7 +470,7 @@ class ShareFetcher:
         for part in delivered.acknowledged:
             self._add(acquisition, part)
         self.errors.extend(delivered.errors)
-        records = [ShareRecord(record, count, acquisition, self.owner) for record, count in delivered.records]
+        records = list(map(ShareRecord, delivered.records, delivered.counts, repeat(acquisition), repeat(self.owner)))
         if self._assigned.get(acquisition.key) == partition:
             self.buffer.put(records, self._clock())
         else:

@@ -30,7 +30,7 @@ def delivered(data: bytes, *acquired: tuple[int, int, int], **form: Any) -> Deli
 
 
 def summary(found: Delivered) -> tuple[list[tuple[int, int]], list[tuple[int, int, int]]]:
-    records = [(record.offset, count) for record, count in found.records]
+    records = [(record.offset, count) for record, count in zip(found.records, found.counts, strict=True)]
     return records, [part[:3] for part in found.acknowledged]
 
 
