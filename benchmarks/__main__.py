@@ -18,6 +18,7 @@ from benchmarks.cases import Case
 from benchmarks.catalogue import ALONE, BENCHMARKS, CODECS, GROUPS, Wishes
 from benchmarks.cluster import Kafka, kafka
 from benchmarks.contenders import CLIENTS, FLOOR, OURS, PEERS, Contender, contenders
+from benchmarks.java import JAVA, missing_java
 from benchmarks.machine import describe, has_module
 from benchmarks.progress import progress
 from benchmarks.running import Run, Wanted, settings_of
@@ -129,9 +130,10 @@ def _work(options: argparse.Namespace, left_out: dict[str, None]) -> Work:
 
 
 def _is_there(name: str, module: str, left_out: dict[str, None]) -> bool:
-    if has_module(module):
+    lacks = missing_java() if name == JAVA else None
+    if has_module(module) and lacks is None:
         return True
-    left_out[f"{name} is not installed"] = None
+    left_out[lacks or f"{name} is not installed"] = None
     return False
 
 

@@ -61,6 +61,7 @@ FIGURES: Final[Mapping[str, Figure]] = {
 _FIGURES_OF: Final = {
     "produce": ("records_per_second", "cpu_us_per_record"),
     "consume": ("records_per_second", "cpu_us_per_record"),
+    "share": ("records_per_second", "cpu_us_per_record"),
     "latency": ("p50_us", "p99_us", "cpu_us_per_send"),
     "end_to_end": ("p50_us", "p99_us", "cpu_us_per_send"),
     "concurrent": ("sends_per_second", "p50_us", "p99_us", "cpu_us_per_send"),

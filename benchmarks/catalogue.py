@@ -72,6 +72,14 @@ def _in_group(case: Case, group: str) -> Case:
     return replace(case, name=f"{case.name}, {group} protocol", settings=settings, alike=True)
 
 
+def _share(wishes: Wishes) -> list[Case]:
+    return [
+        replace(case, name=f"{case.name}, {label}", settings={**case.settings, "partitions": partitions})
+        for case in _plain("share", "share", wishes, (100,))
+        for partitions, label in ((1, "one partition"), (3, "three partitions"))
+    ]
+
+
 def _latency(wishes: Wishes) -> list[Case]:
     acknowledged = _plain("latency", "latency", wishes, (100,), share=1 / 400)
     return acknowledged + [
@@ -191,6 +199,7 @@ def _on_curve(task: str, curve: str, at: int, settings: dict[str, int]) -> Case:
 BENCHMARKS: Final = {
     "produce": Benchmark("many records, then flush; values of 100 B, 1 KB and 10 KB", 20, _produce),
     "consume": Benchmark("a filled topic, read without a group, or with --groups; the same sizes", 10, _consume),
+    "share": Benchmark("a filled topic, read by the only member of a share group, every record accepted", 8, _share),
     "latency": Benchmark(
         "single sends, until acknowledged (beside a floor, a replayed frame) and until read", 5, _latency
     ),

@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from benchmarks.java import JAVA
+
 OURS: Final = "ours"
 FLOOR: Final = "floor"
 """No client, but prepared bytes over a plain connection: the lower bound for every client."""
@@ -15,6 +17,7 @@ CLIENTS: Final = {
     "confluent": "confluent_kafka",
     "kafka-python": "kafka.protocol.api_message",  # since kafka-python 3
     "kio": "kio",
+    JAVA: "benchmarks.java",
     FLOOR: "aiokafkawire",
 }
 """Each client and the module that it needs."""
@@ -24,6 +27,7 @@ FILES: Final = {
     "aiokafka": "aiokafka_peer",
     "confluent": "confluent_peer",
     "kafka-python": "kafka_python_peer",
+    JAVA: "java_peer",
     FLOOR: "floor",
 }
 """Each client and the name of its module, in every folder that has one for each client."""
@@ -46,6 +50,11 @@ WAYS: Final[dict[str, dict[str, tuple[str, ...]]]] = {
         "aiokafka": ("getmany", "async_for"),
         "confluent": ("consume", "poll"),
         "kafka-python": ("poll",),
+    },
+    "share": {
+        OURS: ("share_explicit", "share_implicit", "share_async_with"),
+        "confluent": ("share_explicit", "share_implicit"),
+        JAVA: ("share_explicit", "share_implicit"),
     },
     "latency": {
         OURS: ("awaited_send",),

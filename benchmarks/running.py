@@ -25,6 +25,8 @@ JOBS: Final[Mapping[str, Any]] = {"rebalance": RebalanceJob, "messages": CodecJo
 _PLACES: Final = ("bootstrap", "ca_file", "topic")
 _GIVEN: Final = (*_PLACES, "way", "loop", "client", "records", "message", "direction", "tls", "samples", "group")
 """Settings that only cases and contenders determine."""
+_READING: Final = ("consume", "share")
+"""Tasks that read topics which are filled before."""
 _FILLERS: Final = ("confluent", OURS)
 
 
@@ -93,7 +95,7 @@ class Run:
         records = case.records(one.client, self._wanted.records)
         if case.task == "messages":
             return self._run(case, one, "", records)
-        if case.task == "consume":
+        if case.task in _READING:
             return self._run(case, one, topics[records], records)
         if topics:
             return self._counted(case, one, topics[0], records)
@@ -117,7 +119,7 @@ class Run:
     def _topics(self, case: Case, contenders: Sequence[Contender]) -> Iterator[Mapping[int, str]]:
         """Yield the topics that a case's measurements share: filled ones by number of records, or one for all as 0."""
         numbers: set[int] = {0} if case.keeps_topic else set()
-        if case.task == "consume":
+        if case.task in _READING:
             numbers = {case.records(one.client, self._wanted.records) for one in contenders}
         topics: dict[int, str] = {}
         try:
@@ -144,7 +146,7 @@ class Run:
         plain = {
             name: value for name, value in case.settings.items() if name not in ("tls", "consumers", "samples", "group")
         }
-        filling = Case(case.benchmark, case.name, case.task, plain)
+        filling = Case(case.benchmark, case.name, "consume", plain)
         self._run(filling, Contender(filler, "fill", "asyncio"), topic, records)
         if (found := self._records_in(self._job(case, topic))) != records:
             raise MeasurementFailed(f"the brokers hold {found} records, {records} were sent")
@@ -214,5 +216,7 @@ def _who(case: Case, one: Contender, number: int) -> Row:
 
 def program_of(task: str, client: str) -> str:
     """Return the module that measures a client."""
+    if task == "share":
+        return f"benchmarks.share.{FILES[client]}"
     shared = {"rebalance": "benchmarks.rebalance.program", "messages": "benchmarks.codec.program"}
     return shared.get(task) or f"benchmarks.clients.{FILES[client]}"

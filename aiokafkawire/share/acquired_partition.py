@@ -1,6 +1,7 @@
 """The records of one partition that one fetch has acquired."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from itertools import repeat
 from typing import NamedTuple, TypeAlias
 from weakref import WeakSet
 
@@ -89,17 +90,19 @@ class RecordForm:
 class Delivered:
     """The result of the fetch of one partition, and the acknowledgements that follow without the user.
 
-    ``records`` have their delivery counts; the user gets ``errors`` for the released ones.
+    Each of the ``records`` has its delivery count in ``counts``; the user gets ``errors`` for the released ones.
     """
 
-    records: list[tuple["ConsumerRecord[object, object]", int]]
+    records: list["ConsumerRecord[object, object]"]
+    counts: list[int]
     acknowledged: list[AcknowledgedOffsets]
     errors: list[KafkaError]
 
     def take(self, entry: "_Entry", delivery_count: int) -> None:
         """Take an acquired record, or release one that could not be read."""
         if not isinstance(entry, _Unreadable):
-            self.records.append((entry, delivery_count))
+            self.records.append(entry)
+            self.counts.append(delivery_count)
             return
         self.add(entry.offset, entry.offset, Acknowledge.RELEASE)
         if not self.errors or self.errors[-1] is not entry.error:
@@ -129,18 +132,24 @@ def delivered_records(
     and those of damaged or missing batches, are released, since another member may succeed; the group's delivery limit
     ends that.
     """
-    found = Delivered([], [], [])
+    found = Delivered([], [], [], [])
     entries = _entries(batches, partition, form)
-    entry = next(entries, None)
+    index = 0
     end = batches[-1].header.next_offset if batches else 0
     for part in sorted(acquired, key=lambda part: part.first_offset):
         position = part.first_offset
-        while entry is not None and entry.offset <= part.last_offset:
+        whole = _whole(entries, index, part)
+        if whole:
+            found.records += whole
+            found.counts += repeat(part.delivery_count, len(whole))
+            index += len(whole)
+            continue
+        while index < len(entries) and (entry := entries[index]).offset <= part.last_offset:
             if entry.offset >= position:
                 found.add(position, entry.offset - 1, GAP)
                 found.take(entry, part.delivery_count)
                 position = entry.offset + 1
-            entry = next(entries, None)
+            index += 1
         found.add(position, min(part.last_offset, end - 1), GAP)
         found.add(max(position, end), part.last_offset, Acknowledge.RELEASE)
     return found
@@ -157,15 +166,28 @@ class _Unreadable:
 _Entry: TypeAlias = "ConsumerRecord[object, object] | _Unreadable"
 
 
-def _entries(batches: Iterable[AnyBatch], partition: TopicPartition, form: RecordForm) -> Iterator[_Entry]:
-    """Yield the records of all batches in the order of offsets."""
+def _whole(entries: Sequence[_Entry], index: int, part: AcquiredRecords) -> "Sequence[ConsumerRecord[object, object]]":
+    """Return the records of an acquired range, which begin at ``index``; none if any offset has no readable record."""
+    count = part.last_offset - part.first_offset + 1
+    whole = entries[index : index + count]
+    if len(whole) < count or whole[0].offset != part.first_offset or whole[-1].offset != part.last_offset:
+        return ()
+    readable = [entry for entry in whole if not isinstance(entry, _Unreadable)]
+    return readable if len(readable) == count else ()
+
+
+def _entries(batches: Iterable[AnyBatch], partition: TopicPartition, form: RecordForm) -> list[_Entry]:
+    """Return the records of all batches in the order of offsets."""
+    entries: list[_Entry] = []
     for batch in batches:
         if not batch.header.is_control:
-            yield from _records(batch, partition, form)
+            _read(batch, partition, form, entries)
+    return entries
 
 
-def _records(batch: AnyBatch, partition: TopicPartition, form: RecordForm) -> Iterator[_Entry]:
-    position = batch.header.base_offset
+def _read(batch: AnyBatch, partition: TopicPartition, form: RecordForm, entries: list[_Entry]) -> None:
+    """Append the records of a batch."""
+    start = len(entries)
     try:
         reader = batch.records(
             *partition,
@@ -175,15 +197,12 @@ def _records(batch: AnyBatch, partition: TopicPartition, form: RecordForm) -> It
         )
         while True:
             try:
-                record = next(reader, None)
+                for record in reader:
+                    entries.append(record)  # noqa: PERF402  what was read before an error counts
             except DeserializationError as error:
-                yield _Unreadable(error.offset, error)
-                position = error.offset + 1
+                entries.append(_Unreadable(error.offset, error))
                 continue
-            if record is None:
-                return
-            yield record
-            position = record.offset + 1
+            return
     except CorruptBatch as error:
-        for offset in range(position, batch.header.next_offset):
-            yield _Unreadable(offset, error)
+        position = entries[-1].offset + 1 if len(entries) > start else batch.header.base_offset
+        entries += [_Unreadable(offset, error) for offset in range(position, batch.header.next_offset)]

@@ -12,20 +12,31 @@ class FetchSize:
     """The number of records that the next fetch requests.
 
     It begins with one record. It doubles whenever the user has taken all records within a twentieth of the lock's time,
-    and it is halved if that took more than a quarter.
+    and it is halved if that took more than a quarter. The next fetch of a user that quick begins while half of the last
+    one's records are left, which may be more than requested, since brokers acquire whole batches.
     """
 
     def __init__(self, limit: int) -> None:
         self.records: int = 1
         self._limit = limit
+        self._arrived = 0
+        self._is_quick = False
+
+    def arrived(self, count: int) -> None:
+        """Take notice that a fetch has brought ``count`` records."""
+        self._arrived = count
 
     def taken(self, seconds: float, lock_seconds: float) -> None:
         """Take notice that the user has taken all records ``seconds`` after they arrived."""
-        if seconds <= lock_seconds * _SOON:
+        self._is_quick = seconds <= lock_seconds * _SOON
+        if self._is_quick:
             self.records = min(self._limit, self.records * 2)
         elif seconds > lock_seconds * _LATE:
             self.records = max(1, self.records // 2)
 
     def wants(self, unread: int, requested: int) -> bool:
         """Return whether to fetch more: ``unread`` records are left, and the user waits for ``requested``."""
-        return unread == 0 if requested else self.records > 1 and unread < self.records / 2
+        if requested:
+            return unread == 0
+        ahead = max(self.records, self._arrived) if self._is_quick else self.records
+        return self.records > 1 and unread < ahead / 2

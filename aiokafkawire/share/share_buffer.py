@@ -1,7 +1,7 @@
 """Acquired records that the user has not taken yet."""
 
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection
 from typing import Any
 
 from .fetch_size import FetchSize
@@ -25,10 +25,11 @@ class ShareBuffer:
     def __len__(self) -> int:
         return len(self._records)
 
-    def put(self, records: Iterable[ShareRecord[Any, Any]], now: float) -> None:
+    def put(self, records: Collection[ShareRecord[Any, Any]], now: float) -> None:
         """Add records that were acquired just now."""
         if not self._records:
             self._arrived_at = now
+        self._size.arrived(len(records))
         self._records.extend(records)
 
     def take(self, limit: int, now: float, lock_seconds: float) -> list[ShareRecord[Any, Any]]:
@@ -36,9 +37,8 @@ class ShareBuffer:
         taken: list[ShareRecord[Any, Any]] = []
         records = self._records
         while records and len(taken) < limit:
-            record = records.popleft()
-            if record.lock_end > now:
-                taken.append(record)
+            first = [records.popleft() for _ in range(min(limit - len(taken), len(records)))]
+            taken += [record for record in first if record.lock_end > now]
         if not records and taken:
             self._size.taken(now - self._arrived_at, lock_seconds)
         return taken

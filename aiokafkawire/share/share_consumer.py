@@ -286,9 +286,9 @@ class ShareConsumer(Generic[K, V]):
             raise UsageError(f"{record} is of another share consumer")
 
     def _accept_in_hand(self) -> None:
-        for record in self._in_hand:
-            self._fetcher.acknowledge(record, Acknowledge.ACCEPT)
-        self._in_hand = []
+        if self._in_hand:
+            self._fetcher.accept(self._in_hand)
+            self._in_hand = []
 
     async def commit(self, timeout: float | None = None) -> Mapping[TopicPartition, int]:
         """Send all acknowledgements, and wait for the brokers' answers.

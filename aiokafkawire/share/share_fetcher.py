@@ -1,8 +1,11 @@
 """Acquires records from the brokers, and sends acknowledgements to them: one request to each broker at a time."""
 
 import logging
+from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
 from functools import partial
+from itertools import repeat
+from operator import attrgetter
 from typing import Any, Final
 
 import anyio
@@ -52,6 +55,7 @@ _LARGE: Final = 64 * 1024
 _DEFAULT_LOCK: Final = 30.0
 _SESSION_LOST: Final = (ErrorCode.SHARE_SESSION_NOT_FOUND, ErrorCode.INVALID_SHARE_SESSION_EPOCH)
 _GRACE: Final = 5.0
+_ACQUISITION: Final[Callable[[ShareRecord[Any, Any]], AcquiredPartition]] = attrgetter("acquisition")
 
 
 @attrs.define(eq=False)
@@ -179,11 +183,10 @@ class ShareFetcher:
         records = self.buffer.take(limit, self._clock(), self.lock_seconds)
         if records and not self._is_awaited:
             self.requested = 0
-        for record in records:
-            acquisition = record.acquisition
+        for acquisition, count in Counter(map(_ACQUISITION, records)).items():
             if not acquisition.outstanding:
                 self._handed_out.append(acquisition)
-            acquisition.outstanding += 1
+            acquisition.outstanding += count
         if not self._is_strict and self.size.wants(len(self.buffer), 0):
             self._worker.wake()
         return records
@@ -206,10 +209,21 @@ class ShareFetcher:
             self._renewals.discard(record)
             acquisition.outstanding -= 1
             record.acknowledged = kind
-            self._held.pop(record, None)
+            if self._held:
+                self._held.pop(record, None)
         if not has_lost:
-            part = AcknowledgedOffsets(record.offset, record.offset, kind, by_user=True, is_late=is_late)
-            self._add(acquisition, part)
+            self._acknowledge_offset(acquisition, record.offset, kind, is_late=is_late)
+
+    def _acknowledge_offset(
+        self, acquisition: AcquiredPartition, offset: int, kind: Acknowledge, *, is_late: bool
+    ) -> None:
+        if is_late or not self.queue.extend(acquisition, offset, kind):
+            self._add(acquisition, AcknowledgedOffsets(offset, offset, kind, by_user=True, is_late=is_late))
+
+    def accept(self, records: Iterable[ShareRecord[Any, Any]]) -> None:
+        """Accept records that were handed out."""
+        for record in records:
+            self.acknowledge(record, Acknowledge.ACCEPT)
 
     async def flush(self) -> None:
         """Send all acknowledgements now, and wait for their results."""
@@ -530,7 +544,7 @@ class ShareFetcher:
         for part in delivered.acknowledged:
             self._add(acquisition, part)
         self.errors.extend(delivered.errors)
-        records = [ShareRecord(record, count, acquisition, self.owner) for record, count in delivered.records]
+        records = list(map(ShareRecord, delivered.records, delivered.counts, repeat(acquisition), repeat(self.owner)))
         if self._assigned.get(acquisition.key) == partition:
             self.buffer.put(records, self._clock())
         else:

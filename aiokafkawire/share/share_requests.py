@@ -49,7 +49,7 @@ def fetch_request(
         min_bytes=config.fetch_min_bytes,
         max_bytes=config.fetch_max_bytes,
         max_records=max_records,
-        batch_size=max_records,
+        batch_size=config.max_poll_records,
         share_acquire_mode=_ACQUIRE_MODES[config.share_acquire_mode],
         topics=list(topics.values()),
         forgotten_topics_data=session.forgotten(wanted),

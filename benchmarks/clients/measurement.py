@@ -48,6 +48,8 @@ class Job:
     """In one process; each has its share of the partitions."""
     group: Literal["none", "classic", "consumer"] = "none"
     """The protocol of a group whose only member is the consumer, with auto-commit; "none" for assigned partitions."""
+    max_poll_records: int = 500
+    """How many records one fetch of a share consumer requests, and one poll returns at the most."""
     tls: bool = False
     ca_file: str = ""
     samples: bool = False
@@ -156,6 +158,13 @@ def print_throughput(job: Job, watch: Watch, *, done: int, version: str) -> None
         raise SystemExit(f"asked for {job.records} records, counted {done}")
     samples = {"memory_mb": thinned(watch.memory, _SAMPLES)} if job.samples else {}
     print_figures(watch, records=job.records, version=version, **samples)
+
+
+def print_share(job: Job, watch: Watch, *, first: int, done: int, version: str) -> None:
+    """Print a measurement of a share consumer, whose clock begins when the ``first`` records are there."""
+    if done != job.records:
+        raise SystemExit(f"asked for {job.records} records, counted {done}")
+    print_figures(watch, records=done - first, version=version)
 
 
 def print_latency(watch: Watch, latencies: Sequence[float], *, version: str) -> None:

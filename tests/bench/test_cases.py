@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import json
 import sys
 from collections import Counter
 from dataclasses import fields
@@ -16,7 +17,7 @@ sys.path.append(str(Path(__file__).parent.parent.parent))
 from benchmarks.arguments import names_of, positive, positives
 from benchmarks.cases import Case
 from benchmarks.catalogue import BENCHMARKS, Wishes, size_text
-from benchmarks.clients.measurement import Job, thinned
+from benchmarks.clients.measurement import Job, Watch, print_share, thinned
 from benchmarks.contenders import CLIENTS, WAYS, contenders
 from benchmarks.machine import has_module
 from benchmarks.running import JOBS, program_of, settings_of
@@ -100,6 +101,39 @@ def test_groups_are_further_cases_of_consume() -> None:
         ("values of 100 B, consumer protocol", "consumer", True),
     ]
     assert [case.name for case in BENCHMARKS["consume"].cases(Wishes((100,)))] == ["values of 100 B"]
+
+
+def test_share_consumers_read_as_many_records_of_one_and_three_partitions() -> None:
+    cases = BENCHMARKS["share"].cases(Wishes())
+    assert [(case.name, case.settings["partitions"]) for case in cases] == [
+        ("values of 100 B, one partition", 1),
+        ("values of 100 B, three partitions", 3),
+    ]
+    assert {case.records(client, 1_000) for case in cases for client in WAYS["share"]} == {1_000}
+
+
+def test_share_consumers_have_their_own_programs() -> None:
+    assert [one.label for one in contenders("share", list(CLIENTS), ["uvloop"])] == [
+        "aiokafkawire share_explicit uvloop",
+        "confluent share_explicit",
+        "java share_explicit",
+        "aiokafkawire share_implicit uvloop",
+        "confluent share_implicit",
+        "java share_implicit",
+        "aiokafkawire share_async_with uvloop",
+    ]
+    programs = {client: program_of("share", client) for client in WAYS["share"]}
+    assert programs["java"] == "benchmarks.share.java_peer"
+    assert programs["ours"] == "benchmarks.share.ours"
+
+
+def test_a_share_consumer_that_read_too_much_or_too_little_has_no_figures(capsys: pytest.CaptureFixture[str]) -> None:
+    job = Job(records=10)
+    watch = Watch(job)
+    with pytest.raises(SystemExit, match="asked for 10 records, counted 11"):
+        print_share(job, watch, first=3, done=11, version="1")
+    print_share(job, watch, first=3, done=10, version="1")
+    assert json.loads(capsys.readouterr().out)["records"] == 7
 
 
 def test_who_is_quicker_takes_more_records_where_each_has_its_own() -> None:

@@ -30,7 +30,7 @@ def delivered(data: bytes, *acquired: tuple[int, int, int], **form: Any) -> Deli
 
 
 def summary(found: Delivered) -> tuple[list[tuple[int, int]], list[tuple[int, int, int]]]:
-    records = [(record.offset, count) for record, count in found.records]
+    records = [(record.offset, count) for record, count in zip(found.records, found.counts, strict=True)]
     return records, [part[:3] for part in found.acknowledged]
 
 
@@ -58,6 +58,18 @@ def test_what_cannot_be_deserialized_is_released_and_reported() -> None:
     (error,) = found.errors
     assert isinstance(error, DeserializationError)
     assert error.offset == 1
+
+
+def test_each_acquired_range_has_its_own_count() -> None:
+    data = batch(0, b"a", b"b", b"c") + batch(5, b"d")
+    expected = [(0, 1), (1, 1), (2, 3), (5, 2)]
+    assert summary(delivered(data, (2, 2, 3), (0, 1, 1), (5, 5, 2))) == (expected, [])
+
+
+def test_an_unreadable_record_at_either_end_of_a_range_is_released() -> None:
+    found = delivered(batch(0, b"x", b"2", b"y"), (0, 2, 1), value_deserializer=int)
+    assert summary(found) == ([(1, 1)], [(0, 0, Acknowledge.RELEASE), (2, 2, Acknowledge.RELEASE)])
+    assert len(found.errors) == 2
 
 
 def test_what_others_have_acquired_is_not_reported() -> None:

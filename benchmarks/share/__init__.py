@@ -1,0 +1,1 @@
+"""Share consumers (KIP-932) that read a filled topic, a program for each client."""
