@@ -253,7 +253,7 @@ BAD_REGULAR_EXPRESSIONS = {
     "a{1001}": "invalid repeat count",
     "(?=a)": "invalid or unsupported Perl syntax",
     "(?P=a)": "invalid or unsupported Perl syntax",
-    "(?<!a)": "invalid named capture",
+    "(?P<n-x>a)": "invalid named capture",
     r"\1": "invalid escape sequence",
     r"\p{Letter}": "invalid character class range",
     "[a--]": "invalid character class range",

@@ -20,6 +20,7 @@ from aiokafkawire.protocol.compiler import encode
 from aiokafkawire.protocol.messages.metadata import ApiVersionsRequest
 from aiokafkawire.testing.broker import Broker
 from aiokafkawire.testing.cluster.api_error import Disconnect
+from aiokafkawire.testing.cluster.releases import RELEASES
 from aiokafkawire.testing.cluster.state import Settings
 from aiokafkawire.testing.serving.apis import APIS
 from aiokafkawire.testing.serving.frames import Frames
@@ -34,7 +35,7 @@ transports = pytest.mark.parametrize("transport", [over_memory, over_tcp])
 @pytest.fixture
 async def broker() -> AsyncIterator[Broker]:
     """What its handlers cannot stand is raised at the end."""
-    async with Broker() as broker:
+    async with Broker(max_versions=list(RELEASES)[-1]) as broker:
         yield broker
 
 
