@@ -199,12 +199,13 @@ class ShareFetcher:
     def acknowledge(self, record: ShareRecord[Any, Any], kind: Acknowledge) -> None:
         """Acknowledge a record that was handed out."""
         acquisition, now = record.acquisition, self._clock()
-        has_lost = acquisition.has_lost(record.offset)
+        is_late = acquisition.is_over or record.lock_end <= now
+        has_lost = acquisition.has_lost(record.offset) or (is_late and kind is Acknowledge.RENEW)
         if has_lost:
             self.queue.refuse(acquisition.partition)
-        is_late = acquisition.is_over or record.lock_end <= now
         if kind is Acknowledge.RENEW:
-            self._renewals.add(record)
+            if not has_lost:
+                self._renewals.add(record)
         else:
             self._renewals.discard(record)
             acquisition.outstanding -= 1

@@ -343,14 +343,16 @@ async def test_acknowledging_in_the_body_ends_the_renewals(kafka: Client, share:
     assert sum((await one.commit()).values()) == 1
 
 
-async def test_a_late_acknowledgement_spoils_no_other(kafka: Client, share: Share) -> None:
+@pytest.mark.parametrize("kind", [Acknowledge.ACCEPT, Acknowledge.RENEW])
+async def test_a_late_acknowledgement_spoils_no_other(kafka: Client, share: Share, kind: Acknowledge) -> None:
     one, two = await share.join(), await share.join()
     await write(kafka, share.topic, 0, 1)
     (late,) = await taken(one, 1)
     (again,) = await taken(two, 1)
     await write(kafka, share.topic, 1, 4)
     records = await taken(one, 3)
-    for record in [late, *records]:
+    one.acknowledge(late, kind)
+    for record in records:
         one.acknowledge(record)
     with pytest.raises(AcknowledgementFailed) as raised:
         await one.commit()
