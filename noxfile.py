@@ -63,11 +63,31 @@ def faults(session: nox.Session) -> None:
     session.run("pytest", "-m", "faults", "-s", *session.posargs, env={"AIOKAFKAWIRE_REQUIRE_KAFKA": "1"})
 
 
+CONSUMER_GROUPS = (
+    "tests/testing/test_consumer_groups_like_kafka.py",
+    "tests/testing/test_contract_consumer_groups.py",
+    "tests/testing/test_contract_consumer_group_offsets.py",
+    "tests/testing/test_contract_group_migration.py",
+    "tests/contract/test_consumer_group_admin.py",
+    "tests/contract/groups/test_consumer_protocol.py",
+)
+SHARE_GROUPS = ("tests/testing/test_contract_share_fetch.py", "tests/testing/test_contract_share_groups.py")
+"""Tests of share groups, which are enabled since 4.2."""
+
+
 @nox.session
 def matrix(session: nox.Session) -> None:
-    """Every release of Apache Kafka from 0.8.0 on, and what of it works; a full run writes docs/releases.md."""
+    """Every release of Apache Kafka from 0.8.0 on, and what of it works; a full run writes docs/releases.md.
+
+    A full run also compares groups of the in-process broker with each release that has consumer groups (KIP-848).
+    """
     install(session, "-e", ".[test]")
-    session.run("pytest", "-m", "matrix", "-n", "0", *session.posargs, env={"AIOKAFKAWIRE_REQUIRE_KAFKA": "1"})
+    required = {"AIOKAFKAWIRE_REQUIRE_KAFKA": "1"}
+    session.run("pytest", "-m", "matrix", "-n", "0", *session.posargs, env=required)
+    for version in () if session.posargs else ("4.0.2", "4.1.1", "4.2.1", "4.4.0"):
+        suites = CONSUMER_GROUPS if version < "4.2" else CONSUMER_GROUPS + SHARE_GROUPS
+        which = ["--kafka", version, "--loops", "default", "-k", "apache or memory", *suites]
+        session.run("pytest", "-n", "0", *which, env=required)
 
 
 @nox.session

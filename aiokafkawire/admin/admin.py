@@ -15,6 +15,7 @@ from ..cluster.metadata import EMPTY, Topic, is_large, merge
 from ..cluster.request_variants import RequestVariant, in_newest_form
 from ..cluster.retry import Deadline
 from ..errors import ErrorCode, NotController, UnsupportedVersion, UsageError, WireError, broker_error
+from ..other_clients_names import ADMIN, add_hints
 from ..protocol.messages.metadata import MetadataResponseTopic
 from ..protocol.messages.topics import (
     CreatableTopic,
@@ -191,6 +192,9 @@ class Admin(GroupAdmin, ShareGroupAdmin, ConfigAdmin):
     def _milliseconds(self, deadline: Deadline) -> int:
         """Return the timeout for the broker in ms: the call's timeout, at most the client's ``request_timeout_ms``."""
         return int(min(deadline.allowed * 1000, self._cluster.config.request_timeout_ms))
+
+
+add_hints(Admin, ADMIN)
 
 
 # CreateTopics v0 has no validate_only.

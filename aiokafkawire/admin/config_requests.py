@@ -1,20 +1,37 @@
 """The admin's requests about configs, each to the brokers that know the resources."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Final
 
 from ..cluster.cluster import Cluster, Route
 from ..cluster.metadata import Node, Snapshot
 from ..cluster.retry import Deadline
-from ..errors import BrokerNotAvailable, ErrorCode, NotController, UnsupportedVersion
-from ..protocol.messages.configs import IncrementalAlterConfigsResponse
+from ..errors import (
+    BrokerNotAvailable,
+    ErrorCode,
+    InvalidRequest,
+    NotController,
+    RequestTimeout,
+    UnknownTopicOrPartition,
+    UnsupportedVersion,
+)
+from ..protocol.messages.configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResponse,
+    IncrementalAlterConfigsResponse,
+)
 from ..protocol.schema import Versions
 from .config_messages import alter_request, check_altered, describe_request, described_configs
-from .config_resources import ConfigEntry, ConfigOp, ConfigResource
+from .config_resources import ConfigEntry, ConfigOp, ConfigResource, ConfigResourceType
 
 __all__ = ("describe_configs", "incremental_alter_configs")
 
 _LANE: Final = "admin"
+_AT_ONCE: Final = 200
+"""The most resources of one request; reading the configs of thousands at once would block the event loop."""
+_NEW_TOPIC_PATIENCE: Final = 0.5
+"""The seconds in which brokers learn about a topic that was created by a request to another broker."""
 _ANY: Final = Versions.parse("0+")
 _SYNONYMS_SINCE: Final = Versions.parse("1+")  # KIP-226
 _DOCUMENTATION_SINCE: Final = Versions.parse("3+")  # KIP-569
@@ -31,16 +48,34 @@ async def describe_configs(
     """Return the configs of each resource. Raise as :meth:`Admin.describe_configs`."""
     wanted = _DOCUMENTATION_SINCE if documentation else _SYNONYMS_SINCE if synonyms else _ANY
     found: dict[ConfigResource, dict[str, ConfigEntry]] = {}
-    for node_id, together in _by_node(resources).items():
+    for node_id, together in _requests(resources):
         request = describe_request(together, synonyms=synonyms, documentation=documentation)
         route = await _route(cluster, node_id, deadline)
         try:
-            response = await cluster.ask(route, request, deadline, lane=_LANE, wanted=wanted)
+            response = await _ask_for_topics(cluster, route, request, deadline, wanted)
         except UnsupportedVersion as refused:
             needs = "describing configs needs brokers since 0.11 (KIP-133), synonyms 1.1 (KIP-226), documentation 2.6"
             raise UnsupportedVersion(f"{needs} (KIP-569): {refused}") from None
-        found |= {resource: described_configs(resource, response) for resource in together}
+        for resource in together:
+            # Brokers without configs of groups reject the whole request.
+            with _explained(together):
+                found[resource] = described_configs(resource, response)
     return {resource: found[resource] for resource in resources}
+
+
+async def _ask_for_topics(
+    cluster: Cluster, route: Route, request: DescribeConfigsRequest, deadline: Deadline, wanted: Versions
+) -> DescribeConfigsResponse:
+    """Return the response to a request; repeat the request for a moment while the broker does not know a topic."""
+    patience = cluster.deadline(min(_NEW_TOPIC_PATIENCE, deadline.left(cluster.runtime.now())))
+    try:
+        return await cluster.ask(
+            route, request, patience, lane=_LANE, wanted=wanted, check=_raise_if_a_topic_is_unknown
+        )
+    except RequestTimeout:
+        if deadline.passed(cluster.runtime.now()):
+            raise
+    return await cluster.ask(route, request, deadline, lane=_LANE, wanted=wanted)
 
 
 async def incremental_alter_configs(
@@ -51,7 +86,7 @@ async def incremental_alter_configs(
     validate_only: bool,
 ) -> None:
     """Change configs of each resource. Raise as :meth:`Admin.incremental_alter_configs`."""
-    for node_id, together in _by_node(changes).items():
+    for node_id, together in _requests(changes):
         request = alter_request({resource: changes[resource] for resource in together}, validate_only=validate_only)
         route = await _route(cluster, node_id, deadline)
         try:
@@ -59,15 +94,29 @@ async def incremental_alter_configs(
         except UnsupportedVersion as refused:
             raise UnsupportedVersion(f"changing configs needs brokers since 2.3 (KIP-339): {refused}") from None
         for resource in together:
-            check_altered(resource, response)
+            with _explained([resource]):
+                check_altered(resource, response)
 
 
-def _by_node(resources: Collection[ConfigResource]) -> dict[int | None, list[ConfigResource]]:
-    """Return the resources of each broker; None has those that any broker knows."""
+@contextmanager
+def _explained(resources: Collection[ConfigResource]) -> Iterator[None]:
+    """Raise UnsupportedVersion for InvalidRequest, the answer of brokers without configs of groups."""
+    try:
+        yield
+    except InvalidRequest as refused:
+        if not any(resource.type is ConfigResourceType.GROUP for resource in resources):
+            raise
+        raise UnsupportedVersion(f"configs of groups need brokers since 4.0 (KIP-848): {refused}") from None
+
+
+def _requests(resources: Collection[ConfigResource]) -> Iterator[tuple[int | None, list[ConfigResource]]]:
+    """Yield the resources of each request, with the broker's id; None stands for any broker."""
     found: dict[int | None, list[ConfigResource]] = {}
     for resource in dict.fromkeys(resources):
         found.setdefault(resource.node_id, []).append(resource)
-    return found
+    for node_id, together in found.items():
+        for start in range(0, len(together), _AT_ONCE):
+            yield node_id, together[start : start + _AT_ONCE]
 
 
 async def _route(cluster: Cluster, node_id: int | None, deadline: Deadline) -> Route:
@@ -89,6 +138,12 @@ async def _route(cluster: Cluster, node_id: int | None, deadline: Deadline) -> R
     if node_id not in snapshot.nodes:
         await cluster.metadata.refresh(snapshot, deadline)
     return route
+
+
+def _raise_if_a_topic_is_unknown(response: DescribeConfigsResponse) -> None:
+    for result in response.results:
+        if result.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+            raise UnknownTopicOrPartition(f"topic {result.resource_name!r}")
 
 
 def _raise_if_not_controller(response: IncrementalAlterConfigsResponse) -> None:

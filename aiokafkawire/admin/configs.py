@@ -6,7 +6,7 @@ The first call imports the message classes of configs.
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from ..argument_checks import check_flag, check_mapping, check_text, is_text, items_of, shown
+from ..argument_checks import INT16, check_flag, check_mapping, check_text, is_text, items_of, shown
 from ..errors import UsageError
 from .admin_base import AdminBase
 from .config_resources import ConfigChanges, ConfigEntry, ConfigOp, ConfigOpType, ConfigResource, ConfigResourceType
@@ -136,4 +136,6 @@ def _change(name: str, change: object) -> ConfigOp:
         raise UsageError(f"{name} must be a string, a ConfigOp, or None for the default; got {given}")
     elif not is_text(operation.value):
         raise UsageError(f"{name} must be text that UTF-8 can encode; it has half a surrogate pair")
+    elif len(operation.value.encode()) > INT16:
+        raise UsageError(f"{name} must be at most {INT16} bytes long, got {len(operation.value.encode())} bytes")
     return operation

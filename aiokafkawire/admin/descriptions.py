@@ -128,8 +128,9 @@ class SharePartitionOffsetInfo:
     """The progress of a share group in one partition (KIP-932).
 
     The group has finished all records before ``start_offset``, and perhaps some after it. ``lag`` is the number of
-    offsets that it has not finished (KIP-1226; None from brokers before 4.2). ``leader_epoch`` is the leader epoch of
-    the partition when the offset was stored. All are None if the group has not finished a record of the partition.
+    offsets that it has not finished (KIP-1226); None if the broker does not know it, as those before 4.2.
+    ``leader_epoch`` is the leader epoch of the partition when the offset was stored. All are None if the group has not
+    finished a record of the partition.
     """
 
     start_offset: int | None

@@ -7,7 +7,6 @@ from collections.abc import Collection, Iterable, Mapping
 
 from ..argument_checks import check_flag, check_text, items_of, shown
 from ..errors import UsageError
-from ..other_clients_names import ADMIN, add_hints
 from ..types import IsolationLevel, OffsetAndMetadata, OffsetSpec, TopicPartition, check_group_id, normalize_partitions
 from .admin_base import AdminBase, check_group_ids
 from .descriptions import GroupDescription, GroupListing, GroupMember
@@ -279,9 +278,6 @@ class GroupAdmin(AdminBase):
             raise UsageError(f"isolation_level must be {expected}, got {shown(isolation_level)}")
 
         return await lag_of(self._cluster, group_id, isolation_level, self._deadline(timeout))
-
-
-add_hints(GroupAdmin, ADMIN)
 
 
 def _names(what: str, given: Collection[str] | None) -> list[str] | None:

@@ -186,13 +186,14 @@ class ConnectionPool:
         """Return the addresses in the order to try.
 
         Addresses with an open control lane come first, those with the fewest requests in flight before the others.
-        Addresses with any failed lane come last, since a broker that does not answer Produce may not answer other
-        requests either.
+        Addresses with any failed or silent lane come last, since a broker that does not answer Produce may not answer
+        other requests either.
         """
         troubled = {
             address
             for (address, _), lane in self._lanes.items()
-            if lane.error is not None or (lane.connection is not None and lane.connection.failure is not None)
+            if lane.error is not None
+            or (lane.connection is not None and (lane.connection.failure is not None or lane.connection.is_silent))
         }
 
         def load(address: Address) -> tuple[bool, int, int]:

@@ -50,7 +50,7 @@ class OffsetCommitter:
     def join(self, driver: "MembershipDriver") -> None:
         """Commit under the membership of ``driver`` from now on."""
         self.driver = driver
-        self._offsets.on_result = driver.on_coordinator_result
+        self._offsets.on_result, self._offsets.member = driver.on_coordinator_result, driver
 
     @property
     def group(self) -> GroupMetadata:

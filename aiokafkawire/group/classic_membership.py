@@ -81,6 +81,7 @@ class ClassicMembership:
         self.reason: str = ""
         self.leads: bool = False
         self.heartbeat_interval: float = settings.heartbeat_interval
+        self.is_in_consumer_group: bool = False
         self.generation_name: str = "generation"
         self.on_enter: Callable[[GroupState], None] = lambda before: None
         self._protocols: Sequence[tuple[str, bytes]] = ()

@@ -90,6 +90,7 @@ class ConsumerGroupMembership:
         self.leads: bool = False
         self.heartbeat_interval: float = DEFAULT_HEARTBEAT_INTERVAL
         """The interval that the coordinator has told, in seconds; before its first response Kafka's default."""
+        self.is_in_consumer_group: bool = True
         self.generation_name: str = "member epoch"
         self.on_enter: Callable[[GroupState], None] = lambda before: None
         self._assignment: TopicIdPartitions = {}

@@ -146,7 +146,7 @@ def request_timeout(heartbeat_interval: float) -> float:
     The client does not know the session timeout, which is the coordinator's. By default it is at least 45 s, nine
     heartbeat intervals; if it was made shorter, so was the interval, which it must exceed.
     """
-    return max(heartbeat_interval, _MIN_TIMEOUT, min(3 * heartbeat_interval, _MAX_TIMEOUT))
+    return max(heartbeat_interval, _MIN_TIMEOUT, min(2 * heartbeat_interval, _MAX_TIMEOUT))
 
 
 def explained(settings: MemberSettings, error: KafkaError, *, with_pattern: bool) -> KafkaError:

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import partial
-from typing import Final
+from typing import Final, Protocol
 from uuid import UUID
 
 import anyio
@@ -18,6 +18,8 @@ from ..errors import (
     ErrorCode,
     KafkaError,
     RequestTimeout,
+    StaleMemberEpoch,
+    UnknownMemberId,
     UnknownTopicOrPartition,
     UnsupportedVersion,
 )
@@ -57,6 +59,17 @@ NOT_ENTITLED: Final = (
 _WITHOUT_OFFSETS: Final = "0.8.0"
 
 
+class FetchingMember(Protocol):
+    """The member for which offsets are fetched."""
+
+    @property
+    def fetching_group(self) -> GroupMetadata | None:
+        """The membership in a consumer group (KIP-848), under which offsets are fetched; None without one."""
+
+    async def wait_for_heartbeat(self, group: GroupMetadata, error: BrokerError, deadline: Deadline) -> None:
+        """Wait until a heartbeat has shown what has become of the membership ``group``, after this error."""
+
+
 class GroupOffsets:
     """The offsets of one group. Requests to its coordinator use the connections of ``lane``."""
 
@@ -66,6 +79,8 @@ class GroupOffsets:
         self._lock = anyio.Lock()
         self.on_result: Callable[[KafkaError | None], None] = lambda _: None
         """Receives the error of each failed request to the coordinator, and None after a response."""
+        self.member: FetchingMember | None = None
+        """The member that fetches the offsets, if it has joined the group."""
 
     async def close(self) -> None:
         """Close the connections of the lane."""
@@ -318,13 +333,17 @@ class GroupOffsets:
         *,
         stable: bool,
     ) -> Found:
-        """Send OffsetFetch in the coordinator's newest version; retry if ``read`` raises a retriable error."""
-        group_id = self.group_id
+        """Send OffsetFetch in the coordinator's newest version; retry if ``read`` raises a retriable error.
+
+        If the coordinator finds the member's epoch outdated, or no longer knows the member, wait for the next
+        heartbeat, and ask again.
+        """
+        backoff = self._cluster.backoff()
 
         async def ask(request: Request[OffsetFetchResponse], wanted: Versions) -> OffsetFetchResponse:
             return await self._cluster.ask_coordinator(
                 CoordinatorType.GROUP,
-                group_id,
+                self.group_id,
                 request,
                 deadline,
                 lane=self._lane,
@@ -332,7 +351,18 @@ class GroupOffsets:
                 check=_checked(read),
             )
 
-        return read(await in_newest_form(fetch_forms(group_id, partitions, ids, stable=stable), ask))
+        while True:
+            group = self.member.fetching_group if self.member is not None else None
+            try:
+                forms = fetch_forms(self.group_id, partitions, ids, stable=stable, member=group)
+                return read(await in_newest_form(forms, ask))
+            except (StaleMemberEpoch, UnknownMemberId) as error:
+                if group is None or self.member is None:
+                    raise
+                await self.member.wait_for_heartbeat(group, error, deadline)
+                if deadline.passed(self._cluster.runtime.now()):
+                    raise RequestTimeout(f"no offsets were fetched within {deadline.allowed:g} s: {error}") from error
+            await anyio.sleep(min(backoff.next(), deadline.left(self._cluster.runtime.now())))
 
 
 async def _all_partitions(cluster: Cluster, deadline: Deadline) -> list[TopicPartition]:

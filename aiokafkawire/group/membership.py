@@ -195,6 +195,8 @@ class Membership(Protocol):
     """Whether the member leads its generation."""
     heartbeat_interval: float
     """The seconds between heartbeats, as the coordinator decides in consumer groups."""
+    is_in_consumer_group: bool
+    """Whether the group is one of KIP-848, whose coordinator checks the member epoch."""
     generation_name: str
     """What this group protocol calls the generation in :attr:`group`, for logs."""
     on_enter: Callable[[GroupState], None]

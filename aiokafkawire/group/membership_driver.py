@@ -130,6 +130,18 @@ class MembershipDriver:
         self.machine.commit_refused(group, error, self._clock())
         self._worker.wake()
 
+    @property
+    def fetching_group(self) -> GroupMetadata | None:
+        """The membership under which offsets are fetched; None outside of a consumer group (KIP-848)."""
+        machine = self.machine
+        return machine.group if machine.is_member and machine.is_in_consumer_group else None
+
+    async def wait_for_heartbeat(self, group: GroupMetadata, error: BrokerError, deadline: Deadline) -> None:
+        """Send a heartbeat after an OffsetFetch under ``group`` was refused, and wait for its result."""
+        self.commit_refused(group, error)
+        with anyio.move_on_after(deadline.left(self._clock())):
+            await self.until(lambda: self.machine.group != group or not self.machine.is_rebalancing)
+
     def wake(self) -> None:
         """Send the requests that have become due."""
         self._worker.wake()

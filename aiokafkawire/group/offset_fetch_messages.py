@@ -4,8 +4,9 @@ The versions of OffsetFetch:
 
 - v0 reads from ZooKeeper through any broker (0.8.1); v1 from the coordinator.
 - v2 can request all committed offsets of a group, and has an error code for the group (KIP-88).
-- v5 has leader epochs (KIP-320), v7 can wait for transactions (KIP-447), v8 has several groups (KIP-709), v10 topic ids
-  instead of names (KIP-848).
+- v5 has leader epochs (KIP-320), v7 can wait for transactions (KIP-447), v8 has several groups (KIP-709).
+- v9 has the member id and epoch, which the coordinator of a consumer group checks; v10 has topic ids instead of names
+  (KIP-848).
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -24,7 +25,7 @@ from ..protocol.messages.group_offsets import (
 )
 from ..protocol.primitives import ZERO_UUID
 from ..protocol.schema import Versions
-from ..types import OffsetAndMetadata, TopicPartition
+from ..types import GroupMetadata, OffsetAndMetadata, TopicPartition
 from .consumer_protocol import by_topic
 from .offset_commit_messages import TopicIdsOutdated, gravest
 
@@ -61,6 +62,7 @@ def fetch_forms(
     ids: Mapping[str, UUID] | None = None,
     *,
     stable: bool = True,
+    member: GroupMetadata | None = None,
 ) -> tuple[RequestVariant[OffsetFetchResponse], ...]:
     """Build the variants of OffsetFetch, for brokers from 3.0 on and for older ones.
 
@@ -69,11 +71,14 @@ def fetch_forms(
         partitions: None for all committed offsets of the group, which brokers support since 0.10.2.
         ids: the ids of all topics; without them the request has only names.
         stable: wait for transactions that are about to change an offset (KIP-447); brokers before 2.5 cannot.
+        member: the membership of a consumer group (KIP-848), which brokers check; None without one.
     """
     old = None
     if partitions is not None:
         old = [OffsetFetchRequestTopic(name=name, partition_indexes=indexes) for name, indexes in _indexes(partitions)]
     group = OffsetFetchRequestGroup(group_id=group_id, topics=_topics(partitions, ids))
+    if member is not None:
+        group.member_id, group.member_epoch = member.member_id, member.generation_id
     newer = RequestVariant(OffsetFetchRequest(groups=[group], require_stable=stable), _BY_ID if ids else _MANY_GROUPS)
     older = OffsetFetchRequest(group_id=group_id, topics=old)
     if not stable:

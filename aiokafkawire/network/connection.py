@@ -110,6 +110,8 @@ class Connection:
         self._released = anyio.Event()
         self._login = Reauthenticator(self, security, at, runtime.chance)
         self._uses_sasl = config.uses_sasl
+        # The number of answered requests when a request last timed out.
+        self._answered_at_timeout: int | None = None
         self.used_at: float = runtime.now()
         """The time at which the last request was sent, in seconds of the runtime's clock."""
 
@@ -200,6 +202,11 @@ class Connection:
     def in_flight(self) -> int:
         """The number of requests that wait for their responses."""
         return self._pipeline.in_flight
+
+    @property
+    def is_silent(self) -> bool:
+        """Whether a request has timed out, and the broker has answered none since."""
+        return self._answered_at_timeout == self._pipeline.answered
 
     async def request(
         self,
@@ -376,6 +383,7 @@ class Connection:
             self._enqueue(self._pipeline.send(request, spoken, reply, ahead=ahead), ahead=ahead)
             await self.transmit()
             return await reply.wait()
+        self._answered_at_timeout = self._pipeline.answered
         await self._close_if_silent(max(self._runtime.now(), now + limit))
         name = type(request).__name__.removesuffix("Request")
         raise RequestTimeout(f"no answer from {self.broker} to {name} within {limit:g} s")

@@ -6,10 +6,10 @@ from typing import Final
 
 import attrs
 
-from ..errors import BrokerError, KafkaError, Refresh
+from ..errors import BrokerError, ErrorCode, KafkaError, Refresh, broker_error
 from ..types import TopicPartition
 from .acknowledgements import Acknowledge, AcknowledgedOffsets, PendingAcknowledgements, records_in
-from .acquired_partition import AcquiredPartition
+from .acquired_partition import AcquiredPartition, AcquiredRange
 from .commit_results import CommitResults
 from .share_fetch_session import PartitionKey
 
@@ -23,10 +23,16 @@ _LINGER: Final = 0.05
 
 @attrs.define(eq=False)
 class SentAcknowledgements:
-    """The acknowledgements in one request; ``number`` is that of the first one, None if there are none."""
+    """The acknowledgements in one request; ``number`` is that of the first one, None if there are none.
+
+    Those of the partitions ``settled`` have results, or wait to be sent again. The records of ``again`` were acquired
+    again meanwhile, so that their acknowledgements must not be repeated.
+    """
 
     ranges: Mapping[PartitionKey, Sequence[AcknowledgedOffsets]]
     number: int | None
+    again: dict[PartitionKey, list[AcquiredRange]] = attrs.field(factory=dict)
+    settled: set[PartitionKey] = attrs.field(factory=set)
 
     @property
     def renews(self) -> bool:
@@ -105,6 +111,10 @@ class AcknowledgementQueue:
         """Return whether there are renewals to send of these partitions."""
         return any(self._pending[key].renews for key in keys)
 
+    def needs_two_requests(self, keys: Iterable[PartitionKey]) -> bool:
+        """Return whether :meth:`take` leaves some acknowledgements of these partitions to the next request."""
+        return any(self._pending[key].needs_two_requests for key in keys)
+
     def take(self, keys: Collection[PartitionKey], *, renewals: bool) -> SentAcknowledgements:
         """Remove and return the acknowledgements of these partitions, to send them now."""
         numbers = [number for key in keys if (number := self._pending[key].since) is not None]
@@ -127,25 +137,71 @@ class AcknowledgementQueue:
         """Take notice that a request has ended; all its acknowledgements have results, or wait again."""
         del self._sent[sent]
 
-    def put_back(self, sent: SentAcknowledgements, *, renewals: bool = True) -> None:
-        """Send them again, since the broker has not looked at them; with the ``renewals``, or without."""
+    def put_back(self, sent: SentAcknowledgements, now: float) -> None:
+        """Send them again, since the broker has not looked at them."""
+        for key in sent.ranges.keys() - sent.settled:
+            self._put_again(sent, key, sent.ranges[key], now)
+
+    def renewals_unsupported(self, sent: SentAcknowledgements, error: KafkaError, now: float) -> None:
+        """Settle the renewals with the error, and send the others again."""
         for key, ranges in sent.ranges.items():
-            for part in ranges:
-                if renewals or part.kind != Acknowledge.RENEW:
-                    self._put(self._acquired[key], part, sent.number or 0)
+            renewals = [part for part in ranges if part.kind == Acknowledge.RENEW]
+            self._settle(self.partition(key), records_in(renewals), error)
+            self._put_again(sent, key, [part for part in ranges if part not in renewals], now)
+
+    def _put_again(
+        self, sent: SentAcknowledgements, key: PartitionKey, ranges: Iterable[AcknowledgedOffsets], now: float
+    ) -> None:
+        sent.settled.add(key)
+        for part in ranges:
+            offsets = AcquiredRange(part.first, part.last)
+            if any(offsets.overlaps(other) for other in sent.again.get(key, ())):
+                self.refuse(self.partition(key), records_in([part]))
+            else:
+                self._put(self._acquired[key], part, sent.number or 0)
+        if self.flush_at is None:
+            self.flush_at = now + _LINGER
 
     def refused(self, sent: SentAcknowledgements, error: KafkaError) -> None:
-        """Settle all of a request's acknowledgements with an error."""
-        for key in sent.ranges:
+        """Settle those of a request's acknowledgements that have no result with an error."""
+        for key in sent.ranges.keys() - sent.settled:
             self.settle(sent, key, error)
+
+    def abandon(self, error: KafkaError) -> None:
+        """Settle all acknowledgements that wait to be sent with an error."""
+        for key, pending in self._pending.items():
+            while pending:
+                self._settle(self.partition(key), records_in(pending.take(renewals=True)), error)
 
     def settle(self, sent: SentAcknowledgements, key: PartitionKey, error: KafkaError | None) -> None:
         """Settle the acknowledgements of one partition with the broker's result."""
-        acquisition, count = self._acquired[key], records_in(sent.ranges[key])
+        sent.settled.add(key)
+        self._settle(self.partition(key), records_in(sent.ranges[key]), error)
+
+    def _settle(self, partition: TopicPartition, count: int, error: KafkaError | None) -> None:
         if error is not None and count:
             message = "%d records of %s were not acknowledged, and may be delivered again: %s"
-            _log.warning(message, count, acquisition.partition, error)
-        self.results.settle(acquisition.partition, count, error)
+            _log.warning(message, count, partition, error)
+        self.results.settle(partition, count, error)
+
+    def lose(self, acquisition: AcquiredPartition) -> None:
+        """Refuse the acknowledgements that wait for the records of this fetch, which has acquired them again."""
+        for sent in self._sent:
+            sent.again.setdefault(acquisition.key, []).extend(acquisition.ranges)
+        pending = self._pending.get(acquisition.key)
+        count = sum(pending.drop(*part) for part in acquisition.ranges) if pending else 0
+        if count:
+            self.refuse(acquisition.partition, count)
+
+    def forget(self, acquisition: AcquiredPartition, offset: int) -> None:
+        """Remove the renewal of a record that was dropped."""
+        pending = self._pending.get(acquisition.key)
+        if pending:
+            pending.drop(offset, offset)
+
+    def refuse(self, partition: TopicPartition, count: int = 1) -> None:
+        """Settle acknowledgements of records whose locks have ended; the broker would take them for the next locks."""
+        self._settle(partition, count, broker_error(ErrorCode.INVALID_RECORD_STATE, f"{partition} of a share group"))
 
     def settle_or_retry(
         self, sent: SentAcknowledgements, key: PartitionKey, error: BrokerError | None, now: float
@@ -154,7 +210,6 @@ class AcknowledgementQueue:
         acquisition = self._acquired[key]
         may_pass = error is not None and error.retriable and error.refresh is not Refresh.METADATA
         if may_pass and acquisition.lock_end > now:
-            for part in sent.ranges[key]:
-                self._put(acquisition, part, sent.number or 0)
+            self._put_again(sent, key, sent.ranges[key], now)
         else:
             self.settle(sent, key, error)

@@ -27,12 +27,16 @@ GAP: Final = 0
 
 
 class AcknowledgedOffsets(NamedTuple):
-    """A range of offsets, both inclusive, with one type of acknowledgement, by the user or by the client itself."""
+    """A range of offsets, both inclusive, with one type of acknowledgement, by the user or by the client itself.
+
+    If the locks have probably ended, it is late, and has a request of its own: brokers refuse all or none of a request.
+    """
 
     first: int
     last: int
     kind: int
     by_user: bool = False
+    is_late: bool = False
 
 
 class PendingAcknowledgements:
@@ -42,13 +46,19 @@ class PendingAcknowledgements:
         self.since: int | None = None
         """The number of the first acknowledgement here, by which a commit knows whether it is sent; None if empty."""
         self._ranges: list[AcknowledgedOffsets] = []
+        self._late: list[AcknowledgedOffsets] = []
         # The type of the last range, if it is the user's, and its last offset, which extend() advances.
         self._kind: Acknowledge | None = None
         self._end = 0
         self._renewals: dict[int, bool] = {}
 
     def __bool__(self) -> bool:
-        return bool(self._ranges or self._renewals)
+        return bool(self._ranges or self._late or self._renewals)
+
+    @property
+    def needs_two_requests(self) -> bool:
+        """Whether some are late and others are not."""
+        return bool(self._ranges and self._late)
 
     @property
     def renews(self) -> bool:
@@ -66,12 +76,14 @@ class PendingAcknowledgements:
             for offset in offsets:
                 self._renewals.pop(offset, None)
         self._end_range()
-        if self._ranges:
-            before = self._ranges[-1]
+        ranges = self._late if part.is_late else self._ranges
+        if ranges:
+            before = ranges[-1]
             if before.last + 1 == part.first and before[2:] == part[2:]:
-                part = self._ranges.pop()._replace(last=part.last)
-        self._ranges.append(part)
-        self._kind, self._end = Acknowledge(part.kind) if part.by_user else None, part.last
+                part = ranges.pop()._replace(last=part.last)
+        ranges.append(part)
+        if part.by_user and not part.is_late:
+            self._kind, self._end = Acknowledge(part.kind), part.last
 
     def extend(self, offset: int, kind: Acknowledge) -> bool:
         """Add an offset that continues the user's last range; return False, and do nothing, if it does not."""
@@ -86,9 +98,26 @@ class PendingAcknowledgements:
             self._ranges[-1] = self._ranges[-1]._replace(last=self._end)
             self._kind = None
 
-    def take(self, *, renewals: bool) -> list[AcknowledgedOffsets]:
-        """Remove and return what is to be sent, in the order of offsets; with the ``renewals``, or without."""
+    def drop(self, first: int, last: int) -> int:
+        """Remove the acknowledgements of these offsets; return how many of them the user has made."""
         self._end_range()
+        self._ranges, dropped = _without(self._ranges, first, last)
+        self._late, late = _without(self._late, first, last)
+        dropped += late
+        for offset in [offset for offset in self._renewals if first <= offset <= last]:
+            dropped += self._renewals.pop(offset)
+        if not self:
+            self.since = None
+        return dropped
+
+    def take(self, *, renewals: bool) -> list[AcknowledgedOffsets]:
+        """Remove and return what is to be sent, in the order of offsets; with the ``renewals``, or without.
+
+        Late acknowledgements are returned only if there is nothing else.
+        """
+        self._end_range()
+        if not self._ranges and not (renewals and self._renewals):
+            self._ranges, self._late = self._late, []
         ranges, self._ranges = self._ranges, []
         if renewals:
             ranges += [
@@ -96,9 +125,25 @@ class PendingAcknowledgements:
                 for offset, by_user in self._renewals.items()
             ]
             self._renewals = {}
-        if not self._renewals:
+        if not self:
             self.since = None
         return sorted(ranges)
+
+
+def _without(ranges: Sequence[AcknowledgedOffsets], first: int, last: int) -> tuple[list[AcknowledgedOffsets], int]:
+    """Return what is left without these offsets, and how many of them the user has acknowledged."""
+    kept: list[AcknowledgedOffsets] = []
+    dropped = 0
+    for part in ranges:
+        if part.last < first or last < part.first:
+            kept.append(part)
+            continue
+        dropped += part.by_user * (min(part.last, last) - max(part.first, first) + 1)
+        if part.first < first:
+            kept.append(part._replace(last=first - 1))
+        if last < part.last:
+            kept.append(part._replace(first=last + 1))
+    return kept, dropped
 
 
 def as_batches(ranges: Sequence[AcknowledgedOffsets]) -> list[AcknowledgementBatch]:

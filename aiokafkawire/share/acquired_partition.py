@@ -2,7 +2,8 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from itertools import repeat
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
+from weakref import WeakSet
 
 import attrs
 
@@ -13,21 +14,67 @@ from ..types import TopicPartition
 from .acknowledgements import GAP, Acknowledge, AcknowledgedOffsets
 from .share_fetch_session import PartitionKey
 
-__all__ = ("AcquiredPartition", "Delivered", "RecordForm", "batches_of", "delivered_records")
+__all__ = (
+    "AcquiredPartition",
+    "Acquisitions",
+    "Delivered",
+    "AcquiredRange",
+    "RecordForm",
+    "batches_of",
+    "delivered_records",
+)
+
+
+class AcquiredRange(NamedTuple):
+    """A range of offsets, both inclusive."""
+
+    first: int
+    last: int
+
+    def overlaps(self, other: "AcquiredRange") -> bool:
+        """Return whether both have an offset."""
+        return self.first <= other.last and other.first <= self.last
 
 
 @attrs.define(eq=False)
 class AcquiredPartition:
     """The records of one partition that one fetch has acquired from the broker ``node_id``.
 
-    ``outstanding`` of them were handed out and not acknowledged; the locks of the others end at ``lock_end``.
+    ``outstanding`` of them were handed out and not acknowledged; the locks of the others end at ``lock_end``. ``lost``
+    are the offsets that this consumer has acquired again since then: their locks of this fetch have ended. ``is_over``
+    means that the broker has probably released them all, as after the end of its session.
     """
 
     key: PartitionKey
     partition: TopicPartition
     node_id: int
     lock_end: float
+    ranges: Sequence[AcquiredRange] = ()
     outstanding: int = 0
+    is_over: bool = False
+    lost: list[AcquiredRange] = attrs.field(factory=list)
+
+    def has_lost(self, offset: int) -> bool:
+        """Return whether this consumer has acquired the record again since then."""
+        return any(part.first <= offset <= part.last for part in self.lost)
+
+
+class Acquisitions:
+    """The fetches whose records the user or the consumer still has, by partition."""
+
+    def __init__(self) -> None:
+        self._by_partition: dict[PartitionKey, WeakSet[AcquiredPartition]] = {}
+
+    def add(self, new: AcquiredPartition) -> bool:
+        """Add a fetch; return whether earlier ones have lost records to it."""
+        known = self._by_partition.setdefault(new.key, WeakSet())
+        has_any = False
+        for earlier in known:
+            lost = [part for part in new.ranges if any(part.overlaps(other) for other in earlier.ranges)]
+            earlier.lost += lost
+            has_any = has_any or bool(lost)
+        known.add(new)
+        return has_any
 
 
 @attrs.frozen

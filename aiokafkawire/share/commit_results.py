@@ -16,7 +16,9 @@ class CommitResults:
         self._failed: dict[TopicPartition, KafkaError] = {}
 
     def settle(self, partition: TopicPartition, count: int, error: KafkaError | None) -> None:
-        """Take notice of the result for ``count`` records."""
+        """Take notice of the result for ``count`` records of the user; 0 changes nothing."""
+        if not count:
+            return
         if error is None:
             self._accepted[partition] = self._accepted.get(partition, 0) + count
         else:

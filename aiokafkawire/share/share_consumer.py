@@ -180,6 +180,7 @@ class ShareConsumer(Generic[K, V]):
         """Return the next record; wait for it if needed."""
         if self._state in ("closing", "closed"):
             raise StopAsyncIteration
+        await self._let_others_run()
         records = await self._take(1)
         if not records:
             raise StopAsyncIteration
@@ -202,16 +203,19 @@ class ShareConsumer(Generic[K, V]):
         """
         check_integer("max_records", max_records, minimum=1)
         check_seconds("timeout", timeout)
+        await self._let_others_run()
         with anyio.move_on_after(timeout):
             return await self._take(max_records)
         return []
 
-    async def _take(self, limit: int) -> list[ShareRecord[K, V]]:
+    async def _let_others_run(self) -> None:
         self._require_open()
-        now = self._cluster.runtime.now()
-        if now - self._yielded_at > _YIELD_EVERY:
+        if self._cluster.runtime.now() - self._yielded_at > _YIELD_EVERY:
             await anyio.lowlevel.checkpoint()
             self._yielded_at = self._cluster.runtime.now()
+
+    async def _take(self, limit: int) -> list[ShareRecord[K, V]]:
+        self._require_open()
         if self._is_implicit:
             if self._waiting:
                 raise UsageError("another task takes records of this share consumer, whose mode is 'implicit'")
@@ -229,14 +233,13 @@ class ShareConsumer(Generic[K, V]):
                 return records
             self._member.driver.on_poll()
             self._waiting += 1
-            fetcher.requested = max(fetcher.requested, limit)
-            fetcher.wake()
+            fetcher.request(limit)
             try:
                 await arrived.wait()
             finally:
                 self._waiting -= 1
                 if not self._waiting:
-                    fetcher.requested = 0
+                    fetcher.end_request()
         return []
 
     def _polls(self) -> tuple[int, bool]:
@@ -254,7 +257,7 @@ class ShareConsumer(Generic[K, V]):
 
         Raises:
             UsageError: the record was acknowledged already or is of another consumer, the mode is ``"implicit"``, or
-                the consumer is closed.
+                the consumer is closed, or this is not its event loop.
         """
         if not isinstance(record, ShareRecord):
             raise UsageError(f"record must be a ShareRecord of this consumer, got {shown(record)}")
@@ -263,6 +266,7 @@ class ShareConsumer(Generic[K, V]):
         if self._is_implicit:
             raise UsageError("share_acknowledgement_mode='implicit' acknowledges records itself; use 'explicit'")
         self._require_own(record)
+        self._cluster.owner.require_own_loop()
         if self._state in ("closing", "closed"):
             raise UsageError(f"{record} was released, since the share consumer is {self._state}")
         if record.acknowledged is not None:
@@ -298,7 +302,8 @@ class ShareConsumer(Generic[K, V]):
             How many records the brokers have taken note of since the last commit, by partition.
 
         Raises:
-            AcknowledgementFailed: a broker refused some since the last commit, often since the lock had ended.
+            AcknowledgementFailed: a broker refused some since the last commit, often since the lock had ended; or the
+                consumer was closed meanwhile, before the broker answered.
             RequestTimeout: not all brokers have answered in time.
             UsageError: the consumer is not open.
         """

@@ -56,6 +56,8 @@ class ShareConsumerCoordinator:
         self.machine: ConsumerGroupMembership = ConsumerGroupMembership(settings, member_id, SHARE_GROUP)
         self.driver: MembershipDriver = MembershipDriver(cluster, self.machine, self._execute, lane, polls)
         self._topics: tuple[str, ...] = ()
+        # The number of calls of leave() that wait.
+        self._leaves = 0
 
     def subscribe(self, topics: Sequence[str]) -> None:
         """Subscribe to these topics, instead of those before."""
@@ -64,7 +66,8 @@ class ShareConsumerCoordinator:
         self._topics = tuple(topics)
         self._cluster.metadata.track_topics(self._topics)
         self.machine.subscribe(ServerSubscription(self._topics))
-        self.driver.request_rejoin(f"subscribed to {', '.join(self._topics)}")
+        if not self._leaves:
+            self.driver.request_rejoin(f"subscribed to {', '.join(self._topics)}")
 
     async def run(self) -> None:
         """Take part in the group until :meth:`close`."""
@@ -72,10 +75,16 @@ class ShareConsumerCoordinator:
             await self.driver.run()
 
     async def leave(self, reason: str, deadline: Deadline) -> None:
-        """Leave the group, within the deadline."""
+        """Leave the group, within the deadline; join again if there was a :meth:`subscribe` meanwhile."""
         self._topics = ()
         self._fetcher.assign({})
-        await self.driver.leave(reason, deadline)
+        self._leaves += 1
+        try:
+            await self.driver.leave(reason, deadline)
+        finally:
+            self._leaves -= 1
+            if self._topics and not self._leaves:
+                self.driver.request_rejoin("subscribed while it was leaving")
 
     def _on_metadata(self) -> None:
         self.machine.reconcile_again()

@@ -28,8 +28,16 @@ from ..runtime import Worker
 from ..types import Address, TopicPartition
 from .acknowledgement_queue import AcknowledgementQueue, SentAcknowledgements
 from .acknowledgements import Acknowledge, AcknowledgedOffsets
-from .acquired_partition import AcquiredPartition, RecordForm, batches_of, delivered_records
+from .acquired_partition import (
+    AcquiredPartition,
+    AcquiredRange,
+    Acquisitions,
+    RecordForm,
+    batches_of,
+    delivered_records,
+)
 from .fetch_size import FetchSize
+from .lock_renewals import LockRenewals
 from .share_buffer import ShareBuffer
 from .share_fetch_session import PartitionKey, ShareFetchSession
 from .share_record import RecordOwner, ShareRecord
@@ -98,7 +106,7 @@ class ShareFetcher:
         self.arrived: anyio.Event = anyio.Event()
         """Set when there are new records, errors or results of acknowledgements."""
         self.requested: int = 0
-        """How many records the user waits for; 0 if it does not wait."""
+        """How many records the user waits for, or has waited for until just now; otherwise 0."""
         self.lock_seconds: float = _DEFAULT_LOCK
         """How long a lock holds, as brokers say."""
         self.knows_lock: bool = False
@@ -108,10 +116,13 @@ class ShareFetcher:
         # The records whose locks are renewed, and the fetches of which records were handed out.
         self._held: dict[ShareRecord[Any, Any], None] = {}
         self._handed_out: list[AcquiredPartition] = []
+        self._acquisitions = Acquisitions()
+        self._renewals = LockRenewals()
         # The number of calls of flush() that wait.
         self._flushes = 0
+        self._is_awaited = False
         self._renews, self._closing, self._has_warned = True, False, False
-        self._worker = Worker(self._step, self.notify)
+        self._worker = Worker(self._step, self._ended)
 
     async def run(self) -> None:
         """Fetch and acknowledge until closed."""
@@ -130,6 +141,10 @@ class ShareFetcher:
         await self._worker.stop()
         await self._cluster.brokers.close_lanes(self._lane)
 
+    def _ended(self) -> None:
+        self.queue.abandon(_closed())
+        self.notify()
+
     def notify(self) -> None:
         """Wake the calls that wait for :attr:`arrived`."""
         arrived, self.arrived = self.arrived, anyio.Event()
@@ -140,9 +155,14 @@ class ShareFetcher:
         self.errors.append(error)
         self.notify()
 
-    def wake(self) -> None:
-        """Send what is due."""
+    def request(self, limit: int) -> None:
+        """Take notice that the user waits for up to ``limit`` records."""
+        self.requested, self._is_awaited = max(self.requested, limit), True
         self._worker.wake()
+
+    def end_request(self) -> None:
+        """Take notice that the user waits no more; if it has no records, a fetch begins all the same."""
+        self._is_awaited = False
 
     @property
     def assigned(self) -> frozenset[TopicPartition]:
@@ -161,6 +181,8 @@ class ShareFetcher:
     def take(self, limit: int) -> list[ShareRecord[Any, Any]]:
         """Return up to ``limit`` records for the user."""
         records = self.buffer.take(limit, self._clock(), self.lock_seconds)
+        if records and not self._is_awaited:
+            self.requested = 0
         for acquisition, count in Counter(map(_ACQUISITION, records)).items():
             if not acquisition.outstanding:
                 self._handed_out.append(acquisition)
@@ -176,23 +198,32 @@ class ShareFetcher:
 
     def acknowledge(self, record: ShareRecord[Any, Any], kind: Acknowledge) -> None:
         """Acknowledge a record that was handed out."""
-        acquisition = record.acquisition
+        acquisition, offset = record.acquisition, record.offset
+        has_lost = bool(acquisition.lost) and acquisition.has_lost(offset)
+        if has_lost:
+            self.queue.refuse(acquisition.partition)
+        is_late = acquisition.is_over or record.lock_end <= self._clock()
         if kind is Acknowledge.RENEW:
-            record.lock_end = acquisition.lock_end = self._clock() + self.lock_seconds
+            self._renewals.add(record)
         else:
+            if self._renewals:
+                self._renewals.discard(record)
             acquisition.outstanding -= 1
             record.acknowledged = kind
             if self._held:
                 self._held.pop(record, None)
-        offset = record.offset
-        if not self.queue.extend(acquisition, offset, kind):
-            self._add(acquisition, AcknowledgedOffsets(offset, offset, kind, by_user=True))
+        if not has_lost and (is_late or not self.queue.extend(acquisition, offset, kind)):
+            self._add(acquisition, AcknowledgedOffsets(offset, offset, kind, by_user=True, is_late=is_late))
 
     def accept(self, records: Iterable[ShareRecord[Any, Any]]) -> None:
-        """Accept records that were handed out, in ranges of offsets; no lock of them is renewed."""
+        """Accept records that were handed out, in ranges of offsets as far as their locks hold."""
+        now = self._clock()
         acquisition: AcquiredPartition | None = None
         first, last = 0, -1
         for record in records:
+            if record.lock_end <= now or record.acquisition.is_over or record.acquisition.lost or self._renewals:
+                self.acknowledge(record, Acknowledge.ACCEPT)
+                continue
             record.acknowledged = Acknowledge.ACCEPT
             offset = record.offset
             if offset != last + 1 or record.acquisition is not acquisition:
@@ -223,8 +254,19 @@ class ShareFetcher:
             self._worker.wake()
 
     def _release(self, records: Iterable[ShareRecord[Any, Any]]) -> None:
+        now = self._clock()
         for record in records:
-            self._add(record.acquisition, AcknowledgedOffsets(record.offset, record.offset, Acknowledge.RELEASE))
+            self._renewals.discard(record)
+            if record.lock_end > now:
+                self._add(record.acquisition, AcknowledgedOffsets(record.offset, record.offset, Acknowledge.RELEASE))
+            else:
+                self.queue.forget(record.acquisition, record.offset)
+
+    def _drop(self, unwanted: Callable[[ShareRecord[Any, Any]], bool]) -> None:
+        """Drop unread records, whose locks the broker has ended or soon will."""
+        for record in self.buffer.drop(unwanted):
+            self._renewals.discard(record)
+            self.queue.forget(record.acquisition, record.offset)
 
     # --- what is due -------------------------------------------------------------------------------------
 
@@ -248,6 +290,8 @@ class ShareFetcher:
                 tasks.start_soon(exchange)
         if self.queue.flush_at is not None and self.queue.flush_at > now:
             waits.append(self.queue.flush_at - now)
+        if not self._is_awaited:
+            self.requested = 0
         if self._held or self._handed_out or self.buffer:
             waits.append(self.lock_seconds / 4)
         return min(waits, default=None)
@@ -276,9 +320,10 @@ class ShareFetcher:
         """Return the next exchange with a broker; None if nothing is due."""
         is_open, flush_at = broker.session.is_open, self.queue.flush_at
         if self._closing:
-            return partial(self._acknowledge, broker, acknowledged, closes=True) if is_open else None
+            closes = not self.queue.needs_two_requests(acknowledged)
+            return partial(self._acknowledge, broker, acknowledged, closes=closes) if is_open else None
         if acknowledged and not is_open:
-            return partial(self._fetch, broker, [], [], 0)  # the first request of a session cannot acknowledge
+            return partial(self._fetch, broker, {}, [], 0)  # the first request of a session cannot acknowledge
         fetches = wanted and self.size.wants(len(self.buffer), self.requested)
         if not self.requested and (broker.is_drained or self._is_strict):
             fetches = False  # a fetch ahead of an empty log would only delay acknowledgements
@@ -289,17 +334,18 @@ class ShareFetcher:
             number = min(self.requested, self._config.max_poll_records)
             if not self._is_strict:
                 number = max(number, self.size.records)
-            return partial(self._fetch, broker, wanted, acknowledged, number)
+            partitions = {key: self._assigned[key] for key in wanted}
+            return partial(self._fetch, broker, partitions, acknowledged, number, waits=bool(self.requested))
         return None
 
     def _renew_due(self, now: float) -> None:
         """Renew the locks of records that are in process or wait here, once half of their time has passed."""
         if self._renews:
             soon = now + self.lock_seconds / 2
-            held = [record for record in self._held if record.lock_end < soon]
+            held = [record for record in self._held if record.lock_end < soon and not record.acquisition.is_over]
             for record in [*held, *self.buffer.ending(soon)]:
-                if record.lock_end > now:
-                    record.lock_end = now + self.lock_seconds
+                if record.lock_end > now and record not in self._renewals:
+                    self._renewals.add(record)
                     self._add(record.acquisition, AcknowledgedOffsets(record.offset, record.offset, Acknowledge.RENEW))
 
     def _warn_of_forgotten(self, now: float) -> None:
@@ -321,10 +367,15 @@ class ShareFetcher:
     # --- the requests ------------------------------------------------------------------------------------
 
     async def _fetch(
-        self, broker: _Broker, wanted: list[PartitionKey], acknowledged: list[PartitionKey], max_records: int
+        self,
+        broker: _Broker,
+        wanted: Mapping[PartitionKey, TopicPartition],
+        acknowledged: list[PartitionKey],
+        max_records: int,
+        *,
+        waits: bool = False,
     ) -> None:
         """Acquire records of the partitions ``wanted``; without any, only open a session."""
-        waits = bool(wanted and self.requested)
         wait_ms = min(self._config.fetch_max_wait_ms, int(self.lock_seconds * 250)) if waits else 0
         sent = self.queue.take(acknowledged, renewals=False)
         request = fetch_request(
@@ -342,7 +393,7 @@ class ShareFetcher:
             response = await connection.request(request, timeout=wait_ms / 1000 + self._timeout, wanted=_SPOKEN)
             self._check(response, "ShareFetch")
             broker.session.answered(wanted)
-            found = await self._take_records(broker, response, sent, began)
+            found = await self._take_records(broker, wanted, response, sent, began)
             broker.is_drained = not found
             if not found and self._clock() - began < wait_ms / 2000:
                 # An early empty response, as from a broker whose locks are all taken.
@@ -357,7 +408,7 @@ class ShareFetcher:
         request = acknowledge_request(self._config.group_id, self._member_id, epoch, sent.ranges, renews=sent.renews)
 
         async def exchange(connection: Connection) -> None:
-            wanted = _RENEWS if sent.renews else _SPOKEN
+            began, wanted = self._clock(), _RENEWS if sent.renews else _SPOKEN
             response = await connection.request(request, timeout=self._timeout, wanted=wanted)
             self._check(response, "ShareAcknowledge")
             broker.session.answered()
@@ -366,8 +417,10 @@ class ShareFetcher:
                 for topic in response.responses
                 for data in topic.partitions
             }
-            for key in sent.ranges:
-                self._settle(sent, key, codes.get(key, ErrorCode.NONE))
+            for key, ranges in sent.ranges.items():
+                code = codes.get(key, ErrorCode.NONE)
+                self._renewals.settle(key, ranges, None if code else began + self.lock_seconds)
+                self._settle(sent, key, code)
 
         await self._exchange(broker, sent, exchange)
         if closes:
@@ -393,9 +446,14 @@ class ShareFetcher:
             await exchange(await self._cluster.connection(broker.node, self._lane))
             if broker.retry_at <= self._clock():
                 broker.backoff.reset()
+        except anyio.get_cancelled_exc_class():
+            self.queue.refused(sent, _closed())
+            raise
         except Exception as raised:
             self._failed(broker, sent, as_kafka_error(raised, f"share group {self._config.group_id!r}"))
         finally:
+            for key, ranges in sent.ranges.items():
+                self._renewals.settle(key, ranges, None)
             self.queue.ended(sent)
             broker.is_busy = False
             self.notify()
@@ -406,22 +464,33 @@ class ShareFetcher:
         if isinstance(error, UnsupportedVersion) and sent.renews:
             self._renews = False
             _log.info("the locks of records are not renewed: %s", error)
-            self.queue.put_back(sent, renewals=False)
+            self.queue.renewals_unsupported(sent, error, self._clock())
             return
         _log.debug("share session with broker %d begins again: %s", broker.node.node_id, error)
         is_lost = isinstance(error, BrokerError) and error.code in _SESSION_LOST
         if is_lost and not self._closing:
-            self.queue.put_back(sent)  # the broker has not looked at them
+            self.queue.put_back(sent, self._clock())  # the broker has not looked at them
         else:
             self.queue.refused(sent, error)
         broker.session.restart()
-        self.buffer.drop(lambda record: record.acquisition.node_id == broker.node.node_id)
+        self._lose(lambda acquisition: acquisition.node_id == broker.node.node_id)
         broker.retry_at = self._clock() + broker.backoff.next()
         action = retry_action(error)
         if action.refresh is Refresh.METADATA:
             self._cluster.metadata.mark_stale(self._cluster.metadata.snapshot)
         if not action.retry and not is_lost:
+            self._raise(error)
+
+    def _raise(self, error: KafkaError) -> None:
+        """Raise an error to the user, but only once if it comes again before the user polls."""
+        if all(type(error) is not type(known) or str(error) != str(known) for known in self.errors):
             self.errors.append(error)
+
+    def _lose(self, is_over: Callable[[AcquiredPartition], bool]) -> None:
+        """Drop and renew no more of these records, since the broker has probably released them."""
+        self._drop(lambda record: is_over(record.acquisition))
+        for acquisition in self._handed_out:
+            acquisition.is_over = acquisition.is_over or is_over(acquisition)
 
     # --- the responses -----------------------------------------------------------------------------------
 
@@ -429,14 +498,19 @@ class ShareFetcher:
         error = broker_error(code, f"{self.queue.partition(key)} of a share group") if code else None
         if error is not None:
             lost = {part.first for part in sent.ranges[key] if part.kind == Acknowledge.RENEW}
-            self.buffer.drop(lambda record: record.acquisition.key == key and record.offset in lost)
+            self._drop(lambda record: record.acquisition.key == key and record.offset in lost)
         if self._closing:
             self.queue.settle(sent, key, error)
         else:
             self.queue.settle_or_retry(sent, key, error, self._clock())
 
     async def _take_records(
-        self, broker: _Broker, response: ShareFetchResponse, sent: SentAcknowledgements, began: float
+        self,
+        broker: _Broker,
+        wanted: Mapping[PartitionKey, TopicPartition],
+        response: ShareFetchResponse,
+        sent: SentAcknowledgements,
+        began: float,
     ) -> bool:
         """Handle the results of a fetch; return whether it has brought records."""
         answered = {
@@ -446,15 +520,27 @@ class ShareFetcher:
             self._settle(sent, key, answered[key].acknowledge_error_code if key in answered else ErrorCode.NONE)
         has_found = False
         for key, data in answered.items():
-            partition = self._assigned.get(key)
-            if partition is not None and data.error_code != ErrorCode.NONE:
-                self._partition_failed(broker, partition, data.error_code)
+            partition = wanted.get(key)
+            if data.error_code != ErrorCode.NONE:
+                if key in self._assigned:
+                    self._partition_failed(broker, self._assigned[key], data.error_code)
             elif partition is not None and data.acquired_records:
-                acquisition = AcquiredPartition(key, partition, broker.node.node_id, began + self.lock_seconds)
+                ranges = [AcquiredRange(part.first_offset, part.last_offset) for part in data.acquired_records]
+                acquisition = AcquiredPartition(key, partition, broker.node.node_id, began + self.lock_seconds, ranges)
+                self._begin(acquisition)
                 await self._take_partition(acquisition, data)
                 has_found = True
         self._use_leaders(answered, response)
         return has_found
+
+    def _begin(self, acquisition: AcquiredPartition) -> None:
+        """End earlier acquisitions of the same records, so that their acknowledgements do not count for the new one."""
+        if self._acquisitions.add(acquisition):
+            self._drop(lambda record: record.acquisition.has_lost(record.offset))
+            self._renewals.discard_lost()
+            for record in [record for record in self._held if record.acquisition.has_lost(record.offset)]:
+                del self._held[record]
+        self.queue.lose(acquisition)
 
     async def _take_partition(self, acquisition: AcquiredPartition, data: ShareFetchResponsePartitionData) -> None:
         partition, check_crcs = acquisition.partition, self._form.check_crcs
@@ -479,11 +565,12 @@ class ShareFetcher:
     def _partition_failed(self, broker: _Broker, partition: TopicPartition, code: int) -> None:
         error = broker_error(code, f"{partition} of share group {self._config.group_id!r}")
         broker.retry_at = self._clock() + broker.backoff.next()
-        self.buffer.drop(lambda record: record.acquisition.partition == partition)
+        self._drop(lambda record: record.acquisition.partition == partition)
         if error.refresh is Refresh.METADATA or code == ErrorCode.UNKNOWN_TOPIC_ID:
+            self._lose(lambda acquisition: acquisition.partition == partition)
             self._cluster.metadata.mark_stale(self._cluster.metadata.snapshot)
         elif not error.retriable:
-            self.errors.append(error)
+            self._raise(error)
 
     def _use_leaders(
         self, answered: Mapping[PartitionKey, ShareFetchResponsePartitionData], response: ShareFetchResponse
@@ -496,6 +583,10 @@ class ShareFetcher:
         }
         if leaders:
             self._cluster.metadata.use_leaders(leaders, nodes)
+
+
+def _closed() -> KafkaError:
+    return KafkaError("the share consumer was closed before the broker answered")
 
 
 def _leader_id(snapshot: Snapshot, partition: TopicPartition) -> int | None:

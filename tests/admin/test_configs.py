@@ -21,7 +21,15 @@ from aiokafkawire import (
     WireError,
 )
 from aiokafkawire.admin.admin import Admin
-from aiokafkawire.errors import BrokerNotAvailable, ErrorCode, InvalidConfig, TopicAuthorizationFailed
+from aiokafkawire.errors import (
+    BrokerNotAvailable,
+    ErrorCode,
+    InvalidConfig,
+    RequestTimeout,
+    TopicAuthorizationFailed,
+    UnknownServerError,
+    UnknownTopicOrPartition,
+)
 from aiokafkawire.protocol.api import ApiKey
 from aiokafkawire.protocol.messages.configs import DescribeConfigsResponse, IncrementalAlterConfigsResponse
 from aiokafkawire.testing.broker import Broker
@@ -74,12 +82,20 @@ def test_names_of_resources_are_text(wrong: Any) -> None:
 
 
 async def test_no_error_and_no_repr_shows_a_value_that_may_be_a_password() -> None:
-    wrong: Any = [b"s3cret", ["s3cret"], ConfigOp(ConfigOpType.DELETE, "s3cret"), ConfigOp(9, "s3cret"), "s3cret\ud800"]  # type: ignore[arg-type]
+    wrong: Any = [
+        b"s3cret",
+        ["s3cret"],
+        ConfigOp(ConfigOpType.DELETE, "s3cret"),
+        ConfigOp(9, "s3cret"),  # type: ignore[arg-type]
+        "s3cret\ud800",
+        "s3cret" * 8000,
+    ]
     async with running() as (_, admin):
         for value in wrong:
             with pytest.raises(UsageError) as caught:
                 await admin.incremental_alter_configs({ConfigResource.broker(1): {"ssl.key.password": value}})
             assert "s3cret" not in str(caught.value)
+            assert len(str(caught.value)) < 200
             assert "ssl.key.password of broker 1" in str(caught.value)
     assert "s3cret" not in repr([ConfigOp.set("s3cret"), ConfigOp.append("s3cret")])
 
@@ -119,6 +135,32 @@ async def test_a_broker_that_is_down_is_not_there_until_it_is_back() -> None:
         assert found["node.id"].value == "2"
 
 
+async def test_many_resources_take_several_requests() -> None:
+    async with running() as (broker, admin):
+        groups = [ConfigResource.group(f"g{number}") for number in range(450)]
+        assert list(await admin.describe_configs(groups)) == groups
+        await admin.incremental_alter_configs({group: {"share.delivery.count.limit": "3"} for group in groups})
+        for api in (ApiKey.DESCRIBE_CONFIGS, ApiKey.INCREMENTAL_ALTER_CONFIGS):
+            assert [len(one.request.resources) for one in broker.requests.of(api)] == [200, 200, 50]
+        assert (await admin.describe_configs(groups[-1]))[groups[-1]]["share.delivery.count.limit"].value == "3"
+
+
+async def test_a_broker_that_does_not_know_a_new_topic_yet_is_asked_again() -> None:
+    def unknown(request: Any, true: Any) -> Any:
+        true.results[0].error_code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        return true
+
+    async with running() as (broker, admin):
+        order = broker.on(ApiKey.DESCRIBE_CONFIGS, answer=unknown, times=2)
+        assert (await admin.describe_configs(TOPIC))[TOPIC]["retention.ms"].value == "604800000"
+        assert order.is_met
+        broker.on(ApiKey.DESCRIBE_CONFIGS, answer=unknown, times=None)
+        with pytest.raises(UnknownTopicOrPartition, match="DescribeConfigs of topic 'a'"):
+            await admin.describe_configs(TOPIC)
+        with pytest.raises(RequestTimeout, match="UnknownTopicOrPartition: topic 'a'"):
+            await admin.describe_configs(TOPIC, timeout=0.1)
+
+
 async def test_a_controller_that_moves_is_waited_for() -> None:
     async with running() as (broker, admin):
         order = broker.on(ApiKey.INCREMENTAL_ALTER_CONFIGS, answer=ErrorCode.NOT_CONTROLLER, times=2)
@@ -141,6 +183,12 @@ async def test_what_a_broker_refuses_is_told() -> None:
                 await call()
         with pytest.raises(InvalidConfig, match="IncrementalAlterConfigs of topic 'a': Unknown topic config name: x"):
             await admin.incremental_alter_configs({TOPIC: {"x": "1"}})
+
+
+async def test_a_name_that_is_too_long_for_the_brokers_message_is_an_error_of_the_broker() -> None:
+    async with running() as (_, admin):
+        with pytest.raises(UnknownServerError, match="IncrementalAlterConfigs of topic 'a': UNKNOWN_SERVER_ERROR"):
+            await admin.incremental_alter_configs({TOPIC: {"x" * 32_767: "1"}})
 
 
 async def test_answers_that_lack_what_was_asked() -> None:
@@ -202,3 +250,16 @@ async def test_single_configs_are_changed_since_2_3() -> None:
     async with running("2.3") as (_, admin):
         await admin.incremental_alter_configs({TOPIC: {"retention.ms": "5"}})
         assert (await admin.describe_configs(TOPIC))[TOPIC]["retention.ms"].value == "5"
+
+
+async def test_groups_have_configs_since_4_0() -> None:
+    told = r"^configs of groups need brokers since 4.0 \(KIP-848\): "
+    async with running("3.9") as (_, admin):
+        for resources in (GROUP, [GROUP], [TOPIC, GROUP]):
+            with pytest.raises(UnsupportedVersion, match=told):
+                await admin.describe_configs(resources)
+        with pytest.raises(UnsupportedVersion, match=told):
+            await admin.incremental_alter_configs({GROUP: {"consumer.session.timeout.ms": "50000"}})
+    async with running("4.0") as (_, admin):
+        await admin.incremental_alter_configs({GROUP: {"consumer.session.timeout.ms": "50000"}})
+        assert (await admin.describe_configs(GROUP))[GROUP]["consumer.session.timeout.ms"].value == "50000"

@@ -33,8 +33,14 @@ def broker(*argv: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
             process.kill()
 
 
-@pytest.mark.parametrize("backend", BACKENDS)
-@pytest.mark.parametrize(("number", "status"), [(signal.SIGTERM, 0), (signal.SIGINT, 130)])
+@pytest.mark.parametrize(
+    ("number", "status", "backend"),
+    [
+        *((signal.SIGINT, 130, backend) for backend in BACKENDS),
+        (signal.SIGTERM, 0, "asyncio"),
+        *(pytest.param(signal.SIGTERM, 0, backend, marks=pytest.mark.thorough) for backend in BACKENDS[1:]),
+    ],
+)
 def test_it_serves_until_a_signal(backend: str, number: signal.Signals, status: int) -> None:
     pytest.importorskip(backend)
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from support.apache_kafka import ApacheKafka
+from support.examples import sampled
 
 FOLDER = Path(__file__).parents[2] / "examples"
 # Those of Spark start one, which takes half a minute: they are run by its own session.
@@ -14,7 +15,14 @@ EXAMPLES = [
     pytest.param(path.name, marks=pytest.mark.spark) if path.name.startswith(_SPARK) else path.name
     for path in sorted(FOLDER.glob("*.py"))
 ]
-ON_A_CLUSTER = [one for one in EXAMPLES if not isinstance(one, str) or not one.startswith("testing")]
+ON_A_CLUSTER = [
+    *sampled(
+        [name for name in EXAMPLES if isinstance(name, str) and not name.startswith("testing")],
+        "exactly_once.py",
+        "group.py",
+    ),
+    *(spark for spark in EXAMPLES if not isinstance(spark, str)),
+]
 
 
 def run(name: str, *argv: str) -> None:

@@ -14,7 +14,7 @@ from support.scripted_broker import ScriptedBroker, api_versions
 
 from aiokafkawire.cluster.connection_pool import CONTROL, ConnectionPool
 from aiokafkawire.config import ClientConfig, make_config
-from aiokafkawire.errors import ConnectionLost, ErrorCode, UsageError
+from aiokafkawire.errors import ConnectionLost, ErrorCode, RequestTimeout, UsageError
 from aiokafkawire.protocol.api import ApiKey
 from aiokafkawire.runtime import Owner, Runtime
 from aiokafkawire.types import Address
@@ -180,6 +180,22 @@ async def test_a_broker_that_broke_another_lane_comes_last() -> None:
             assert brokers.least_loaded_first([A, B]) == [B, A]
             await brokers.connection(A, "produce-1")
             assert brokers.least_loaded_first([B, A]) == [A, B]
+
+
+async def test_a_broker_that_left_a_request_unanswered_comes_last_until_it_answers() -> None:
+    async with ScriptedBroker() as broker:
+        net = Net(a=broker, b=broker)
+        async with brokers_on(net) as brokers:
+            silent, _ = await brokers.connection(A), await brokers.connection(B)
+            unknown = Address("d", 9092)
+            with pytest.raises(RequestTimeout):
+                await silent.request(named("unanswered"), timeout=0.01)
+            assert silent.is_silent
+            assert brokers.least_loaded_first([A, unknown, B]) == [B, unknown, A]
+            asked = await broker.peers[0].next()
+            await asked.answer(echo(asked.request))
+            await eventually(lambda: not silent.is_silent)
+            assert brokers.least_loaded_first([unknown, A]) == [A, unknown]
 
 
 async def test_connections_that_nobody_used_for_long_are_closed() -> None:

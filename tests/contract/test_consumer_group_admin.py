@@ -7,6 +7,7 @@ from contextlib import AsyncExitStack
 from secrets import token_hex
 from typing import Any
 
+import anyio
 import pytest
 from contract.conftest import Where
 from support.committed import raw
@@ -33,11 +34,17 @@ async def member(cluster: Where, kafka: Client, topic: str, group: str) -> Async
     async with AsyncExitStack() as stack:
         client = await stack.enter_async_context(raw(cluster))
         await assign_at_once(client, group)
+        joined: list[ConsumerMember] = []
 
         async def join(rack: str | None = None, **fields: Any) -> ConsumerMember:
             client = await stack.enter_async_context(raw(cluster))
             one = ConsumerMember(client, group, **{"topics": [topic], **fields})
             assert (await one.join(rack_id=rack)).error_code == 0
+            if not joined and one.topics == [topic]:  # a new topic, which the coordinator may know a moment later
+                with anyio.fail_after(10):
+                    while one.assigned is None or len(one.assigned) < 3:
+                        assert (await one.heartbeat()).error_code == 0
+            joined.append(one)
             return one
 
         yield join

@@ -134,7 +134,9 @@ async def given_time(trial: Callable[[int], Awaitable[None]]) -> None:
     return await trial(40_000)
 
 
-@pytest.mark.parametrize("how", ["send", "enqueue", "undo", "commit", "offsets"])
+@pytest.mark.parametrize(
+    "how", ["send", pytest.param("enqueue", marks=pytest.mark.thorough), "undo", "commit", "offsets"]
+)
 async def test_a_transaction_that_is_open_for_too_long(
     request: pytest.FixtureRequest, cluster: Where, kafka: Client, where: TopicPartition, name: str, how: str
 ) -> None:

@@ -4,22 +4,29 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack
-from typing import TypeAlias
+from typing import Any, TypeAlias
 from uuid import UUID
 
 import pytest
 from contract.conftest import Where
+from support.apache_kafka import ApacheKafka
 from support.committed import raw
 from support.consumer_members import ConsumerMember, configure_group
 from support.raw_client import RawClient
 from support.share_members import ACCEPT, ShareMember, new_share_group
 
-from aiokafkawire import Client, ShareGroupDescription, SharePartitionOffsetInfo, TopicPartition
+from aiokafkawire import Client, GroupListing, ShareGroupDescription, SharePartitionOffsetInfo, TopicPartition
 from aiokafkawire.errors import (
     GroupIdNotFound,
     NonEmptyGroup,
     RequestTimeout,
     UnknownTopicOrPartition,
+)
+from aiokafkawire.network.connector import connect_tcp
+from aiokafkawire.protocol.messages.streams_group import (
+    StreamsGroupHeartbeatRequest,
+    StreamsGroupHeartbeatRequestSubtopology,
+    StreamsGroupHeartbeatRequestTopology,
 )
 
 pytestmark = pytest.mark.anyio
@@ -65,6 +72,11 @@ async def fill(kafka: Client, topic: str, count: int = 5) -> None:
 
 async def described(kafka: Client, group: str) -> ShareGroupDescription:
     return (await kafka.admin.describe_share_groups(group))[group]
+
+
+def is_of(group: str, listed: GroupListing) -> bool:
+    """Whether it is the group of a test, or another one of the same test."""
+    return listed.group_id == group or listed.group_id.startswith(f"{group}-")
 
 
 def all_of(topic: str) -> tuple[TopicPartition, ...]:
@@ -129,7 +141,7 @@ async def test_groups_of_all_types_are_told_apart(
             return [
                 (each.group_id.removeprefix(group), each.protocol_type, each.type)
                 for each in found
-                if each.group_id.startswith(group)
+                if is_of(group, each)
             ]
 
         share, classic, consumers = (
@@ -146,6 +158,49 @@ async def test_groups_of_all_types_are_told_apart(
         assert await listed(types=["share"], states=["Stable"]) == []
         assert await listed(types=["share", "classic"], states=["Empty"]) == [share, classic]
         await consumer.leave()
+
+
+@pytest.mark.kafka
+async def test_streams_groups_of_apache_kafka(apache_kafka: ApacheKafka, new_name: Callable[[], str]) -> None:
+    topic = new_name()
+    group = f"streams-{topic}"
+    async with Client(apache_kafka.bootstrap) as kafka, raw(Where(apache_kafka.bootstrap, connect_tcp)) as client:
+        await kafka.admin.create_topics({topic: 1})
+        await kafka.admin.list_consumer_group_offsets(group)
+        joining = streams_heartbeat(group, 0, rebalance_timeout_ms=30_000, topology=topology(topic), **NO_TASKS)
+        assert not (await client.ask(joining, 0)).error_code
+        (found,) = [one for one in await kafka.admin.list_groups(types=["streams"]) if one.group_id == group]
+        assert (found.type, found.protocol_type) == ("streams", "streams")
+        for call in (changes(kafka, group, topic) | reads(kafka, group, topic)).values():
+            with pytest.raises(GroupIdNotFound, match=f"Group {group} is not a share group"):
+                await call()
+        assert not (await client.ask(streams_heartbeat(group, -1), 0)).error_code
+        listed = await kafka.admin.list_groups(types=["streams", "share"], states=["Empty"])
+        assert [one.type for one in listed if one.group_id == group] == ["streams"]
+        await kafka.admin.delete_groups(group)
+
+
+NO_TASKS: dict[str, Any] = {"active_tasks": [], "standby_tasks": [], "warmup_tasks": [], "process_id": "p"}
+
+
+def streams_heartbeat(group: str, epoch: int, **fields: Any) -> StreamsGroupHeartbeatRequest:
+    return StreamsGroupHeartbeatRequest(
+        group_id=group, member_id="m" * 22, member_epoch=epoch, endpoint_information_epoch=0, **fields
+    )
+
+
+def topology(topic: str) -> StreamsGroupHeartbeatRequestTopology:
+    """A topology that reads one topic."""
+    subtopology = StreamsGroupHeartbeatRequestSubtopology(
+        subtopology_id="0",
+        source_topics=[topic],
+        source_topic_regex=[],
+        state_changelog_topics=[],
+        repartition_sink_topics=[],
+        repartition_source_topics=[],
+        copartition_groups=[],
+    )
+    return StreamsGroupHeartbeatRequestTopology(epoch=0, subtopologies=[subtopology])
 
 
 # --- offsets -------------------------------------------------------------------------------------------------------
@@ -165,6 +220,28 @@ async def test_offsets_and_lag_of_a_group(kafka: Client, topic: str, group: str,
     await one.acknowledge(read, (2, 3, ACCEPT))
     assert await kafka.admin.list_share_group_offsets(group, [zero]) == {zero: SharePartitionOffsetInfo(2, 0, 1)}
     assert await kafka.admin.list_share_group_offsets(group, []) == {}
+
+
+async def test_a_group_of_our_consumer(kafka: Client, topic: str, group: str) -> None:
+    zero = TopicPartition(topic, 0)
+    await fill(kafka, topic)
+    async with kafka.share_consumer(topic, group_id=group) as consumer:
+        found = [record.offset for record in await consumer.poll(max_records=5, timeout=20)]
+        while len(found) < 5:
+            await consumer.commit()
+            found += [record.offset for record in await consumer.poll(max_records=5, timeout=20)]
+        state = await described(kafka, group)
+        (member,) = state.members
+        assert (state.state, member.subscription, member.assignment) == ("Stable", (topic,), all_of(topic))
+        with pytest.raises(NonEmptyGroup):
+            await kafka.admin.alter_share_group_offsets(group, {zero: 0})
+    assert found == [0, 1, 2, 3, 4]
+    assert (await described(kafka, group)).state == "Empty"
+    await kafka.admin.alter_share_group_offsets(group, {zero: 2})
+    assert (await kafka.admin.list_share_group_offsets(group))[zero] == SharePartitionOffsetInfo(2, 0, 3)
+    async with kafka.share_consumer(topic, group_id=group) as consumer:
+        first = (await consumer.poll(max_records=1, timeout=20))[0]
+        assert first.offset == 2
 
 
 async def test_offsets_are_set_and_deleted(kafka: Client, topic: str, group: str, member: NewMember) -> None:
@@ -293,7 +370,7 @@ async def test_groups_are_deleted(kafka: Client, topic: str, group: str, member:
             await kafka.admin.delete_share_groups(group, wrong)
     assert [each.state for each in (await kafka.admin.describe_share_groups(group, other)).values()] == ["Empty"] * 2
     await kafka.admin.delete_share_groups(group, other)
-    left = [each.group_id for each in await kafka.admin.list_groups() if each.group_id.startswith(group)]
+    left = [each.group_id for each in await kafka.admin.list_groups() if is_of(group, each)]
     assert left == [classic]
     again = await member()
     await again.leave()

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from support.examples import sampled
 
 from aiokafkawire.testing import BackgroundBroker
 
@@ -61,7 +62,7 @@ def test_what_is_produced_is_consumed_in_a_group(bootstrap: str, name: str, opti
     reader.close()
 
 
-@pytest.mark.parametrize("strategy", ["range", "roundrobin", "cooperative-sticky"])
+@pytest.mark.parametrize("strategy", sampled(["range", "roundrobin", "cooperative-sticky"], "cooperative-sticky"))
 def test_two_members_share_the_partitions(bootstrap: str, name: str, strategy: str) -> None:
     produced(bootstrap, name, 30)
     readers = [consumer(bootstrap, name, **{"partition.assignment.strategy": strategy}) for _ in range(2)]
@@ -87,7 +88,7 @@ def quick() -> Iterator[str]:
         yield broker.bootstrap
 
 
-@pytest.mark.parametrize("assignor", ["uniform", "range"])
+@pytest.mark.parametrize("assignor", sampled(["uniform", "range"], "uniform"))
 def test_members_of_a_consumer_group_share_the_partitions(quick: str, name: str, assignor: str) -> None:
     produced(quick, name, 30)
     options = {"group.protocol": "consumer", "group.remote.assignor": assignor}

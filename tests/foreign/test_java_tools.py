@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from support.apache_kafka import NEWEST, missing, resolve
+from support.examples import sampled
 from support.needing import require
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(300)]
@@ -163,7 +164,7 @@ def test_a_share_group_reads_what_the_performance_test_writes(tool: Tool, name: 
     assert name not in tool(SHARE_GROUPS, "--list").splitlines()
 
 
-@pytest.mark.parametrize("mode", ["auto", "sync", "async"])
+@pytest.mark.parametrize("mode", sampled(["auto", "sync", "async"], "sync"))
 def test_verifiable_share_consumers_share(java: list[str], tool: Tool, bootstrap: str, name: str, mode: str) -> None:
     tool(TOPICS, "--create", "--topic", name, "--partitions", "1")
     tool(CONFIGS, "--alter", "--group", name, "--add-config", "share.auto.offset.reset=earliest")

@@ -37,7 +37,10 @@ async def test_the_protocol_changes_while_the_group_reads(name: str) -> None:
 
 @pytest.mark.kafka
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize(("strategy", "leader"), [("range", "ours"), ("cooperative-sticky", "java")])
+@pytest.mark.parametrize(
+    ("strategy", "leader"),
+    [pytest.param("range", "ours", marks=pytest.mark.thorough), ("cooperative-sticky", "java")],
+)
 async def test_java_shares_with_us(bootstrap: str, name: str, strategy: str, leader: str) -> None:
     other = "java" if leader == "ours" else "ours"
     async with mixed_group(bootstrap, name, leader, other, strategy=strategy) as group:
@@ -56,7 +59,7 @@ async def test_kafkas_tool_tells_of_our_members(bootstrap: str, name: str) -> No
 
 @pytest.mark.kafka
 @pytest.mark.timeout(300)
-async def test_kafkas_tool_and_our_admin_tell_the_same_of_a_share_group(bootstrap: str, name: str) -> None:
+async def test_kafkas_tool_and_our_admin_agree_on_a_share_group(bootstrap: str, name: str) -> None:
     await check_a_share_group_of_javas(bootstrap, name)
 
 

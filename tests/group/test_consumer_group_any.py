@@ -31,7 +31,7 @@ from aiokafkawire.testing.groups.current_assignment import Reconciliation, recon
 from aiokafkawire.testing.groups.heartbeat_checks import check_epoch, check_request
 from aiokafkawire.testing.groups.heartbeat_messages import assignment_of, owned_by
 from aiokafkawire.testing.groups.heartbeats import HeartbeatAttempt
-from aiokafkawire.testing.groups.release_rules import ReleaseRules
+from aiokafkawire.testing.groups.release_rules import RULES_OF_4_3
 
 OUTSIDE, STABLE = GroupState.OUTSIDE, GroupState.STABLE
 ALL = frozenset(TopicIdPartition(TOPIC, index) for index in range(4))
@@ -80,7 +80,7 @@ class Coordinator:
         if request.member_epoch < 0:
             self.member = None
             return self._confirm(request.member_epoch)
-        check_epoch(before, request.member_epoch, owned, ReleaseRules())
+        check_epoch(before, request.member_epoch, owned, RULES_OF_4_3)
         after = attempt.updated(before)
         self.epoch += after.topic_names != before.topic_names and before.epoch > 0
         if not after.is_reconciled(self.epoch):

@@ -4,7 +4,7 @@ from uuid import UUID
 
 import pytest
 
-from aiokafkawire import OffsetAndMetadata, TopicPartition, WireError
+from aiokafkawire import GroupMetadata, OffsetAndMetadata, TopicPartition, WireError
 from aiokafkawire.errors import (
     BrokerError,
     GroupAuthorizationFailed,
@@ -43,6 +43,23 @@ A0, A1, B0 = TopicPartition("a", 0), TopicPartition("a", 1), TopicPartition("b",
 UNSTABLE, DENIED, UNKNOWN_PARTITION, NOT_COORDINATOR = 88, 29, 3, 16
 IDS = {"a": A_ID, "b": B_ID}
 SOME = [A0, B0, A1]
+
+
+def test_a_member_of_a_consumer_group_is_named_in_the_newest_form_only() -> None:
+    for newest, *older in (
+        fetch_forms("g", SOME, IDS, member=GroupMetadata("g", 7, "m")),
+        fetch_forms("g", SOME, stable=False, member=GroupMetadata("g", 7, "m")),
+    ):
+        assert isinstance(newest.request, OffsetFetchRequest)
+        (group,) = newest.request.groups
+        assert (group.member_id, group.member_epoch) == ("m", 7)
+        sent = decode(OffsetFetchRequest, 9, encode(newest.request, 9))
+        assert (sent.groups[0].member_id, sent.groups[0].member_epoch) == ("m", 7)
+        assert decode(OffsetFetchRequest, 8, encode(newest.request, 8)).groups[0].member_id is None
+        assert all(not form.request.groups for form in older if isinstance(form.request, OffsetFetchRequest))
+    ((outsider, _), *_) = fetch_forms("g", SOME)
+    assert isinstance(outsider, OffsetFetchRequest)
+    assert (outsider.groups[0].member_id, outsider.groups[0].member_epoch) == (None, -1)
 
 
 @pytest.mark.parametrize(

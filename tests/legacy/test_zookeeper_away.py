@@ -7,6 +7,7 @@ from typing import Any
 
 import anyio
 import pytest
+from support.examples import sampled
 from support.memory_zookeeper import MemoryZooKeeper, memory_zookeeper
 from support.ports import free_ports
 from support.zookeeper import ZooKeeperServer
@@ -24,7 +25,7 @@ pytestmark = pytest.mark.anyio
 _PATIENCE = 20.0
 _OFFSET = "/consumers/g/offsets/t/0-0"
 # Sessions of 600 ms, and half a second to find a server: longer than both, and than several attempts.
-AWAY = [1.5, 3.0]
+AWAY = sampled([1.5, 3.0], 1.5)
 TIMES: Any = {"session_timeout_ms": 600, "zookeeper_timeout_ms": 500}
 
 

@@ -8,7 +8,7 @@ from uuid import UUID
 import pytest
 
 from aiokafkawire.error_codes import ErrorCode
-from aiokafkawire.errors import AcknowledgementFailed, KafkaError, broker_error
+from aiokafkawire.errors import AcknowledgementFailed, KafkaError, UnsupportedVersion, broker_error
 from aiokafkawire.share.acknowledgement_queue import AcknowledgementQueue
 from aiokafkawire.share.acknowledgements import (
     GAP,
@@ -185,7 +185,7 @@ def test_without_renewals_the_rest_is_sent_again() -> None:
     queue, _ = queue_with(of_user(0, 0), AcknowledgedOffsets(1, 1, RENEW))
     sent = queue.take([KEY], renewals=True)
     assert sent.renews
-    queue.put_back(sent, renewals=False)
+    queue.renewals_unsupported(sent, UnsupportedVersion("no renewals"), now=1.0)
     queue.ended(sent)
     assert queue.take([KEY], renewals=True).ranges == {KEY: [of_user(0, 0)]}
 

@@ -7,20 +7,22 @@ import anyio
 import attrs
 from support.raw_client import RawClient
 
-from aiokafkawire import Delivery, KafkaError, TopicPartition
+from aiokafkawire import TopicPartition
+from aiokafkawire.errors import ErrorCode
 from aiokafkawire.protocol.api import ApiKey
 from aiokafkawire.testing.broker import ApiError
 from aiokafkawire.testing.configs.types import ResourceType
 from aiokafkawire.testing.simulation import Run, Simulation, simulate
 
-from .checks import Journal, Sent, check_origin, check_writing, no_task_fails_unheard
+from .checks import Journal, Logs, check_origin, check_writing, no_task_fails_unheard
 from .leftovers import check_nothing_is_left, tasks
 from .protocols import who_shares
 from .scenario import LATE
 from .share_checks import ShareWatch
 from .share_members import GROUP, Member, ShareGroup
 from .share_wiretap import wiretap
-from .taking_part import client_of, logs_of
+from .share_writers import due_records, write, write_in_transactions
+from .taking_part import logs_of
 
 __all__ = ("Outcome", "run", "told")
 
@@ -34,6 +36,15 @@ _LOSABLE = (
     ApiKey.SHARE_FETCH,
     ApiKey.SHARE_ACKNOWLEDGE,
     ApiKey.FIND_COORDINATOR,
+)
+
+_ERRORS = (
+    (ApiKey.SHARE_GROUP_HEARTBEAT, ErrorCode.UNKNOWN_MEMBER_ID),
+    (ApiKey.SHARE_GROUP_HEARTBEAT, ErrorCode.FENCED_MEMBER_EPOCH),
+    (ApiKey.SHARE_GROUP_HEARTBEAT, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS),
+    (ApiKey.SHARE_FETCH, ErrorCode.SHARE_SESSION_NOT_FOUND),
+    (ApiKey.SHARE_FETCH, ErrorCode.SHARE_SESSION_LIMIT_REACHED),
+    (ApiKey.SHARE_ACKNOWLEDGE, ErrorCode.INVALID_SHARE_SESSION_EPOCH),
 )
 
 
@@ -103,6 +114,7 @@ class _Play:
             sim.broker.create_topic(topic, partitions=sum(one.topic == topic for one in self.partitions))
         # Brokers allow no session timeout as short as this.
         sim.broker._cluster.configs.replace(ResourceType.GROUP, GROUP, self.group.configs())
+        writes = write_in_transactions if self.group.is_transactional else write
         seats, before = chance.randint(1, 4), tasks()
         with wiretap(sim, self.watch, lambda member_id: self.names[member_id]):
             async with anyio.create_task_group() as members, anyio.create_task_group() as looking:
@@ -112,7 +124,7 @@ class _Play:
                 sim.chaos(every=(0.2, chance.choice((1.0, 4.0, 10.0))), lasting=(0.05, chance.choice((1.0, 5.0, 20.0))))
                 with anyio.move_on_after(chance.uniform(10, 60)):
                     async with anyio.create_task_group() as trouble:
-                        trouble.start_soon(self._write)
+                        trouble.start_soon(writes, sim, self.topics, self.journal)
                         trouble.start_soon(self._trouble)
                 await self._end_faults()
                 settled = await self._settle()
@@ -122,10 +134,11 @@ class _Play:
                     scope.cancel()
             await anyio.sleep(LATE)
         check_nothing_is_left(sim, before)
-        logs = logs_of(sim, self.partitions)
+        logs, due = logs_of(sim, self.partitions), self._due()
         check_origin([self.journal], logs)
         check_writing(self.journal, logs)
-        self.watch.check(logs)
+        assert due is not None
+        self.watch.check(logs, due)
         return Outcome(
             records=sum(map(len, logs.values())),
             members=self.lives,
@@ -146,12 +159,18 @@ class _Play:
     # --- trouble -------------------------------------------------------------------------------------------------
 
     async def _trouble(self) -> NoReturn:
-        """The coordinator moves, and takes its time to read what was written; responses get lost."""
+        """The coordinator moves, and takes its time to read what was written; responses get lost, or are errors."""
         broker, chance = self.sim.broker, self.sim.chance("trouble")
         longest = chance.choice((2.0, 5.0, 20.0))
         while True:
             await anyio.sleep(chance.uniform(0.5, longest))
-            if chance.random() < 0.6:
+            roll = chance.random()
+            if roll < 0.2:
+                api, error = chance.choice(_ERRORS)
+                self.sim.note(f"the next answer to {api.name} is {error.name}")
+                broker.on(api, answer=error, times=chance.choice((1, 1, 3)))
+                continue
+            if roll < 0.7:
                 lost = chance.choice(_LOSABLE)
                 self.sim.note(f"the next answer to {lost.name} is lost")
                 broker.on(lost, drop=chance.choice(("before", "after")), times=chance.choice((1, 1, 3)))
@@ -164,22 +183,6 @@ class _Play:
                 pass  # it is down, or not in sync
 
     # --- who takes part ------------------------------------------------------------------------------------------
-
-    async def _write(self) -> None:
-        """Records with numbers, until it is cancelled."""
-        sim, chance = self.sim, self.sim.chance("writer")
-        slowest, linger_ms = chance.choice((0.05, 0.2, 0.5)), chance.choice((0, 100, 1_000))
-        client = client_of(sim, "writer")
-        producer = client.producer(linger_ms=linger_ms)
-        async with client, producer, anyio.create_task_group() as waiting:
-            while True:
-                sent = Sent(b"%d" % len(self.journal.sent))
-                self.journal.sent.append(sent)
-                try:
-                    waiting.start_soon(_await, await producer.enqueue(chance.choice(self.topics), sent.value), sent)
-                except KafkaError as error:
-                    sim.note(f"the writer could not hand over {sent}: {error}")
-                await anyio.sleep(chance.uniform(0, slowest))
 
     async def _sit(self, seat: int) -> None:
         """One member after the other; the last one stays until the end."""
@@ -237,8 +240,15 @@ class _Play:
         assert await self._state() == state, f"{state}, and then {await self._state()}"
         return settled
 
+    def _due(self) -> Logs | None:
+        read_committed = self.group.is_transactional and self.group.isolation_level == "read_committed"
+        return due_records(self.sim, self.partitions, read_committed=read_committed)
+
     async def _state(self) -> str:
-        if unfinished := self.watch.unfinished(logs_of(self.sim, self.partitions)):
+        due = self._due()
+        if due is None:
+            return "a transaction is open"
+        if unfinished := self.watch.unfinished(due):
             return f"{len(unfinished)} records are not finished, such as {unfinished[:3]}"
         coordinator = self.sim.broker.coordinator(GROUP)
         (at,) = (address for address, node in self.sim.broker.addresses.items() if node == coordinator)
@@ -248,14 +258,6 @@ class _Play:
         if state != "Stable" or known != sorted(member.name for member in self.there.values()):
             return f"{state}, of {', '.join(known)}"
         return "settled"
-
-
-async def _await(delivery: Delivery, sent: Sent) -> None:
-    try:
-        written = await delivery
-    except KafkaError:
-        return
-    sent.where, sent.offset = TopicPartition(written.topic, written.partition), written.offset
 
 
 def told(done: Run[Outcome]) -> str:

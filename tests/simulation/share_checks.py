@@ -198,18 +198,20 @@ class ShareWatch:
         """How many records were finished in which way."""
         found: dict[str, int] = {}
         for known in self._offsets.values():
-            outcome = known.outcome or "the limit"
+            outcome = known.outcome or ("the limit" if self._has_failed(known) else "aborted")
             found[outcome] = found.get(outcome, 0) + 1
         return found
 
-    def check(self, logs: Logs) -> None:
-        """Nothing was wrong, all records are finished, and users have seen them as they are."""
+    def check(self, logs: Logs, due: Logs) -> None:
+        """Nothing was wrong, all records that are ``due`` are finished, and users have seen them as they are."""
         assert not self.wrong, self.wrong
-        unfinished: Sequence[str] = self.unfinished(logs)
+        unfinished: Sequence[str] = self.unfinished(due)
         assert not unfinished, f"{len(unfinished)} records are not finished, such as {unfinished[:3]}"
         values = {(partition, offset): value for partition, log in logs.items() for offset, value in log}
         for place, known in self._offsets.items():
             if known.outcome == f"acknowledged ({GAP})":
                 assert place not in values, f"{known.deliveries[-1]} was taken for a gap"
+        visible = {(partition, offset) for partition, log in due.items() for offset, _ in log}
         for place, value in self._values.items():
+            assert place in visible, f"{place[0]}:{place[1]} was handed out, of an aborted transaction"
             assert values.get(place) == value, f"another record was handed out for {place[0]}:{place[1]}"

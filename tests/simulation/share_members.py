@@ -1,5 +1,6 @@
 """Members of a share group, each from its beginning to its end: how they process, acknowledge, dawdle, and go."""
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from random import Random
 
@@ -48,6 +49,9 @@ class ShareGroup:
     session_timeout_ms: int
     max_poll_interval_ms: int
     max_record_locks: int
+    is_transactional: bool
+    """Whether the records are written in transactions."""
+    isolation_level: str
 
     @classmethod
     def of(cls, chance: Random, topics: Sequence[str]) -> "ShareGroup":
@@ -59,12 +63,15 @@ class ShareGroup:
             session_timeout_ms=6_000,
             max_poll_interval_ms=chance.choice((6_000, 10_000, 30_000)),
             max_record_locks=chance.choice((100, 2_000)),
+            is_transactional=chance.random() < 0.3,
+            isolation_level=chance.choice(("read_committed", "read_uncommitted")),
         )
 
     def configs(self) -> dict[str, str]:
         """Return the group's configs."""
         return {
             "share.auto.offset.reset": "earliest",
+            "share.isolation.level": self.isolation_level,
             "share.record.lock.duration.ms": str(self.lock_ms),
             "share.delivery.count.limit": str(self.delivery_limit),
             "share.session.timeout.ms": str(self.session_timeout_ms),
@@ -93,6 +100,8 @@ class Member:
     _in_hand: list[Delivery] = attrs.field(factory=list)
     _commits_every: int = 0
     _since_commit: int = 0
+    _renews: bool = False
+    """Whether the user has renewed locks since the last commit, which counts that."""
 
     def __attrs_post_init__(self) -> None:
         self.chance = self.sim.chance(self.name)
@@ -208,8 +217,16 @@ class Member:
                     self._say(delivery, kind)
             if self._is_due(len(records)):
                 await self._commit(consumer)
+            if not self.calm.is_set() and self.chance.random() < 0.01:
+                self.sim.note(f"{self.name} subscribes again")
+                try:
+                    await consumer.unsubscribe(self.chance.choice((0.5, 5.0)))
+                    await self._pause(self.chance.choice((0.0, 1.0)))
+                finally:
+                    consumer.subscribe(*self.group.topics)
 
     async def _renew(self, consumer: ShareConsumer[bytes, bytes], record: Record, delivery: Delivery | None) -> None:
+        self._renews = True
         consumer.acknowledge(record, Acknowledge.RENEW)
         if delivery is not None:
             delivery.wanted.append(Acknowledge.RENEW)
@@ -255,16 +272,21 @@ class Member:
     async def _commit(self, consumer: ShareConsumer[bytes, bytes]) -> None:
         said = dict(self.said)
         try:
-            await consumer.commit(timeout=self.chance.choice((0.5, 5.0, 60.0)))
+            taken = await consumer.commit(timeout=self.chance.choice((0.5, 5.0, 60.0)))
         except AcknowledgementFailed as error:
             self.sim.note(f"{self.name} could not commit: {error}")
             self._committed({one: kind for one, kind in said.items() if one.partition not in error.errors})
             self.said = {one: kind for one, kind in self.said.items() if one.partition not in error.errors}
+            self._renews = False
         except RequestTimeout as error:
             self.sim.note(f"{self.name} could not commit: {error}")
         else:
             self.commits += 1
             self._committed(said)
+            due = Counter(delivery.partition for delivery in said)
+            if self.way != "several bodies" and not self._renews and taken != due:
+                self.watch.fail(f"{self.name} has committed {taken}, and acknowledged {due}")
+            self._renews = False
 
     def _committed(self, said: dict[Delivery, Acknowledge]) -> None:
         for delivery, kind in said.items():

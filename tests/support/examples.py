@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
-__all__ = ("examples", "register_profiles", "seeds")
+__all__ = ("examples", "register_profiles", "sampled", "seeds")
 
 _THOROUGH, _SAMPLE = 100, 25
 
@@ -25,6 +25,11 @@ def register_profiles() -> None:
 def examples(thorough: int) -> int:
     """Return how many examples hypothesis tries; ``--hypothesis-profile thorough`` has it try this many."""
     return max(10, thorough * settings().max_examples // _THOROUGH)
+
+
+def sampled(parameters: Iterable[Any], *always: Any) -> list[Any]:
+    """Return parameters of a test: ``always`` in every run of all tests, the others with ``-m thorough``."""
+    return [one if one in always else pytest.param(one, marks=pytest.mark.thorough) for one in parameters]
 
 
 def seeds(numbers: Iterable[int], sample: int) -> list[Any]:

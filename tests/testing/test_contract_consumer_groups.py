@@ -233,7 +233,7 @@ async def test_a_regular_expression(kafka: Kafka, client: RawClient, member: New
     await kafka.topic_with(client, f"x{stem}-a")
     one = await member(topics=None, regex=rf"re\.{stem[3:]}-[[:lower:]]")
     joined = await one.join()
-    assert (joined.error_code, one.assigned) == (0, set())
+    assert (joined.error_code, joined.member_epoch, one.assigned) == (0, 1, set())
     await until_assigned(one, 1)
 
 
@@ -244,15 +244,39 @@ async def until_assigned(member: ConsumerMember, count: int) -> None:
     assert (await member.acknowledge()).error_code == 0
 
 
-@pytest.mark.parametrize("regex", ["(a", "[a", "*a", "a**", "(?=a)", "(?<!a)", r"\1", r"(?P=a)", "a\\"])
+BAD_REGULAR_EXPRESSIONS = {
+    "(a": "missing closing )",
+    "[a": "missing closing ]",
+    "a)": "regexp/syntax: internal error",
+    "*a": "missing argument to repetition operator",
+    "a**": "invalid nested repetition operator",
+    "a{1001}": "invalid repeat count",
+    "(?=a)": "invalid or unsupported Perl syntax",
+    "(?P=a)": "invalid or unsupported Perl syntax",
+    "(?<!a)": "invalid named capture",
+    r"\1": "invalid escape sequence",
+    r"\p{Letter}": "invalid character class range",
+    "[a--]": "invalid character class range",
+    "a\\": "trailing backslash at end of expression",
+}
+
+
+@pytest.mark.parametrize("regex", BAD_REGULAR_EXPRESSIONS)
 async def test_bad_regular_expressions(member: NewMember, regex: str) -> None:
     one = await member(topics=None, regex=regex)
     refused = await one.join()
     assert error(refused) == "INVALID_REGULAR_EXPRESSION"
-    assert (refused.error_message or "").startswith(
-        f"SubscribedTopicRegex `{regex}` is not a valid regular expression: "
+    assert refused.error_message == (
+        f"SubscribedTopicRegex `{regex}` is not a valid regular expression: {BAD_REGULAR_EXPRESSIONS[regex]}."
     )
     assert error(await one.heartbeat(member_epoch=1)) == "GROUP_ID_NOT_FOUND"
+
+
+async def test_regular_expressions_in_the_syntax_of_re2(member: NewMember) -> None:
+    one = await member(topics=None, regex="a")
+    await one.join()
+    for regex in (r"\pL+", "a(?i)b", "(?i-s:a)b", "a{,2}", "^*a", "[[:^alpha:]]", r"[\d-z]", r"\Q.*\E", r"\x{41}"):
+        assert (await one.heartbeat(subscribed_topic_regex=regex)).error_code == 0
 
 
 # --- static members ------------------------------------------------------------------------------------------------

@@ -205,8 +205,10 @@ async def test_failing_records_are_delivered_alone_at_last(
 
 
 async def test_two_deliveries_are_too_few_to_deliver_records_alone(
-    client: RawClient, topic: MetadataResponseTopic, joined: Joined, share_group: str
+    client: RawClient, topic: MetadataResponseTopic, joined: Joined, share_group: str, release: str | None
 ) -> None:
+    if release == "4.2":
+        pytest.skip("the limit is a config of groups since 4.3")
     member = await joined()
     await configure(client, share_group, share_delivery_count_limit="2")
     topic_id = await begun(client, topic, member)

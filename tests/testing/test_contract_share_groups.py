@@ -92,12 +92,12 @@ async def settled(members: list[ShareMember], partitions: int) -> list[set[int]]
 
 
 async def test_a_member_joins_stays_and_leaves(
-    client: RawClient, topic: MetadataResponseTopic, new: New, share_group: str
+    client: RawClient, topic: MetadataResponseTopic, new: New, share_group: str, first: int, release: str | None
 ) -> None:
     member = await new()
     joined = await member.heartbeat(topic.name or "")
     assert (error(joined), joined.member_id) == ((ErrorCode.NONE, None), member.member_id)
-    assert (joined.member_epoch, joined.heartbeat_interval_ms, joined.assignment is None) == (2, 5000, False)
+    assert (joined.member_epoch, joined.heartbeat_interval_ms, joined.assignment is None) == (first, 5000, False)
     assert await settled([member], 1) == [{0}]
     assert member.assignment == [(topic.topic_id, 0)]
     again = await member.heartbeat()
@@ -117,7 +117,8 @@ async def test_a_member_joins_stays_and_leaves(
     assert (left.member_epoch, left.member_id, left.heartbeat_interval_ms) == (-1, member.member_id, 0)
     group = await shown(client, share_group)
     assert (group.group_state, group.members) == ("Empty", [])
-    assert group.group_epoch == group.assignment_epoch + 1
+    is_4_4 = release is not None and release.startswith("4.4")  # which ends with an empty assignment
+    assert group.group_epoch == group.assignment_epoch + (not is_4_4)
 
 
 @pytest.mark.parametrize(("members", "partitions"), [(1, 3), (2, 3), (3, 2), (4, 3), (4, 2)])
@@ -201,6 +202,14 @@ async def test_groups_and_members_that_do_not_exist(
     assert error(await member.heartbeat(epoch=3)) == error(await member.leave()) == unknown
 
 
+async def raised(member: ShareMember) -> None:
+    """Let a member send heartbeats until its epoch is another one."""
+    epoch = member.epoch
+    with anyio.fail_after(10):
+        while member.epoch == epoch:
+            assert not (await member.heartbeat()).error_code
+
+
 async def test_epochs_are_fenced(topic: MetadataResponseTopic, new: New) -> None:
     member = await new()
     await member.join(topic.name or "")
@@ -209,7 +218,12 @@ async def test_epochs_are_fenced(topic: MetadataResponseTopic, new: New) -> None
         known = f"({epoch}) than the one known by the group coordinator ({member.epoch})"
         message = f"The share group member has a greater member epoch {known}. {REJOIN}"
         assert error(refused) == (ErrorCode.FENCED_MEMBER_EPOCH, message)
-    refused = await member.heartbeat(epoch=1)
+    old, other = member.epoch, await new()
+    await other.heartbeat(topic.name or "")
+    await raised(member)
+    await other.leave()
+    await raised(member)
+    refused = await member.heartbeat(epoch=old)
     assert refused.error_code == ErrorCode.FENCED_MEMBER_EPOCH
     again = await member.heartbeat(topic.name or "", epoch=0)
     assert (again.member_epoch, again.assignment is None) == (member.epoch, False)
@@ -389,7 +403,9 @@ async def test_offsets_of_a_group(client: RawClient, topic: MetadataResponseTopi
     assert await offsets(client, share_group, version=0) == {name: [(2, -1)]}
 
 
-async def test_offsets_are_set_while_nobody_reads(kafka: Kafka, client: RawClient, new: New, share_group: str) -> None:
+async def test_offsets_are_set_while_nobody_reads(
+    kafka: Kafka, client: RawClient, new: New, share_group: str, first: int
+) -> None:
     topic = await kafka.topic(2)
     name = topic.name or ""
     await client.produce(name, batch_of(*[b"x"] * 5))
@@ -398,7 +414,7 @@ async def test_offsets_are_set_while_nobody_reads(kafka: Kafka, client: RawClien
     assert [error(partition) for partition in altered.responses[0].partitions] == [(ErrorCode.NONE, None)]
     assert (altered.responses[0].topic_name, altered.responses[0].topic_id) == (name, topic.topic_id)
     group = await shown(client, share_group)
-    assert (group.group_state, group.group_epoch, group.assignment_epoch) == ("Empty", 1, 1)
+    assert (group.group_state, group.group_epoch, group.assignment_epoch) == ("Empty", first - 1, first - 1)
     assert (await offsets(client, share_group))[name][0] == (3, 2)
     member = await new()
     await member.join(name, partitions=2)

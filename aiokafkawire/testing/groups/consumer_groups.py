@@ -226,6 +226,7 @@ class ConsumerGroups:
             group.held_by_others(member.member_id),
             owned,
             changed,
+            self.rules,
         )
         moved = reconcile(member, given)
         group.members[member.member_id] = moved

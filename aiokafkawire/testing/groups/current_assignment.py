@@ -6,6 +6,7 @@ from uuid import UUID
 import attrs
 
 from .consumer_member import ConsumerMember, Epochs, MemberState, TopicIdPartition
+from .release_rules import RULES_OF_4_3, ReleaseRules
 
 __all__ = ("Reconciliation", "reconcile")
 
@@ -15,7 +16,8 @@ class Reconciliation:
     """The data for the reconciliation of a member.
 
     ``owned`` are the partitions that the member has reported, None if it reported none. ``others`` are the partitions
-    that other members hold. ``subscribed`` are the ids of the topics to which the member subscribes.
+    that other members hold. ``subscribed`` are the ids of the topics to which the member subscribes. ``rules`` are
+    those of the emulated release.
     """
 
     epoch: int
@@ -24,6 +26,7 @@ class Reconciliation:
     others: AbstractSet[TopicIdPartition]
     owned: AbstractSet[TopicIdPartition] | None
     subscription_changed: bool = False
+    rules: ReleaseRules = RULES_OF_4_3
 
     def still_owns(self, partitions: Epochs) -> bool:
         """Return whether the member may still own some of these partitions."""
@@ -32,23 +35,32 @@ class Reconciliation:
 
 def reconcile(member: ConsumerMember, given: Reconciliation) -> ConsumerMember:
     """Return the member in its next state, or the same object if it has to wait."""
+    revokes = given.subscription_changed and given.rules.unsubscribing_revokes
+    epoch = member.epoch
     match member.state:
         case MemberState.STABLE if member.epoch == given.epoch:
-            return _without_unsubscribed(member, given) if given.subscription_changed else member
+            return _without_unsubscribed(member, given) if revokes else member
         case MemberState.UNREVOKED_PARTITIONS if given.still_owns(member.revoking):
-            return _without_unsubscribed(member, given) if given.subscription_changed else member
-    return _next(member, given)
+            return _without_unsubscribed(member, given) if revokes else member
+        case MemberState.UNREVOKED_PARTITIONS if not given.rules.revocation_keeps_epoch:
+            epoch += 1
+    return _next(member, given, epoch)
 
 
-def _next(member: ConsumerMember, given: Reconciliation) -> ConsumerMember:
-    target = {partition for partition in given.target if partition.topic_id in given.subscribed}
+def _next(member: ConsumerMember, given: Reconciliation, epoch: int) -> ConsumerMember:
+    target = given.target
+    if given.rules.unsubscribing_revokes:
+        target = {partition for partition in target if partition.topic_id in given.subscribed}
     kept = {partition: epoch for partition, epoch in member.assigned.items() if partition in target}
     revoked = {partition: epoch for partition, epoch in member.assigned.items() if partition not in target}
     if revoked and given.still_owns(revoked):
         # The member stays in its epoch until it acknowledges the revocation.
-        return _moved(member, member.epoch, MemberState.UNREVOKED_PARTITIONS, kept, revoked)
+        return _moved(member, epoch, MemberState.UNREVOKED_PARTITIONS, kept, revoked)
     missing = target - kept.keys()
-    unreleased = (missing & given.others) - member.revoking.keys()
+    if given.rules.revoked_partitions_come_back:
+        unreleased = (missing & given.others) - member.revoking.keys()
+    else:
+        unreleased = missing & (given.others | member.revoking.keys())
     state = MemberState.UNRELEASED_PARTITIONS if unreleased else MemberState.STABLE
     taken = dict.fromkeys(sorted(missing - unreleased), given.epoch)
     return _moved(member, given.epoch, state, kept | taken, {})
@@ -62,8 +74,12 @@ def _without_unsubscribed(member: ConsumerMember, given: Reconciliation) -> Cons
     kept = {part: epoch for part, epoch in member.assigned.items() if part not in gone}
     revoking = {**member.revoking, **gone}
     if given.still_owns(revoking):
-        return _moved(member, member.epoch, MemberState.UNREVOKED_PARTITIONS, kept, revoking)
-    return _moved(member, member.epoch, member.state, kept, member.revoking)
+        moved = _moved(member, member.epoch, MemberState.UNREVOKED_PARTITIONS, kept, revoking)
+    else:
+        moved = _moved(member, member.epoch, member.state, kept, member.revoking)
+    if given.rules.unsubscribing_ends_epoch:
+        return moved
+    return attrs.evolve(moved, previous_epoch=member.previous_epoch)
 
 
 def _moved(

@@ -19,10 +19,12 @@ from ..configs.altering import alter, replace
 from ..configs.changes import ConfigChange, ConfigOperation
 from ..configs.types import ResourceType
 from ..serving.call import ServerCall
+from .configs import known_kinds
 
 __all__ = ("alter_configs", "incremental_alter_configs")
 
 _CHANGED: Final = (ResourceType.TOPIC, ResourceType.BROKER, ResourceType.CLIENT_METRICS, ResourceType.GROUP)
+_LONGEST_MESSAGE: Final = 2**15 - 1
 
 
 class _Resource(Protocol):
@@ -42,7 +44,7 @@ async def incremental_alter_configs(
         changes = [ConfigChange(config.name, config.config_operation, config.value) for config in asked.configs]
         _check_names([change.name for change in changes])
         _check_values([(change.name, change.value) for change in changes if change.operation != ConfigOperation.DELETE])
-        kind = _kind(asked.resource_type, (*_CHANGED, ResourceType.BROKER_LOGGER))
+        kind = _kind(call, asked.resource_type, (*_CHANGED, ResourceType.BROKER_LOGGER))
         alter(call.cluster, call.node.node_id, kind, asked.resource_name, changes, request.validate_only)
 
     return IncrementalAlterConfigsResponse(responses=_each(request.resources, change))
@@ -54,7 +56,7 @@ async def alter_configs(call: ServerCall, request: AlterConfigsRequest) -> Alter
     def change(asked: AlterConfigsRequestAlterConfigsResource) -> None:
         _check_names([config.name for config in asked.configs])
         configs = _check_values([(config.name, config.value) for config in asked.configs])
-        kind = _kind(asked.resource_type, _CHANGED)
+        kind = _kind(call, asked.resource_type, _CHANGED)
         replace(call.cluster, call.node.node_id, kind, asked.resource_name, configs, request.validate_only)
 
     return AlterConfigsResponse(responses=_each(request.resources, change))
@@ -72,6 +74,9 @@ def _each(resources: Sequence[R], change: Callable[[R], None]) -> list[AlterConf
             change(asked)
         except ApiError as refused:
             error, message = refused.code, refused.message
+            if message is not None and len(message.encode()) > _LONGEST_MESSAGE:
+                # Apache Kafka fails likewise.
+                error, message = ErrorCode.UNKNOWN_SERVER_ERROR, None
         responses.append(
             AlterConfigsResourceResponse(
                 error_code=error,
@@ -83,8 +88,8 @@ def _each(resources: Sequence[R], change: Callable[[R], None]) -> list[AlterConf
     return responses
 
 
-def _kind(code: int, known: Sequence[ResourceType]) -> ResourceType:
-    if code not in known:
+def _kind(call: ServerCall, code: int, changed: Sequence[ResourceType]) -> ResourceType:
+    if code not in changed or code not in known_kinds(call):
         raise ApiError(ErrorCode.INVALID_REQUEST, f"Unknown resource type {code}")
     return ResourceType(code)
 

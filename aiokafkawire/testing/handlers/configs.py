@@ -29,17 +29,18 @@ from ..serving.call import ServerCall
 from .constants import MALFORMED
 from .log_dirs import log_dir
 
-__all__ = ("describe_configs", "list_config_resources", "topic_entries")
+__all__ = ("describe_configs", "known_kinds", "list_config_resources", "topic_entries")
 
 _DOCS: Final = {**CONFIG_DOCS} | {
     definition.synonym: CONFIG_DOCS[name] for name, definition in TOPIC_CONFIGS.items() if definition.synonym
 }
 _KINDS: Final = tuple(kind for kind in ResourceType if kind is not ResourceType.UNKNOWN)
+_GROUPS_SINCE: Final = "4.0"
 
 
 async def describe_configs(call: ServerCall, request: DescribeConfigsRequest) -> DescribeConfigsResponse:
     """Describe the settings of each resource; an unknown resource type fails the whole request."""
-    if any(asked.resource_type not in _KINDS for asked in request.resources):
+    if any(asked.resource_type not in known_kinds(call) for asked in request.resources):
         refused = ApiError(ErrorCode.INVALID_REQUEST, MALFORMED)
         return DescribeConfigsResponse(results=[_refusal(asked, refused) for asked in request.resources])
     results = []
@@ -84,6 +85,13 @@ async def list_config_resources(call: ServerCall, request: ListConfigResourcesRe
         for name in _names(call, ResourceType(kind))
     ]
     return ListConfigResourcesResponse(error_code=ErrorCode.NONE, config_resources=found)
+
+
+def known_kinds(call: ServerCall) -> tuple[ResourceType, ...]:
+    """Return the types of resources that have settings in the broker's release; groups have since 4.0 (KIP-848)."""
+    if call.node.release.since(_GROUPS_SINCE):
+        return _KINDS
+    return tuple(kind for kind in _KINDS if kind is not ResourceType.GROUP)
 
 
 def topic_entries(topic: HostedTopic, node: int) -> list[DescribeConfigsResourceResult]:

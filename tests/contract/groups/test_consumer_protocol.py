@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import anyio
+import attrs
 import pytest
 from contract.conftest import Where
 from contract.groups.conftest import COUNT, all_of, committed_by, numbers, write
@@ -21,12 +22,14 @@ from aiokafkawire import (
     ConfigError,
     ConsumerRecord,
     GroupListing,
+    GroupMetadata,
     OutgoingRecord,
     SubscriptionPattern,
     TopicPartition,
     UsageError,
 )
 from aiokafkawire.errors import InvalidRegularExpression, UnknownMemberId, UnreleasedInstanceId, UnsupportedAssignor
+from aiokafkawire.group.membership_driver import MembershipDriver
 from aiokafkawire.protocol.messages.topics import CreatePartitionsRequest, CreatePartitionsTopic
 
 pytestmark = pytest.mark.anyio
@@ -109,6 +112,36 @@ async def test_a_revocation_waits_for_the_records_in_hand_and_their_commit(
     assert await committed_by(kafka, group, filled) == COUNT
     await readers.until(lambda: two.owned == all_of(filled))
     assert two.records == []
+
+
+@pytest.mark.parametrize("wrong", ["epoch", "member"])
+async def test_offsets_are_fetched_under_the_membership_and_again_after_a_heartbeat(
+    kafka: Client, filled: str, group: str, monkeypatch: pytest.MonkeyPatch, wrong: str
+) -> None:
+    """The brokers refuse an outdated epoch, and a member that they do not know."""
+    current = MembershipDriver.fetching_group
+    asked: list[GroupMetadata | None] = []
+
+    def fetching_group(driver: MembershipDriver) -> GroupMetadata | None:
+        found = current.__get__(driver)
+        assert isinstance(found, GroupMetadata)
+        asked.append(found)
+        if len(asked) > 1:
+            return found
+        return attrs.evolve(found, **{"generation_id": 0} if wrong == "epoch" else {"member_id": "nobody"})
+
+    async with kafka.consumer(filled, group_id=group, **SERVED) as consumer:
+        with anyio.fail_after(20):
+            held = await consumer.poll(COUNT)
+            await consumer.commit()
+            driver = consumer._in_group.driver if consumer._in_group is not None else None
+            assert driver is not None
+            monkeypatch.setattr(MembershipDriver, "fetching_group", property(fetching_group))
+            found = await consumer.committed(all_of(filled))
+            assert sum(at.offset for at in found.values() if at is not None) == len(held)
+            assert len(asked) >= 2
+            assert consumer.group_metadata() == asked[-1]
+            assert set(consumer.assignment) == all_of(filled)
 
 
 @pytest.mark.parametrize("protocol", ["consumer", "classic"])

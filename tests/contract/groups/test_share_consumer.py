@@ -8,6 +8,7 @@ from typing import Any
 
 import anyio
 import anyio.lowlevel
+import anyio.to_thread
 import pytest
 from contract.conftest import Where
 from contract.groups.conftest import COUNT
@@ -317,6 +318,95 @@ async def test_a_record_that_cannot_be_deserialized_is_released(kafka: Client, s
     assert (values, errors[0]) == ([0], b"no number")
 
 
+async def test_a_poll_that_does_not_wait_returns_records_in_the_end(kafka: Client, share: Share) -> None:
+    consumer = await share.join()
+    await write(kafka, share.topic, 0, COUNT)
+    found: list[int] = []
+    with anyio.fail_after(30):
+        while len(found) < COUNT:
+            for record in await consumer.poll(timeout=0):
+                async with record:
+                    found.append(number(record))
+            await anyio.sleep(0.01)
+    assert sorted(found) == list(range(COUNT))
+
+
+async def test_acknowledging_in_the_body_ends_the_renewals(kafka: Client, share: Share) -> None:
+    one = await share.join()
+    await write(kafka, share.topic, 0, 2)
+    first, second = await taken(one, 2)
+    async with second:
+        one.acknowledge(second)
+        two = await share.join()
+        (again,) = await taken(two, 1, Acknowledge.ACCEPT)
+    assert number(again) == number(first)
+    assert sum((await one.commit()).values()) == 1
+
+
+async def test_a_late_acknowledgement_spoils_no_other(kafka: Client, share: Share) -> None:
+    one, two = await share.join(), await share.join()
+    await write(kafka, share.topic, 0, 1)
+    (late,) = await taken(one, 1)
+    (again,) = await taken(two, 1)
+    await write(kafka, share.topic, 1, 4)
+    records = await taken(one, 3)
+    for record in [late, *records]:
+        one.acknowledge(record)
+    with pytest.raises(AcknowledgementFailed) as raised:
+        await one.commit()
+    assert raised.value.acknowledged == {TopicPartition(share.topic, 0): 3}
+    two.acknowledge(again)
+    assert sum((await two.commit()).values()) == 1
+
+
+async def test_a_late_acknowledgement_spoils_no_other_of_the_last_request(kafka: Client, share: Share) -> None:
+    one, two = await share.join(), await share.join()
+    await write(kafka, share.topic, 0, 1)
+    (late,) = await taken(one, 1)
+    (again,) = await taken(two, 1)
+    await write(kafka, share.topic, 1, 4)
+    for record in [late, *await taken(one, 3)]:
+        one.acknowledge(record)
+    await one.close()
+    two.acknowledge(again)
+    await two.commit()
+    assert await two.poll(timeout=1.5 * LOCK) == []
+
+
+async def test_records_that_arrive_after_the_subscription_has_changed_are_released(
+    cluster: Where, kafka: Client, share: Share, new_name: Callable[[], str]
+) -> None:
+    async with raw(cluster) as client:
+        await configure(client, share.group, share_record_lock_duration_ms="30000")
+    other = new_name()
+    await kafka.admin.create_topics({other: 1})
+    one = await share.join(fetch_max_wait_ms=5000)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(one.poll)  # its request waits at the broker
+        await anyio.sleep(0.3)
+        one.subscribe(other)
+        await eventually(lambda: one.assignment == {TopicPartition(other, 0)})
+        await write(kafka, share.topic, 0, 1)
+        two = await share.join()
+        with anyio.fail_after(15):
+            (record,) = await taken(two, 1, Acknowledge.ACCEPT)
+        tasks.cancel_scope.cancel()
+    assert record.topic == share.topic
+
+
+async def test_subscribing_ends_no_unsubscription_that_waits(kafka: Client, share: Share) -> None:
+    consumer = await share.join()
+    with anyio.fail_after(10):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(consumer.unsubscribe, 60)
+            while consumer.subscription:
+                await anyio.lowlevel.checkpoint()
+            consumer.subscribe(share.topic)
+    await write(kafka, share.topic, 0, 1)
+    (record,) = await taken(consumer, 1, Acknowledge.ACCEPT)
+    assert number(record) == 0
+
+
 async def test_a_share_consumer_cannot_join_a_consumer_group(kafka: Client, share: Share) -> None:
     async with kafka.consumer(share.topic, group_id=share.group) as other:
         await eventually(lambda: bool(other.assignment))
@@ -334,6 +424,8 @@ async def test_wrong_use_raises_one_clear_error(kafka: Client, share: Share) -> 
         two.acknowledge(record)
     async with record:
         pass
+    with pytest.raises(UsageError, match="event loop"):
+        await anyio.to_thread.run_sync(one.acknowledge, record)
     with pytest.raises(UsageError, match=r"was acknowledged already \(ACCEPT\)"):
         one.acknowledge(record, Acknowledge.RELEASE)
     with pytest.raises(UsageError, match=r"was acknowledged already \(ACCEPT\)"):

@@ -7,10 +7,14 @@ from uuid import UUID
 
 import pytest
 
+from aiokafkawire.testing.cluster.releases import release_named
 from aiokafkawire.testing.groups.consumer_member import ConsumerMember, MemberState, TopicIdPartition
 from aiokafkawire.testing.groups.current_assignment import Reconciliation, reconcile
+from aiokafkawire.testing.groups.release_rules import ReleaseRules
+from aiokafkawire.testing.serving.apis import APIS
 
 A, B = UUID(int=1), UUID(int=2)
+RULES_OF_4_1 = ReleaseRules.of(release_named("4.1", APIS))
 STABLE, UNREVOKED, UNRELEASED = (
     MemberState.STABLE, MemberState.UNREVOKED_PARTITIONS, MemberState.UNRELEASED_PARTITIONS
 )  # fmt: skip
@@ -62,6 +66,21 @@ ROWS = {
     ),
     "acknowledges, and more is to be revoked": (
         member(UNREVOKED, 1, 1, revoking=(0,)), target(3, 2, owned=parts(1)), (UNREVOKED, 1, [], [1])
+    ),
+    "acknowledges in 4.1, and more is to be revoked": (
+        member(UNREVOKED, 1, 1, revoking=(0,)),
+        target(3, 2, owned=parts(1), rules=RULES_OF_4_1),
+        (UNREVOKED, 2, [], [1]),
+    ),
+    "waits in 4.1 for what it has given up": (
+        member(UNREVOKED, 1, 1, revoking=(0,)),
+        target(3, 0, 1, owned=parts(1), rules=RULES_OF_4_1),
+        (UNRELEASED, 3, [1], []),
+    ),
+    "subscribes in 4.1 to other topics": (
+        member(STABLE, 2, 0, 1),
+        target(2, 0, 1, subscribed=set(), subscription_changed=True, rules=RULES_OF_4_1),
+        (STABLE, 2, [0, 1], []),
     ),
     "gets back what it has given up": (
         member(UNREVOKED, 1, 1, revoking=(0,)),

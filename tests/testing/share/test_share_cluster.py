@@ -17,7 +17,7 @@ from support.virtual_time import virtual_backend
 from aiokafkawire.errors import CorruptBatch, ErrorCode
 from aiokafkawire.protocol import ApiKey
 from aiokafkawire.protocol.messages.group import FindCoordinatorRequest
-from aiokafkawire.protocol.messages.group_admin import DeleteGroupsRequest
+from aiokafkawire.protocol.messages.group_admin import DeleteGroupsRequest, ListGroupsRequest
 from aiokafkawire.protocol.messages.metadata import ApiVersionsRequest, MetadataRequest, MetadataRequestTopic
 from aiokafkawire.protocol.messages.quotas import (
     AlterClientQuotasRequest,
@@ -369,6 +369,17 @@ async def test_a_group_is_full(broker: Broker, member: Reach) -> None:
     for number in range(200):
         assert not (await one.heartbeat("t", epoch=0, member_id=str(number))).error_code
     assert (await one.heartbeat("t", epoch=0)).error_code == ErrorCode.GROUP_MAX_SIZE_REACHED
+
+
+@pytest.mark.parametrize("settings", [{"clock": lambda: int(anyio.current_time() * 1000)}])
+async def test_empty_groups_stay(broker: Broker, topic_id: UUID, member: Reach) -> None:
+    one = await member()
+    await one.join("t")
+    assert acquired(await one.fetch(topic_id)) == [(0, 4, 1)]
+    assert not (await one.leave()).error_code
+    await anyio.sleep(30 * 24 * 3600)
+    (found,) = (await one.client.ask(ListGroupsRequest(), 5)).groups
+    assert (found.group_id, found.group_type, found.group_state) == (GROUP, "share", "Empty")
 
 
 # --- dead letters (KIP-1191) -----------------------------------------------------------------------------------
