@@ -16,6 +16,9 @@ class LockRenewals:
     def __init__(self) -> None:
         self._waiting: dict[tuple[PartitionKey, int], ShareRecord[Any, Any]] = {}
 
+    def __bool__(self) -> bool:
+        return bool(self._waiting)
+
     def __contains__(self, record: ShareRecord[Any, Any]) -> bool:
         return self._waiting.get(_place(record)) is record
 

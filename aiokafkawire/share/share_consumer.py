@@ -178,9 +178,8 @@ class ShareConsumer(Generic[K, V]):
 
     async def __anext__(self) -> ShareRecord[K, V]:
         """Return the next record; wait for it if needed."""
-        if self._state in ("closing", "closed"):
-            raise StopAsyncIteration
-        await self._let_others_run()
+        if self._state not in ("closing", "closed"):
+            await self._let_others_run()
         records = await self._take(1)
         if not records:
             raise StopAsyncIteration
@@ -215,7 +214,9 @@ class ShareConsumer(Generic[K, V]):
             self._yielded_at = self._cluster.runtime.now()
 
     async def _take(self, limit: int) -> list[ShareRecord[K, V]]:
-        self._require_open()
+        """Return up to ``limit`` records, as soon as there are any; none once the consumer is being closed."""
+        if self._state != "open":
+            return []
         if self._is_implicit:
             if self._waiting:
                 raise UsageError("another task takes records of this share consumer, whose mode is 'implicit'")

@@ -198,33 +198,45 @@ class ShareFetcher:
 
     def acknowledge(self, record: ShareRecord[Any, Any], kind: Acknowledge) -> None:
         """Acknowledge a record that was handed out."""
-        acquisition, now = record.acquisition, self._clock()
-        is_late = acquisition.is_over or record.lock_end <= now
-        has_lost = acquisition.has_lost(record.offset) or (is_late and kind is Acknowledge.RENEW)
+        acquisition, offset = record.acquisition, record.offset
+        is_late = acquisition.is_over or record.lock_end <= self._clock()
+        has_lost = (is_late and kind is Acknowledge.RENEW) or (bool(acquisition.lost) and acquisition.has_lost(offset))
         if has_lost:
             self.queue.refuse(acquisition.partition)
         if kind is Acknowledge.RENEW:
             if not has_lost:
                 self._renewals.add(record)
         else:
-            self._renewals.discard(record)
+            if self._renewals:
+                self._renewals.discard(record)
             acquisition.outstanding -= 1
             record.acknowledged = kind
             if self._held:
                 self._held.pop(record, None)
-        if not has_lost:
-            self._acknowledge_offset(acquisition, record.offset, kind, is_late=is_late)
-
-    def _acknowledge_offset(
-        self, acquisition: AcquiredPartition, offset: int, kind: Acknowledge, *, is_late: bool
-    ) -> None:
-        if is_late or not self.queue.extend(acquisition, offset, kind):
+        if not has_lost and (is_late or not self.queue.extend(acquisition, offset, kind)):
             self._add(acquisition, AcknowledgedOffsets(offset, offset, kind, by_user=True, is_late=is_late))
 
     def accept(self, records: Iterable[ShareRecord[Any, Any]]) -> None:
-        """Accept records that were handed out."""
+        """Accept records that were handed out, in ranges of offsets as far as their locks hold."""
+        now = self._clock()
+        acquisition: AcquiredPartition | None = None
+        first, last = 0, -1
         for record in records:
-            self.acknowledge(record, Acknowledge.ACCEPT)
+            if record.lock_end <= now or record.acquisition.is_over or record.acquisition.lost or self._renewals:
+                self.acknowledge(record, Acknowledge.ACCEPT)
+                continue
+            record.acknowledged = Acknowledge.ACCEPT
+            offset = record.offset
+            if offset != last + 1 or record.acquisition is not acquisition:
+                self._accept_range(acquisition, first, last)
+                acquisition, first = record.acquisition, offset
+            last = offset
+        self._accept_range(acquisition, first, last)
+
+    def _accept_range(self, acquisition: AcquiredPartition | None, first: int, last: int) -> None:
+        if acquisition is not None:
+            acquisition.outstanding -= last - first + 1
+            self._add(acquisition, AcknowledgedOffsets(first, last, Acknowledge.ACCEPT, by_user=True))
 
     async def flush(self) -> None:
         """Send all acknowledgements now, and wait for their results."""

@@ -86,6 +86,18 @@ def test_only_the_users_ranges_are_extended_and_no_renewals() -> None:
     assert not pending.extend(2, ACCEPT)
 
 
+def test_a_late_range_is_not_extended_and_an_extended_one_can_be_dropped() -> None:
+    pending = PendingAcknowledgements()
+    pending.add(AcknowledgedOffsets(0, 0, ACCEPT, by_user=True, is_late=True), 1)
+    assert not pending.extend(1, ACCEPT)
+    pending.add(of_user(1, 1), 2)
+    assert pending.extend(2, ACCEPT)
+    assert pending.extend(3, ACCEPT)
+    assert pending.drop(2, 2) == 1
+    assert not pending.extend(4, ACCEPT)
+    assert pending.take(renewals=True) == [of_user(1, 1), of_user(3, 3)]
+
+
 def test_renewals_can_wait() -> None:
     pending = PendingAcknowledgements()
     pending.add(of_user(1, 1, RENEW), 1)

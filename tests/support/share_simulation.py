@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import Final
+from typing import Final, Literal
 
 from aiokafkawire import ShareConsumer, TopicPartition
 from aiokafkawire.testing.configs.types import ResourceType
@@ -17,7 +17,11 @@ A0: Final = TopicPartition("a", 0)
 
 
 def share(
-    body: Callable[[Simulation, ShareConsumer[bytes, bytes]], Awaitable[None]], *, records: int = 1, nodes: int = 1
+    body: Callable[[Simulation, ShareConsumer[bytes, bytes]], Awaitable[None]],
+    *,
+    records: int = 1,
+    nodes: int = 1,
+    mode: Literal["explicit", "implicit"] = "explicit",
 ) -> None:
     """Run a member of a share group on a topic with so many records, all in one batch."""
 
@@ -28,7 +32,7 @@ def share(
         async with sim.client() as client:
             async with client.producer(linger_ms=50) as producer:
                 await producer.send_many("a", [b"%d" % number for number in range(records)])
-            async with client.share_consumer("a", group_id="g") as consumer:
+            async with client.share_consumer("a", group_id="g", share_acknowledgement_mode=mode) as consumer:
                 await body(sim, consumer)
 
     simulate(main, nodes=nodes)
