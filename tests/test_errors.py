@@ -9,6 +9,7 @@ from support.rows import every_row
 
 from aiokafkawire import errors
 from aiokafkawire.errors import (
+    AcknowledgementFailed,
     BrokerError,
     CorruptMessage,
     DeliveryFailed,
@@ -29,7 +30,8 @@ from aiokafkawire.errors import (
 
 CLASSES = [thing for thing in vars(errors).values() if isinstance(thing, type) and issubclass(thing, KafkaError)]
 ANSWERED = [cls for cls in CLASSES if issubclass(cls, BrokerError) and cls not in (BrokerError, UnknownBrokerError)]
-OWN = [cls for cls in CLASSES if not issubclass(cls, BrokerError) and cls is not DeliveryFailed]
+HOLDING_OTHERS = (AcknowledgementFailed, DeliveryFailed)
+OWN = [cls for cls in CLASSES if not issubclass(cls, (BrokerError, *HOLDING_OTHERS))]
 CODES = [code for code in ErrorCode if code is not ErrorCode.NONE]
 UNKNOWN_CODES = [137, 32767, -2, -32768]
 
@@ -184,6 +186,14 @@ def test_an_error_of_a_broker_can_be_pickled(code: int, detail: str) -> None:
     copy = pickled(broker_error(code, detail))
     assert isinstance(copy, BrokerError)
     assert copy.code == code
+
+
+def test_failed_acknowledgements_are_pickled_with_their_causes() -> None:
+    causes = {("orders", 3): broker_error(ErrorCode.INVALID_RECORD_STATE, "orders-3")}
+    copy = pickled(AcknowledgementFailed(causes, {("orders", 0): 5}))
+    assert isinstance(copy, AcknowledgementFailed)
+    assert str(copy) == f"records were not acknowledged, and may be delivered again: orders-3: {causes['orders', 3]}"
+    assert copy.acknowledged == {("orders", 0): 5}
 
 
 def test_a_failed_delivery_is_pickled_with_its_causes() -> None:
