@@ -21,7 +21,7 @@ from aiokafkawire.testing.background import BackgroundBroker
 COUNT = 60
 
 
-@pytest.fixture(params=["in-process", pytest.param("apache-kafka", marks=pytest.mark.kafka)])
+@pytest.fixture(params=["in-process", pytest.param("apache-kafka", marks=[pytest.mark.kafka, pytest.mark.thorough])])
 def bootstrap(request: pytest.FixtureRequest) -> Iterator[str]:
     if request.param == "apache-kafka":
         yield request.getfixturevalue("apache_kafka").bootstrap

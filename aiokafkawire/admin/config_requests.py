@@ -4,6 +4,8 @@ from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Final
 
+import anyio
+
 from ..cluster.cluster import Cluster, Route
 from ..cluster.metadata import Node, Snapshot
 from ..cluster.retry import Deadline
@@ -12,8 +14,6 @@ from ..errors import (
     ErrorCode,
     InvalidRequest,
     NotController,
-    RequestTimeout,
-    UnknownTopicOrPartition,
     UnsupportedVersion,
 )
 from ..protocol.messages.configs import (
@@ -67,15 +67,15 @@ async def _ask_for_topics(
     cluster: Cluster, route: Route, request: DescribeConfigsRequest, deadline: Deadline, wanted: Versions
 ) -> DescribeConfigsResponse:
     """Return the response to a request; repeat the request for a moment while the broker does not know a topic."""
-    patience = cluster.deadline(min(_NEW_TOPIC_PATIENCE, deadline.left(cluster.runtime.now())))
-    try:
-        return await cluster.ask(
-            route, request, patience, lane=_LANE, wanted=wanted, check=_raise_if_a_topic_is_unknown
-        )
-    except RequestTimeout:
-        if deadline.passed(cluster.runtime.now()):
-            raise
-    return await cluster.ask(route, request, deadline, lane=_LANE, wanted=wanted)
+    patience = cluster.deadline(min(_NEW_TOPIC_PATIENCE, deadline.left(cluster.runtime.now()) / 2))
+    backoff = cluster.backoff()
+    while True:
+        response = await cluster.ask(route, request, deadline, lane=_LANE, wanted=wanted)
+        is_unknown = any(result.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION for result in response.results)
+        wait = backoff.next()
+        if not is_unknown or wait >= patience.left(cluster.runtime.now()):
+            return response
+        await anyio.sleep(wait)
 
 
 async def incremental_alter_configs(
@@ -138,12 +138,6 @@ async def _route(cluster: Cluster, node_id: int | None, deadline: Deadline) -> R
     if node_id not in snapshot.nodes:
         await cluster.metadata.refresh(snapshot, deadline)
     return route
-
-
-def _raise_if_a_topic_is_unknown(response: DescribeConfigsResponse) -> None:
-    for result in response.results:
-        if result.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
-            raise UnknownTopicOrPartition(f"topic {result.resource_name!r}")
 
 
 def _raise_if_not_controller(response: IncrementalAlterConfigsResponse) -> None:

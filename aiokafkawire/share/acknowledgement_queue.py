@@ -205,11 +205,12 @@ class AcknowledgementQueue:
 
     def settle_or_retry(
         self, sent: SentAcknowledgements, key: PartitionKey, error: BrokerError | None, now: float
-    ) -> None:
-        """Settle as :meth:`settle`, but send again after an error that may pass while the locks hold."""
+    ) -> bool:
+        """Settle as :meth:`settle`, or send again after an error that may pass while the locks hold; return whether."""
         acquisition = self._acquired[key]
         may_pass = error is not None and error.retriable and error.refresh is not Refresh.METADATA
         if may_pass and acquisition.lock_end > now:
             self._put_again(sent, key, sent.ranges[key], now)
-        else:
-            self.settle(sent, key, error)
+            return True
+        self.settle(sent, key, error)
+        return False

@@ -75,15 +75,12 @@ class PendingAcknowledgements:
         if self._renewals:
             for offset in offsets:
                 self._renewals.pop(offset, None)
+        if part.is_late:
+            _append(self._late, part)
+            return
         self._end_range()
-        ranges = self._late if part.is_late else self._ranges
-        if ranges:
-            before = ranges[-1]
-            if before.last + 1 == part.first and before[2:] == part[2:]:
-                part = ranges.pop()._replace(last=part.last)
-        ranges.append(part)
-        if part.by_user and not part.is_late:
-            self._kind, self._end = Acknowledge(part.kind), part.last
+        _append(self._ranges, part)
+        self._kind, self._end = Acknowledge(part.kind) if part.by_user else None, part.last
 
     def extend(self, offset: int, kind: Acknowledge) -> bool:
         """Add an offset that continues the user's last range; return False, and do nothing, if it does not."""
@@ -144,6 +141,13 @@ def _without(ranges: Sequence[AcknowledgedOffsets], first: int, last: int) -> tu
         if last < part.last:
             kept.append(part._replace(first=last + 1))
     return kept, dropped
+
+
+def _append(ranges: list[AcknowledgedOffsets], part: AcknowledgedOffsets) -> None:
+    """Append a range, or extend the last one by it."""
+    if ranges and ranges[-1].last + 1 == part.first and ranges[-1][2:] == part[2:]:
+        part = ranges.pop()._replace(last=part.last)
+    ranges.append(part)
 
 
 def as_batches(ranges: Sequence[AcknowledgedOffsets]) -> list[AcknowledgementBatch]:

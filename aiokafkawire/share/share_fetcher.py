@@ -212,7 +212,13 @@ class ShareFetcher:
             record.acknowledged = kind
             if self._held:
                 self._held.pop(record, None)
-        if not has_lost and (is_late or not self.queue.extend(acquisition, offset, kind)):
+        if not has_lost:
+            self._acknowledge_offset(acquisition, offset, kind, is_late=is_late)
+
+    def _acknowledge_offset(
+        self, acquisition: AcquiredPartition, offset: int, kind: Acknowledge, *, is_late: bool
+    ) -> None:
+        if is_late or not self.queue.extend(acquisition, offset, kind):
             self._add(acquisition, AcknowledgedOffsets(offset, offset, kind, by_user=True, is_late=is_late))
 
     def accept(self, records: Iterable[ShareRecord[Any, Any]]) -> None:
@@ -420,7 +426,7 @@ class ShareFetcher:
             for key, ranges in sent.ranges.items():
                 code = codes.get(key, ErrorCode.NONE)
                 self._renewals.settle(key, ranges, None if code else began + self.lock_seconds)
-                self._settle(sent, key, code)
+                self._settle(broker, sent, key, code)
 
         await self._exchange(broker, sent, exchange)
         if closes:
@@ -494,15 +500,15 @@ class ShareFetcher:
 
     # --- the responses -----------------------------------------------------------------------------------
 
-    def _settle(self, sent: SentAcknowledgements, key: PartitionKey, code: int) -> None:
+    def _settle(self, broker: _Broker, sent: SentAcknowledgements, key: PartitionKey, code: int) -> None:
         error = broker_error(code, f"{self.queue.partition(key)} of a share group") if code else None
         if error is not None:
             lost = {part.first for part in sent.ranges[key] if part.kind == Acknowledge.RENEW}
             self._drop(lambda record: record.acquisition.key == key and record.offset in lost)
         if self._closing:
             self.queue.settle(sent, key, error)
-        else:
-            self.queue.settle_or_retry(sent, key, error, self._clock())
+        elif self.queue.settle_or_retry(sent, key, error, self._clock()):
+            broker.retry_at = self._clock() + broker.backoff.next()
 
     async def _take_records(
         self,
@@ -517,7 +523,7 @@ class ShareFetcher:
             (topic.topic_id, data.partition_index): data for topic in response.responses for data in topic.partitions
         }
         for key in sent.ranges:
-            self._settle(sent, key, answered[key].acknowledge_error_code if key in answered else ErrorCode.NONE)
+            self._settle(broker, sent, key, answered[key].acknowledge_error_code if key in answered else ErrorCode.NONE)
         has_found = False
         for key, data in answered.items():
             partition = wanted.get(key)

@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from support.examples import sampled
 from support.needing import require
 
 sys.path.append(str(Path(__file__).parent.parent.parent))
@@ -18,7 +19,7 @@ pytestmark = pytest.mark.kafka
 PROGRAMS = sorted((ROOT / "benchmarks").rglob("*.java"))
 
 
-@pytest.mark.parametrize("program", PROGRAMS, ids=lambda path: path.stem)
+@pytest.mark.parametrize("program", sampled(PROGRAMS, PROGRAMS[-1]), ids=lambda path: path.stem)
 def test_programs_compile_with_apache_kafka(program: Path, tmp_path: Path) -> None:
     require(missing_java())
     assert compiled(program, tmp_path)[-1] == program.stem

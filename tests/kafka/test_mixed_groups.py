@@ -65,6 +65,7 @@ async def test_three_clients_share_whoever_leads(
         await group.all_read()
 
 
+@pytest.mark.thorough  # as of the in-process broker, in every run
 async def test_three_clients_share_in_the_consumer_protocol(apache_kafka_quick: ApacheKafka, name: str) -> None:
     members = ("ours-consumer", "java-consumer", "confluent-consumer")
     async with mixed_group(apache_kafka_quick.bootstrap, name, *members, strategy="uniform") as group:
@@ -97,6 +98,7 @@ async def test_kafkas_tool_tells_of_our_members(apache_kafka: ApacheKafka, name:
     await check_what_the_tool_tells(apache_kafka.bootstrap, name)
 
 
+@pytest.mark.thorough  # as of the in-process broker, in every run
 async def test_kafkas_tool_and_our_admin_agree_on_a_share_group_of_apache_kafka(
     apache_kafka: ApacheKafka, name: str
 ) -> None:

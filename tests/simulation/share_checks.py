@@ -169,7 +169,8 @@ class ShareWatch:
 
     def committed(self, delivery: Delivery, kind: Acknowledge) -> None:
         """A commit has told the user that the acknowledgement was taken, or the record is finished anyway."""
-        is_finished = self._offsets[delivery.partition, delivery.offset].outcome is not None
+        known = self._offsets[delivery.partition, delivery.offset]
+        is_finished = known.outcome is not None or self._has_failed(known)
         self._must(
             kind in delivery.taken or is_finished,
             f"{delivery}: {kind.name} was committed, and taken were {delivery.taken}",

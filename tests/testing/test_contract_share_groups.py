@@ -229,6 +229,18 @@ async def test_epochs_are_fenced(topic: MetadataResponseTopic, new: New) -> None
     assert (again.member_epoch, again.assignment is None) == (member.epoch, False)
 
 
+async def test_a_heartbeat_with_the_subscription_returns_the_assignment_again(
+    topic: MetadataResponseTopic, new: New
+) -> None:
+    member = await new()
+    await member.join(topic.name or "")
+    epoch, member.assignment = member.epoch, []
+    assert (await member.heartbeat()).assignment is None
+    again = await member.heartbeat(topic.name or "")
+    assert (error(again), again.member_epoch) == ((ErrorCode.NONE, None), epoch)
+    assert member.assignment == [(topic.topic_id, 0)]
+
+
 async def test_intervals_are_configs_of_the_group(
     client: RawClient, topic: MetadataResponseTopic, new: New, share_group: str
 ) -> None:

@@ -128,7 +128,9 @@ class ShareGroups:
     def heartbeat(
         self, request: ShareGroupHeartbeatRequest, client_id: str, client_host: str
     ) -> tuple[ShareGroupMember, bool]:
-        """Handle the heartbeat of a member that joins or stays; return it, and whether its assignment is news.
+        """Handle the heartbeat of a member that joins or stays; return it, and whether to send it its assignment.
+
+        A member gets its assignment if that has changed, or if it sends its subscription, as after a lost response.
 
         Raises:
             ApiError: INVALID_REQUEST, GROUP_ID_NOT_FOUND, GROUP_MAX_SIZE_REACHED, UNKNOWN_MEMBER_ID,
@@ -149,9 +151,9 @@ class ShareGroups:
         if changed or topics != member.topics:
             group.epoch += 1
         self._assign(group)
-        news = group.reconcile(member)
+        has_changed = group.reconcile(member)
         self._keep_alive(group, member)
-        return member, news or joins
+        return member, has_changed or request.subscribed_topic_names is not None
 
     def leave(self, group_id: str, member_id: str) -> None:
         """Remove a member. Raises ApiError: GROUP_ID_NOT_FOUND, UNKNOWN_MEMBER_ID."""

@@ -380,7 +380,7 @@ async def test_records_that_arrive_after_the_subscription_has_changed_are_releas
         await configure(client, share.group, share_record_lock_duration_ms="30000")
     other = new_name()
     await kafka.admin.create_topics({other: 1})
-    one = await share.join(fetch_max_wait_ms=5000)
+    one = await share.join(fetch_max_wait_ms=2000)
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(one.poll)  # its request waits at the broker
         await anyio.sleep(0.3)

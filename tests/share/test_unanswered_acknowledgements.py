@@ -1,0 +1,51 @@
+"""Acknowledgements that brokers do not answer, or refuse for a while, in virtual time."""
+
+from __future__ import annotations
+
+import anyio
+import pytest
+from support.share_simulation import A0, share
+
+from aiokafkawire import AcknowledgementFailed, ShareConsumer
+from aiokafkawire.errors import ErrorCode
+from aiokafkawire.protocol import ApiKey
+from aiokafkawire.protocol.messages.share_fetch import ShareAcknowledgeResponse
+from aiokafkawire.testing.simulation import Simulation
+
+
+def test_a_commit_fails_if_the_consumer_closes_before_the_broker_answers() -> None:
+    async def body(sim: Simulation, consumer: ShareConsumer[bytes, bytes]) -> None:
+        (record,) = await consumer.poll(1)
+        sim.network.block(1)
+        consumer.acknowledge(record)
+
+        async def commit() -> None:
+            with pytest.raises(AcknowledgementFailed, match="was closed before the broker answered") as raised:
+                await consumer.commit()
+            assert raised.value.acknowledged == {}
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(commit)
+            await anyio.sleep(0.1)
+            await consumer.close(timeout=1)
+
+    share(body)
+
+
+def unavailable(_: object, response: ShareAcknowledgeResponse) -> ShareAcknowledgeResponse:
+    """The response of a leader that cannot store the state of the group."""
+    response.responses[0].partitions[0].error_code = ErrorCode.COORDINATOR_NOT_AVAILABLE
+    return response
+
+
+def test_acknowledgements_that_fail_for_a_while_are_sent_again_at_growing_intervals() -> None:
+    async def body(sim: Simulation, consumer: ShareConsumer[bytes, bytes]) -> None:
+        (record,) = await consumer.poll(1)
+        rule = sim.broker.on(ApiKey.SHARE_ACKNOWLEDGE, answer=unavailable, times=4)
+        before = anyio.current_time()
+        consumer.acknowledge(record)
+        assert await consumer.commit() == {A0: 1}
+        assert rule.count == 4
+        assert anyio.current_time() - before > 0.3
+
+    share(body)
