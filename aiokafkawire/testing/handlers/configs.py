@@ -43,7 +43,7 @@ async def describe_configs(call: ServerCall, request: DescribeConfigsRequest) ->
     if any(asked.resource_type not in known_kinds(call) for asked in request.resources):
         refused = ApiError(ErrorCode.INVALID_REQUEST, MALFORMED)
         return DescribeConfigsResponse(results=[_refusal(asked, refused) for asked in request.resources])
-    results = []
+    results, has_sources = [], call.node.release.since("1.1")
     for asked in request.resources:
         try:
             entries = _entries(call, ResourceType(asked.resource_type), asked.resource_name)
@@ -53,8 +53,8 @@ async def describe_configs(call: ServerCall, request: DescribeConfigsRequest) ->
         keys = asked.configuration_keys
         described = [entry for entry in entries if not keys or entry.name in keys]
         for entry in described:
-            # Versions since 1 have the source instead.
-            entry.is_default = call.version == 0 and entry.config_source == ConfigValueSource.DEFAULT
+            # Releases since 1.1 tell the source instead, and leave this field out of version 0 too.
+            entry.is_default = not has_sources and entry.config_source == ConfigValueSource.DEFAULT
             if not request.include_synonyms:
                 entry.synonyms = []
             if asked.resource_type != ResourceType.BROKER_LOGGER:
