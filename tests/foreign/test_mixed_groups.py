@@ -57,6 +57,7 @@ async def test_kafkas_tool_tells_of_our_members(bootstrap: str, name: str) -> No
     await check_what_the_tool_tells(bootstrap, name)
 
 
+@pytest.mark.thorough
 @pytest.mark.kafka
 @pytest.mark.timeout(300)
 async def test_kafkas_tool_and_our_admin_agree_on_a_share_group(bootstrap: str, name: str) -> None:

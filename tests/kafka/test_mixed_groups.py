@@ -81,6 +81,7 @@ async def test_three_clients_share_in_the_consumer_protocol(apache_kafka_quick: 
         await group.all_read()
 
 
+@pytest.mark.thorough
 async def test_three_clients_share_records(apache_kafka: ApacheKafka, name: str) -> None:
     async with mixed_share_group(apache_kafka.bootstrap, name, "ours", "java", "confluent") as group:
         while min(group.read[member] for member in ("ours", "java", "confluent")) < 20:

@@ -161,6 +161,7 @@ async def registered(zookeeper: ZooKeeperServer) -> AsyncIterator[None]:
         yield
 
 
+@pytest.mark.thorough
 async def test_a_real_zookeeper_that_is_killed_and_comes_back() -> None:
     """Sessions of 1.5 s, a second to find a server, and away for longer than both."""
     async with AsyncExitStack() as stack, LegacyServer() as server:

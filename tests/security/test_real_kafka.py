@@ -160,14 +160,14 @@ async def test_tls_and_none(kafka: ApacheKafka, papers: Papers) -> None:
 @pytest.mark.parametrize(
     ("mechanism", "anyio_backend"),
     [
-        pytest.param("PLAIN", ("trio", {}), id="PLAIN-trio"),
+        pytest.param("PLAIN", ("trio", {}), id="PLAIN-trio", marks=pytest.mark.thorough),
         pytest.param(
             "SCRAM-SHA-256",
             ("asyncio", {"use_uvloop": True}),
             id="SCRAM-SHA-256-uvloop",
             marks=pytest.mark.skipif(find_spec("uvloop") is None, reason="uvloop is not installed"),
         ),
-        pytest.param("SCRAM-SHA-512", ("trio", {}), id="SCRAM-SHA-512-trio"),
+        pytest.param("SCRAM-SHA-512", ("trio", {}), id="SCRAM-SHA-512-trio", marks=pytest.mark.thorough),
         pytest.param("OAUTHBEARER", ("asyncio", {}), id="OAUTHBEARER-asyncio"),
     ],
 )

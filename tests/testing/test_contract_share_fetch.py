@@ -351,7 +351,11 @@ async def test_a_session_remembers_and_forgets_partitions(
 
     async def read(**fields: Any) -> set[int]:
         answer = await member.ask(None, max_wait_ms=200, **fields)
-        return {data.partition_index for one in answer.responses for data in one.partitions if acquired(data)}
+        read = [data for one in answer.responses for data in one.partitions]
+        # Apache Kafka may fail once while it begins to share a partition.
+        return {
+            one.partition_index for one in read if one.error_code != ErrorCode.UNKNOWN_SERVER_ERROR and acquired(one)
+        }
 
     assert not (await member.ask(two.topic_id, partitions=(0, 1), max_records=0)).error_code
     seen: set[int] = set()

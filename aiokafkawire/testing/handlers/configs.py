@@ -53,7 +53,7 @@ async def describe_configs(call: ServerCall, request: DescribeConfigsRequest) ->
         keys = asked.configuration_keys
         described = [entry for entry in entries if not keys or entry.name in keys]
         for entry in described:
-            # Releases since 1.1 tell the source instead, and leave this field out of version 0 too.
+            # Since release 1.1 an entry has its source instead, and lacks this field in version 0 too.
             entry.is_default = not has_sources and entry.config_source == ConfigValueSource.DEFAULT
             if not request.include_synonyms:
                 entry.synonyms = []
