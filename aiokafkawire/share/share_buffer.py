@@ -1,5 +1,6 @@
 """Acquired records that the user has not taken yet."""
 
+import math
 from collections import deque
 from collections.abc import Callable, Collection
 from typing import Any
@@ -21,6 +22,8 @@ class ShareBuffer:
         self._records: deque[ShareRecord[Any, Any]] = deque()
         self._size = size
         self._arrived_at = 0.0
+        # No lock ends before this time, since locks are only prolonged; ending() looks at all of them when it is reached.
+        self._first_end = math.inf
 
     def __len__(self) -> int:
         return len(self._records)
@@ -30,6 +33,7 @@ class ShareBuffer:
         if not self._records:
             self._arrived_at = now
         self._size.arrived(len(records))
+        self._first_end = min([self._first_end, *(record.lock_end for record in records)])
         self._records.extend(records)
 
     def take(self, limit: int, now: float, lock_seconds: float) -> list[ShareRecord[Any, Any]]:
@@ -52,4 +56,7 @@ class ShareBuffer:
 
     def ending(self, before: float) -> list[ShareRecord[Any, Any]]:
         """Return the records whose locks end before this time."""
+        if self._first_end >= before:
+            return []
+        self._first_end = min((record.lock_end for record in self._records), default=math.inf)
         return [record for record in self._records if record.lock_end < before]
