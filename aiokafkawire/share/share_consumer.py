@@ -63,9 +63,7 @@ class ShareConsumer(Generic[K, V]):
         member_id = new_member_id(cluster.runtime.chance)
         form = RecordForm(key_deserializer, value_deserializer, config.check_crcs)
         self._fetcher = ShareFetcher(cluster, config, f"share-{lane}", member_id, _Owner(self), form)
-        self._member = ShareConsumerCoordinator(
-            cluster, config, lane, member_id, self._fetcher, self._polls, self._fetcher.report
-        )
+        self._member = ShareConsumerCoordinator(cluster, config, lane, member_id, self._fetcher, self._polls)
         self._is_implicit = config.share_acknowledgement_mode == "implicit"
         self._in_hand: list[ShareRecord[K, V]] = []
         self._state: Literal["new", "open", "closing", "closed"] = "new"

@@ -1,13 +1,12 @@
 """A share consumer's membership in its group: joins, takes its assignment, and leaves."""
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from uuid import UUID
 
 from ..cluster.cluster import Cluster
 from ..cluster.retry import Deadline
 from ..config import ShareConsumerConfig
-from ..errors import KafkaError
 from ..group.consumer_group_membership import ConsumerGroupMembership
 from ..group.consumer_group_requests import ServerSubscription
 from ..group.membership import GroupState, LosePartitions, MemberSettings, PrepareRejoin, Reconcile, Task
@@ -30,9 +29,8 @@ class ShareConsumerCoordinator:
         config: the consumer's settings.
         lane: names the connections to the coordinator.
         member_id: the member's id.
-        fetcher: reads the assigned partitions.
+        fetcher: reads the assigned partitions, and raises errors to the user.
         polls: shows whether the user still polls.
-        report: raises an error to the user.
     """
 
     def __init__(
@@ -43,9 +41,8 @@ class ShareConsumerCoordinator:
         member_id: str,
         fetcher: ShareFetcher,
         polls: Polls,
-        report: Callable[[KafkaError], None],
     ) -> None:
-        self._cluster, self._fetcher, self._report = cluster, fetcher, report
+        self._cluster, self._fetcher = cluster, fetcher
         settings = MemberSettings(
             group_id=config.group_id or "",
             protocol_type="share",
@@ -99,7 +96,7 @@ class ShareConsumerCoordinator:
             self._take(task)
         elif isinstance(task, LosePartitions):
             if self.machine.error is not None:
-                self._report(self.machine.error)
+                self._fetcher.report(self.machine.error)
             self._fetcher.assign({})
             self.machine.task_done(task)
 
