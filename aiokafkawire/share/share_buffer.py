@@ -22,7 +22,7 @@ class ShareBuffer:
         self._records: deque[ShareRecord[Any, Any]] = deque()
         self._size = size
         self._arrived_at = 0.0
-        # No lock ends before this time, since locks are only prolonged; ending() looks at all of them when it is reached.
+        # No lock ends before this time, as far as ending() has seen; locks are only prolonged.
         self._first_end = math.inf
 
     def __len__(self) -> int:
