@@ -163,8 +163,10 @@ class PartitionChanges:
                 return
         if self._auto_commit is not None:
             await self._auto_commit.commit_finished(within=self.commit_timeout)
-        await self._call_listener(self._topics.listeners.on_revoked, partitions)
-        self._drop(partitions, reason)
+        try:
+            await self._call_listener(self._topics.listeners.on_revoked, partitions)
+        finally:  # a listener that is cut off in the middle, as close() does, is not called for its partitions again
+            self._drop(partitions, reason)
 
     def _drop(self, partitions: Sequence[TopicPartition], reason: str, *, lost: bool = False) -> None:
         machine = self._driver.machine

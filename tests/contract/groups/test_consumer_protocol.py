@@ -193,6 +193,28 @@ async def test_a_member_that_was_removed_reads_nothing_while_its_listener_runs(
             await eventually(lambda: bool(lost))
 
 
+@pytest.mark.parametrize("protocol", ["consumer", "classic"])
+async def test_a_listener_that_is_cut_off_while_the_member_leaves_is_the_last_to_be_called(
+    kafka: Client, filled: str, group: str, protocol: str
+) -> None:
+    served: dict[str, Any] = SERVED if protocol == "consumer" else QUICK
+    revoked: list[Partitions] = []
+    lost: list[Partitions] = []
+
+    async def hang(partitions: Partitions) -> None:
+        revoked.append(partitions)
+        await kafka.admin.remove_members(group)
+        await anyio.sleep_forever()
+
+    async with kafka.consumer(group_id=group, **served) as one:
+        one.subscribe(filled, on_revoked=hang, on_lost=lost.append)
+        with anyio.fail_after(30):
+            await one.poll(1)
+            await one.close(1.5)
+    assert len(revoked) == 1
+    assert not lost
+
+
 async def test_who_subscribes_while_it_unsubscribes_joins_again(
     kafka: Client, filled: str, group: str, readers: Readers
 ) -> None:
