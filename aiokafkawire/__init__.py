@@ -69,6 +69,19 @@ from .types import (
 )
 
 if TYPE_CHECKING:
+    from .admin.cluster_descriptions import (
+        ClusterDescription,
+        ClusterNode,
+        EpochEndOffset,
+        FeatureMetadata,
+        FeatureUpdate,
+        FinalizedVersionRange,
+        QuorumInfo,
+        QuorumReplica,
+        RaftVoterEndpoint,
+        SupportedVersionRange,
+        UpgradeType,
+    )
     from .producer.transaction import Transaction
     from .share.acknowledgements import Acknowledge
     from .share.share_consumer import ShareConsumer
@@ -84,6 +97,8 @@ __all__ = (
     "BrokerError",
     "BufferFull",
     "Client",
+    "ClusterDescription",
+    "ClusterNode",
     "CommitFailed",
     "ConfigEntry",
     "ConfigError",
@@ -103,6 +118,10 @@ __all__ = (
     "Delivery",
     "DeliveryFailed",
     "DeserializationError",
+    "EpochEndOffset",
+    "FeatureMetadata",
+    "FeatureUpdate",
+    "FinalizedVersionRange",
     "GroupDescription",
     "GroupListing",
     "GroupMember",
@@ -120,6 +139,9 @@ __all__ = (
     "Producer",
     "ProducerFenced",
     "ProducerIdentity",
+    "QuorumInfo",
+    "QuorumReplica",
+    "RaftVoterEndpoint",
     "RecordMetadata",
     "RecordTooLarge",
     "Reject",
@@ -129,14 +151,16 @@ __all__ = (
     "ShareGroupDescription",
     "ShareMemberDescription",
     "SharePartitionOffsetInfo",
+    "SubscriptionPattern",
+    "SupportedVersionRange",
     "TimestampType",
     "TopicNotReady",
-    "SubscriptionPattern",
     "TopicPartition",
     "Transaction",
     "TransactionAborted",
     "UnknownBrokerError",
     "UnsupportedVersion",
+    "UpgradeType",
     "UsageError",
     "WireError",
 )
@@ -149,11 +173,22 @@ _load_later: Callable[[str], object] = lazy_exports(
     __name__,
     {
         "Acknowledge": ".share.acknowledgements",
+        "ClusterDescription": ".admin.cluster_descriptions",
+        "ClusterNode": ".admin.cluster_descriptions",
+        "EpochEndOffset": ".admin.cluster_descriptions",
+        "FeatureMetadata": ".admin.cluster_descriptions",
+        "FeatureUpdate": ".admin.cluster_descriptions",
+        "FinalizedVersionRange": ".admin.cluster_descriptions",
         "OutgoingRecord": ".transform",
+        "QuorumInfo": ".admin.cluster_descriptions",
+        "QuorumReplica": ".admin.cluster_descriptions",
+        "RaftVoterEndpoint": ".admin.cluster_descriptions",
         "Reject": ".share.share_record",
         "ShareConsumer": ".share.share_consumer",
         "ShareRecord": ".share.share_record",
+        "SupportedVersionRange": ".admin.cluster_descriptions",
         "Transaction": ".producer.transaction",
+        "UpgradeType": ".admin.cluster_descriptions",
     },
 )
 

@@ -1,6 +1,7 @@
 """The admin: creates, deletes, lists and describes topics, and looks up offsets.
 
-For groups see :mod:`.groups` and :mod:`.share_groups`, for configs :mod:`.configs`.
+For groups see :mod:`.groups` and :mod:`.share_groups`, for configs :mod:`.configs`, for the cluster :mod:`.cluster`,
+:mod:`.features` and :mod:`.quorum`.
 """
 
 from collections.abc import Iterable, Mapping
@@ -28,8 +29,11 @@ from ..protocol.messages.topics import (
 )
 from ..protocol.schema import Request, Versions
 from ..types import OffsetAndTimestamp, OffsetSpec, TopicPartition, check_topic_name, normalize_specs
+from .cluster import ClusterAdmin
 from .configs import ConfigAdmin
+from .features import FeatureAdmin
 from .groups import GroupAdmin
+from .quorum import QuorumAdmin
 from .share_groups import ShareGroupAdmin
 
 __all__ = ("Admin", "NewTopic", "NewTopics")
@@ -91,7 +95,7 @@ NewTopics: TypeAlias = Mapping[str, int | NewTopic] | Iterable[NewTopic] | NewTo
 """The forms in which ``create_topics`` accepts topics."""
 
 
-class Admin(GroupAdmin, ShareGroupAdmin, ConfigAdmin):
+class Admin(GroupAdmin, ShareGroupAdmin, ConfigAdmin, ClusterAdmin, FeatureAdmin, QuorumAdmin):
     """The administration client, at :attr:`Client.admin`.
 
     Every ``timeout`` is in seconds, by default ``default_api_timeout_ms``; when it has passed, the call raises

@@ -25,13 +25,18 @@ _log = logging.getLogger("aiokafkawire.cluster")
 _MANY_KEYS: Final = Versions.parse("4+")
 _ONE_KEY: Final = {CoordinatorType.GROUP: Versions.parse("0-3"), CoordinatorType.TRANSACTION: Versions.parse("1-3")}
 _MAX_CACHED: Final = 1000
+_NAMES: Final = {
+    CoordinatorType.GROUP: "group",
+    CoordinatorType.TRANSACTION: "transactional id",
+    CoordinatorType.SHARE: "share partition",
+}
 
 _Key: TypeAlias = tuple[CoordinatorType, str]
 
 
 def named(key_type: CoordinatorType, key: str) -> str:
     """Return the name of a group or a transactional id for errors and log lines."""
-    return f"group {key!r}" if key_type is CoordinatorType.GROUP else f"transactional id {key!r}"
+    return f"{_NAMES[key_type]} {key!r}"
 
 
 def lookup_variants(key_type: CoordinatorType, key: str) -> "tuple[RequestVariant[FindCoordinatorResponse], ...]":

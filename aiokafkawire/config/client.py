@@ -23,6 +23,7 @@ class ClientOptions(NetworkOptions, total=False):
     :class:`~.security.SecurityConfig` (TLS and SASL) describe the arguments.
     """
 
+    bootstrap_controllers: str | Sequence[str] | None
     client_id: str
     request_timeout_ms: int
     default_api_timeout_ms: int
@@ -45,6 +46,10 @@ class ClientOptions(NetworkOptions, total=False):
 class ClientConfig(NetworkConfig):
     """The settings that all parts of a client share. Times are in ms, as in Kafka's properties."""
 
+    bootstrap_controllers: str | Sequence[str] | None = attrs.field(default=None)
+    """``"host:port,host:port"`` or a sequence of ``"host:port"``: controllers of a KRaft cluster (KIP-919, Kafka 3.7 and
+    later), to which the client speaks instead of brokers. The admin then does what controllers serve, such as features
+    and the quorum, even while no broker runs; producers and consumers need ``bootstrap_servers``."""
     client_id: str = text("aiokafkawire")
     """The client's name in the brokers' logs and quotas."""
     request_timeout_ms: int = integer(30_000, minimum=1)
@@ -82,19 +87,26 @@ class ClientConfig(NetworkConfig):
     allow_auto_create_topics: bool = choice(False, True, False)
     """Whether a request for the metadata of an unknown topic may create the topic, if the brokers allow that too."""
 
+    @bootstrap_controllers.validator
+    def _check_controllers(self, _: object, controllers: str | Sequence[str] | None) -> None:
+        if controllers is not None:
+            parse_servers(controllers, "bootstrap_controllers")
 
-def parse_servers(servers: str | Sequence[str]) -> tuple[Address, ...]:
+
+def parse_servers(servers: str | Sequence[str], name: str = "bootstrap servers") -> tuple[Address, ...]:
     """Parse bootstrap servers: ``"host:port,host:port"`` or a sequence of ``"host:port"``; IPv6 as ``"[::1]:9092"``.
+
+    ``name`` is the argument's name in errors.
 
     Raises:
         ConfigError: there is no server, or an address is invalid.
     """
     texts = servers.split(",") if isinstance(servers, str) else servers
     if not isinstance(texts, Sequence) or not all(isinstance(text, str) for text in texts):
-        raise ConfigError(f"bootstrap servers are a string or a sequence of strings, got {servers!r}")
+        raise ConfigError(f"{name} are a string or a sequence of strings, got {servers!r}")
     named = [text.strip() for text in texts if text.strip()]
     if not named:
-        raise ConfigError("bootstrap servers are needed, such as 'localhost:9092'")
+        raise ConfigError(f"{name} are needed, such as 'localhost:9092'")
     return tuple(_parse_server(text) for text in named)
 
 
