@@ -105,7 +105,7 @@ class ClusterAdmin(AdminBase):
         """
         from .cluster_requests import find_coordinators
 
-        if key_type not in _COORDINATORS:
+        if not isinstance(key_type, str) or key_type not in _COORDINATORS:
             raise UsageError(f"key_type must be one of {', '.join(map(repr, _COORDINATORS))}; got {shown(key_type)}")
         names = flattened(keys)
         for name in names:
