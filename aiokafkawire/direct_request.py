@@ -5,9 +5,10 @@ from typing import Any, Final, TypeVar
 from .admin.routes import open_connection, to_broker
 from .argument_checks import INT16, INT32, check_integer, check_seconds, is_integer, shown
 from .cluster.cluster import Cluster, Route, controller
+from .cluster.controller_metadata import not_served
 from .cluster.metadata import Node, Snapshot
 from .cluster.retry import Deadline
-from .errors import UsageError
+from .errors import UnsupportedVersion, UsageError
 from .network.connection import ANY_VERSION
 from .protocol.api import ApiKey
 from .protocol.schema import Request, Response, Versions
@@ -38,13 +39,22 @@ async def send_request(
     allowed = cluster.config.default_api_timeout_ms / 1000 if timeout is None else timeout
     deadline = cluster.deadline(allowed)
     route = await _route(cluster, broker, deadline)
-    connection = await open_connection(cluster, route, type(message).__name__, deadline, lane=_LANE)
-    return await connection.request(
-        message,
-        timeout=deadline.left(cluster.runtime.now()),
-        wanted=ANY_VERSION if version is None else Versions(version, version),
-        slow=timeout is not None,
-    )
+    connection = await open_connection(cluster, route, _name(message), deadline, lane=_LANE)
+    try:
+        return await connection.request(
+            message,
+            timeout=deadline.left(cluster.runtime.now()),
+            wanted=ANY_VERSION if version is None else Versions(version, version),
+            slow=timeout is not None,
+        )
+    except UnsupportedVersion as refused:
+        if cluster.config.bootstrap_controllers is not None and message.api_key not in connection.versions:
+            raise not_served(_name(message), refused) from None
+        raise
+
+
+def _name(message: Request[Any]) -> str:
+    return type(message).__name__.removesuffix("Request")
 
 
 def _check_message(message: Any) -> None:
