@@ -52,7 +52,7 @@ async def ask_for_each(
     *,
     request: Callable[[list[K]], Request[R]],
     outcomes: Callable[[R], Mapping[K, V | KafkaError]],
-    wanted: Versions = _ANY,
+    versions: Versions = _ANY,
     retried: tuple[type[BrokerError], ...] = _RETRIED,
 ) -> Outcomes[K, V]:
     """Ask one broker about resources, and again about those that a retry may help, until the deadline.
@@ -64,7 +64,7 @@ async def ask_for_each(
         deadline: the time after which nothing is asked again; resources then keep their last errors.
         request: makes the request for some of the resources.
         outcomes: reads the outcomes of a response; raises the error that concerns all resources.
-        wanted: versions of the request with all the fields that it sets.
+        versions: the versions that have all fields of the request.
         retried: the errors of a resource that a retry may solve.
 
     Raises:
@@ -81,7 +81,7 @@ async def ask_for_each(
             answered.update(outcomes(response))
 
         try:
-            await cluster.ask(route, request(pending), deadline, lane=_LANE, wanted=wanted, check=check)
+            await cluster.ask(route, request(pending), deadline, lane=_LANE, wanted=versions, check=check)
         except KafkaError:
             if not found:
                 raise

@@ -30,13 +30,13 @@ def test_some_of_several_raise_one_error_with_the_results_of_the_others() -> Non
 
 
 def test_errors_of_a_kind_are_caught_by_except_star() -> None:
-    caught: list[AdminError] = []
+    caught: list[ExceptionGroup[TopicAlreadyExists]] = []
     with pytest.raises(AdminError) as raised:
         try:
             results_of("changing topics", {"a": MISSING, "b": TAKEN, "c": 3})
         except* TopicAlreadyExists as taken:
-            assert isinstance(taken, AdminError)
             caught.append(taken)
+    assert isinstance(caught[0], AdminError)
     assert caught[0].errors == {"b": TAKEN}
     assert caught[0].results == raised.value.results == {"c": 3}
     assert raised.value.errors == {"a": MISSING}
