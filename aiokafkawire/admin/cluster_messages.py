@@ -152,7 +152,9 @@ def update_features_request(
     updates: Mapping[str, FeatureUpdate], *, validate_only: bool, timeout_ms: int, by_upgrade_type: bool = True
 ) -> UpdateFeaturesRequest:
     """Return the request for updates of features; without ``by_upgrade_type``, for brokers that lack that field."""
-    keys = [FeatureUpdateKey(feature=name, max_version_level=update.max_version_level) for name, update in updates.items()]
+    keys = [
+        FeatureUpdateKey(feature=name, max_version_level=update.max_version_level) for name, update in updates.items()
+    ]
     for key in keys:
         update = updates[key.feature]
         if by_upgrade_type:
@@ -162,14 +164,14 @@ def update_features_request(
     return UpdateFeaturesRequest(timeout_ms=timeout_ms, feature_updates=keys, validate_only=validate_only)
 
 
-def updated_features(updates: Iterable[str], response: UpdateFeaturesResponse) -> dict[str, None | KafkaError]:
+def updated_features(updates: Iterable[str], response: UpdateFeaturesResponse) -> dict[str, KafkaError | None]:
     """Return the error of each feature, None if it was updated. Raise BrokerError for an error of all together.
 
     Brokers since 4.0 return no errors of single features.
     """
     names = list(updates)
     raise_for(response.error_code, f"updating {', '.join(names)}", response.error_message)
-    found: dict[str, None | KafkaError] = dict.fromkeys(names)
+    found: dict[str, KafkaError | None] = dict.fromkeys(names)
     for result in response.results:
         if result.error_code != ErrorCode.NONE:
             suffix = f": {result.error_message}" if result.error_message else ""

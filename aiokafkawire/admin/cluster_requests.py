@@ -5,7 +5,7 @@ from typing import Final
 from uuid import UUID
 
 from ..cluster.cluster import Cluster
-from ..cluster.coordinators import coordinator_in, named
+from ..cluster.coordinators import coordinator_in
 from ..cluster.retry import Deadline
 from ..errors import (
     CoordinatorLoadInProgress,
@@ -67,6 +67,7 @@ async def describe_cluster(
             "controllers know no fenced brokers, and this client has bootstrap_controllers: "
             "use a client with bootstrap_servers for include_fenced_brokers"
         )
+
     def check(response: DescribeClusterResponse) -> None:
         described_cluster(response)
 
@@ -108,7 +109,7 @@ async def api_versions(
     if node_ids is None:
         description = await describe_cluster(cluster, deadline, operations=False, fenced=False)
         node_ids = list(description.nodes)
-    found: Outcomes[int, dict[int, SupportedVersionRange]] = dict.fromkeys(node_ids, {})
+    found: Outcomes[int, dict[int, SupportedVersionRange]] = {key: {} for key in node_ids}
 
     async def ask(node_id: int) -> None:
         try:
@@ -157,7 +158,7 @@ async def find_coordinators(
             deadline,
             request=request,
             outcomes=outcomes,
-            wanted=wanted,
+            versions=wanted,
             retried=retried,
         )
 

@@ -141,9 +141,7 @@ async def list_config_resources(
     def check(response: ListConfigResourcesResponse) -> None:
         listed_resources(response)
 
-    async def ask(
-        request: Request[ListConfigResourcesResponse], wanted: Versions
-    ) -> ListConfigResourcesResponse:
+    async def ask(request: Request[ListConfigResourcesResponse], wanted: Versions) -> ListConfigResourcesResponse:
         return await cluster.ask(cluster.least_loaded, request, deadline, lane=_LANE, wanted=wanted, check=check)
 
     newer = ListConfigResourcesRequest(resource_types=list(dict.fromkeys(types or ())))

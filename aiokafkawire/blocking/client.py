@@ -45,9 +45,7 @@ class Client:
         WireError: the answering server is not Kafka.
     """
 
-    def __init__(
-        self, bootstrap_servers: str | Sequence[str] | None = None, **options: Unpack[ClientOptions]
-    ) -> None:
+    def __init__(self, bootstrap_servers: str | Sequence[str] | None = None, **options: Unpack[ClientOptions]) -> None:
         self._loop = LoopThread()
         self._client = AsyncClient(bootstrap_servers, **options)
         self._admin = Admin(self._loop, self._client)

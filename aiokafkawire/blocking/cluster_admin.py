@@ -118,6 +118,4 @@ class ClusterAdmin:
         timeout: float | None = None,
     ) -> None:
         """Remove a controller from the voters of the quorum."""
-        self._loop.call(
-            self._admin.remove_raft_voter, voter_id, directory_id, cluster_id=cluster_id, timeout=timeout
-        )
+        self._loop.call(self._admin.remove_raft_voter, voter_id, directory_id, cluster_id=cluster_id, timeout=timeout)

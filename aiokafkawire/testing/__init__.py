@@ -10,8 +10,8 @@ if TYPE_CHECKING:
     from ..protocol.api import ApiKey
     from .background import BackgroundBroker
     from .broker import ApiError, Broker, UnusedFaultRules
-    from .controllers import Controllers
     from .cluster.replicas import HostedPartition
+    from .controllers import Controllers
     from .faults.request_log import LoggedRequest, RequestLog, RequestOutcome
     from .faults.rules import FaultRule, Hold
     from .legacy.server import LegacyServer

@@ -102,7 +102,7 @@ async def test_authorized_operations_came_with_2_3(release: str, can: bool) -> N
 
 
 async def test_the_versions_of_brokers_that_cannot_tell_them() -> None:
-    async with running("0.9.0") as (broker, kafka):
+    async with running("0.9.0") as (_broker, kafka):
         found = (await kafka.admin.api_versions())[1]
         assert ApiKey.JOIN_GROUP in found
         assert ApiKey.CREATE_TOPICS not in found
@@ -230,7 +230,7 @@ async def test_features_of_old_brokers() -> None:
 
 
 async def test_voters_leave_and_join_once_the_cluster_has_kraft_version_1() -> None:
-    async with running(nodes=3) as (broker, kafka):
+    async with running(nodes=3) as (_broker, kafka):
         await kafka.admin.update_features({"kraft.version": 1})
         before = await kafka.admin.describe_metadata_quorum()
         assert [voter.replica_id for voter in before.voters] == [1, 2, 3]
@@ -245,7 +245,9 @@ async def test_voters_leave_and_join_once_the_cluster_has_kraft_version_1() -> N
         assert sorted(after.nodes) == [1, 2]
         with pytest.raises(RequestTimedOut, match="since it is lagging behind"):
             await kafka.admin.add_raft_voter(3, uuid4(), endpoints)
-        await kafka.admin.add_raft_voter(3, third, endpoints, cluster_id=(await kafka.admin.describe_cluster()).cluster_id)
+        await kafka.admin.add_raft_voter(
+            3, third, endpoints, cluster_id=(await kafka.admin.describe_cluster()).cluster_id
+        )
         assert len((await kafka.admin.describe_metadata_quorum()).voters) == 3
         with pytest.raises(DuplicateVoter, match="is already part of the set of voters"):
             await kafka.admin.add_raft_voter(3, third, endpoints)
@@ -400,7 +402,9 @@ async def test_servers_and_controllers_exclude_each_other() -> None:
 
 
 async def test_controllers_before_3_7_do_not_tell_of_one_another() -> None:
-    spoken = {key: versions for key, versions in SPOKEN.items() if key not in (ApiKey.METADATA, ApiKey.DESCRIBE_CLUSTER)}
+    spoken = {
+        key: versions for key, versions in SPOKEN.items() if key not in (ApiKey.METADATA, ApiKey.DESCRIBE_CLUSTER)
+    }
     async with ScriptedBroker() as server:
         server.on[ApiKey.API_VERSIONS] = lambda _: api_versions(spoken)
         client = Client(bootstrap_controllers="only:9093", connector=Net(only=server).connect, **QUICK)

@@ -173,7 +173,9 @@ async def test_resources_with_configs_are_listed(kafka: Client, release: tuple[i
     assert metrics in await settled(listed, lambda found: metrics in found)
     assert await kafka.admin.list_config_resources([]) == []
     if release < (4, 1):
-        with pytest.raises(UnsupportedVersion, match=r"needs brokers since 4\.1 \(KIP-1142\), only client metrics 3\.7"):
+        with pytest.raises(
+            UnsupportedVersion, match=r"needs brokers since 4\.1 \(KIP-1142\), only client metrics 3\.7"
+        ):
             await kafka.admin.list_config_resources()
         return
     found = await kafka.admin.list_config_resources()
@@ -326,7 +328,9 @@ async def test_errors_in_a_response_are_left_to_the_caller(kafka: Client, topic:
 
 
 async def test_a_version_that_the_broker_lacks(kafka: Client, release: tuple[int, ...]) -> None:
-    with pytest.raises(UnsupportedVersion, match=r"speaks Metadata \d+-1[23], and this client has 0-13 of the wanted 99"):
+    with pytest.raises(
+        UnsupportedVersion, match=r"speaks Metadata \d+-1[23], and this client has 0-13 of the wanted 99"
+    ):
         await kafka.request(MetadataRequest(topics=[]), version=99)
     if release >= (4, 0):
         request = ListOffsetsRequest(replica_id=-1, topics=[])
@@ -404,5 +408,7 @@ async def test_brokers_are_no_controllers(cluster: Where) -> None:
 
 async def test_controllers_are_no_brokers(controllers: Where) -> None:
     client = Client(controllers.bootstrap, connector=controllers.connector)
-    with pytest.raises(WireError, match="is a controller, and bootstrap servers are brokers: use bootstrap_controllers"):
+    with pytest.raises(
+        WireError, match="is a controller, and bootstrap servers are brokers: use bootstrap_controllers"
+    ):
         await client.open()

@@ -610,7 +610,9 @@ NO_UPDATES += [{"a": _update(1, 1)}, {"a": _update(1, "UPGRADE")}, {"a": _update
 def _admin_of_the_cluster() -> Iterator[Case]:
     for name in ("include_authorized_operations", "include_fenced_brokers"):
         yield Case(f"admin.describe_cluster({name})", filled("admin", "describe_cluster", **{name: HOLE}), NO_FLAG)
-    yield Case("admin.api_versions(brokers)", filled("admin", "api_versions", HOLE), [5, "1", b"1", [None], ["1"], [-1]])
+    yield Case(
+        "admin.api_versions(brokers)", filled("admin", "api_versions", HOLE), [5, "1", b"1", [None], ["1"], [-1]]
+    )
     yield Case("admin.find_coordinators(keys)", filled("admin", "find_coordinators", HOLE), NO_GROUP_IDS)
     yield Case(
         "admin.find_coordinators(key_type)",
@@ -627,7 +629,9 @@ def _admin_of_the_cluster() -> Iterator[Case]:
     yield Case("admin.describe_features(broker)", filled("admin", "describe_features", broker=HOLE), NO_VOTER[1:])
     yield Case("admin.update_features(updates)", filled("admin", "update_features", HOLE), NO_UPDATES)
     yield Case(
-        "admin.update_features(validate_only)", filled("admin", "update_features", {"a": 1}, validate_only=HOLE), NO_FLAG
+        "admin.update_features(validate_only)",
+        filled("admin", "update_features", {"a": 1}, validate_only=HOLE),
+        NO_FLAG,
     )
     some = [_endpoint("C", "h", 1)]
     for name, more in (("add_raft_voter", (some,)), ("remove_raft_voter", ())):
@@ -648,7 +652,11 @@ def _admin_of_the_cluster() -> Iterator[Case]:
 
 def _request() -> Iterator[Case]:
     some = MetadataRequest(topics=[])
-    yield Case("client.request(message)", filled("client", "request", HOLE), [None, 5, "Metadata", MetadataRequest, some.topics, Strange()])
+    yield Case(
+        "client.request(message)",
+        filled("client", "request", HOLE),
+        [None, 5, "Metadata", MetadataRequest, some.topics, Strange()],
+    )
     yield Case(
         "client.request(broker)",
         filled("client", "request", some, broker=HOLE),

@@ -33,8 +33,8 @@ class _Feature(NamedTuple):
 
 
 _METADATA: Final = {
-    **{"3.3": 7, "3.4": 8, "3.5": 11, "3.6": 14, "3.7": 19, "3.8": 20, "3.9": 21},
-    **{"4.0": 25, "4.1": 27, "4.2": 29, "4.3": 30, "4.4": 33},
+    "3.3": 7, "3.4": 8, "3.5": 11, "3.6": 14, "3.7": 19, "3.8": 20, "3.9": 21,
+    "4.0": 25, "4.1": 27, "4.2": 29, "4.3": 30, "4.4": 33,
 }
 _FEATURES: Final = (
     _Feature("group.version", {"4.0": 0}, {"4.0": 1}, {"4.0": 1}),
@@ -139,9 +139,7 @@ def _refused_downgrade(level: int, upgrade_type: int) -> str:
 
 
 def _invalid(name: str, level: int, reason: str) -> ApiError:
-    return ApiError(
-        ErrorCode.INVALID_UPDATE_VERSION, f"Invalid update version {level} for feature {name}. {reason}"
-    )
+    return ApiError(ErrorCode.INVALID_UPDATE_VERSION, f"Invalid update version {level} for feature {name}. {reason}")
 
 
 def _level(levels: Mapping[str, int], release: Release) -> int | None:

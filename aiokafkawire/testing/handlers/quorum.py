@@ -28,14 +28,19 @@ _NODES_SINCE = 2  # KIP-853
 
 async def describe_quorum(call: ServerCall, request: DescribeQuorumRequest) -> DescribeQuorumResponse:
     """Describe the quorum of partition 0 of the metadata log; no other partition has one."""
-    asked = [(topic.topic_name, partition.partition_index) for topic in request.topics for partition in topic.partitions]
+    asked = [
+        (topic.topic_name, partition.partition_index) for topic in request.topics for partition in topic.partitions
+    ]
     if asked != [(_METADATA_TOPIC, 0)]:
         return DescribeQuorumResponse(
             error_code=ErrorCode.NONE,
             topics=[
                 DescribeQuorumResponseTopicData(
                     topic_name=topic.topic_name,
-                    partitions=[_failed(partition.partition_index, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION) for partition in topic.partitions],
+                    partitions=[
+                        _failed(partition.partition_index, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+                        for partition in topic.partitions
+                    ],
                 )
                 for topic in request.topics
             ],

@@ -21,9 +21,7 @@ async def unregister_broker(call: ServerCall, request: UnregisterBrokerRequest) 
     return UnregisterBrokerResponse(error_code=ErrorCode.NONE, error_message="")
 
 
-async def unregister_controller(
-    call: ServerCall, request: UnregisterControllerRequest
-) -> UnregisterControllerResponse:
+async def unregister_controller(call: ServerCall, request: UnregisterControllerRequest) -> UnregisterControllerResponse:
     """Forget a controller; a running controller registers again at once. The active one refuses."""
     known = {node.node_id for node in call.cluster.nodes if node.registered}
     if request.controller_id == call.cluster.quorum.leader:
