@@ -98,7 +98,7 @@ class ClusterAdmin(AdminBase):
             timeout: in seconds, by default ``default_api_timeout_ms``.
 
         Raises:
-            GroupAuthorizationFailed, TransactionalIdAuthorizationFailed, InvalidRequest, ...: the broker rejected a key.
+            GroupAuthorizationFailed, InvalidRequest, ...: the broker rejected a key.
             AdminError: the broker rejected some of several keys; the error has the results of the others.
             UnsupportedVersion: the brokers are too old for the type of key.
             RequestTimeout: the timeout has passed; the message has the last cause.
@@ -160,7 +160,7 @@ class ClusterAdmin(AdminBase):
         Remove it from the quorum's voters first (:meth:`remove_raft_voter`), and stop it.
 
         Raises:
-            UnknownControllerId, ...: the cluster does not know this controller, or refuses.
+            ControllerIdNotRegistered, ...: the cluster does not know this controller, or refuses.
             UnsupportedVersion: the brokers are too old.
             RequestTimeout: the timeout has passed; the message has the last cause.
         """

@@ -72,8 +72,9 @@ class FinalizedVersionRange:
 class FeatureMetadata:
     """The features of a cluster, by name (KIP-584).
 
-    ``finalized_features`` are in effect in the whole cluster; a feature at level 0 is not listed. ``supported_features``
-    are those of the node that answered. ``finalized_features_epoch`` rises with each change; None if it is not known.
+    ``finalized_features`` are in effect in the whole cluster; a feature at level 0 is not listed.
+    ``supported_features`` are those of the node that answered. ``finalized_features_epoch`` rises with each change;
+    None if it is not known.
     """
 
     finalized_features: Mapping[str, FinalizedVersionRange]
@@ -110,9 +111,9 @@ class RaftVoterEndpoint:
 class QuorumReplica:
     """A voter or an observer of the quorum.
 
-    ``directory_id`` identifies the directory of the metadata log; it is all zeros unless ``kraft.version`` is at least 1
-    (KIP-853). ``log_end_offset`` is -1 if it is not known. ``last_fetch_timestamp`` and ``last_caught_up_timestamp`` are
-    in ms since the epoch by the leader's clock (KIP-836); None if they are not known.
+    ``directory_id`` identifies the directory of the metadata log; it is all zeros unless ``kraft.version`` is at least
+    1 (KIP-853). ``log_end_offset`` is -1 if it is not known. ``last_fetch_timestamp`` and ``last_caught_up_timestamp``
+    are in ms since the epoch by the leader's clock (KIP-836); None if they are not known.
     """
 
     replica_id: int

@@ -1,23 +1,25 @@
 """The admin's requests about the Raft quorum of the controllers."""
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, TypeVar
 from uuid import UUID
 
 from ..cluster.cluster import Cluster
 from ..cluster.retry import Deadline
 from ..errors import ErrorCode, UnsupportedVersion, broker_error
 from ..protocol.messages.quorum_voters import (
-    AddRaftVoterRequest,
     AddRaftVoterResponse,
     DescribeQuorumResponse,
     RemoveRaftVoterRequest,
     RemoveRaftVoterResponse,
 )
+from ..protocol.schema import Request
 from .cluster_descriptions import QuorumInfo, RaftVoterEndpoint
 from .cluster_messages import add_voter_request, described_quorum, quorum_request, raise_for
 
 __all__ = ("add_raft_voter", "describe_metadata_quorum", "remove_raft_voter")
+
+R = TypeVar("R", AddRaftVoterResponse, RemoveRaftVoterResponse)
 
 _LANE: Final = "admin"
 _ELSEWHERE: Final = (ErrorCode.NOT_CONTROLLER, ErrorCode.NOT_LEADER_OR_FOLLOWER)
@@ -59,15 +61,13 @@ async def remove_raft_voter(
     await _change(cluster, request, f"removing voter {voter_id}", deadline)
 
 
-async def _change(
-    cluster: Cluster, request: AddRaftVoterRequest | RemoveRaftVoterRequest, what: str, deadline: Deadline
-) -> None:
+async def _change(cluster: Cluster, request: Request[R], what: str, deadline: Deadline) -> None:
     """Send a change of the voters, again only if a node answered that it is not the leader.
 
     The voter may have changed despite another error, even after a timeout; a retry would then find it changed.
     """
 
-    def check(response: AddRaftVoterResponse | RemoveRaftVoterResponse) -> None:
+    def check(response: R) -> None:
         if response.error_code in _ELSEWHERE:
             raise broker_error(response.error_code, what)
 

@@ -82,7 +82,7 @@ async def ask_controllers(connection: Connection, timeout: float | None) -> Meta
 
 def check_is_broker(connection: Connection) -> None:
     """Raise WireError if the connection leads to a controller, which does not serve Metadata."""
-    if ApiKey.METADATA not in connection.versions and ApiKey.VOTE in connection.versions:
+    if ApiKey.METADATA not in connection.versions and ApiKey.DESCRIBE_QUORUM in connection.versions:
         raise WireError(
             f"{connection.broker} is a controller, and bootstrap servers are brokers: use bootstrap_controllers"
         )

@@ -47,9 +47,9 @@ class ClientConfig(NetworkConfig):
     """The settings that all parts of a client share. Times are in ms, as in Kafka's properties."""
 
     bootstrap_controllers: str | Sequence[str] | None = attrs.field(default=None)
-    """``"host:port,host:port"`` or a sequence of ``"host:port"``: controllers of a KRaft cluster (KIP-919, Kafka 3.7 and
-    later), to which the client speaks instead of brokers. The admin then does what controllers serve, such as features
-    and the quorum, even while no broker runs; producers and consumers need ``bootstrap_servers``."""
+    """Controllers of a KRaft cluster, to which the client speaks instead of brokers (KIP-919, Kafka 3.7 and later):
+    ``"host:port,host:port"`` or a sequence of ``"host:port"``. The admin then does what controllers serve, such as
+    features and the quorum, even while no broker runs; producers and consumers need ``bootstrap_servers``."""
     client_id: str = text("aiokafkawire")
     """The client's name in the brokers' logs and quotas."""
     request_timeout_ms: int = integer(30_000, minimum=1)

@@ -288,6 +288,12 @@ async def test_brokers_too_old_for_changes_of_voters(release: str) -> None:
                 await kafka.admin.unregister_broker(2)
 
 
+async def test_share_groups_parts_have_coordinators_since_share_groups_came() -> None:
+    async with running("3.8") as (_, kafka):
+        with pytest.raises(UnsupportedVersion, match=r"need brokers since 4\.1 \(KIP-932\)"):
+            await kafka.admin.find_coordinators("g:AAAAAAAAAAAAAAAAAAAAAA:0", key_type="share")
+
+
 # --- any request ---------------------------------------------------------------------------------------------------
 
 

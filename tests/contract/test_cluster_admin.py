@@ -34,11 +34,11 @@ from aiokafkawire.errors import (
     AdminError,
     BrokerIdNotRegistered,
     BrokerNotAvailable,
+    ControllerIdNotRegistered,
     ErrorCode,
     InconsistentClusterId,
     InvalidRequest,
     InvalidUpdateVersion,
-    UnknownControllerId,
     UnknownTopicOrPartition,
     UnsupportedEndpointType,
     UnsupportedVersionAnswered,
@@ -90,7 +90,7 @@ async def test_the_cluster_is_described(kafka: Client, cluster: Where) -> None:
 async def test_what_a_client_may_do_with_the_cluster(kafka: Client) -> None:
     found = await kafka.admin.describe_cluster(include_authorized_operations=True)
     operations = {"CREATE", "ALTER", "DESCRIBE", "CLUSTER_ACTION", "DESCRIBE_CONFIGS", "ALTER_CONFIGS"}
-    assert found.authorized_operations == operations | {"IDEMPOTENT_WRITE"}
+    assert set(found.authorized_operations or ()) == operations | {"IDEMPOTENT_WRITE"}
 
 
 async def test_fenced_brokers_are_described_since_4_0(kafka: Client, release: tuple[int, ...]) -> None:
@@ -134,9 +134,6 @@ async def test_coordinators_are_found(kafka: Client, release: tuple[int, ...], t
         assert await kafka.admin.find_coordinators([part], key_type="share") == {part: node}
         with pytest.raises(InvalidRequest, match="FindCoordinator of share partition 'no part'"):
             await kafka.admin.find_coordinators("no part", key_type="share")
-    elif release < (4, 0):
-        with pytest.raises(UnsupportedVersion, match=r"need brokers since 4\.1 \(KIP-932\)"):
-            await kafka.admin.find_coordinators([part], key_type="share")
 
 
 async def test_a_broker_that_is_not_registered_cannot_be_unregistered(kafka: Client) -> None:
@@ -151,7 +148,7 @@ async def test_a_controller_that_is_not_registered_cannot_be_unregistered(
         with pytest.raises(UnsupportedVersion, match=r"needs brokers since 4\.4 \(KIP-1312\)"):
             await kafka.admin.unregister_controller(99)
         return
-    with pytest.raises(UnknownControllerId, match="unregistering controller 99"):
+    with pytest.raises(ControllerIdNotRegistered, match="Controller ID 99 is not currently registered"):
         await kafka.admin.unregister_controller(99)
     with pytest.raises(InvalidRequest, match="Controller cannot unregister itself while it is active"):
         await kafka.admin.unregister_controller(1)
@@ -210,7 +207,8 @@ async def test_the_epochs_of_partitions_that_do_not_exist(kafka: Client, topic: 
 
 async def test_features_are_described(kafka: Client, release: tuple[int, ...]) -> None:
     found = await kafka.admin.describe_features()
-    level = {(3, 9): 21, (4, 0): 25, (4, 1): 27, (4, 2): 29, (4, 3): 30, (4, 4): 33}[release]
+    levels: dict[tuple[int, ...], int] = {(3, 9): 21, (4, 0): 25, (4, 1): 27, (4, 2): 29, (4, 3): 30, (4, 4): 33}
+    level = levels[release]
     assert found.finalized_features["metadata.version"] == FinalizedVersionRange(level, level)
     lowest = 1 if release < (4, 0) else 7
     assert found.supported_features["metadata.version"] == SupportedVersionRange(lowest, level)

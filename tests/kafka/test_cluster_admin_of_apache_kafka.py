@@ -26,7 +26,7 @@ from aiokafkawire.errors import (
     DuplicateVoter,
     InvalidUpdateVersion,
     RequestTimedOut,
-    UnknownControllerId,
+    ControllerIdNotRegistered,
     VoterNotFound,
 )
 
@@ -129,7 +129,7 @@ async def test_a_controller_of_apache_kafka_becomes_a_voter_and_leaves(pytestcon
                 await settled(admin.describe_metadata_quorum, lambda quorum: ids(quorum)[0] == [1])
             if number_of(version) >= (4, 4):
                 await admin.unregister_controller(NODE)
-                with pytest.raises(UnknownControllerId):
+                with pytest.raises(ControllerIdNotRegistered):
                     await admin.unregister_controller(NODE)
 
 

@@ -79,7 +79,10 @@ Produce v0-2, and advertises them only because librdkafka needs them (KIP-896).
 _NEVER: Final = Versions.parse("none")
 _UNCHANGED: Final = ("3.4",)
 _OF_CONTROLLERS: Final = frozenset(
-    (17, 18, 19, 20, 29, 30, 31, 32, 33, 36, 37, 38, 39, 40, 41, 43, 44, 45, 46, 49, 50, 51, 52, 53, 54, 55, 56, 57, 58, 59, 60, 62, 63, 64, 67, 70, 73, 80, 81, 82, 94)
+    {
+        *(17, 18, 19, 20, *range(29, 34), *range(36, 42), 43, 44, 45, 46, 49, *range(50, 61)),
+        *(62, 63, 64, 67, 70, 73, 80, 81, 82, 94),
+    }
 )
 """The API keys that controllers serve, as Kafka's definitions of the messages say (``listeners``).
 

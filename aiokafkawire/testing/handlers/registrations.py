@@ -29,5 +29,9 @@ async def unregister_controller(call: ServerCall, request: UnregisterControllerR
             error_code=ErrorCode.INVALID_REQUEST,
             error_message="Controller cannot unregister itself while it is active.",
         )
-    code = ErrorCode.NONE if request.controller_id in known else ErrorCode.UNKNOWN_CONTROLLER_ID
-    return UnregisterControllerResponse(error_code=code, error_message="")
+    if request.controller_id not in known:
+        return UnregisterControllerResponse(
+            error_code=ErrorCode.CONTROLLER_ID_NOT_REGISTERED,
+            error_message=f"Controller ID {request.controller_id} is not currently registered.",
+        )
+    return UnregisterControllerResponse(error_code=ErrorCode.NONE, error_message="")
