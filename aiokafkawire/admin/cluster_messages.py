@@ -211,8 +211,8 @@ def described_quorum(response: DescribeQuorumResponse) -> QuorumInfo:
         partition.leader_id,
         partition.leader_epoch,
         partition.high_watermark,
-        tuple(map(_replica, partition.current_voters)),
-        tuple(map(_replica, partition.observers)),
+        _replicas(partition.current_voters),
+        _replicas(partition.observers),
         {
             node.node_id: tuple(RaftVoterEndpoint(each.name, each.host, each.port) for each in node.listeners)
             for node in response.nodes
@@ -234,6 +234,11 @@ def add_voter_request(
             for endpoint in endpoints
         ],
     )
+
+
+def _replicas(states: Iterable[ReplicaState]) -> tuple[QuorumReplica, ...]:
+    """Return the replicas sorted by id; brokers send them in any order."""
+    return tuple(_replica(state) for state in sorted(states, key=lambda state: state.replica_id))
 
 
 def _replica(state: ReplicaState) -> QuorumReplica:

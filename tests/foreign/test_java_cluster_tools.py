@@ -1,4 +1,4 @@
-"""kafka-cluster.sh, kafka-features.sh and kafka-metadata-quorum.sh tell what the admin tells, and see what it changes."""
+"""Kafka's own tools for clusters, features and quorums tell what the admin tells, and see what it changes."""
 
 from __future__ import annotations
 
@@ -50,13 +50,13 @@ def told(bootstrap: str, main: str, *argv: str, fails: bool = False) -> str:
     command += [*argv, *server] if main == CLUSTER else [*server, *argv]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120)
     assert (done.returncode != 0) == fails, done.stdout + done.stderr
-    return done.stdout + done.stderr
+    return done.stdout + done.stderr if fails else done.stdout
 
 
 def table(text: str) -> list[dict[str, str]]:
-    """The rows of a table whose columns are set off by tabs or spaces."""
-    header, *rows = [re.split(r"\t+\s*|\s{2,}", line.strip()) for line in text.splitlines() if line.strip()]
-    return [dict(zip((name.strip() for name in header), row, strict=False)) for row in rows]
+    """The rows of a table, by its columns."""
+    header, *rows = [line.split() for line in text.splitlines() if line.strip()]
+    return [dict(zip(header, row, strict=True)) for row in rows]
 
 
 def features_told(bootstrap: str) -> dict[str, dict[str, str]]:
