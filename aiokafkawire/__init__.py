@@ -83,9 +83,10 @@ if TYPE_CHECKING:
         UpgradeType,
     )
     from .producer.transaction import Transaction
+    from .share._implementation import ShareRecord
     from .share.acknowledgements import Acknowledge
     from .share.share_consumer import ShareConsumer
-    from .share.share_record import Reject, ShareRecord
+    from .share.share_record import Reject
     from .transform import OutgoingRecord
 
 __all__ = (
@@ -185,7 +186,7 @@ _load_later: Callable[[str], object] = lazy_exports(
         "RaftVoterEndpoint": ".admin.cluster_descriptions",
         "Reject": ".share.share_record",
         "ShareConsumer": ".share.share_consumer",
-        "ShareRecord": ".share.share_record",
+        "ShareRecord": ".share._implementation",
         "SupportedVersionRange": ".admin.cluster_descriptions",
         "Transaction": ".producer.transaction",
         "UpgradeType": ".admin.cluster_descriptions",
