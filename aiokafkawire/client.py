@@ -553,7 +553,7 @@ def _addresses(servers: str | Sequence[str] | None, config: ClientConfig) -> tup
         return parse_servers("" if servers is None else servers)
     if servers:
         raise ConfigError("bootstrap_servers and bootstrap_controllers exclude each other: give one of them")
-    return parse_servers(config.bootstrap_controllers, "bootstrap_controllers")
+    return parse_servers(config.bootstrap_controllers)
 
 
 def _check_brokers(config: ClientConfig, what: str) -> None:

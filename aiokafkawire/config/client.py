@@ -5,6 +5,7 @@ from typing import Final
 
 import attrs
 
+from ..argument_checks import shown
 from ..errors import ConfigError
 from ..types import Address
 from .fields import choice, integer, text
@@ -89,24 +90,28 @@ class ClientConfig(NetworkConfig):
 
     @bootstrap_controllers.validator
     def _check_controllers(self, _: object, controllers: str | Sequence[str] | None) -> None:
-        if controllers is not None:
-            parse_servers(controllers, "bootstrap_controllers")
+        if controllers is None:
+            return
+        is_text = isinstance(controllers, str) and controllers.strip(", ")
+        is_list = isinstance(controllers, list | tuple) and all(isinstance(one, str) for one in controllers)
+        if not is_text and not (is_list and controllers):
+            known = "'host:port,host:port', a list of 'host:port', or None"
+            raise ConfigError(f"bootstrap_controllers must be {known}, got {shown(controllers)}")
+        parse_servers(controllers)
 
 
-def parse_servers(servers: str | Sequence[str], name: str = "bootstrap servers") -> tuple[Address, ...]:
+def parse_servers(servers: str | Sequence[str]) -> tuple[Address, ...]:
     """Parse bootstrap servers: ``"host:port,host:port"`` or a sequence of ``"host:port"``; IPv6 as ``"[::1]:9092"``.
-
-    ``name`` is the argument's name in errors.
 
     Raises:
         ConfigError: there is no server, or an address is invalid.
     """
     texts = servers.split(",") if isinstance(servers, str) else servers
     if not isinstance(texts, Sequence) or not all(isinstance(text, str) for text in texts):
-        raise ConfigError(f"{name} are a string or a sequence of strings, got {servers!r}")
+        raise ConfigError(f"bootstrap servers are a string or a sequence of strings, got {servers!r}")
     named = [text.strip() for text in texts if text.strip()]
     if not named:
-        raise ConfigError(f"{name} are needed, such as 'localhost:9092'")
+        raise ConfigError("bootstrap servers are needed, such as 'localhost:9092'")
     return tuple(_parse_server(text) for text in named)
 
 

@@ -400,7 +400,7 @@ async def test_servers_and_controllers_exclude_each_other() -> None:
         Client("a:1", bootstrap_controllers="b:1")
     with pytest.raises(ConfigError, match="bootstrap servers are needed"):
         Client()
-    with pytest.raises(ConfigError, match="bootstrap_controllers are needed"):
+    with pytest.raises(ConfigError, match="bootstrap_controllers must be"):
         Client(bootstrap_controllers="")
     settings = settings_from("bootstrap.controllers=a:1,b:2")
     assert settings.client["bootstrap_controllers"] == "a:1,b:2"

@@ -1,6 +1,6 @@
 """The features of a cluster: the levels that brokers support, and those in effect (KIP-584, KIP-1022).
 
-The levels are told to clients and can be changed; the brokers behave as their release does at its own levels. Only
+Clients see the levels and can change them; the brokers behave as their release does at its own levels. Only
 ``kraft.version`` has an effect: from level 1 on, voters of the quorum can be changed (KIP-853).
 """
 
@@ -33,8 +33,18 @@ class _Feature(NamedTuple):
 
 
 _METADATA: Final = {
-    "3.3": 7, "3.4": 8, "3.5": 11, "3.6": 14, "3.7": 19, "3.8": 20, "3.9": 21,
-    "4.0": 25, "4.1": 27, "4.2": 29, "4.3": 30, "4.4": 33,
+    "3.3": 7,
+    "3.4": 8,
+    "3.5": 11,
+    "3.6": 14,
+    "3.7": 19,
+    "3.8": 20,
+    "3.9": 21,
+    "4.0": 25,
+    "4.1": 27,
+    "4.2": 29,
+    "4.3": 30,
+    "4.4": 33,
 }
 _FEATURES: Final = (
     _Feature("group.version", {"4.0": 0}, {"4.0": 1}, {"4.0": 1}),
