@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -54,9 +54,10 @@ pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("nothing_fails_unheard"
 @asynccontextmanager
 async def running(release: str | None = None, nodes: int = 1, **options: Any) -> AsyncIterator[tuple[Broker, Client]]:
     """Brokers and a client."""
-    async with Broker(nodes, port=None, max_versions=release) as broker:
-        async with Client(broker.bootstrap, connector=broker.connect, **{**QUICK, **options}) as kafka:
-            yield broker, kafka
+    async with AsyncExitStack() as stack:
+        broker = await stack.enter_async_context(Broker(nodes, port=None, max_versions=release))
+        client = Client(broker.bootstrap, connector=broker.connect, **{**QUICK, **options})
+        yield broker, await stack.enter_async_context(client)
 
 
 # --- nodes ---------------------------------------------------------------------------------------------------------
@@ -387,12 +388,15 @@ async def test_the_active_controller_is_asked_whichever_was_named() -> None:
 
 
 async def test_another_controller_is_asked_once_the_active_one_has_stopped() -> None:
-    async with Broker(3, port=None) as broker, Controllers(broker, in_memory=True) as controllers:
-        async with Client(bootstrap_controllers=controllers.bootstrap, connector=controllers.connect, **QUICK) as kafka:
-            assert (await kafka.admin.describe_metadata_quorum()).leader_id == 1
-            await broker.stop_node(1)
-            assert (await kafka.admin.describe_metadata_quorum()).leader_id == 2
-            await kafka.admin.unregister_broker(1)
+    async with (
+        Broker(3, port=None) as broker,
+        Controllers(broker, in_memory=True) as controllers,
+        Client(bootstrap_controllers=controllers.bootstrap, connector=controllers.connect, **QUICK) as kafka,
+    ):
+        assert (await kafka.admin.describe_metadata_quorum()).leader_id == 1
+        await broker.stop_node(1)
+        assert (await kafka.admin.describe_metadata_quorum()).leader_id == 2
+        await kafka.admin.unregister_broker(1)
 
 
 async def test_servers_and_controllers_exclude_each_other() -> None:

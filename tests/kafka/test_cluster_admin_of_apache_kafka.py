@@ -23,10 +23,10 @@ from support.ports import free_ports
 from aiokafkawire import Client, FeatureUpdate, QuorumInfo, RaftVoterEndpoint, UpgradeType
 from aiokafkawire.errors import (
     BrokerIdNotRegistered,
+    ControllerIdNotRegistered,
     DuplicateVoter,
     InvalidUpdateVersion,
     RequestTimedOut,
-    ControllerIdNotRegistered,
     VoterNotFound,
 )
 
@@ -45,9 +45,11 @@ def anyio_backend() -> str:
 async def settled(ask: Callable[[], Awaitable[T]], is_settled: Callable[[T], bool]) -> T:
     """Ask until the answer is the expected one."""
     with anyio.fail_after(60):
-        while not is_settled(found := await ask()):
+        while True:
+            found = await ask()
+            if is_settled(found):
+                return found
             await anyio.sleep(0.1)
-    return found
 
 
 @contextmanager
