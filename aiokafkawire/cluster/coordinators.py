@@ -23,6 +23,7 @@ _log = logging.getLogger("aiokafkawire.cluster")
 
 # FindCoordinator v0 supports only groups; v4 has a list of keys instead of a single key (KIP-699).
 _MANY_KEYS: Final = Versions.parse("4+")
+_SHARE_KEYS: Final = Versions.parse("6+")  # KIP-932
 _ONE_KEY: Final = {CoordinatorType.GROUP: Versions.parse("0-3"), CoordinatorType.TRANSACTION: Versions.parse("1-3")}
 _MAX_CACHED: Final = 1000
 _NAMES: Final = {
@@ -44,6 +45,8 @@ def lookup_variants(key_type: CoordinatorType, key: str) -> "tuple[RequestVarian
     from ..protocol.messages.group import FindCoordinatorRequest
 
     newer = FindCoordinatorRequest(key_type=key_type, coordinator_keys=[key])
+    if key_type is CoordinatorType.SHARE:
+        return (RequestVariant(newer, _SHARE_KEYS),)
     older = FindCoordinatorRequest(key_type=key_type, key=key)
     return RequestVariant(newer, _MANY_KEYS), RequestVariant(older, _ONE_KEY[key_type])
 
