@@ -1,6 +1,6 @@
 """The requests that create, delete and extend topics, and the outcomes in their responses."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TypeAlias
 from uuid import UUID
 
@@ -146,13 +146,14 @@ def delete_request_by_name(names: Sequence[str], timeout_ms: int) -> DeleteTopic
     return DeleteTopicsRequest(topic_names=list(names), timeout_ms=timeout_ms)
 
 
-def deleted_topics(requested: Sequence[TopicKey], response: DeleteTopicsResponse) -> dict[TopicKey, KafkaError | None]:
+def deleted_topics(requested: Collection[TopicKey], response: DeleteTopicsResponse) -> dict[TopicKey, KafkaError | None]:
     """Return the error of each requested topic, by name or id as it was requested; None for success."""
     found: dict[TopicKey, KafkaError | None] = {}
+    wanted = set(requested)
     for topic in response.responses:
         # The response has the id of a topic that was requested by name, and mostly the name of one requested by id.
         for key in (topic.topic_id, topic.name):
-            if key is not None and key in requested:
+            if key is not None and key in wanted:
                 what = f"deleting topic {str(key)!r}"
                 found.setdefault(key, error_of(topic.error_code, what, topic.error_message))
     return found

@@ -1,6 +1,7 @@
 """Descriptions of topics from the responses to Metadata and DescribeTopicPartitions."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from typing import TypeAlias
 from uuid import UUID
 
 from ..errors import ErrorCode, KafkaError, WireError
@@ -23,7 +24,7 @@ from .topic_messages import TopicKey, error_of
 
 __all__ = ("TopicPages", "described_topics", "ids_request", "names_request", "page_request")
 
-Outcome = TopicDescription | KafkaError
+_Outcome: TypeAlias = TopicDescription | KafkaError
 
 
 # --- Metadata ------------------------------------------------------------------------------------------------------
@@ -47,12 +48,13 @@ def ids_request(ids: Sequence[UUID], *, operations: bool) -> MetadataRequest:
     )
 
 
-def described_topics(requested: Sequence[TopicKey], response: MetadataResponse) -> dict[TopicKey, Outcome]:
+def described_topics(requested: Collection[TopicKey], response: MetadataResponse) -> dict[TopicKey, _Outcome]:
     """Return the description or the error of each requested topic, by name or id as it was requested."""
-    found: dict[TopicKey, Outcome] = {}
+    found: dict[TopicKey, _Outcome] = {}
+    wanted = set(requested)
     for topic in response.topics:
         for key in (topic.topic_id, topic.name):
-            if key is not None and key in requested:
+            if key is not None and key in wanted:
                 found[key] = error_of(topic.error_code, f"describing topic {str(key)!r}") or _described(topic)
     return found
 
@@ -112,11 +114,11 @@ class TopicPages:
         if self.cursor is not None and self.cursor == before:
             raise WireError(f"the DescribeTopicPartitions response repeats its cursor, {self.cursor}")
 
-    def outcomes(self) -> dict[TopicKey, Outcome]:
+    def outcomes(self) -> dict[TopicKey, _Outcome]:
         """Return the description or the error of each requested topic."""
         return {name: self._outcome(name) for name in self._requested}
 
-    def _outcome(self, name: str) -> Outcome:
+    def _outcome(self, name: str) -> _Outcome:
         topic = self._topics.get(name)
         if topic is None:
             return WireError(f"the DescribeTopicPartitions response lacks the requested topic {name!r}")

@@ -16,7 +16,8 @@ from support.needing import require
 from support.release_table import PAGE, ReleaseTable
 
 from aiokafkawire import Client, ConsumerRecord, OffsetSpec, TopicPartition, UnsupportedVersion
-from aiokafkawire.admin.admin import Admin, NewTopic
+from aiokafkawire.admin.admin import Admin
+from aiokafkawire.admin.new_topics import NewTopic
 from aiokafkawire.cluster.connection_pool import CONTROL
 from aiokafkawire.config import parse_servers
 from aiokafkawire.errors import KafkaError, UnknownTopicOrPartition
