@@ -24,9 +24,9 @@ __all__ = (
 class CreatedTopic:
     """A topic that was created, or that would be created, with ``validate_only``.
 
-    ``topic_id`` is all zeros from brokers before 2.8, and with ``validate_only``. ``partitions`` is the number of
-    partitions, ``replication_factor`` that of replicas, and ``configs`` are the topic's configs by name (KIP-525). The
-    last three are None from brokers before 2.4, and if this client may not describe the topic's configs.
+    ``topic_id`` is all zeros from brokers before 2.8, and with ``validate_only`` the id of no topic. ``partitions`` is
+    the number of partitions, ``replication_factor`` that of replicas, and ``configs`` are the topic's configs by name
+    (KIP-525). The last three are None from brokers before 2.4, and if this client may not describe the topic's configs.
     """
 
     name: str
@@ -103,7 +103,7 @@ class LogDirDescription:
     """A log directory of a broker, and the replicas in it.
 
     ``error`` is KafkaStorageError if the directory is offline. ``total_bytes`` and ``usable_bytes`` are those of its
-    volume (KIP-827; None from brokers before 3.3), and a directory that ``is_cordoned`` takes no new replicas (KIP-1066).
+    volume (KIP-827; None from brokers before 3.3). A directory that ``is_cordoned`` takes no new replicas (KIP-1066).
     """
 
     error: KafkaError | None

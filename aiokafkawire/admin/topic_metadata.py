@@ -85,7 +85,9 @@ def _partition(partition: MetadataResponsePartition) -> PartitionDescription:
 
 def page_request(names: Sequence[str], cursor: Cursor | None) -> DescribeTopicPartitionsRequest:
     """Return the request for the next partitions of topics, up to as many as the broker permits (KIP-966)."""
-    return DescribeTopicPartitionsRequest(topics=[TopicRequest(name=name) for name in names], cursor=cursor)
+    # Brokers return topics in the order of their names.
+    left = [name for name in names if cursor is None or name >= cursor.topic_name]
+    return DescribeTopicPartitionsRequest(topics=[TopicRequest(name=name) for name in left], cursor=cursor)
 
 
 class TopicPages:

@@ -7,6 +7,8 @@ from uuid import UUID, uuid4
 
 import anyio
 import pytest
+from contract.conftest import Where
+from support.raw_client import RawClient
 from support.transactional import settled
 
 from aiokafkawire import (
@@ -19,6 +21,7 @@ from aiokafkawire import (
     TopicDescription,
     TopicPartition,
 )
+from aiokafkawire.config import parse_servers
 from aiokafkawire.errors import (
     AdminError,
     InvalidConfig,
@@ -26,9 +29,16 @@ from aiokafkawire.errors import (
     InvalidReplicaAssignment,
     OffsetOutOfRange,
     PolicyViolation,
+    ThrottlingQuotaExceeded,
     TopicAlreadyExists,
     UnknownTopicId,
     UnknownTopicOrPartition,
+)
+from aiokafkawire.protocol.messages.quotas import (
+    AlterClientQuotasRequest,
+    AlterClientQuotasRequestEntryData,
+    EntityData,
+    OpData,
 )
 from aiokafkawire.protocol.primitives import ZERO_UUID
 
@@ -51,6 +61,13 @@ async def described(kafka: Client, topic: str, partitions: int) -> TopicDescript
     found = await settled(ask, lambda known: known is not None)
     assert found is not None
     return found
+
+
+async def created_topic(kafka: Client, new_name: Names, partitions: int = 1) -> str:
+    name = new_name()
+    await kafka.admin.create_topics({name: partitions})
+    await described(kafka, name, partitions)
+    return name
 
 
 async def gone(kafka: Client, topic: str) -> None:
@@ -86,13 +103,6 @@ async def test_the_brokers_of_each_partition_are_given(kafka: Client, new_name: 
     assert [one.replicas for one in found.partitions] == [(1,), (1,)]
     with pytest.raises(InvalidReplicaAssignment, match=r"creating topic .*broker 99"):
         await kafka.admin.create_topics({new_name(): NewTopic(assignments=[[99]])})
-
-
-async def created_topic(kafka: Client, new_name: Names, partitions: int = 1) -> str:
-    name = new_name()
-    await kafka.admin.create_topics({name: partitions})
-    await described(kafka, name, partitions)
-    return name
 
 
 async def test_topics_are_checked_alone(kafka: Client, new_name: Names) -> None:
@@ -284,3 +294,31 @@ async def test_nothing_to_do(kafka: Client) -> None:
     assert await kafka.admin.delete_records({}) == {}
     await kafka.admin.delete_topics([])
     await kafka.admin.create_partitions({})
+
+
+# --- quotas --------------------------------------------------------------------------------------------------------
+
+
+async def test_topics_beyond_the_quota_are_created_when_it_permits(cluster: Where, new_name: Names) -> None:
+    client_id, rate = new_name(), 20.0
+    entity = [EntityData(entity_type="client-id", entity_name=client_id)]
+    operation = OpData(key="controller_mutation_rate", value=rate, remove=False)
+    entry = AlterClientQuotasRequestEntryData(entity=entity, ops=[operation])
+    async with cluster.client(client_id=client_id) as kafka:
+        async with RawClient(await cluster.connector(*parse_servers(cluster.bootstrap)[0])) as raw:
+            await raw.ask(AlterClientQuotasRequest(entries=[entry], validate_only=False), 1)
+
+        async def exceeded() -> bool:
+            # Checks count as well: eleven seconds' worth of partitions are free, and a second's worth goes beyond.
+            names = {new_name(): 240, new_name(): 1}
+            try:
+                await kafka.admin.create_topics(names, validate_only=True, timeout=0.9)
+            except AdminError as refused:
+                assert isinstance(refused.errors[list(names)[1]], ThrottlingQuotaExceeded)
+                return True
+            return False
+
+        await settled(exceeded, bool)
+        names = [new_name() for _ in range(3)]
+        assert list(await kafka.admin.create_topics(dict.fromkeys(names, 1))) == names
+        await kafka.admin.delete_topics(names)
