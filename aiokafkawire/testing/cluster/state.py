@@ -11,7 +11,6 @@ from ...errors import ErrorCode
 from ...protocol.schema import Versions
 from ...types import TopicPartition
 from ..configs.configs import Configs
-from ..configs.mutation_quotas import MutationQuotas
 from ..configs.quotas import ClientQuotas
 from ..configs.tables import tables_of
 from ..configs.throttling import Throttles
@@ -100,7 +99,6 @@ class ClusterState:
         self.configs: Configs = Configs(settings, tables_of(nodes[0].release))
         self.quotas: ClientQuotas = ClientQuotas()
         self.throttles: dict[int, Throttles] = {node.node_id: Throttles(self.quotas) for node in nodes}
-        self.mutation_quotas: MutationQuotas = MutationQuotas(self.quotas)
         self.topics: TopicStore = TopicStore(
             [node.node_id for node in nodes],
             new_topic_id,

@@ -27,7 +27,6 @@ from ..cluster.replicas import NO_LEADER, HostedPartition
 from ..cluster.topics import MOST_PARTITIONS, HostedTopic, invalid_name
 from ..serving.call import ServerCall
 from .constants import NO_OPERATIONS, TOPIC_OPERATIONS
-from .mutation_quotas import take_mutations
 
 __all__ = ("create_partitions", "delete_records", "describe_topic_partitions")
 
@@ -58,13 +57,7 @@ async def create_partitions(call: ServerCall, request: CreatePartitionsRequest) 
 
 def _extend(call: ServerCall, asked: CreatePartitionsTopic, validate_only: bool) -> None:
     assignments = None if asked.assignments is None else [assignment.broker_ids for assignment in asked.assignments]
-    topics = call.cluster.topics
-    topics.add_partitions(asked.name, asked.count, assignments, validate_only=True)
-    topic = topics.get(asked.name)
-    assert topic is not None  # checked by add_partitions
-    take_mutations(call, CreatePartitionsRequest, asked.count - len(topic.partitions))
-    if not validate_only:
-        topics.add_partitions(asked.name, asked.count, assignments)
+    call.cluster.topics.add_partitions(asked.name, asked.count, assignments, validate_only=validate_only)
 
 
 # --- record deletion ---------------------------------------------------------------------------------------------

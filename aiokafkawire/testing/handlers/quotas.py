@@ -20,7 +20,6 @@ from ..cluster.api_error import ApiError
 from ..configs.quotas import Component, Entity, QuotaOperation, entity_of
 from ..logs.sessions import FULL_EPOCH
 from ..serving.call import ServerCall
-from .mutation_quotas import mutation_pause
 
 __all__ = ("alter_client_quotas", "describe_client_quotas", "throttled")
 
@@ -79,7 +78,6 @@ def throttled(call: ServerCall, request: Request[Response], response: Response, 
         user, client_id = call.peer.principal.removeprefix("User:"), call.client_id or ""
         now = call.cluster.timers.now() * 1000
         pause = max(pause, throttles.requested(user, client_id, now))
-        pause = max(pause, mutation_pause(call, request, response))
         if isinstance(request, ProduceRequest):
             pause = max(pause, throttles.produced(size, user, client_id, now))
         if isinstance(response, FetchResponse):

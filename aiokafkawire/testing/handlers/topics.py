@@ -1,8 +1,6 @@
 """CreateTopics and DeleteTopics."""
 
 from collections import Counter
-from functools import partial
-from uuid import UUID
 
 from ...errors import ErrorCode
 from ...protocol.messages.topics import (
@@ -22,7 +20,6 @@ from ..cluster.state import ClusterState
 from ..cluster.topics import MOST_PARTITIONS, HostedTopic
 from ..serving.call import ServerCall
 from .configs import topic_entries
-from .mutation_quotas import take_mutations
 
 __all__ = ("create_topics", "delete_topics")
 
@@ -38,7 +35,7 @@ async def create_topics(call: ServerCall, request: CreateTopicsRequest) -> Creat
                 raise ApiError(ErrorCode.POLICY_VIOLATION, "Excessively large number of partitions per request.")
             if times[asked.name] > 1:
                 raise ApiError(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
-            topic = _create(call, asked, request.validate_only)
+            topic = _create(call.cluster, asked, request.validate_only)
             results[asked.name] = _created(topic, call.node.node_id)
         except ApiError as refused:
             results[asked.name] = CreatableTopicResult(
@@ -52,34 +49,19 @@ async def delete_topics(call: ServerCall, request: DeleteTopicsRequest) -> Delet
     topics = request.topics if call.version >= 6 else [DeleteTopicState(name=name) for name in request.topic_names]
     times = Counter((topic.name, topic.topic_id) for topic in topics)
     responses = []
-    requested: dict[UUID, list[HostedTopic]] = {}
     for asked in {(topic.name, topic.topic_id): topic for topic in topics}.values():
         try:
             if times[asked.name, asked.topic_id] > 1:
                 raise ApiError(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
-            found = _find(call.cluster, asked)
-            requested.setdefault(found.topic_id, []).append(found)
+            topic = _find(call.cluster, asked)
         except ApiError as refused:
-            responses.append(_refused(asked.name, asked.topic_id, refused))
-    responses += [_deleted(call, *found) for found in requested.values()]
+            response = DeletableTopicResult(name=asked.name, topic_id=asked.topic_id, error_code=refused.code)
+            response.error_message = refused.message
+        else:
+            call.cluster.delete_topic(topic)
+            response = DeletableTopicResult(name=topic.name, topic_id=topic.topic_id, error_code=ErrorCode.NONE)
+        responses.append(response)
     return DeleteTopicsResponse(responses=responses)
-
-
-def _deleted(call: ServerCall, topic: HostedTopic, *again: HostedTopic) -> DeletableTopicResult:
-    """Delete a topic, unless it is requested both by name and by id."""
-    try:
-        if again:
-            fault = "The provided topic name maps to an ID that was already supplied."
-            raise ApiError(ErrorCode.INVALID_REQUEST, fault)
-        take_mutations(call, DeleteTopicsRequest, len(topic.partitions))
-    except ApiError as refused:
-        return _refused(topic.name, topic.topic_id, refused)
-    call.cluster.delete_topic(topic)
-    return DeletableTopicResult(name=topic.name, topic_id=topic.topic_id, error_code=ErrorCode.NONE)
-
-
-def _refused(name: str | None, topic_id: UUID, error: ApiError) -> DeletableTopicResult:
-    return DeletableTopicResult(name=name, topic_id=topic_id, error_code=error.code, error_message=error.message)
 
 
 def _partitions(cluster: ClusterState, asked: CreatableTopic) -> int:
@@ -88,7 +70,7 @@ def _partitions(cluster: ClusterState, asked: CreatableTopic) -> int:
     return cluster.settings.num_partitions if asked.num_partitions == -1 else max(0, asked.num_partitions)
 
 
-def _create(call: ServerCall, asked: CreatableTopic, validate_only: bool) -> HostedTopic:
+def _create(cluster: ClusterState, asked: CreatableTopic, validate_only: bool) -> HostedTopic:
     assignments: dict[int, list[int]] = {}
     for assignment in asked.assignments:
         if assignment.partition_index in assignments:
@@ -102,17 +84,14 @@ def _create(call: ServerCall, asked: CreatableTopic, validate_only: bool) -> Hos
         if config.value is None:
             raise ApiError(ErrorCode.INVALID_CONFIG, f"Null value not supported for topic configs: {config.name}")
         configs[config.name] = config.value
-    create = partial(
-        call.cluster.topics.create,
+    return cluster.topics.create(
         asked.name,
         num_partitions=asked.num_partitions,
         replication_factor=asked.replication_factor,
         assignments=assignments,
         configs=configs,
+        validate_only=validate_only,
     )
-    if call.cluster.quotas.any:
-        take_mutations(call, CreateTopicsRequest, len(create(validate_only=True).partitions))
-    return create(validate_only=validate_only)
 
 
 def _created(topic: HostedTopic, node: int) -> CreatableTopicResult:
