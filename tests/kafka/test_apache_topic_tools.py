@@ -20,9 +20,11 @@ from support.transactional import settled
 from aiokafkawire import (
     Client,
     ElectionType,
-    NewPartitions,
+    ConfigResource,
+        NewPartitions,
     NewTopic,
     OffsetSpec,
+    PartitionDescription,
     PartitionReassignment,
     TopicDescription,
     TopicPartition,
@@ -258,6 +260,33 @@ async def test_log_directories_are_those_of_kafka_log_dirs(
     assert after[2][there][1][f"{ours}-0"] == before[2][here][1][f"{ours}-0"]
 
 
+async def test_a_replica_that_moves_is_a_future_replica_as_kafka_log_dirs_tells(
+    kafka: Client, apache_brokers: KafkaCluster, ours: str
+) -> None:
+    await created(kafka, ours)
+    async with kafka.producer() as producer:
+        for _ in range(6):
+            await producer.send(ours, bytes(500_000), partition=0)
+    replica, broker = TopicPartitionReplica(ours, 0, 2), ConfigResource.broker(2)
+    slow = {broker: {"replica.alter.log.dirs.io.max.bytes.per.second": "1"}}
+    before = await our_directories(kafka, ours)
+    here = (await kafka.admin.describe_replica_log_dirs([replica]))[replica].current_log_dir
+    (there,) = (path for path in before[2] if path != here)
+    await kafka.admin.incremental_alter_configs(slow)
+    try:
+        # The first megabyte is copied at once, and the next one has to wait for some ten seconds.
+        await kafka.admin.alter_replica_log_dirs({replica: there})
+        info = (await kafka.admin.describe_replica_log_dirs([replica]))[replica]
+        assert (info.current_log_dir, info.current_offset_lag, info.future_log_dir) == (here, 0, there)
+        assert info.future_offset_lag > 0
+        found = (await directories(apache_brokers, ours))[2]
+        assert found[here][1][f"{ours}-0"] == before[2][here][1][f"{ours}-0"]
+        _, lag, is_future = found[there][1][f"{ours}-0"]
+        assert (0 < lag <= info.future_offset_lag, is_future) == (True, True)
+    finally:
+        await kafka.admin.incremental_alter_configs({broker: dict.fromkeys(slow[broker])})
+
+
 # --- reassignments and elections -----------------------------------------------------------------------------------
 
 REASSIGN = "reassign.ReassignPartitionsCommand"
@@ -338,3 +367,41 @@ async def test_leaders_are_elected_as_by_kafka_leader_election_and_moves_are_lis
     argv = ["--election-type", "unclean", "--topic", missing_one, "--partition", "0"]
     printed = await tool(apache_brokers, "LeaderElectionCommand", *argv, fails=True)
     assert f"No such topic as {missing_one}" in printed
+
+
+async def test_leaders_are_elected_among_replicas_that_lack_records(
+    kafka: Client, apache_brokers: KafkaCluster, ours: str, theirs: str
+) -> None:
+    placed = NewTopic(assignments=[[3, 1]], configs={"min.insync.replicas": "1"})
+    await kafka.admin.create_topics({ours: placed, theirs: placed})
+    for topic in (ours, theirs):
+        await described(kafka, topic, 1)
+    await anyio.to_thread.run_sync(apache_brokers.end, 1)
+    try:
+        async with kafka.producer() as producer:
+            for topic in (ours, theirs):
+                await producer.send(topic, b"lost")
+        await anyio.to_thread.run_sync(apache_brokers.kill, 3)
+        await anyio.to_thread.run_sync(apache_brokers.restart, 1)
+        with anyio.fail_after(60):
+            while any(one.leader is not None for one in await only_partitions(kafka, ours, theirs)):
+                await anyio.sleep(0.2)
+        found = (await kafka.admin.describe_topics([ours]))[ours]
+        assert (found.partitions[0].in_sync, found.partitions[0].offline) == ((3,), (3,))
+        assert as_told(found) == await told(apache_brokers, ours)
+        where = TopicPartition(ours, 0)
+        assert await kafka.admin.elect_leaders(ElectionType.UNCLEAN, [where]) == {where: True}
+        argv = ["--election-type", "unclean", "--topic", theirs, "--partition", "0"]
+        printed = await tool(apache_brokers, "LeaderElectionCommand", *argv)
+        assert f"Successfully completed leader election (UNCLEAN) for partitions {theirs}-0" in printed
+        with anyio.fail_after(10):
+            while any((one.leader, one.in_sync) != (1, (1,)) for one in await only_partitions(kafka, ours, theirs)):
+                await anyio.sleep(0.05)
+        assert [record async for record in kafka.read_records(ours)] == []
+    finally:
+        await anyio.to_thread.run_sync(apache_brokers.restart, 3)
+    await anyio.to_thread.run_sync(apache_brokers.wait_whole)
+
+
+async def only_partitions(kafka: Client, *topics: str) -> list[PartitionDescription]:
+    return [topic.partitions[0] for topic in (await kafka.admin.describe_topics(topics)).values()]
