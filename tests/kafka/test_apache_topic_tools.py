@@ -19,9 +19,9 @@ from support.transactional import settled
 
 from aiokafkawire import (
     Client,
-    ElectionType,
     ConfigResource,
-        NewPartitions,
+    ElectionType,
+    NewPartitions,
     NewTopic,
     OffsetSpec,
     PartitionDescription,
