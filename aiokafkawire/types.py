@@ -171,8 +171,8 @@ class CoordinatorType(IntEnum):
 class ElectionType(IntEnum):
     """The type of a leader election (KIP-460).
 
-    ``PREFERRED`` makes the first replica of a partition the leader, if it is in sync. ``UNCLEAN`` makes any live replica
-    the leader of a partition without one, even if it lacks records: these records are lost.
+    ``PREFERRED`` makes the first replica of a partition the leader, if it is in sync. ``UNCLEAN`` makes any live
+    replica the leader of a partition without one, even if it lacks records: these records are lost.
     """
 
     PREFERRED = 0

@@ -60,9 +60,11 @@ async def delete_records(
         now = cluster.runtime.now()
         for partition, outcome in outcomes.items():
             is_missing = isinstance(outcome, UnknownTopicOrPartition)
-            if not isinstance(outcome, KafkaError) or not retry_action(outcome).retry:
-                found[partition] = outcome
-            elif is_missing and patience.passed(now):
+            if (
+                not isinstance(outcome, KafkaError)
+                or not retry_action(outcome).retry
+                or (is_missing and patience.passed(now))
+            ):
                 found[partition] = outcome
             elif is_better_cause(outcome, errors.get(partition)):
                 errors[partition] = outcome

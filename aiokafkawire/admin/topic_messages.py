@@ -146,7 +146,9 @@ def delete_request_by_name(names: Sequence[str], timeout_ms: int) -> DeleteTopic
     return DeleteTopicsRequest(topic_names=list(names), timeout_ms=timeout_ms)
 
 
-def deleted_topics(requested: Collection[TopicKey], response: DeleteTopicsResponse) -> dict[TopicKey, KafkaError | None]:
+def deleted_topics(
+    requested: Collection[TopicKey], response: DeleteTopicsResponse
+) -> dict[TopicKey, KafkaError | None]:
     """Return the error of each requested topic, by name or id as it was requested; None for success."""
     found: dict[TopicKey, KafkaError | None] = {}
     wanted = set(requested)

@@ -57,9 +57,7 @@ class TopicAdmin(AdminBase):
         outcomes = await create_topics(self._cluster, named, self._deadline(timeout), validate_only=validate_only)
         return results_of("creating topics", outcomes)
 
-    async def delete_topics(
-        self, topics: str | UUID | Iterable[str | UUID], *, timeout: float | None = None
-    ) -> None:
+    async def delete_topics(self, topics: str | UUID | Iterable[str | UUID], *, timeout: float | None = None) -> None:
         """Delete a topic or several topics, with all their records.
 
         Topics beyond the client's quota of changes are deleted when the quota permits (KIP-599).

@@ -57,10 +57,12 @@ PREFERRED, UNCLEAN = ElectionType.PREFERRED, ElectionType.UNCLEAN
 @asynccontextmanager
 async def running(release: str | None = None, **options: Any) -> AsyncIterator[tuple[Broker, Admin, Client]]:
     """Three brokers, a topic "a" of two partitions, led by 1 and 2, and the admin of a client."""
-    async with Broker(3, port=None, max_versions=release, **options) as broker:
-        async with Client(broker.bootstrap, connector=broker.connect, **QUICK) as kafka:
-            await kafka.admin.create_topics({"a": NewTopic(assignments=[[1, 2, 3], [2, 3, 1]])})
-            yield broker, kafka.admin, kafka
+    async with (
+        Broker(3, port=None, max_versions=release, **options) as broker,
+        Client(broker.bootstrap, connector=broker.connect, **QUICK) as kafka,
+    ):
+        await kafka.admin.create_topics({"a": NewTopic(assignments=[[1, 2, 3], [2, 3, 1]])})
+        yield broker, kafka.admin, kafka
 
 
 async def leaders(admin: Admin) -> list[int | None]:
@@ -127,9 +129,7 @@ async def test_the_controller_elects_and_is_waited_for() -> None:
 
 async def test_what_concerns_all_partitions_is_told_once() -> None:
     async with running() as (broker, admin, _):
-        refused = ElectLeadersResponse(
-            error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED, replica_election_results=[]
-        )
+        refused = ElectLeadersResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED, replica_election_results=[])
         for partitions in (None, [ZERO, ONE]):
             broker.on(ApiKey.ELECT_LEADERS, answer=refused)
             with pytest.raises(ClusterAuthorizationFailed, match="electing leaders"):
@@ -143,7 +143,7 @@ async def test_what_concerns_all_partitions_is_told_once() -> None:
 
 
 async def test_partitions_move_to_other_brokers() -> None:
-    async with running() as (broker, admin, kafka):
+    async with running() as (_, admin, kafka):
         await admin.create_topics({"b": NewTopic(assignments=[[1], [1]])})
         moved, stays = TopicPartition("b", 0), TopicPartition("b", 1)
         async with kafka.producer() as producer:
@@ -224,10 +224,20 @@ async def test_replicas_move_to_other_directories_of_their_brokers() -> None:
         replicas = [TopicPartitionReplica("a", index, node) for node in (3, 1) for index in (0, 1)]
         before = await admin.describe_replica_log_dirs(replicas)
         assert list(before) == replicas
-        assert [one.current_log_dir for one in before.values()] == ["/memory/3", "/memory/3-2", "/memory/1", "/memory/1-2"]
+        assert [one.current_log_dir for one in before.values()] == [
+            "/memory/3",
+            "/memory/3-2",
+            "/memory/1",
+            "/memory/1-2",
+        ]
         await admin.alter_replica_log_dirs({replicas[0]: "/memory/3-2", replicas[3]: "/memory/1"})
         after = await admin.describe_replica_log_dirs(replicas)
-        assert [one.current_log_dir for one in after.values()] == ["/memory/3-2", "/memory/3-2", "/memory/1", "/memory/1"]
+        assert [one.current_log_dir for one in after.values()] == [
+            "/memory/3-2",
+            "/memory/3-2",
+            "/memory/1",
+            "/memory/1",
+        ]
         assert [one.node for one in broker.requests.of(ApiKey.ALTER_REPLICA_LOG_DIRS)] in ([3, 1], [1, 3])
         with pytest.raises(AdminError) as caught:
             await admin.alter_replica_log_dirs(

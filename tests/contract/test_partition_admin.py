@@ -82,7 +82,9 @@ async def test_reassignments_that_the_controller_rejects(kafka: Client, led: str
 
 
 async def test_the_number_of_replicas_may_be_fixed(kafka: Client, led: str) -> None:
-    await kafka.admin.alter_partition_reassignments({TopicPartition(led, 0): [1]}, allow_replication_factor_change=False)
+    await kafka.admin.alter_partition_reassignments(
+        {TopicPartition(led, 0): [1]}, allow_replication_factor_change=False
+    )
     with pytest.raises((InvalidReplicationFactor, InvalidReplicaAssignment)):
         await kafka.admin.alter_partition_reassignments(
             {TopicPartition(led, 0): [1, 2]}, allow_replication_factor_change=False

@@ -118,7 +118,9 @@ async def test_topics_are_checked_alone(kafka: Client, new_name: Names) -> None:
 async def test_topics_are_created_beside_those_that_fail(kafka: Client, topic: str, new_name: Names) -> None:
     good, bad = new_name(), new_name()
     with pytest.raises(AdminError, match=f"creating topics failed for 2 of 3: creating topic '{topic}'") as caught:
-        await kafka.admin.create_topics({topic: 1, good: 2, bad: NewTopic(1, 1, {"no.such.config": "x"})})
+        await kafka.admin.create_topics(
+            [NewTopic(topic, 1), NewTopic(good, 2), NewTopic(bad, 1, 1, {"no.such.config": "x"})]
+        )
     assert {name: type(error) for name, error in caught.value.errors.items()} == {
         topic: TopicAlreadyExists,
         bad: InvalidConfig,
@@ -150,9 +152,9 @@ async def test_what_a_client_may_do_with_topics(kafka: Client, topic: str) -> No
     topic_id = (await described(kafka, topic, 3)).topic_id
     found = await kafka.admin.describe_topics([topic, topic_id], include_authorized_operations=True)
     for one in found.values():
-        assert one.authorized_operations == {
-            *("READ", "WRITE", "CREATE", "DELETE", "ALTER", "DESCRIBE", "DESCRIBE_CONFIGS", "ALTER_CONFIGS"),
-        }
+        assert one.authorized_operations == frozenset(
+            ("READ", "WRITE", "CREATE", "DELETE", "ALTER", "DESCRIBE", "DESCRIBE_CONFIGS", "ALTER_CONFIGS")
+        )
 
 
 async def test_topics_are_described_beside_those_that_do_not_exist(kafka: Client, topic: str, new_name: Names) -> None:
@@ -310,12 +312,11 @@ async def test_topics_beyond_the_quota_are_created_when_it_permits(cluster: Wher
 
         async def exceeded() -> bool:
             # Checks count as well: eleven seconds' worth of partitions are free, and a second's worth goes beyond.
-            names = {new_name(): 240, new_name(): 1}
+            many, one = new_name(), new_name()
             try:
-                await kafka.admin.create_topics(names, validate_only=True, timeout=0.9)
+                await kafka.admin.create_topics({many: 240, one: 1}, validate_only=True, timeout=0.9)
             except AdminError as refused:
-                assert isinstance(refused.errors[list(names)[1]], ThrottlingQuotaExceeded)
-                return True
+                return isinstance(refused.errors[one], ThrottlingQuotaExceeded)
             return False
 
         await settled(exceeded, bool)

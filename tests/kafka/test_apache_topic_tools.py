@@ -24,7 +24,6 @@ from aiokafkawire import (
     NewPartitions,
     NewTopic,
     OffsetSpec,
-    PartitionDescription,
     PartitionReassignment,
     TopicDescription,
     TopicPartition,
@@ -324,7 +323,7 @@ async def test_leaders_are_elected_as_by_kafka_leader_election_and_moves_are_lis
         # The brokers that hold a partition are two that run and one that does not, so that the move has to wait.
         await kafka.admin.create_topics({f"{topic}-moves": NewTopic(assignments=[[1]]) for topic in (ours, theirs)})
         moved = [TopicPartition(f"{topic}-moves", 0) for topic in (ours, theirs)]
-        await kafka.admin.alter_partition_reassignments(dict.fromkeys(moved, [3, 2]))
+        await kafka.admin.alter_partition_reassignments({where: [3, 2] for where in moved})
         ongoing = await kafka.admin.list_partition_reassignments()
         assert ongoing == dict.fromkeys(sorted(moved), PartitionReassignment((3, 2, 1), (3, 2), (1,)))
         printed = await tool(apache_brokers, REASSIGN, "--list")
@@ -384,7 +383,7 @@ async def test_leaders_are_elected_among_replicas_that_lack_records(
         await anyio.to_thread.run_sync(apache_brokers.kill, 3)
         await anyio.to_thread.run_sync(apache_brokers.restart, 1)
         with anyio.fail_after(60):
-            while any(one.leader is not None for one in await only_partitions(kafka, ours, theirs)):
+            while await only_leaders(kafka, ours, theirs) != [(None, (3,))] * 2:  # noqa: ASYNC110
                 await anyio.sleep(0.2)
         found = (await kafka.admin.describe_topics([ours]))[ours]
         assert (found.partitions[0].in_sync, found.partitions[0].offline) == ((3,), (3,))
@@ -395,7 +394,7 @@ async def test_leaders_are_elected_among_replicas_that_lack_records(
         printed = await tool(apache_brokers, "LeaderElectionCommand", *argv)
         assert f"Successfully completed leader election (UNCLEAN) for partitions {theirs}-0" in printed
         with anyio.fail_after(10):
-            while any((one.leader, one.in_sync) != (1, (1,)) for one in await only_partitions(kafka, ours, theirs)):
+            while await only_leaders(kafka, ours, theirs) != [(1, (1,))] * 2:  # noqa: ASYNC110
                 await anyio.sleep(0.05)
         assert [record async for record in kafka.read_records(ours)] == []
     finally:
@@ -403,5 +402,7 @@ async def test_leaders_are_elected_among_replicas_that_lack_records(
     await anyio.to_thread.run_sync(apache_brokers.wait_whole)
 
 
-async def only_partitions(kafka: Client, *topics: str) -> list[PartitionDescription]:
-    return [topic.partitions[0] for topic in (await kafka.admin.describe_topics(topics)).values()]
+async def only_leaders(kafka: Client, *topics: str) -> list[tuple[int | None, tuple[int, ...]]]:
+    """Return the leader and the in-sync replicas of the only partition of each topic."""
+    found = await kafka.admin.describe_topics(topics)
+    return [(topic.partitions[0].leader, topic.partitions[0].in_sync) for topic in found.values()]

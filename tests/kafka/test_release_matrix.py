@@ -355,7 +355,7 @@ async def test_replicas_and_leaders(client: Client, found: Found, topic: str) ->
 
     async def reassign() -> None:
         await admin.alter_partition_reassignments({where: [node]})
-        while where in await admin.list_partition_reassignments():
+        while where in await admin.list_partition_reassignments():  # noqa: ASYNC110 - nothing tells of it
             await anyio.sleep(0.02)
 
     found.note("Partitions reassigned", await works(reassign), NO_UNTIL, ("2.4", "yes"))

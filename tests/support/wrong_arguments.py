@@ -548,7 +548,18 @@ def _admin() -> Iterator[Case]:
 
 NO_ID: list[Any] = [None, 5, b"t", "", "a/b", TP, Strange(), [5], [None], [b"t"], ["a/b"], [["t"]], UUID(int=0)]
 NO_REPLICAS: list[Any] = [5, "1", b"1", Strange(), [], ["1"], [-1], [1, 1], [None], [True]]
-NO_REPLICA: list[Any] = [None, 5, "t", TP, ("t", 0), ("t", -1, 1), ("t", 0, "1"), ("t", 0, -1), ("a/b", 0, 1), Strange()]
+NO_REPLICA: list[Any] = [
+    None,
+    5,
+    "t",
+    TP,
+    ("t", 0),
+    ("t", -1, 1),
+    ("t", 0, "1"),
+    ("t", 0, -1),
+    ("a/b", 0, 1),
+    Strange(),
+]
 
 
 def _admin_of_topics() -> Iterator[Case]:
@@ -582,7 +593,16 @@ def _admin_of_topics() -> Iterator[Case]:
     yield Case(
         "admin.delete_records(offsets)",
         lambda hands, one: hands.admin.delete_records(one),
-        [None, 5, "t", [TP], Strange(), {"t": 5}, {("t", -1): 5}, *({TP: one} for one in (None, "5", -2, 1.5, MOST + 1))],
+        [
+            None,
+            5,
+            "t",
+            [TP],
+            Strange(),
+            {"t": 5},
+            {("t", -1): 5},
+            *({TP: one} for one in (None, "5", -2, 1.5, MOST + 1)),
+        ],
     )
     yield Case(
         "admin.elect_leaders(election_type)",

@@ -102,9 +102,9 @@ async def test_requests_beyond_the_quota_are_refused_and_old_versions_are_slowed
 
         # Clients that know nothing of these quotas are served, and wait for their next request.
         old = await ask(kafka, creating({second: 1}), 5)
-        assert (old.topics[0].error_code, 0 < old.throttle_time_ms) == (0, True)
+        assert (old.topics[0].error_code, old.throttle_time_ms > 0) == (0, True)
         less = await ask(kafka, CreatePartitionsRequest(topics=more, timeout_ms=5000, validate_only=False), 2)
-        assert (less.results[0].error_code, 0 < less.throttle_time_ms) == (0, True)
+        assert (less.results[0].error_code, less.throttle_time_ms > 0) == (0, True)
         deleted = await ask(kafka, DeleteTopicsRequest(topic_names=[first, second], timeout_ms=5000), 4)
         assert [topic.error_code for topic in deleted.responses] == [0, 0]
         assert deleted.throttle_time_ms > 0
@@ -118,7 +118,9 @@ async def test_what_is_refused_for_another_reason_costs_nothing(kafka: Kafka) ->
             answer = await ask(kafka, creating({name: 100}), 7)
             assert answer.topics[0].error_code == ErrorCode.TOPIC_ALREADY_EXISTS
             request = CreatePartitionsRequest(
-                topics=[CreatePartitionsTopic(name=name, count=1, assignments=None)], timeout_ms=5000, validate_only=False
+                topics=[CreatePartitionsTopic(name=name, count=1, assignments=None)],
+                timeout_ms=5000,
+                validate_only=False,
             )
             assert (await ask(kafka, request, 3)).results[0].error_code == ErrorCode.INVALID_PARTITIONS
             assert answer.throttle_time_ms == 0

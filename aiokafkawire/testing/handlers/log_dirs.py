@@ -80,9 +80,7 @@ async def alter_replica_log_dirs(call: ServerCall, request: AlterReplicaLogDirsR
     call.node.log_dirs.placed(call.cluster.topics.partitions())
     topics: dict[str, AlterReplicaLogDirTopicResult] = {}
     for where, path in paths.items():
-        topic = topics.setdefault(
-            where.topic, AlterReplicaLogDirTopicResult(topic_name=where.topic, partitions=[])
-        )
+        topic = topics.setdefault(where.topic, AlterReplicaLogDirTopicResult(topic_name=where.topic, partitions=[]))
         topic.partitions.append(
             AlterReplicaLogDirPartitionResult(partition_index=where.partition, error_code=_move(call, where, path))
         )
