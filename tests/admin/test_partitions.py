@@ -214,8 +214,9 @@ async def test_the_directories_of_all_brokers_that_run() -> None:
         assert second.replica_infos[ONE].size > 1000
         assert first.total_bytes == first.usable_bytes == 2**40
         assert {one.node for one in broker.requests.of(ApiKey.DESCRIBE_LOG_DIRS)} == {1, 3}
-        with pytest.raises(AdminError, match="describing log directories failed for 1 of 2: broker 2 is not") as caught:
+        with pytest.raises(AdminError, match="describing log directories failed for 1 of 2") as caught:
             await admin.describe_log_dirs([2, 3])
+        assert "broker 2 is not in the cluster" in str(caught.value)
         assert list(caught.value.results) == [3]
 
 
@@ -330,8 +331,9 @@ async def test_what_old_brokers_cannot_do() -> None:
             lambda: admin.describe_replica_log_dirs([replica]),
             lambda: admin.alter_replica_log_dirs({replica: "/memory/1"}),
         ):
-            with pytest.raises((UnsupportedVersion, AdminError), match=r"log directories need brokers since 1.0"):
+            with pytest.raises((UnsupportedVersion, AdminError)) as caught:
                 await ask()
+            assert "log directories need brokers since 1.0 (KIP-113): " in str(caught.value)
 
 
 async def test_replicas_are_given_as_triples() -> None:

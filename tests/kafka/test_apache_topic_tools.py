@@ -44,9 +44,11 @@ ASSIGNED = [[1, 2, 3], [2, 3, 1], [3, 1, 2]]
 
 @pytest.fixture(scope="module")
 def apache_brokers() -> Iterator[KafkaCluster]:
-    """Three brokers with two log directories each, which elect no preferred leaders by themselves."""
+    """Three brokers with two log directories each, which elect no preferred leaders by themselves, and describe two
+    partitions in a response."""
     require(missing())
-    with KafkaCluster(log_dirs=2, properties={"auto.leader.rebalance.enable": "false"}) as cluster:
+    properties = {"auto.leader.rebalance.enable": "false", "max.request.partition.size.limit": "2"}
+    with KafkaCluster(log_dirs=2, properties=properties) as cluster:
         yield cluster
 
 
