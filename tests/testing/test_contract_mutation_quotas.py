@@ -34,7 +34,7 @@ pytestmark = pytest.mark.anyio
 
 R = TypeVar("R", bound=Response)
 
-EXCEEDED = ErrorCode.THROTTLING_QUOTA_EXCEEDED, "The throttling quota has been exceeded."
+EXCEEDED = ErrorCode.THROTTLING_QUOTA_EXCEEDED, None
 
 
 async def ask(kafka: Kafka, request: Request[R], version: int) -> R:
