@@ -43,7 +43,7 @@ class PartitionDescription:
     ``leader`` is None while there is no leader, and ``leader_epoch`` is -1 from brokers before 2.1. ``replicas`` are
     the brokers that hold the partition, the preferred leader first; ``in_sync`` those that have all records, and
     ``offline`` those that are down. ``eligible_leader_replicas`` are not in sync but have all committed records, and
-    ``last_known_elr`` is whom to choose if none of them is left (KIP-966; both None unless the brokers tell).
+    ``last_known_elr`` are the last ones before none was left (KIP-966; both None if the brokers do not return them).
     """
 
     index: int
