@@ -82,9 +82,10 @@ if TYPE_CHECKING:
         TopicDescription,
     )
     from .producer.transaction import Transaction
+    from .share._implementation import ShareRecord
     from .share.acknowledgements import Acknowledge
     from .share.share_consumer import ShareConsumer
-    from .share.share_record import Reject, ShareRecord
+    from .share.share_record import Reject
     from .transform import OutgoingRecord
 
 __all__ = (
@@ -180,7 +181,7 @@ _load_later: Callable[[str], object] = lazy_exports(
         "ReplicaInfo": ".admin.topic_descriptions",
         "ReplicaLogDirInfo": ".admin.topic_descriptions",
         "ShareConsumer": ".share.share_consumer",
-        "ShareRecord": ".share.share_record",
+        "ShareRecord": ".share._implementation",
         "TopicDescription": ".admin.topic_descriptions",
         "Transaction": ".producer.transaction",
     },
