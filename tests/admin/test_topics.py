@@ -163,12 +163,13 @@ async def test_one_page_of_partitions_follows_the_other() -> None:
         found = await admin.describe_topics(["b", "a"])
         assert [one.index for one in found["b"].partitions] == list(range(4500))
         assert [one.index for one in found["a"].partitions] == [0, 1]
-        cursors = [one.request.cursor for one in broker.requests.of(ApiKey.DESCRIBE_TOPIC_PARTITIONS)]
-        assert [cursor and (cursor.topic_name, cursor.partition_index) for cursor in cursors] == [
+        asked = [one.request for one in broker.requests.of(ApiKey.DESCRIBE_TOPIC_PARTITIONS)]
+        assert [one.cursor and (one.cursor.topic_name, one.cursor.partition_index) for one in asked] == [
             None,
             ("b", 1998),
             ("b", 3998),
         ]
+        assert [[topic.name for topic in one.topics] for one in asked] == [["b", "a"], ["b"], ["b"]]
 
 
 async def test_pages_that_would_never_end_are_an_error() -> None:
