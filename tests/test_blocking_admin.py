@@ -1,24 +1,37 @@
-"""The blocking admin: share groups, configs, topics, partitions and log directories."""
+"""The blocking admin, and any request."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from secrets import token_hex
+from uuid import uuid4
 
 import pytest
 
 from aiokafkawire import (
+    ConfigError,
     ConfigOp,
     ConfigResource,
     ElectionType,
+    EpochEndOffset,
     NewTopic,
+    RaftVoterEndpoint,
     SharePartitionOffsetInfo,
     TopicPartition,
     TopicPartitionReplica,
+    UnsupportedVersion,
     UsageError,
     blocking,
 )
-from aiokafkawire.errors import AdminError, GroupIdNotFound, InvalidConfig
+from aiokafkawire.errors import (
+    AdminError,
+    BrokerIdNotRegistered,
+    GroupIdNotFound,
+    InvalidConfig,
+    InvalidUpdateVersion,
+    UnsupportedVersionAnswered,
+)
+from aiokafkawire.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from aiokafkawire.testing.background import BackgroundBroker
 
 
@@ -104,3 +117,41 @@ def test_partitions_and_log_directories(kafka: blocking.Client, topic: str) -> N
     assert list(directory.replica_infos) == [zero]
     kafka.admin.alter_replica_log_dirs({replica: path})
     assert kafka.admin.describe_replica_log_dirs([replica])[replica].current_log_dir == path
+
+
+def test_the_cluster(kafka: blocking.Client, topic: str) -> None:
+    admin = kafka.admin
+    node = admin.describe_cluster(include_authorized_operations=True).nodes[1]
+    assert admin.find_coordinators("a", "b", key_type="transaction") == {"a": node, "b": node}
+    assert 3 in admin.api_versions([1])[1]
+    assert admin.offset_for_leader_epoch({TopicPartition(topic, 0): 0}) == {
+        TopicPartition(topic, 0): EpochEndOffset(0, 3)
+    }
+    with pytest.raises(BrokerIdNotRegistered):
+        admin.unregister_broker(99)
+    for call in (lambda: admin.unregister_controller(99), admin.client_instance_id):
+        with pytest.raises(UnsupportedVersion):
+            call()
+    level = admin.describe_features(broker=1).finalized_features["metadata.version"].max_version_level
+    admin.update_features({"metadata.version": level}, validate_only=True)
+    with pytest.raises(InvalidUpdateVersion):
+        admin.update_features({"metadata.version": level + 100})
+    assert admin.describe_metadata_quorum().leader_id == 1
+    with pytest.raises(UnsupportedVersionAnswered):
+        admin.add_raft_voter(2, uuid4(), [RaftVoterEndpoint("CONTROLLER", "127.0.0.1", 9)])
+    with pytest.raises(UnsupportedVersionAnswered):
+        admin.remove_raft_voter(1, uuid4())
+    assert ConfigResource.topic(topic) in admin.list_config_resources()
+
+
+def test_any_request(kafka: blocking.Client, topic: str) -> None:
+    request = MetadataRequest(topics=[MetadataRequestTopic(name=topic)], allow_auto_topic_creation=False)
+    answer = kafka.request(request, broker=1, version=9, timeout=5)
+    assert [len(found.partitions) for found in answer.topics] == [2]
+    with pytest.raises(UnsupportedVersion):
+        kafka.request(request, version=99)
+
+
+def test_servers_and_controllers_exclude_each_other() -> None:
+    with pytest.raises(ConfigError, match="exclude each other"):
+        blocking.Client("a:1", bootstrap_controllers="b:1")

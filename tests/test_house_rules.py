@@ -70,21 +70,32 @@ def test_the_package_gives_what_users_need_and_nothing_by_accident() -> None:
     public = {
         name for name, value in vars(aiokafkawire).items() if name[0] != "_" and not isinstance(value, ModuleType)
     }
-    # Only those who make transactions, have share groups, or administer topics load the modules of these.
+    # Only those who use these features load their modules.
     later = {
         "Acknowledge",
+        "ClusterDescription",
+        "ClusterNode",
         "CreatedTopic",
+        "EpochEndOffset",
+        "FeatureMetadata",
+        "FeatureUpdate",
+        "FinalizedVersionRange",
         "LogDirDescription",
         "OutgoingRecord",
         "PartitionDescription",
         "PartitionReassignment",
+        "QuorumInfo",
+        "QuorumReplica",
+        "RaftVoterEndpoint",
         "Reject",
         "ReplicaInfo",
         "ReplicaLogDirInfo",
         "ShareConsumer",
         "ShareRecord",
+        "SupportedVersionRange",
         "TopicDescription",
         "Transaction",
+        "UpgradeType",
         "TYPE_CHECKING",
         "lazy_exports",
     }

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterable, Mapping
 
-from ..admin.config_resources import ConfigChanges, ConfigEntry, ConfigResource
+from ..admin.config_resources import ConfigChanges, ConfigEntry, ConfigResource, ConfigResourceType
 from ..admin.descriptions import (
     GroupDescription,
     GroupListing,
@@ -13,12 +13,13 @@ from ..client import Client as AsyncClient
 from ..loop_thread import LoopThread
 from ..other_clients_names import ADMIN, add_hints
 from ..types import OffsetAndMetadata, OffsetAndTimestamp, OffsetSpec, TopicPartition
+from .cluster_admin import ClusterAdmin
 from .topic_admin import TopicAdmin
 
 __all__ = ("Admin",)
 
 
-class Admin(TopicAdmin):
+class Admin(TopicAdmin, ClusterAdmin):
     """The admin client at :attr:`Client.admin`. Errors are those of the asynchronous admin client.
 
     Each ``timeout`` is in seconds; its default is ``default_api_timeout_ms``. For other methods use
@@ -151,6 +152,12 @@ class Admin(TopicAdmin):
     ) -> None:
         """Change single configs of resources; None means back to the default, and other configs stay."""
         self._loop.call(self._admin.incremental_alter_configs, changes, validate_only=validate_only, timeout=timeout)
+
+    def list_config_resources(
+        self, types: Iterable[ConfigResourceType] | None = None, *, timeout: float | None = None
+    ) -> list[ConfigResource]:
+        """Return the resources that have configs, of all types or of some."""
+        return self._loop.call(self._admin.list_config_resources, types, timeout=timeout)
 
 
 add_hints(Admin, ADMIN)

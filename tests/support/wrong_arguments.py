@@ -16,14 +16,17 @@ from aiokafkawire import (
     ConfigResource,
     ConfigResourceType,
     ElectionType,
+    FeatureUpdate,
     GroupMetadata,
     IsolationLevel,
     NewPartitions,
     NewTopic,
     OffsetAndMetadata,
     OffsetSpec,
+    RaftVoterEndpoint,
     TopicPartition,
 )
+from aiokafkawire.protocol.messages.metadata import MetadataRequest
 
 TP = TopicPartition("t", 0)
 MOST = 2**63 - 1
@@ -85,6 +88,8 @@ _topic: Any = NewTopic
 _partitions: Any = NewPartitions
 _resource: Any = ConfigResource
 _op: Any = ConfigOp
+_update: Any = FeatureUpdate
+_endpoint: Any = RaftVoterEndpoint
 
 SURROGATE = "\ud800"
 NO_TEXT: list[Any] = [5, b"t", ["t", 5], Strange(), True, 1.5]
@@ -686,6 +691,86 @@ def _admin_of_configs() -> Iterator[Case]:
     )
 
 
+NO_VOTER: list[Any] = [None, "1", -1, 2**31, 1.5, True, Strange()]
+NO_UUID: list[Any] = [None, 5, "x", b"x" * 16, str(UUID(int=1)), Strange()]
+NO_ENDPOINTS: list[Any] = [None, 5, "CONTROLLER", [], [5], ["CONTROLLER://h:1"], Strange()]
+NO_ENDPOINTS += [
+    [_endpoint(5, "h", 1)],
+    [_endpoint("", "h", 1)],
+    [_endpoint("C", None, 1)],
+    [_endpoint("C", SURROGATE, 1)],
+    [_endpoint("C", "h", 0)],
+    [_endpoint("C", "h", "1")],
+    [_endpoint("C", "h", 2**16)],
+]
+NO_UPDATES: list[Any] = [None, 5, "metadata.version", [], {}, Strange(), {5: 1}, {"": 1}, {SURROGATE: 1}]
+NO_UPDATES += [{"a": one} for one in (None, "1", -1, 0, 2**15, True, 1.5, Strange(), _update(0), _update("1"))]
+NO_UPDATES += [{"a": _update(1, 1)}, {"a": _update(1, "UPGRADE")}, {"a": _update(1, None)}]
+
+
+def _admin_of_the_cluster() -> Iterator[Case]:
+    for name in ("include_authorized_operations", "include_fenced_brokers"):
+        yield Case(f"admin.describe_cluster({name})", filled("admin", "describe_cluster", **{name: HOLE}), NO_FLAG)
+    yield Case(
+        "admin.api_versions(brokers)", filled("admin", "api_versions", HOLE), [5, "1", b"1", [None], ["1"], [-1]]
+    )
+    yield Case("admin.find_coordinators(keys)", filled("admin", "find_coordinators", HOLE), NO_GROUP_IDS)
+    yield Case(
+        "admin.find_coordinators(key_type)",
+        filled("admin", "find_coordinators", "g", key_type=HOLE),
+        [None, 0, "GROUP", "topic", [], Strange()],
+    )
+    yield Case(
+        "admin.offset_for_leader_epoch(epochs)",
+        filled("admin", "offset_for_leader_epoch", HOLE),
+        [None, 5, "t", [TP], TP, Strange(), {"t": 0}, *({TP: one} for one in NO_VOTER)],
+    )
+    yield Case("admin.unregister_broker(broker_id)", filled("admin", "unregister_broker", HOLE), NO_VOTER)
+    yield Case("admin.unregister_controller(controller_id)", filled("admin", "unregister_controller", HOLE), NO_VOTER)
+    yield Case("admin.describe_features(broker)", filled("admin", "describe_features", broker=HOLE), NO_VOTER[1:])
+    yield Case("admin.update_features(updates)", filled("admin", "update_features", HOLE), NO_UPDATES)
+    yield Case(
+        "admin.update_features(validate_only)",
+        filled("admin", "update_features", {"a": 1}, validate_only=HOLE),
+        NO_FLAG,
+    )
+    some = [_endpoint("C", "h", 1)]
+    for name, more in (("add_raft_voter", (some,)), ("remove_raft_voter", ())):
+        yield Case(f"admin.{name}(voter_id)", filled("admin", name, HOLE, UUID(int=1), *more), NO_VOTER)
+        yield Case(f"admin.{name}(directory_id)", filled("admin", name, 1, HOLE, *more), NO_UUID)
+        yield Case(
+            f"admin.{name}(cluster_id)",
+            filled("admin", name, 1, UUID(int=1), *more, cluster_id=HOLE),
+            [5, "", b"x", SURROGATE, Strange()],
+        )
+    yield Case("admin.add_raft_voter(endpoints)", filled("admin", "add_raft_voter", 1, UUID(int=1), HOLE), NO_ENDPOINTS)
+    yield Case(
+        "admin.list_config_resources(types)",
+        filled("admin", "list_config_resources", HOLE),
+        [5, "TOPIC", [2], ["TOPIC"], [None], Strange()],
+    )
+
+
+def _request() -> Iterator[Case]:
+    some = MetadataRequest(topics=[])
+    yield Case(
+        "client.request(message)",
+        filled("client", "request", HOLE),
+        [None, 5, "Metadata", MetadataRequest, some.topics, Strange()],
+    )
+    yield Case(
+        "client.request(broker)",
+        filled("client", "request", some, broker=HOLE),
+        ["1", "leader", -1, 2**31, 1.5, True, [1], b"controller", ("t", 0, 0), Strange()],
+    )
+    yield Case(
+        "client.request(version)",
+        filled("client", "request", some, version=HOLE),
+        ["1", -1, 2**15, 1.5, True, [1], Strange()],
+    )
+    yield Case("client.request(timeout)", filled("client", "request", some, timeout=HOLE), NO_SECONDS)
+
+
 def _admin_with_a_timeout() -> Iterator[Case]:
     calls: dict[str, tuple[Any, ...]] = {
         "create_topics": ({"a": 1},),
@@ -721,6 +806,19 @@ def _admin_with_a_timeout() -> Iterator[Case]:
         "delete_share_group_offsets": ("g", ["t"]),
         "describe_configs": (ConfigResource.topic("t"),),
         "incremental_alter_configs": ({ConfigResource.topic("t"): {"retention.ms": "5"}},),
+        "list_config_resources": (),
+        "describe_cluster": (),
+        "api_versions": (),
+        "find_coordinators": ("g",),
+        "offset_for_leader_epoch": ({TP: 0},),
+        "unregister_broker": (1,),
+        "unregister_controller": (1,),
+        "client_instance_id": (),
+        "describe_features": (),
+        "update_features": ({"a": 1},),
+        "describe_metadata_quorum": (),
+        "add_raft_voter": (1, UUID(int=1), [_endpoint("C", "h", 1)]),
+        "remove_raft_voter": (1, UUID(int=1)),
     }
     for name, given in calls.items():
         yield Case(
@@ -747,6 +845,8 @@ CASES: list[Case] = [
     *_admin_of_topics(),
     *_admin_of_share_groups(),
     *_admin_of_configs(),
+    *_admin_of_the_cluster(),
+    *_request(),
     *_admin_with_a_timeout(),
 ]
 
