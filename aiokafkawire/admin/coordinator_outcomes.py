@@ -1,0 +1,182 @@
+"""Outcomes of requests to the coordinators of several groups or transactional ids.
+
+A coordinator that is down or slow does not delay the requests to other coordinators.
+"""
+
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
+from typing import Final, TypeVar
+
+from ..cluster.cluster import Cluster
+from ..cluster.coordinators import named
+from ..cluster.metadata import Node
+from ..cluster.retry import Deadline
+from ..errors import (
+    BrokerError,
+    KafkaError,
+    RequestTimeout,
+    UnsupportedVersion,
+    UnsupportedVersionAnswered,
+    UsageError,
+    WireError,
+)
+from ..protocol.schema import Request, Response, Versions
+from ..runtime import background_tasks
+from ..types import CoordinatorType
+from .outcomes import Outcomes
+
+__all__ = ("ask_coordinators", "ask_one_by_one", "by_coordinator", "concurrently", "timed_out")
+
+T = TypeVar("T")
+V = TypeVar("V")
+R = TypeVar("R", bound=Response)
+
+_LANE: Final = "admin"
+_ANY: Final = Versions.parse("0+")
+
+
+async def ask_coordinators(
+    cluster: Cluster,
+    key_type: CoordinatorType,
+    keys: Iterable[str],
+    deadline: Deadline,
+    *,
+    request: Callable[[list[str]], Request[R]],
+    outcomes: Callable[[R], Mapping[str, V | KafkaError]],
+    wanted: Versions = _ANY,
+    needs: str = "",
+) -> Outcomes[str, V]:
+    """Ask about groups or transactional ids, by one request to each coordinator.
+
+    A key whose coordinator has moved, or answers with a retriable error, is asked about by itself, until the deadline.
+
+    Args:
+        cluster: has the brokers.
+        key_type: whether the keys are groups or transactional ids.
+        keys: what to ask about.
+        deadline: the time after which nothing is asked again.
+        request: makes the request for some of the keys.
+        outcomes: returns the result or the error of each key in a response.
+        wanted: the versions that have all fields of the request.
+        needs: which brokers support the request; begins the message of UnsupportedVersion.
+
+    Raises:
+        UnsupportedVersion: all coordinators are too old.
+        UsageError: the client is not open.
+    """
+    requested = list(dict.fromkeys(keys))
+    found: Outcomes[str, V] = {}
+
+    def outcome_of(key: str, asked: Request[R], response: R) -> V | KafkaError:
+        answered = outcomes(response)
+        if key in answered:
+            return answered[key]
+        return WireError(f"the {_api(asked)} response lacks the requested {named(key_type, key)}")
+
+    async def together(some: list[str]) -> None:
+        asked = request(some)
+        try:
+            response = await cluster.ask_coordinator(
+                key_type, some[0], asked, deadline, lane=_LANE, wanted=wanted, check=lambda _: None
+            )
+        except KafkaError as error:
+            if deadline.passed(cluster.runtime.now()):
+                found.update(dict.fromkeys(some, error))
+            return
+        for key in some:
+            outcome = outcome_of(key, asked, response)
+            if not (isinstance(outcome, BrokerError) and outcome.retriable):
+                found[key] = outcome
+
+    async def alone(key: str) -> V:
+        asked, answers = request([key]), list[V]()
+
+        def check(response: R) -> None:
+            outcome = outcome_of(key, asked, response)
+            if isinstance(outcome, KafkaError):
+                raise outcome
+            answers.append(outcome)
+
+        await cluster.ask_coordinator(key_type, key, asked, deadline, lane=_LANE, wanted=wanted, check=check)
+        return answers[-1]
+
+    if len(requested) > 1:
+        await concurrently(together, await by_coordinator(cluster, key_type, requested, deadline))
+    found |= await ask_one_by_one([key for key in requested if key not in found], alone)
+    return _explained({key: found[key] for key in requested}, needs)
+
+
+async def ask_one_by_one(keys: Collection[T], ask: Callable[[T], Awaitable[V]]) -> Outcomes[T, V]:
+    """Call a function with each key, concurrently; return its result or its error."""
+    found: Outcomes[T, V] = {}
+
+    async def one(key: T) -> None:
+        try:
+            found[key] = await ask(key)
+        except KafkaError as error:
+            found[key] = error
+
+    await concurrently(one, keys)
+    return {key: found[key] for key in keys}
+
+
+async def concurrently(function: Callable[[T], Awaitable[None]], items: Collection[T]) -> None:
+    """Call a function with each item, in a task of its own if there are several."""
+    if len(items) == 1:
+        await function(next(iter(items)))
+        return
+    async with background_tasks() as tasks:
+        for item in items:
+            tasks.start_soon(function, item)
+
+
+async def by_coordinator(
+    cluster: Cluster, key_type: CoordinatorType, keys: Collection[str], deadline: Deadline
+) -> list[list[str]]:
+    """Return the lists of keys that have the same coordinator, so that one request is enough for each list.
+
+    Keys without another at their coordinator are in no list, nor are those whose coordinator is not found in half of
+    the time.
+    """
+    half = cluster.deadline(deadline.left(cluster.runtime.now()) / 2)
+
+    async def coordinator(key: str) -> Node:
+        return await cluster.coordinator(key_type, key, half)
+
+    found: dict[Node, list[str]] = {}
+    for key, node in (await ask_one_by_one(keys, coordinator)).items():
+        if isinstance(node, Node):
+            found.setdefault(node, []).append(key)
+    return [together for together in found.values() if len(together) > 1]
+
+
+def timed_out(outcomes: Mapping[T, V | KafkaError], failure: KafkaError, deadline: Deadline) -> Outcomes[T, V]:
+    """Return the outcomes after the last attempt: if it is the deadline that ended them, retriable errors timed out."""
+    if not isinstance(failure, RequestTimeout):
+        return dict(outcomes)
+    found: Outcomes[T, V] = {}
+    for key, outcome in outcomes.items():
+        if isinstance(outcome, BrokerError) and outcome.retriable:
+            timeout = RequestTimeout(f"no success within {deadline.allowed:g} s: {type(outcome).__name__}: {outcome}")
+            timeout.__cause__ = outcome
+            found[key] = timeout
+        else:
+            found[key] = outcome
+    return found
+
+
+def _explained(outcomes: Mapping[str, V | KafkaError], needs: str) -> Outcomes[str, V]:
+    """Return the outcomes; raise errors that are about the call and not about single keys."""
+    found: Outcomes[str, V] = {}
+    for key, outcome in outcomes.items():
+        if isinstance(outcome, UsageError):
+            raise outcome
+        refused = isinstance(outcome, UnsupportedVersion | UnsupportedVersionAnswered)
+        found[key] = UnsupportedVersion(f"{needs}: {outcome}") if refused and needs else outcome
+    refusals = [outcome for outcome in found.values() if isinstance(outcome, UnsupportedVersion)]
+    if refusals and len(refusals) == len(found):
+        raise refusals[0]
+    return found
+
+
+def _api(request: Request[R]) -> str:
+    return type(request).__name__.removesuffix("Request")
