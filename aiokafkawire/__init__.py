@@ -69,6 +69,21 @@ from .types import (
 )
 
 if TYPE_CHECKING:
+    from .admin.streams_group_descriptions import (
+        StreamsGroupDescription,
+        StreamsGroupMemberAssignment,
+        StreamsGroupMemberDescription,
+        StreamsGroupSubtopologyDescription,
+        StreamsTopicInfo,
+    )
+    from .admin.transaction_descriptions import (
+        AbortTransactionSpec,
+        FencedProducer,
+        HangingTransaction,
+        ProducerState,
+        TransactionDescription,
+        TransactionListing,
+    )
     from .producer.transaction import Transaction
     from .share.acknowledgements import Acknowledge
     from .share.share_consumer import ShareConsumer
@@ -76,6 +91,7 @@ if TYPE_CHECKING:
     from .transform import OutgoingRecord
 
 __all__ = (
+    "AbortTransactionSpec",
     "Acknowledge",
     "AcknowledgementFailed",
     "Admin",
@@ -103,10 +119,12 @@ __all__ = (
     "Delivery",
     "DeliveryFailed",
     "DeserializationError",
+    "FencedProducer",
     "GroupDescription",
     "GroupListing",
     "GroupMember",
     "GroupMetadata",
+    "HangingTransaction",
     "InvalidMessage",
     "IsolationLevel",
     "KafkaError",
@@ -120,6 +138,7 @@ __all__ = (
     "Producer",
     "ProducerFenced",
     "ProducerIdentity",
+    "ProducerState",
     "RecordMetadata",
     "RecordTooLarge",
     "Reject",
@@ -129,12 +148,19 @@ __all__ = (
     "ShareGroupDescription",
     "ShareMemberDescription",
     "SharePartitionOffsetInfo",
+    "StreamsGroupDescription",
+    "StreamsGroupMemberAssignment",
+    "StreamsGroupMemberDescription",
+    "StreamsGroupSubtopologyDescription",
+    "StreamsTopicInfo",
     "TimestampType",
     "TopicNotReady",
     "SubscriptionPattern",
     "TopicPartition",
     "Transaction",
     "TransactionAborted",
+    "TransactionDescription",
+    "TransactionListing",
     "UnknownBrokerError",
     "UnsupportedVersion",
     "UsageError",
@@ -144,16 +170,27 @@ __all__ = (
 # The user's program configures logging; see docs/logging.md.
 logging.getLogger(__name__).addHandler(logging.NullHandler())
 
-# Loaded on first use, since only programs with transactions need these modules.
+# Loaded on first use, since few programs need these modules.
 _load_later: Callable[[str], object] = lazy_exports(
     __name__,
     {
+        "AbortTransactionSpec": ".admin.transaction_descriptions",
         "Acknowledge": ".share.acknowledgements",
+        "FencedProducer": ".admin.transaction_descriptions",
+        "HangingTransaction": ".admin.transaction_descriptions",
         "OutgoingRecord": ".transform",
+        "ProducerState": ".admin.transaction_descriptions",
         "Reject": ".share.share_record",
         "ShareConsumer": ".share.share_consumer",
         "ShareRecord": ".share.share_record",
+        "StreamsGroupDescription": ".admin.streams_group_descriptions",
+        "StreamsGroupMemberAssignment": ".admin.streams_group_descriptions",
+        "StreamsGroupMemberDescription": ".admin.streams_group_descriptions",
+        "StreamsGroupSubtopologyDescription": ".admin.streams_group_descriptions",
+        "StreamsTopicInfo": ".admin.streams_group_descriptions",
         "Transaction": ".producer.transaction",
+        "TransactionDescription": ".admin.transaction_descriptions",
+        "TransactionListing": ".admin.transaction_descriptions",
     },
 )
 

@@ -1,6 +1,7 @@
 """The admin: creates, deletes, lists and describes topics, and looks up offsets.
 
-For groups see :mod:`.groups` and :mod:`.share_groups`, for configs :mod:`.configs`.
+For groups see :mod:`.groups`, :mod:`.share_groups` and :mod:`.streams_groups`, for transactions
+:mod:`.transactions`, for configs :mod:`.configs`.
 """
 
 from collections.abc import Iterable, Mapping
@@ -31,6 +32,8 @@ from ..types import OffsetAndTimestamp, OffsetSpec, TopicPartition, check_topic_
 from .configs import ConfigAdmin
 from .groups import GroupAdmin
 from .share_groups import ShareGroupAdmin
+from .streams_groups import StreamsGroupAdmin
+from .transactions import TransactionAdmin
 
 __all__ = ("Admin", "NewTopic", "NewTopics")
 
@@ -91,7 +94,7 @@ NewTopics: TypeAlias = Mapping[str, int | NewTopic] | Iterable[NewTopic] | NewTo
 """The forms in which ``create_topics`` accepts topics."""
 
 
-class Admin(GroupAdmin, ShareGroupAdmin, ConfigAdmin):
+class Admin(GroupAdmin, ShareGroupAdmin, StreamsGroupAdmin, TransactionAdmin, ConfigAdmin):
     """The administration client, at :attr:`Client.admin`.
 
     Every ``timeout`` is in seconds, by default ``default_api_timeout_ms``; when it has passed, the call raises

@@ -24,7 +24,7 @@ from ..runtime import background_tasks
 from ..types import CoordinatorType
 from .outcomes import Outcomes
 
-__all__ = ("ask_coordinators", "ask_one_by_one", "by_coordinator", "concurrently", "timed_out")
+__all__ = ("ask_coordinators", "ask_one_by_one", "by_coordinator", "concurrently", "raise_if_unsupported", "timed_out")
 
 T = TypeVar("T")
 V = TypeVar("V")
@@ -42,7 +42,7 @@ async def ask_coordinators(
     *,
     request: Callable[[list[str]], Request[R]],
     outcomes: Callable[[R], Mapping[str, V | KafkaError]],
-    wanted: Versions = _ANY,
+    versions: Versions = _ANY,
     needs: str = "",
 ) -> Outcomes[str, V]:
     """Ask about groups or transactional ids, by one request to each coordinator.
@@ -56,7 +56,7 @@ async def ask_coordinators(
         deadline: the time after which nothing is asked again.
         request: makes the request for some of the keys.
         outcomes: returns the result or the error of each key in a response.
-        wanted: the versions that have all fields of the request.
+        versions: the versions that have all fields of the request.
         needs: which brokers support the request; begins the message of UnsupportedVersion.
 
     Raises:
@@ -76,7 +76,7 @@ async def ask_coordinators(
         asked = request(some)
         try:
             response = await cluster.ask_coordinator(
-                key_type, some[0], asked, deadline, lane=_LANE, wanted=wanted, check=lambda _: None
+                key_type, some[0], asked, deadline, lane=_LANE, wanted=versions, check=lambda _: None
             )
         except KafkaError as error:
             if deadline.passed(cluster.runtime.now()):
@@ -96,7 +96,7 @@ async def ask_coordinators(
                 raise outcome
             answers.append(outcome)
 
-        await cluster.ask_coordinator(key_type, key, asked, deadline, lane=_LANE, wanted=wanted, check=check)
+        await cluster.ask_coordinator(key_type, key, asked, deadline, lane=_LANE, wanted=versions, check=check)
         return answers[-1]
 
     if len(requested) > 1:
@@ -149,10 +149,8 @@ async def by_coordinator(
     return [together for together in found.values() if len(together) > 1]
 
 
-def timed_out(outcomes: Mapping[T, V | KafkaError], failure: KafkaError, deadline: Deadline) -> Outcomes[T, V]:
-    """Return the outcomes after the last attempt: if it is the deadline that ended them, retriable errors timed out."""
-    if not isinstance(failure, RequestTimeout):
-        return dict(outcomes)
+def timed_out(outcomes: Mapping[T, V | KafkaError], deadline: Deadline) -> Outcomes[T, V]:
+    """Return the outcomes at the deadline: RequestTimeout instead of each retriable error."""
     found: Outcomes[T, V] = {}
     for key, outcome in outcomes.items():
         if isinstance(outcome, BrokerError) and outcome.retriable:
@@ -165,17 +163,25 @@ def timed_out(outcomes: Mapping[T, V | KafkaError], failure: KafkaError, deadlin
 
 
 def _explained(outcomes: Mapping[str, V | KafkaError], needs: str) -> Outcomes[str, V]:
-    """Return the outcomes; raise errors that are about the call and not about single keys."""
     found: Outcomes[str, V] = {}
     for key, outcome in outcomes.items():
-        if isinstance(outcome, UsageError):
-            raise outcome
         refused = isinstance(outcome, UnsupportedVersion | UnsupportedVersionAnswered)
         found[key] = UnsupportedVersion(f"{needs}: {outcome}") if refused and needs else outcome
-    refusals = [outcome for outcome in found.values() if isinstance(outcome, UnsupportedVersion)]
-    if refusals and len(refusals) == len(found):
+    return raise_if_unsupported(found)
+
+
+def raise_if_unsupported(outcomes: Outcomes[T, V]) -> Outcomes[T, V]:
+    """Return the outcomes; raise UsageError if one has it, and UnsupportedVersion if all have it.
+
+    These errors are about the call: the client is not open, or the brokers are too old.
+    """
+    refusals = [outcome for outcome in outcomes.values() if isinstance(outcome, UnsupportedVersion)]
+    misuse = [outcome for outcome in outcomes.values() if isinstance(outcome, UsageError)]
+    if misuse:
+        raise misuse[0]
+    if refusals and len(refusals) == len(outcomes):
         raise refusals[0]
-    return found
+    return outcomes
 
 
 def _api(request: Request[R]) -> str:

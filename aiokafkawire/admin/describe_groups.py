@@ -100,5 +100,5 @@ async def _classic_groups(
         deadline,
         request=request,
         outcomes=group_outcomes,
-        wanted=_OPERATIONS_SINCE if operations else _ANY,
+        versions=_OPERATIONS_SINCE if operations else _ANY,
     )

@@ -13,6 +13,7 @@ from ..errors import (
     InvalidCommitOffsetSize,
     KafkaError,
     OffsetMetadataTooLarge,
+    RequestTimeout,
     TopicAuthorizationFailed,
     UnknownMemberId,
     UnknownTopicOrPartition,
@@ -147,7 +148,7 @@ async def alter_offsets(
         outcomes: Outcomes[TopicPartition, OffsetAndMetadata] = {
             partition: answered.get(partition) or offset for partition, offset in requested.items()
         }
-        return timed_out(outcomes, failure, deadline)
+        return timed_out(outcomes, deadline) if isinstance(failure, RequestTimeout) else outcomes
     return dict(requested)
 
 

@@ -10,6 +10,7 @@ from ..cluster.retry import Deadline
 from ..errors import (
     ErrorCode,
     KafkaError,
+    RequestTimeout,
     TopicAuthorizationFailed,
     UnsupportedVersion,
     UnsupportedVersionAnswered,
@@ -160,7 +161,7 @@ async def alter_offsets(
     except KafkaError as failure:
         if len(offsets) == 1 or not answered:
             raise
-        return timed_out(answered, failure, deadline)
+        return timed_out(answered, deadline) if isinstance(failure, RequestTimeout) else answered
     return answered
 
 
