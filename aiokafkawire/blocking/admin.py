@@ -4,6 +4,8 @@ from collections.abc import Iterable, Mapping
 
 from ..admin.admin import NewTopics
 from ..admin.config_resources import ConfigChanges, ConfigEntry, ConfigResource
+from ..client import Client as AsyncClient
+from ..loop_thread import LoopThread
 from ..other_clients_names import ADMIN, add_hints
 from ..types import OffsetAndTimestamp, OffsetSpec, TopicPartition
 from .group_admin import GroupAdmin
@@ -19,6 +21,9 @@ class Admin(GroupAdmin, ShareGroupAdmin, StreamsGroupAdmin, TransactionAdmin):
 
     Each ``timeout`` is in seconds; its default is ``default_api_timeout_ms``.
     """
+
+    def __init__(self, loop: LoopThread, client: AsyncClient) -> None:
+        self._loop, self._admin = loop, client.admin
 
     def create_topics(self, topics: NewTopics, *, timeout: float | None = None) -> None:
         """Create topics, given as a mapping of each name to the number of partitions or a NewTopic."""

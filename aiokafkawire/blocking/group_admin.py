@@ -2,15 +2,19 @@
 
 from collections.abc import Collection, Iterable, Mapping
 
+from ..admin.admin import Admin
+from ..loop_thread import LoopThread
 from ..admin.descriptions import GroupDescription, GroupListing, GroupMember
 from ..types import IsolationLevel, OffsetAndMetadata, OffsetSpec, TopicPartition
-from .admin_base import AdminBase
 
 __all__ = ("GroupAdmin",)
 
 
-class GroupAdmin(AdminBase):
+class GroupAdmin:
     """The methods of :class:`~.admin.Admin` for groups."""
+
+    _loop: LoopThread
+    _admin: Admin
 
     def list_groups(
         self,

@@ -2,15 +2,19 @@
 
 from collections.abc import Collection, Iterable, Mapping
 
+from ..admin.admin import Admin
+from ..loop_thread import LoopThread
 from ..admin.descriptions import ShareGroupDescription, SharePartitionOffsetInfo
 from ..types import TopicPartition
-from .admin_base import AdminBase
 
 __all__ = ("ShareGroupAdmin",)
 
 
-class ShareGroupAdmin(AdminBase):
+class ShareGroupAdmin:
     """The methods of :class:`~.admin.Admin` for share groups."""
+
+    _loop: LoopThread
+    _admin: Admin
 
     def describe_share_groups(
         self,

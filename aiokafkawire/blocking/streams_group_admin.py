@@ -3,8 +3,9 @@
 from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING
 
+from ..admin.admin import Admin
+from ..loop_thread import LoopThread
 from ..types import OffsetAndMetadata, TopicPartition
-from .admin_base import AdminBase
 
 if TYPE_CHECKING:
     from ..admin.streams_group_descriptions import StreamsGroupDescription
@@ -12,8 +13,11 @@ if TYPE_CHECKING:
 __all__ = ("StreamsGroupAdmin",)
 
 
-class StreamsGroupAdmin(AdminBase):
+class StreamsGroupAdmin:
     """The methods of :class:`~.admin.Admin` for streams groups."""
+
+    _loop: LoopThread
+    _admin: Admin
 
     def describe_streams_groups(
         self,

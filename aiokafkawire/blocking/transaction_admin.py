@@ -3,8 +3,9 @@
 from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING
 
+from ..admin.admin import Admin
+from ..loop_thread import LoopThread
 from ..types import TopicPartition
-from .admin_base import AdminBase
 
 if TYPE_CHECKING:
     from ..admin.transaction_descriptions import (
@@ -19,8 +20,11 @@ if TYPE_CHECKING:
 __all__ = ("TransactionAdmin",)
 
 
-class TransactionAdmin(AdminBase):
+class TransactionAdmin:
     """The methods of :class:`~.admin.Admin` for producers and transactions."""
+
+    _loop: LoopThread
+    _admin: Admin
 
     def describe_producers(
         self,
