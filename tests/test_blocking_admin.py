@@ -1,4 +1,4 @@
-"""The blocking admin: share groups and configs."""
+"""The blocking admin: groups of all types, transactions and configs."""
 
 from __future__ import annotations
 
@@ -7,8 +7,20 @@ from secrets import token_hex
 
 import pytest
 
-from aiokafkawire import ConfigOp, ConfigResource, SharePartitionOffsetInfo, TopicPartition, UsageError, blocking
-from aiokafkawire.errors import GroupIdNotFound, InvalidConfig
+from aiokafkawire import (
+    AbortTransactionSpec,
+    ConfigOp,
+    ConfigResource,
+    IsolationLevel,
+    OffsetAndMetadata,
+    OffsetSpec,
+    ProducerFenced,
+    SharePartitionOffsetInfo,
+    TopicPartition,
+    UsageError,
+    blocking,
+)
+from aiokafkawire.errors import AdminError, GroupIdNotFound, InvalidConfig, TransactionalIdNotFound, UnknownMemberId
 from aiokafkawire.testing.background import BackgroundBroker
 
 
@@ -66,3 +78,48 @@ def test_configs(kafka: blocking.Client, topic: str) -> None:
     assert found["cleanup.policy"].value == "delete,compact"
     assert [one.value for one in found["cleanup.policy"].synonyms] == ["delete,compact", "delete"]
     assert found["cleanup.policy"].documentation
+
+
+def test_groups_and_their_offsets(kafka: blocking.Client, topic: str) -> None:
+    group, zero, one = f"group-{token_hex(6)}", TopicPartition(topic, 0), TopicPartition(topic, 1)
+    admin = kafka.admin
+    assert admin.reset_consumer_group_offsets(group, {zero: OffsetSpec.LATEST, one: 0}) == {
+        zero: OffsetAndMetadata(3),
+        one: OffsetAndMetadata(0),
+    }
+    assert admin.list_consumer_group_offsets(group, [zero], require_stable=True) == {zero: OffsetAndMetadata(3)}
+    assert admin.list_offsets_of_groups(group) == {group: {zero: OffsetAndMetadata(3), one: OffsetAndMetadata(0)}}
+    assert admin.consumer_group_lag(group, isolation_level=IsolationLevel.READ_COMMITTED) == {zero: 0, one: 0}
+    assert admin.describe_classic_groups(group)[group].state == "Empty"
+    admin.remove_members(group)
+    with pytest.raises(UnknownMemberId):
+        admin.remove_members(group, ["nobody"], reason="a test")
+    admin.delete_consumer_group_offsets(group, [one])
+    assert admin.list_consumer_group_offsets(group) == {zero: OffsetAndMetadata(3)}
+    with pytest.raises(AdminError) as failed:
+        admin.delete_groups(group, f"{group}-missing")
+    assert (failed.value.results, list(failed.value.errors)) == ({group: None}, [f"{group}-missing"])
+
+
+def test_transactions(kafka: blocking.Client, topic: str) -> None:
+    name, zero = f"transaction-{token_hex(6)}", TopicPartition(topic, 0)
+    admin = kafka.admin
+    with pytest.raises(TransactionalIdNotFound):
+        admin.describe_transactions(name)
+    with (
+        kafka.producer(transactional_id=name) as producer,
+        pytest.raises(ProducerFenced),
+        producer.transaction() as transaction,
+    ):
+        transaction.send(topic, b"lost", partition=0)
+        found = admin.describe_transactions(name)[name]
+        assert (found.state, found.topic_partitions) == ("Ongoing", (zero,))
+        (listed,) = admin.list_transactions(states=["Ongoing"], producer_ids=[found.producer_id])
+        assert (listed.transactional_id, listed.coordinator_id) == (name, found.coordinator_id)
+        (active,) = admin.describe_producers(zero, broker_id=found.coordinator_id)[zero]
+        assert (active.producer_id, active.current_transaction_start_offset) == (found.producer_id, 3)
+        assert admin.find_hanging_transactions(topic, max_transaction_timeout_ms=0) == []
+        admin.abort_transaction(AbortTransactionSpec.of(zero, active))
+        assert admin.describe_producers(zero)[zero][0].current_transaction_start_offset is None
+        admin.force_terminate_transaction(name)
+        assert admin.fence_producers([name])[name].producer_id == found.producer_id

@@ -16,7 +16,7 @@ from support.group_members import GroupMember, error, protocols, subscription
 from support.transactional import settled
 
 from aiokafkawire import Client, GroupDescription, OffsetAndMetadata, OffsetSpec, TopicPartition
-from aiokafkawire.errors import GroupIdNotFound, GroupSubscribedToTopic, NonEmptyGroup, UnknownMemberId
+from aiokafkawire.errors import AdminError, GroupIdNotFound, GroupSubscribedToTopic, NonEmptyGroup, UnknownMemberId
 
 pytestmark = pytest.mark.anyio
 
@@ -175,14 +175,20 @@ async def test_groups_of_both_types_are_described_together(
         classic: found[classic],
         offsets_only: found[offsets_only],
     }
-    with pytest.raises(GroupIdNotFound, match=f"DescribeGroups of group '{group}': .*is not a classic group"):
+    told = f"DescribeGroups of group '{group}': .*is not a classic group"
+    with pytest.raises(AdminError, match=told) as failed:
         await kafka.admin.describe_classic_groups(classic, group)
+    assert list(failed.value.results) == [classic]
 
 
 async def test_a_group_that_is_not_there(kafka: Client, group: str, member: NewMember) -> None:
     await member()
-    with pytest.raises(GroupIdNotFound, match=f"DescribeGroups of group '{group}-2': Group {group}-2 not found"):
+    told = f"DescribeGroups of group '{group}-2': Group {group}-2 not found"
+    with pytest.raises(AdminError, match=told) as failed:
         await kafka.admin.describe_consumer_groups(group, f"{group}-2")
+    assert list(failed.value.results) == [group]
+    with pytest.raises(GroupIdNotFound, match=told):
+        await kafka.admin.describe_consumer_groups(f"{group}-2")
 
 
 async def test_groups_are_listed_by_type_and_state(kafka: Client, topic: str, group: str, member: NewMember) -> None:

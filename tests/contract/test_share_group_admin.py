@@ -17,6 +17,7 @@ from support.share_members import ACCEPT, ShareMember, new_share_group
 
 from aiokafkawire import Client, GroupListing, ShareGroupDescription, SharePartitionOffsetInfo, TopicPartition
 from aiokafkawire.errors import (
+    AdminError,
     GroupIdNotFound,
     NonEmptyGroup,
     RequestTimeout,
@@ -123,8 +124,13 @@ async def test_several_groups_are_described_together(kafka: Client, topic: str, 
     assert [each.member_id for each in found[group].members] == [one.member_id]
     assert await kafka.admin.describe_share_groups([]) == {}
     missing = f"{group}-missing"
-    with pytest.raises(GroupIdNotFound, match=f"ShareGroupDescribe of group '{missing}': Group {missing} not found"):
+    told = f"ShareGroupDescribe of group '{missing}': Group {missing} not found"
+    with pytest.raises(AdminError, match=told) as failed:
         await kafka.admin.describe_share_groups(group, missing, other)
+    assert list(failed.value.results) == [group, other]
+    assert {name: type(error) for name, error in failed.value.errors.items()} == {missing: GroupIdNotFound}
+    with pytest.raises(GroupIdNotFound, match=told):
+        await kafka.admin.describe_share_groups(missing)
 
 
 async def test_groups_of_all_types_are_told_apart(
@@ -348,12 +354,16 @@ async def test_partitions_and_topics_that_do_not_exist(kafka: Client, topic: str
         await kafka.admin.alter_share_group_offsets(group, {missing: 1}, timeout=0.3)
     with pytest.raises(GroupIdNotFound):
         await described(kafka, group)
-    with pytest.raises(RequestTimeout, match=f"for {topic}-3: This server does not host"):
+    with pytest.raises(AdminError, match=f"for {topic}-3: This server does not host") as failed:
         await kafka.admin.alter_share_group_offsets(group, {zero: 1, TopicPartition(topic, 3): 1}, timeout=1)
+    assert failed.value.results == {zero: 1}
+    assert isinstance(failed.value.errors[TopicPartition(topic, 3)], RequestTimeout)
     assert list(await kafka.admin.list_share_group_offsets(group)) == [zero]
     assert await kafka.admin.list_share_group_offsets(group, [TopicPartition(topic, 3), missing]) == {}
-    with pytest.raises(UnknownTopicOrPartition, match=f"for topic '{missing.topic}': This server does not host"):
+    with pytest.raises(AdminError, match=f"for topic '{missing.topic}': This server does not host") as failed:
         await kafka.admin.delete_share_group_offsets(group, [missing.topic, topic])
+    assert failed.value.results == {topic: None}
+    assert isinstance(failed.value.errors[missing.topic], UnknownTopicOrPartition)
     assert await kafka.admin.list_share_group_offsets(group) == {}  # the other topic is done nevertheless
 
 
@@ -367,9 +377,11 @@ async def test_groups_are_deleted(kafka: Client, topic: str, group: str, member:
     await kafka.admin.alter_consumer_group_offsets(classic, {where: 0})
     for wrong in (classic, f"{group}-missing"):
         with pytest.raises(GroupIdNotFound, match=f"Group {wrong} "):
-            await kafka.admin.delete_share_groups(group, wrong)
-    assert [each.state for each in (await kafka.admin.describe_share_groups(group, other)).values()] == ["Empty"] * 2
-    await kafka.admin.delete_share_groups(group, other)
+            await kafka.admin.delete_share_groups(wrong)
+    with pytest.raises(AdminError, match=f"deleting share groups failed for 1 of 2: .*Group {classic} ") as failed:
+        await kafka.admin.delete_share_groups(classic, group)
+    assert failed.value.results == {group: None}
+    await kafka.admin.delete_share_groups(other)
     left = [each.group_id for each in await kafka.admin.list_groups() if is_of(group, each)]
     assert left == [classic]
     again = await member()

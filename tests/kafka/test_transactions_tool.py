@@ -1,0 +1,15 @@
+"""Kafka's kafka-transactions.sh and our admin agree on the transactions of a real Apache Kafka."""
+
+from __future__ import annotations
+
+from secrets import token_hex
+
+import pytest
+from support.apache_kafka import ApacheKafka
+from support.transactions_tool import check_the_transactions_tool
+
+pytestmark = [pytest.mark.anyio, pytest.mark.parametrize("anyio_backend", ["asyncio"]), pytest.mark.timeout(300)]
+
+
+async def test_kafkas_tool_tells_of_transactions_what_our_admin_tells(apache_kafka: ApacheKafka) -> None:
+    await check_the_transactions_tool(apache_kafka.bootstrap, f"tool-{token_hex(4)}")
