@@ -14,6 +14,7 @@ from support.committed import raw
 from support.consumer_members import ConsumerMember, configure_group
 from support.raw_client import RawClient
 from support.share_members import ACCEPT, ShareMember, new_share_group
+from support.streams_members import StreamsMember
 
 from aiokafkawire import Client, GroupListing, ShareGroupDescription, SharePartitionOffsetInfo, TopicPartition
 from aiokafkawire.errors import (
@@ -24,11 +25,6 @@ from aiokafkawire.errors import (
     UnknownTopicOrPartition,
 )
 from aiokafkawire.network.connector import connect_tcp
-from aiokafkawire.protocol.messages.streams_group import (
-    StreamsGroupHeartbeatRequest,
-    StreamsGroupHeartbeatRequestSubtopology,
-    StreamsGroupHeartbeatRequestTopology,
-)
 
 pytestmark = pytest.mark.anyio
 
@@ -173,40 +169,17 @@ async def test_streams_groups_of_apache_kafka(apache_kafka: ApacheKafka, new_nam
     async with Client(apache_kafka.bootstrap) as kafka, raw(Where(apache_kafka.bootstrap, connect_tcp)) as client:
         await kafka.admin.create_topics({topic: 1})
         await kafka.admin.list_consumer_group_offsets(group)
-        joining = streams_heartbeat(group, 0, rebalance_timeout_ms=30_000, topology=topology(topic), **NO_TASKS)
-        assert not (await client.ask(joining, 0)).error_code
+        member = StreamsMember(client, group, topic)
+        await member.join()
         (found,) = [one for one in await kafka.admin.list_groups(types=["streams"]) if one.group_id == group]
         assert (found.type, found.protocol_type) == ("streams", "streams")
         for call in (changes(kafka, group, topic) | reads(kafka, group, topic)).values():
             with pytest.raises(GroupIdNotFound, match=f"Group {group} is not a share group"):
                 await call()
-        assert not (await client.ask(streams_heartbeat(group, -1), 0)).error_code
+        await member.leave()
         listed = await kafka.admin.list_groups(types=["streams", "share"], states=["Empty"])
         assert [one.type for one in listed if one.group_id == group] == ["streams"]
         await kafka.admin.delete_groups(group)
-
-
-NO_TASKS: dict[str, Any] = {"active_tasks": [], "standby_tasks": [], "warmup_tasks": [], "process_id": "p"}
-
-
-def streams_heartbeat(group: str, epoch: int, **fields: Any) -> StreamsGroupHeartbeatRequest:
-    return StreamsGroupHeartbeatRequest(
-        group_id=group, member_id="m" * 22, member_epoch=epoch, endpoint_information_epoch=0, **fields
-    )
-
-
-def topology(topic: str) -> StreamsGroupHeartbeatRequestTopology:
-    """A topology that reads one topic."""
-    subtopology = StreamsGroupHeartbeatRequestSubtopology(
-        subtopology_id="0",
-        source_topics=[topic],
-        source_topic_regex=[],
-        state_changelog_topics=[],
-        repartition_sink_topics=[],
-        repartition_source_topics=[],
-        copartition_groups=[],
-    )
-    return StreamsGroupHeartbeatRequestTopology(epoch=0, subtopologies=[subtopology])
 
 
 # --- offsets -------------------------------------------------------------------------------------------------------
