@@ -24,7 +24,15 @@ from ..runtime import background_tasks
 from ..types import CoordinatorType
 from .outcomes import Outcomes
 
-__all__ = ("ask_coordinators", "ask_one_by_one", "by_coordinator", "concurrently", "raise_if_unsupported", "timed_out")
+__all__ = (
+    "ask_coordinators",
+    "ask_one_by_one",
+    "by_coordinator",
+    "call_by_coordinator",
+    "concurrently",
+    "raise_if_unsupported",
+    "timed_out",
+)
 
 T = TypeVar("T")
 V = TypeVar("V")
@@ -66,8 +74,7 @@ async def ask_coordinators(
     requested = list(dict.fromkeys(keys))
     found: Outcomes[str, V] = {}
 
-    def outcome_of(key: str, asked: Request[R], response: R) -> V | KafkaError:
-        answered = outcomes(response)
+    def outcome_of(key: str, asked: Request[R], answered: Mapping[str, V | KafkaError]) -> V | KafkaError:
         if key in answered:
             return answered[key]
         return WireError(f"the {_api(asked)} response lacks the requested {named(key_type, key)}")
@@ -82,8 +89,9 @@ async def ask_coordinators(
             if deadline.passed(cluster.runtime.now()):
                 found.update(dict.fromkeys(some, error))
             return
+        answered = outcomes(response)
         for key in some:
-            outcome = outcome_of(key, asked, response)
+            outcome = outcome_of(key, asked, answered)
             if not (isinstance(outcome, BrokerError) and outcome.retriable):
                 found[key] = outcome
 
@@ -91,7 +99,7 @@ async def ask_coordinators(
         asked, answers = request([key]), list[V]()
 
         def check(response: R) -> None:
-            outcome = outcome_of(key, asked, response)
+            outcome = outcome_of(key, asked, outcomes(response))
             if isinstance(outcome, KafkaError):
                 raise outcome
             answers.append(outcome)
@@ -129,24 +137,51 @@ async def concurrently(function: Callable[[T], Awaitable[None]], items: Collecti
             tasks.start_soon(function, item)
 
 
+async def call_by_coordinator(
+    cluster: Cluster,
+    key_type: CoordinatorType,
+    keys: Iterable[str],
+    deadline: Deadline,
+    call: Callable[[list[str]], Awaitable[Outcomes[str, V]]],
+) -> Outcomes[str, V]:
+    """Make a call of several requests for the keys of each coordinator, so that a slow one delays no other.
+
+    Raise as :func:`ask_coordinators`.
+    """
+    requested = list(dict.fromkeys(keys))
+
+    async def call_together(some: tuple[str, ...]) -> Outcomes[str, V]:
+        return await call(list(some))
+
+    found: Outcomes[str, V] = {}
+    batches = [tuple(some) for some in await _batches(cluster, key_type, requested, deadline)]
+    for some, outcome in (await ask_one_by_one(batches, call_together)).items():
+        found |= dict.fromkeys(some, outcome) if isinstance(outcome, KafkaError) else outcome
+    return raise_if_unsupported({key: found[key] for key in requested})
+
+
 async def by_coordinator(
     cluster: Cluster, key_type: CoordinatorType, keys: Collection[str], deadline: Deadline
 ) -> list[list[str]]:
-    """Return the lists of keys that have the same coordinator, so that one request is enough for each list.
+    """Return the lists of several keys that have the same coordinator, so that one request is enough for each list."""
+    return [some for some in await _batches(cluster, key_type, keys, deadline) if len(some) > 1]
 
-    Keys without another at their coordinator are in no list, nor are those whose coordinator is not found in half of
-    the time.
-    """
+
+async def _batches(
+    cluster: Cluster, key_type: CoordinatorType, keys: Collection[str], deadline: Deadline
+) -> list[list[str]]:
+    """Return the keys of each coordinator. A key whose coordinator is not found in half of the time is by itself."""
     half = cluster.deadline(deadline.left(cluster.runtime.now()) / 2)
+    if len(keys) < 2:
+        return [[key] for key in keys]
 
     async def coordinator(key: str) -> Node:
         return await cluster.coordinator(key_type, key, half)
 
-    found: dict[Node, list[str]] = {}
+    found: dict[Node | str, list[str]] = {}
     for key, node in (await ask_one_by_one(keys, coordinator)).items():
-        if isinstance(node, Node):
-            found.setdefault(node, []).append(key)
-    return [together for together in found.values() if len(together) > 1]
+        found.setdefault(key if isinstance(node, KafkaError) else node, []).append(key)
+    return list(found.values())
 
 
 def timed_out(outcomes: Mapping[T, V | KafkaError], deadline: Deadline) -> Outcomes[T, V]:

@@ -1,6 +1,6 @@
 """The admin's requests for descriptions of groups: ConsumerGroupDescribe, and DescribeGroups for classic groups."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 from ..cluster.cluster import Cluster
@@ -10,7 +10,7 @@ from ..protocol.messages.consumer_group import ConsumerGroupDescribeRequest, Con
 from ..protocol.messages.group_admin import DescribeGroupsRequest, DescribeGroupsResponse
 from ..protocol.schema import Request, Versions
 from ..types import CoordinatorType, OffsetAndMetadata, TopicPartition
-from .coordinator_outcomes import ask_coordinators, ask_one_by_one
+from .coordinator_outcomes import ask_coordinators, ask_one_by_one, call_by_coordinator
 from .descriptions import GroupDescription
 from .group_descriptions import DescribedGroup, description, group_outcomes, is_of_another_type
 from .group_offsets import offsets_of_groups
@@ -23,14 +23,23 @@ _OPERATIONS_SINCE: Final = Versions.parse("3+")  # of DescribeGroups (KIP-430)
 
 
 async def describe_groups(
-    cluster: Cluster, group_ids: Collection[str], deadline: Deadline, *, operations: bool, classic_only: bool = False
+    cluster: Cluster, group_ids: Iterable[str], deadline: Deadline, *, operations: bool, classic_only: bool = False
 ) -> Outcomes[str, GroupDescription]:
     """Ask the groups' coordinators for descriptions and committed offsets; return the outcome of each group.
 
     With ``classic_only`` the outcome of a consumer group is GroupIdNotFound. Raise UnsupportedVersion if all
     coordinators are too old.
     """
-    requested = list(dict.fromkeys(group_ids))
+
+    async def describe(some: list[str]) -> Outcomes[str, GroupDescription]:
+        return await _describe(cluster, some, deadline, operations=operations, classic_only=classic_only)
+
+    return await call_by_coordinator(cluster, CoordinatorType.GROUP, group_ids, deadline, describe)
+
+
+async def _describe(
+    cluster: Cluster, requested: list[str], deadline: Deadline, *, operations: bool, classic_only: bool
+) -> Outcomes[str, GroupDescription]:
     described: Outcomes[str, DescribedGroup] = {}
     if not classic_only:
         described |= await _consumer_groups(cluster, requested, deadline, operations=operations)

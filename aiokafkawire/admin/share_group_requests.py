@@ -32,7 +32,7 @@ from ..protocol.messages.share_group import (
 )
 from ..protocol.schema import Request, Response
 from ..types import CoordinatorType, TopicPartition
-from .coordinator_outcomes import ask_coordinators, ask_one_by_one, timed_out
+from .coordinator_outcomes import ask_coordinators, ask_one_by_one, call_by_coordinator, timed_out
 from .descriptions import ShareGroupDescription, SharePartitionOffsetInfo
 from .group_requests import delete_described
 from .outcomes import Outcomes
@@ -87,9 +87,13 @@ async def describe_share_groups(
 
 async def delete_share_groups(cluster: Cluster, group_ids: Collection[str], deadline: Deadline) -> Outcomes[str, None]:
     """Delete those of the groups that are share groups; return None or the error for each group."""
-    # DeleteGroups deletes groups of any type.
-    described = await describe_share_groups(cluster, group_ids, deadline, operations=False)
-    return await delete_described(cluster, described, deadline)
+
+    async def delete(some: list[str]) -> Outcomes[str, None]:
+        # DeleteGroups deletes groups of any type.
+        described = await describe_share_groups(cluster, some, deadline, operations=False)
+        return await delete_described(cluster, described, deadline)
+
+    return await call_by_coordinator(cluster, CoordinatorType.GROUP, group_ids, deadline, delete)
 
 
 # --- offsets -------------------------------------------------------------------------------------------------------

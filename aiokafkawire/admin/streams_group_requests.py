@@ -8,7 +8,7 @@ from ..cluster.retry import Deadline
 from ..errors import KafkaError
 from ..protocol.messages.streams_group import DescribedGroup, StreamsGroupDescribeRequest
 from ..types import CoordinatorType
-from .coordinator_outcomes import ask_coordinators, ask_one_by_one
+from .coordinator_outcomes import ask_coordinators, ask_one_by_one, call_by_coordinator
 from .group_requests import delete_described
 from .outcomes import Outcomes
 from .streams_group_messages import streams_group_description, streams_group_outcomes
@@ -54,6 +54,10 @@ async def delete_streams_groups(
     cluster: Cluster, group_ids: Collection[str], deadline: Deadline
 ) -> Outcomes[str, None]:
     """Delete those of the groups that are streams groups; return None or the error for each group."""
-    # DeleteGroups deletes groups of any type.
-    described = await describe_streams_groups(cluster, group_ids, deadline, operations=False)
-    return await delete_described(cluster, described, deadline)
+
+    async def delete(some: list[str]) -> Outcomes[str, None]:
+        # DeleteGroups deletes groups of any type.
+        described = await describe_streams_groups(cluster, some, deadline, operations=False)
+        return await delete_described(cluster, described, deadline)
+
+    return await call_by_coordinator(cluster, CoordinatorType.GROUP, group_ids, deadline, delete)

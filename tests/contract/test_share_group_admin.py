@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack
-from typing import Any, TypeAlias
+from typing import TypeAlias
 from uuid import UUID
 
 import pytest
