@@ -101,7 +101,10 @@ async def describe_producers(
 async def fence_producers(
     cluster: Cluster, transactional_ids: Iterable[str], deadline: Deadline
 ) -> Outcomes[str, FencedProducer]:
-    """Give each transactional id a new epoch, which aborts its open transaction; return it, or the id's error."""
+    """Give each transactional id a new epoch, which aborts its open transaction; return it, or the id's error.
+
+    Raise UnsupportedVersion if the brokers have no transactions.
+    """
     # The coordinator also uses this timeout to write the new epoch to its log, but begins no transaction with it.
     timeout_ms = max(1, int(min(deadline.allowed * 1000, cluster.config.request_timeout_ms)))
 
@@ -116,7 +119,7 @@ async def fence_producers(
         )
         return FencedProducer(response.producer_id, response.producer_epoch)
 
-    return await ask_one_by_one(list(dict.fromkeys(transactional_ids)), fence)
+    return raise_if_unsupported(await ask_one_by_one(list(dict.fromkeys(transactional_ids)), fence))
 
 
 # --- transactional ids ---------------------------------------------------------------------------------------------
