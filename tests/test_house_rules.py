@@ -70,14 +70,25 @@ def test_the_package_gives_what_users_need_and_nothing_by_accident() -> None:
     public = {
         name for name, value in vars(aiokafkawire).items() if name[0] != "_" and not isinstance(value, ModuleType)
     }
-    # Only those who make transactions, or have share groups, load the modules of these.
+    # Only those who make transactions, administer them, or have share groups or streams groups load these modules.
     later = {
+        "AbortTransactionSpec",
         "Acknowledge",
+        "FencedProducer",
+        "HangingTransaction",
         "OutgoingRecord",
+        "ProducerState",
         "Reject",
         "ShareConsumer",
         "ShareRecord",
+        "StreamsGroupDescription",
+        "StreamsGroupMemberAssignment",
+        "StreamsGroupMemberDescription",
+        "StreamsGroupSubtopologyDescription",
+        "StreamsTopicInfo",
         "Transaction",
+        "TransactionDescription",
+        "TransactionListing",
         "TYPE_CHECKING",
         "lazy_exports",
     }

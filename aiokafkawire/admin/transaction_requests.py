@@ -186,7 +186,7 @@ async def describe_transactions(
 
 
 async def abort_transaction(cluster: Cluster, spec: AbortTransactionSpec, deadline: Deadline) -> None:
-    """Have the partition's leader write an abort marker. Raise as :meth:`Admin.abort_transaction`."""
+    """Write an abort marker to a partition by its leader. Raise as :meth:`Admin.abort_transaction`."""
     outcomes: Outcomes[TopicPartition, None] = await ask_leaders(
         cluster, [spec.topic_partition], deadline, request=lambda _: abort_request(spec), outcomes=aborted
     )

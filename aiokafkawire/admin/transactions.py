@@ -90,8 +90,8 @@ class TransactionAdmin(AdminBase):
     async def force_terminate_transaction(self, transactional_id: str, *, timeout: float | None = None) -> None:
         """Abort the open or prepared transaction of a transactional id, and fence its producer (KIP-939).
 
-        This is the way to end a transaction of a two-phase commit that nobody will complete. Without an open
-        transaction only the producer is fenced.
+        Use it for a transaction of a two-phase commit that stays prepared because its coordinator is gone. Without an
+        open transaction, only the producer is fenced.
 
         Raises:
             TransactionalIdAuthorizationFailed, ...: the coordinator answered with an error.
