@@ -3,8 +3,8 @@
 A coordinator that is down or slow does not delay the requests to other coordinators.
 """
 
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
-from typing import Final, TypeVar
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Mapping
+from typing import Any, Final, TypeVar
 
 from ..cluster.cluster import Cluster
 from ..cluster.coordinators import named
@@ -127,7 +127,7 @@ async def ask_one_by_one(keys: Collection[T], ask: Callable[[T], Awaitable[V]]) 
     return {key: found[key] for key in keys}
 
 
-async def concurrently(function: Callable[[T], Awaitable[None]], items: Collection[T]) -> None:
+async def concurrently(function: Callable[[T], Coroutine[Any, Any, None]], items: Collection[T]) -> None:
     """Call a function with each item, in a task of its own if there are several."""
     if len(items) == 1:
         await function(next(iter(items)))

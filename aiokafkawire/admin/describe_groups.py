@@ -6,6 +6,7 @@ from typing import Final
 from ..cluster.cluster import Cluster
 from ..cluster.retry import Deadline
 from ..errors import KafkaError, UnsupportedVersion
+from ..protocol.messages import consumer_group, group_admin
 from ..protocol.messages.consumer_group import ConsumerGroupDescribeRequest, ConsumerGroupDescribeResponse
 from ..protocol.messages.group_admin import DescribeGroupsRequest, DescribeGroupsResponse
 from ..protocol.schema import Request, Versions
@@ -75,15 +76,20 @@ def _described(
 
 async def _consumer_groups(
     cluster: Cluster, group_ids: list[str], deadline: Deadline, *, operations: bool
-) -> Outcomes[str, DescribedGroup]:
+) -> Outcomes[str, consumer_group.DescribedGroup]:
     """Describe those of the groups that are consumer groups; leave out the others."""
 
     def request(group_ids: list[str]) -> Request[ConsumerGroupDescribeResponse]:
         return ConsumerGroupDescribeRequest(group_ids=group_ids, include_authorized_operations=operations)
 
     try:
-        found: Outcomes[str, DescribedGroup] = await ask_coordinators(
-            cluster, CoordinatorType.GROUP, group_ids, deadline, request=request, outcomes=group_outcomes
+        found: Outcomes[str, consumer_group.DescribedGroup] = await ask_coordinators(
+            cluster,
+            CoordinatorType.GROUP,
+            group_ids,
+            deadline,
+            request=request,
+            outcomes=lambda response: group_outcomes("ConsumerGroupDescribe", response.groups),
         )
     except UnsupportedVersion:
         return {}  # brokers before 3.7 have no consumer groups
@@ -98,7 +104,7 @@ def _is_of_another_type(group: DescribedGroup | KafkaError) -> bool:
 
 async def _classic_groups(
     cluster: Cluster, group_ids: list[str], deadline: Deadline, *, operations: bool
-) -> Outcomes[str, DescribedGroup]:
+) -> Outcomes[str, group_admin.DescribedGroup]:
     def request(group_ids: list[str]) -> Request[DescribeGroupsResponse]:
         return DescribeGroupsRequest(groups=group_ids, include_authorized_operations=operations)
 
@@ -108,6 +114,6 @@ async def _classic_groups(
         group_ids,
         deadline,
         request=request,
-        outcomes=group_outcomes,
+        outcomes=lambda response: group_outcomes("DescribeGroups", response.groups),
         versions=_OPERATIONS_SINCE if operations else _ANY,
     )

@@ -1,7 +1,7 @@
 """Descriptions of groups from the responses to ConsumerGroupDescribe (KIP-848) and DescribeGroups."""
 
-from collections.abc import Mapping
-from typing import Final, TypeAlias
+from collections.abc import Iterable, Mapping
+from typing import Final, TypeAlias, TypeVar
 
 from ..errors import ErrorCode, KafkaError, WireError, broker_error
 from ..group.consumer_protocol import decode_assignment, decode_subscription
@@ -10,7 +10,6 @@ from ..types import Address, OffsetAndMetadata, TopicPartition
 from .descriptions import GroupDescription, GroupMember
 
 __all__ = (
-    "DescribeResponse",
     "DescribedGroup",
     "authorized_operations",
     "description",
@@ -20,7 +19,7 @@ __all__ = (
 
 DescribedGroup: TypeAlias = consumer_group.DescribedGroup | group_admin.DescribedGroup
 """A group in a response, or its error."""
-DescribeResponse: TypeAlias = consumer_group.ConsumerGroupDescribeResponse | group_admin.DescribeGroupsResponse
+G = TypeVar("G", consumer_group.DescribedGroup, group_admin.DescribedGroup)
 
 _NOT_REQUESTED: Final = -(2**31)
 _OPERATIONS: Final = (
@@ -40,12 +39,10 @@ def is_of_another_type(group: DescribedGroup) -> bool:
     return isinstance(group, consumer_group.DescribedGroup) and absent
 
 
-def group_outcomes(response: DescribeResponse) -> dict[str, DescribedGroup | KafkaError]:
-    """Return the group or the error of each group in a response; a group of another type is no error."""
-    consumer = isinstance(response, consumer_group.ConsumerGroupDescribeResponse)
-    api = "ConsumerGroupDescribe" if consumer else "DescribeGroups"
-    found: dict[str, DescribedGroup | KafkaError] = {}
-    for group in response.groups:
+def group_outcomes(api: str, groups: Iterable[G]) -> dict[str, G | KafkaError]:
+    """Return the group or the error of each group in a response of an API; a group of another type is no error."""
+    found: dict[str, G | KafkaError] = {}
+    for group in groups:
         if group.error_code == ErrorCode.NONE:
             found[group.group_id] = group
         elif is_of_another_type(group):

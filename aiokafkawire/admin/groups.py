@@ -193,8 +193,8 @@ class GroupAdmin(AdminBase):
         """Return all committed offsets of several groups.
 
         The admin sends one request to each coordinator (KIP-709), or one for each group to brokers before 3.0.
-        Arguments and errors are those of :meth:`list_consumer_group_offsets`; AdminError has the errors of some of several
-        groups, and the offsets of the others.
+        Arguments and errors are those of :meth:`list_consumer_group_offsets`; AdminError has the errors of some of
+        several groups, and the offsets of the others.
         """
         from .group_offsets import offsets_of_groups
 

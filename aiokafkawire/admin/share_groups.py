@@ -47,9 +47,7 @@ class ShareGroupAdmin(AdminBase):
         check_flag("include_authorized_operations", include_authorized_operations)
         deadline, names = self._deadline(timeout), check_group_ids(group_ids)
 
-        outcomes = await describe_share_groups(
-            self._cluster, names, deadline, operations=include_authorized_operations
-        )
+        outcomes = await describe_share_groups(self._cluster, names, deadline, operations=include_authorized_operations)
         return results_of("describing share groups", outcomes)
 
     async def delete_share_groups(self, *group_ids: str | Collection[str], timeout: float | None = None) -> None:

@@ -11,8 +11,8 @@ from ..types import CoordinatorType
 from .coordinator_outcomes import ask_coordinators, ask_one_by_one, call_by_coordinator
 from .group_requests import delete_described
 from .outcomes import Outcomes
-from .streams_group_messages import streams_group_description, streams_group_outcomes
 from .streams_group_descriptions import StreamsGroupDescription
+from .streams_group_messages import streams_group_description, streams_group_outcomes
 
 __all__ = ("delete_streams_groups", "describe_streams_groups")
 

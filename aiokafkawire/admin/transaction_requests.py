@@ -212,9 +212,7 @@ async def find_hanging_transactions(
         return []
     producer_ids = tuple(sorted({producer.producer_id for _, producer in candidates}))
     listed = await list_transactions(cluster, TransactionFilters(producer_ids=producer_ids), deadline)
-    listings = [
-        listing for together in results_of("listing transactions", listed).values() for listing in together
-    ]
+    listings = [listing for together in results_of("listing transactions", listed).values() for listing in together]
     described = await describe_transactions(cluster, [listing.transactional_id for listing in listings], deadline)
     known = {name: outcome for name, outcome in described.items() if not isinstance(outcome, TransactionalIdNotFound)}
     descriptions = results_of("describing transactions", known)

@@ -3,8 +3,8 @@
 from collections.abc import Collection, Iterable, Mapping
 
 from ..admin.admin import Admin
-from ..loop_thread import LoopThread
 from ..admin.descriptions import GroupDescription, GroupListing, GroupMember
+from ..loop_thread import LoopThread
 from ..types import IsolationLevel, OffsetAndMetadata, OffsetSpec, TopicPartition
 
 __all__ = ("GroupAdmin",)

@@ -3,8 +3,8 @@
 from collections.abc import Collection, Iterable, Mapping
 
 from ..admin.admin import Admin
-from ..loop_thread import LoopThread
 from ..admin.descriptions import ShareGroupDescription, SharePartitionOffsetInfo
+from ..loop_thread import LoopThread
 from ..types import TopicPartition
 
 __all__ = ("ShareGroupAdmin",)

@@ -8,6 +8,7 @@ from typing import Any
 
 import anyio
 import pytest
+from support.admin_errors import failing
 from support.clusters import QUICK
 from support.consumer_members import ConsumerMember
 from support.group_members import GroupMember
@@ -393,7 +394,7 @@ async def test_an_error_of_one_of_several_groups_is_told() -> None:
             return true
 
         broker.on(ApiKey.OFFSET_FETCH, answer=denied, times=None)
-        with pytest.raises(AdminError, match="listing offsets of groups failed for 1 of 2: .*OffsetFetch of group 'h'") as failed:
+        with failing(r"listing offsets of groups failed for 1 of 2: .*OffsetFetch of group 'h'") as failed:
             await admin.list_offsets_of_groups("g", "h")
         assert failed.value.results == {"g": {A0: OffsetAndMetadata(0)}}
         assert {group: type(error) for group, error in failed.value.errors.items()} == {"h": GroupAuthorizationFailed}
@@ -421,7 +422,7 @@ async def test_groups_are_described_although_another_one_is_refused() -> None:
             return true
 
         broker.on(ApiKey.DESCRIBE_GROUPS, answer=denied, times=None)
-        with pytest.raises(AdminError, match="describing groups failed for 1 of 9: .*of group 'g4': not yours") as failed:
+        with failing(r"describing groups failed for 1 of 9: .*of group 'g4': not yours") as failed:
             await admin.describe_groups(GROUPS)
         assert list(failed.value.results) == [group for group in GROUPS if group != "g4"]
         assert {group: type(error) for group, error in failed.value.errors.items()} == {"g4": GroupAuthorizationFailed}
@@ -447,7 +448,7 @@ async def test_groups_are_deleted_although_another_one_has_members() -> None:
     async with running(nodes=3) as (broker, admin):
         await fill(admin, *GROUPS)
         async with member_of(broker, "g4"):
-            with pytest.raises(AdminError, match="deleting groups failed for 2 of 10") as failed:
+            with failing("deleting groups failed for 2 of 10") as failed:
                 await admin.delete_groups([*GROUPS, "missing"])
         assert {group: type(error) for group, error in failed.value.errors.items()} == {
             "g4": NonEmptyGroup,
@@ -469,12 +470,12 @@ async def test_offsets_are_set_and_deleted_although_another_partition_is_refused
     async with running() as (broker, admin):
         await fill(admin, "g")
         broker.on(ApiKey.OFFSET_COMMIT, answer=denied)
-        with pytest.raises(AdminError, match="setting offsets of group 'g' failed for 1 of 2: .*OffsetCommit of a-1") as failed:
+        with failing(r"setting offsets of group 'g' failed for 1 of 2: .*OffsetCommit of a-1") as failed:
             await admin.alter_consumer_group_offsets("g", {A0: 5, A1: 6})
         assert failed.value.results == {A0: OffsetAndMetadata(5)}
         assert {at: type(error) for at, error in failed.value.errors.items()} == {A1: TopicAuthorizationFailed}
         broker.on(ApiKey.OFFSET_DELETE, answer=denied)
-        with pytest.raises(AdminError, match="deleting offsets of group 'g' failed for 1 of 2: .*OffsetDelete of a-1") as failed:
+        with failing(r"deleting offsets of group 'g' failed for 1 of 2: .*OffsetDelete of a-1") as failed:
             await admin.delete_consumer_group_offsets("g", [A0, A1])
         assert failed.value.results == {A0: None}
         # What is wrong with the group as a whole is not told for each partition.
@@ -498,7 +499,7 @@ async def test_partitions_that_stay_missing_time_out_and_the_others_have_their_o
 async def test_members_are_removed_although_others_are_unknown() -> None:
     async with running() as (broker, admin), member_of(broker, "g"):
         (member,) = (await admin.describe_groups("g"))["g"].members
-        with pytest.raises(AdminError, match="removing members of group 'g' failed for 2 of 3") as failed:
+        with failing("removing members of group 'g' failed for 2 of 3") as failed:
             await admin.remove_members("g", ["one", member, "two"])
         assert failed.value.results == {member: None}
         assert {key: type(error) for key, error in failed.value.errors.items()} == dict.fromkeys(

@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
+from support.admin_errors import failing
 from support.clusters import QUICK
 
 from aiokafkawire import (
@@ -18,7 +19,7 @@ from aiokafkawire import (
     WireError,
 )
 from aiokafkawire.admin.admin import Admin
-from aiokafkawire.errors import AdminError, ErrorCode, GroupAuthorizationFailed
+from aiokafkawire.errors import ErrorCode, GroupAuthorizationFailed
 from aiokafkawire.protocol.api import ApiKey
 from aiokafkawire.protocol.messages.streams_group import (
     Assignment,
@@ -136,7 +137,7 @@ async def test_groups_are_described_although_another_one_is_refused() -> None:
         answer = StreamsGroupDescribeResponse(groups=[described("g"), refused])
         broker.on(ApiKey.STREAMS_GROUP_DESCRIBE, answer=answer)
         told = "describing streams groups failed for 1 of 2: .*StreamsGroupDescribe of group 'h': not yours"
-        with pytest.raises(AdminError, match=told) as failed:
+        with failing(told) as failed:
             await admin.describe_streams_groups("g", "h")
         assert list(failed.value.results) == ["g"]
         assert isinstance(failed.value.errors["h"], GroupAuthorizationFailed)
@@ -150,5 +151,5 @@ async def test_brokers_without_streams_groups(release: str) -> None:
     async with running(release) as (_, admin):
         for call in (admin.describe_streams_groups, admin.delete_streams_groups):
             for groups in (["g"], ["g", "h"]):
-                with pytest.raises(UnsupportedVersion, match="^streams groups need brokers since 4.2"):
+                with pytest.raises(UnsupportedVersion, match=r"^streams groups need brokers since 4.2"):
                     await call(groups)

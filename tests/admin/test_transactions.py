@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
+from support.admin_errors import failing
 from support.clusters import QUICK
 
 from aiokafkawire import Client, RequestTimeout, TopicPartition, UnsupportedVersion, WireError
@@ -58,7 +59,9 @@ async def test_a_partition_whose_leader_has_moved_is_asked_for_again() -> None:
         assert await admin.describe_producers(PARTITIONS) == dict.fromkeys(PARTITIONS, ())
         assert order.is_met
         broker.on(ApiKey.DESCRIBE_PRODUCERS, answer=ErrorCode.NOT_LEADER_OR_FOLLOWER, times=None)
-        with pytest.raises(RequestTimeout, match="no success within 0.2 s: NotLeaderOrFollower: .*DescribeProducers of"):
+        with pytest.raises(
+            RequestTimeout, match=r"no success within 0.2 s: NotLeaderOrFollower: .*DescribeProducers of"
+        ):
             await admin.describe_producers(PARTITIONS[0], timeout=0.2)
         # A broker that the user names is not another one.
         with pytest.raises(NotLeaderOrFollower):
@@ -76,7 +79,7 @@ async def test_one_partition_fails_and_the_others_have_their_producers() -> None
             return true
 
         broker.on(ApiKey.DESCRIBE_PRODUCERS, answer=one_fails, times=None)
-        with pytest.raises(AdminError, match="describing producers failed for 1 of 6") as failed:
+        with failing("describing producers failed for 1 of 6") as failed:
             await admin.describe_producers(PARTITIONS)
         assert failed.value.results == {partition: () for partition in PARTITIONS if partition.partition != 4}
         assert {key: type(error) for key, error in failed.value.errors.items()} == {PARTITIONS[4]: UnknownServerError}
@@ -115,7 +118,7 @@ async def test_a_broker_that_lists_no_transactions_is_named_and_the_others_are_t
         await admin.fence_producers(IDS)
         broker.on(ApiKey.LIST_TRANSACTIONS, answer=ErrorCode.UNKNOWN_SERVER_ERROR, node=2)
         told = "listing transactions failed for 1 of 3: .*ListTransactions of broker 2"
-        with pytest.raises(AdminError, match=told) as failed:
+        with failing(told) as failed:
             await admin.list_transactions()
         assert list(failed.value.errors) == [2]
         assert sorted(failed.value.results) == [1, 3]
@@ -134,7 +137,7 @@ async def test_what_a_coordinator_refuses_is_told() -> None:
         ):
             broker.on(api, answer=ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
             with pytest.raises(TransactionalIdAuthorizationFailed, match="of transactional id 't0'"):
-                await call("t0")  # type: ignore[operator]
+                await call("t0")
         broker.on(ApiKey.DESCRIBE_TRANSACTIONS, answer=DescribeTransactionsResponse(transaction_states=[]))
         with pytest.raises(WireError, match="DescribeTransactions response lacks the requested transactional id 't0'"):
             await admin.describe_transactions("t0")
@@ -151,27 +154,27 @@ async def test_what_a_coordinator_refuses_is_told() -> None:
 
 async def test_old_brokers_say_what_they_lack() -> None:
     async with running("2.7") as (_, admin):
-        with pytest.raises(UnsupportedVersion, match="^describing producers needs brokers since 2.8 "):
+        with pytest.raises(UnsupportedVersion, match=r"^describing producers needs brokers since 2.8 "):
             await admin.describe_producers(PARTITIONS)
-        with pytest.raises(UnsupportedVersion, match="^describing producers needs brokers since 2.8 "):
+        with pytest.raises(UnsupportedVersion, match=r"^describing producers needs brokers since 2.8 "):
             await admin.describe_producers(PARTITIONS, broker_id=1)
     async with running("2.8") as (_, admin):
         assert await admin.describe_producers(PARTITIONS[0]) == {PARTITIONS[0]: ()}
-        with pytest.raises(UnsupportedVersion, match="^describing transactions needs brokers since 3.0 "):
+        with pytest.raises(UnsupportedVersion, match=r"^describing transactions needs brokers since 3.0 "):
             await admin.describe_transactions("t", "u")
-        with pytest.raises(UnsupportedVersion, match="^listing transactions needs brokers since 3.0 "):
+        with pytest.raises(UnsupportedVersion, match=r"^listing transactions needs brokers since 3.0 "):
             await admin.list_transactions()
         assert list(await admin.fence_producers("t", "u")) == ["t", "u"]
     async with running("3.7") as (_, admin):
         assert await admin.list_transactions(states=["Empty"], producer_ids=[5]) == []
-        with pytest.raises(UnsupportedVersion, match="by duration since 3.8"):
+        with pytest.raises(UnsupportedVersion, match=r"by duration since 3.8"):
             await admin.list_transactions(running_longer_than_ms=5)
     async with running("4.0") as (_, admin):
         assert await admin.list_transactions(running_longer_than_ms=5) == []
-        with pytest.raises(UnsupportedVersion, match="by a pattern since 4.1"):
+        with pytest.raises(UnsupportedVersion, match=r"by a pattern since 4.1"):
             await admin.list_transactions(transactional_id_pattern="t.*")
     async with running("0.10.2") as (_, admin):
-        with pytest.raises(UnsupportedVersion, match="transactions came with Kafka 0.11"):
+        with pytest.raises(UnsupportedVersion, match=r"transactions came with Kafka 0.11"):
             await admin.fence_producers("t")
         with pytest.raises(UnsupportedVersion, match="does not know the request WriteTxnMarkers"):
             await admin.abort_transaction(AbortTransactionSpec(PARTITIONS[0], 1, 0))

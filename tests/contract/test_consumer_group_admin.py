@@ -10,13 +10,14 @@ from typing import Any
 import anyio
 import pytest
 from contract.conftest import Where
+from support.admin_errors import failing
 from support.committed import raw
 from support.consumer_members import ConsumerMember, NewMember, assign_at_once, configure_group, settle
 from support.group_members import GroupMember, error, protocols, subscription
 from support.transactional import settled
 
 from aiokafkawire import Client, GroupDescription, OffsetAndMetadata, OffsetSpec, TopicPartition
-from aiokafkawire.errors import AdminError, GroupIdNotFound, GroupSubscribedToTopic, NonEmptyGroup, UnknownMemberId
+from aiokafkawire.errors import GroupIdNotFound, GroupSubscribedToTopic, NonEmptyGroup, UnknownMemberId
 
 pytestmark = pytest.mark.anyio
 
@@ -176,7 +177,7 @@ async def test_groups_of_both_types_are_described_together(
         offsets_only: found[offsets_only],
     }
     told = f"DescribeGroups of group '{group}': .*is not a classic group"
-    with pytest.raises(AdminError, match=told) as failed:
+    with failing(told) as failed:
         await kafka.admin.describe_classic_groups(classic, group)
     assert list(failed.value.results) == [classic]
 
@@ -184,7 +185,7 @@ async def test_groups_of_both_types_are_described_together(
 async def test_a_group_that_is_not_there(kafka: Client, group: str, member: NewMember) -> None:
     await member()
     told = f"DescribeGroups of group '{group}-2': Group {group}-2 not found"
-    with pytest.raises(AdminError, match=told) as failed:
+    with failing(told) as failed:
         await kafka.admin.describe_consumer_groups(group, f"{group}-2")
     assert list(failed.value.results) == [group]
     with pytest.raises(GroupIdNotFound, match=told):

@@ -8,6 +8,7 @@ from secrets import token_hex
 
 import pytest
 from contract.conftest import Where
+from support.admin_errors import failing
 from support.committed import open_from, raw
 from support.fetching import numbers
 from support.group_members import GroupMember, protocols, subscription
@@ -24,7 +25,6 @@ from aiokafkawire import (
     UsageError,
 )
 from aiokafkawire.errors import (
-    AdminError,
     GroupIdNotFound,
     GroupSubscribedToTopic,
     NonEmptyGroup,
@@ -164,17 +164,17 @@ async def test_groups_are_told_apart_from_those_that_fail(
     await kafka.admin.alter_consumer_group_offsets(f"{group}-2", {TopicPartition(topic, 0): 1})
     missing = f"{group}-3"
     async with member(cluster, kafka, group, topic):
-        with pytest.raises(AdminError, match=f"describing groups failed for 1 of 3: .*{missing} not found") as failed:
+        with failing(f"describing groups failed for 1 of 3: .*{missing} not found") as failed:
             await kafka.admin.describe_groups(group, missing, f"{group}-2")
         described = {name: found.state for name, found in failed.value.results.items()}
         assert described == {group: "Stable", f"{group}-2": "Empty"}
-        with pytest.raises(AdminError, match="deleting groups failed for 2 of 3") as failed:
+        with failing("deleting groups failed for 2 of 3") as failed:
             await kafka.admin.delete_groups(group, f"{group}-2", missing)
         assert failed.value.results == {f"{group}-2": None}
         errors = {name: type(error) for name, error in failed.value.errors.items()}
         assert errors == {group: NonEmptyGroup, missing: GroupIdNotFound}
         found = (await kafka.admin.describe_groups(group))[group].members
-        with pytest.raises(AdminError, match=f"removing members of group '{group}' failed for 1 of 2") as failed:
+        with failing(f"removing members of group '{group}' failed for 1 of 2") as failed:
             await kafka.admin.remove_members(group, ["nobody", *found])
         assert (list(failed.value.errors), list(failed.value.results)) == (["nobody"], list(found))
 
@@ -298,7 +298,7 @@ async def test_offsets_are_deleted(kafka: Client, topic: str, group: str) -> Non
     await kafka.admin.delete_consumer_group_offsets(group, [])
     missing = TopicPartition(topic, 9)
     told = f"deleting offsets of group '{group}' failed for 1 of 2: .*OffsetDelete of {missing} for group '{group}'"
-    with pytest.raises(AdminError, match=told) as failed:
+    with failing(told) as failed:
         await kafka.admin.delete_consumer_group_offsets(group, [missing, one])
     assert failed.value.results == {one: None}
     assert isinstance(failed.value.errors[missing], UnknownTopicOrPartition)
@@ -337,7 +337,7 @@ async def test_offsets_of_an_open_transaction_are_waited_for_if_asked(
             for partitions in (None, [where]):
                 with pytest.raises(RequestTimeout, match="UNSTABLE_OFFSET_COMMIT"):
                     await admin.list_consumer_group_offsets(group, partitions, require_stable=True, timeout=0.2)
-            with pytest.raises(AdminError, match="UNSTABLE_OFFSET_COMMIT") as failed:
+            with failing("UNSTABLE_OFFSET_COMMIT") as failed:
                 await admin.list_offsets_of_groups(group, f"{group}-2", require_stable=True, timeout=0.2)
             assert failed.value.results == {f"{group}-2": {}}
             assert isinstance(failed.value.errors[group], RequestTimeout)

@@ -9,6 +9,7 @@ from uuid import UUID
 
 import pytest
 from contract.conftest import Where
+from support.admin_errors import failing
 from support.apache_kafka import ApacheKafka
 from support.committed import raw
 from support.consumer_members import ConsumerMember, configure_group
@@ -18,7 +19,6 @@ from support.streams_members import StreamsMember
 
 from aiokafkawire import Client, GroupListing, ShareGroupDescription, SharePartitionOffsetInfo, TopicPartition
 from aiokafkawire.errors import (
-    AdminError,
     GroupIdNotFound,
     NonEmptyGroup,
     RequestTimeout,
@@ -121,7 +121,7 @@ async def test_several_groups_are_described_together(kafka: Client, topic: str, 
     assert await kafka.admin.describe_share_groups([]) == {}
     missing = f"{group}-missing"
     told = f"ShareGroupDescribe of group '{missing}': Group {missing} not found"
-    with pytest.raises(AdminError, match=told) as failed:
+    with failing(told) as failed:
         await kafka.admin.describe_share_groups(group, missing, other)
     assert list(failed.value.results) == [group, other]
     assert {name: type(error) for name, error in failed.value.errors.items()} == {missing: GroupIdNotFound}
@@ -327,13 +327,13 @@ async def test_partitions_and_topics_that_do_not_exist(kafka: Client, topic: str
         await kafka.admin.alter_share_group_offsets(group, {missing: 1}, timeout=0.3)
     with pytest.raises(GroupIdNotFound):
         await described(kafka, group)
-    with pytest.raises(AdminError, match=f"for {topic}-3: This server does not host") as failed:
+    with failing(f"for {topic}-3: This server does not host") as failed:
         await kafka.admin.alter_share_group_offsets(group, {zero: 1, TopicPartition(topic, 3): 1}, timeout=1)
     assert failed.value.results == {zero: 1}
     assert isinstance(failed.value.errors[TopicPartition(topic, 3)], RequestTimeout)
     assert list(await kafka.admin.list_share_group_offsets(group)) == [zero]
     assert await kafka.admin.list_share_group_offsets(group, [TopicPartition(topic, 3), missing]) == {}
-    with pytest.raises(AdminError, match=f"for topic '{missing.topic}': This server does not host") as failed:
+    with failing(f"for topic '{missing.topic}': This server does not host") as failed:
         await kafka.admin.delete_share_group_offsets(group, [missing.topic, topic])
     assert failed.value.results == {topic: None}
     assert isinstance(failed.value.errors[missing.topic], UnknownTopicOrPartition)
@@ -351,7 +351,7 @@ async def test_groups_are_deleted(kafka: Client, topic: str, group: str, member:
     for wrong in (classic, f"{group}-missing"):
         with pytest.raises(GroupIdNotFound, match=f"Group {wrong} "):
             await kafka.admin.delete_share_groups(wrong)
-    with pytest.raises(AdminError, match=f"deleting share groups failed for 1 of 2: .*Group {classic} ") as failed:
+    with failing(f"deleting share groups failed for 1 of 2: .*Group {classic} ") as failed:
         await kafka.admin.delete_share_groups(classic, group)
     assert failed.value.results == {group: None}
     await kafka.admin.delete_share_groups(other)

@@ -6,6 +6,7 @@ from secrets import token_hex
 
 import pytest
 from contract.conftest import Where
+from support.admin_errors import failing
 from support.apache_kafka import ApacheKafka
 from support.committed import raw
 from support.streams_members import StreamsMember
@@ -19,7 +20,7 @@ from aiokafkawire import (
     StreamsGroupSubtopologyDescription,
     TopicPartition,
 )
-from aiokafkawire.errors import AdminError, GroupIdNotFound, NonEmptyGroup, UnknownMemberId
+from aiokafkawire.errors import GroupIdNotFound, NonEmptyGroup, UnknownMemberId
 from aiokafkawire.network.connector import connect_tcp
 
 pytestmark = pytest.mark.anyio
@@ -42,7 +43,7 @@ async def test_groups_that_are_no_streams_groups(kafka: Client, topic: str, grou
                 await call(other)
         with pytest.raises(GroupIdNotFound, match=f"of group '{missing}': Group {missing} not found"):
             await call(missing)
-        with pytest.raises(AdminError, match="streams groups failed for 3 of 3: ") as failed:
+        with failing("streams groups failed for 3 of 3: ") as failed:
             await call(group, share, missing)
         assert list(failed.value.errors) == [group, share, missing]
         assert await call([]) in (None, {})
@@ -99,7 +100,7 @@ async def test_a_streams_group_of_apache_kafka_is_described_changed_and_deleted(
         await admin.alter_streams_group_offsets(group, {where[0]: 1, where[1]: 2})
         await admin.delete_streams_group_offsets(group, [where[0]])
         assert await admin.list_streams_group_offsets(group) == {where[1]: OffsetAndMetadata(2)}
-        with pytest.raises(AdminError, match="deleting streams groups failed for 1 of 2") as failed:
+        with failing("deleting streams groups failed for 1 of 2") as failed:
             await admin.delete_streams_groups(group, f"{group}-missing")
         assert failed.value.results == {group: None}
         assert await admin.list_streams_group_offsets(group) == {}
