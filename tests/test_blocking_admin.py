@@ -116,10 +116,11 @@ def test_transactions(kafka: blocking.Client, topic: str) -> None:
         assert (found.state, found.topic_partitions) == ("Ongoing", (zero,))
         (listed,) = admin.list_transactions(states=["Ongoing"], producer_ids=[found.producer_id])
         assert (listed.transactional_id, listed.coordinator_id) == (name, found.coordinator_id)
-        (active,) = admin.describe_producers(zero, broker_id=found.coordinator_id)[zero]
-        assert (active.producer_id, active.current_transaction_start_offset) == (found.producer_id, 3)
+        producers = admin.describe_producers(zero, broker_id=found.coordinator_id)[zero]
+        (active,) = (one for one in producers if one.producer_id == found.producer_id)
+        assert active.current_transaction_start_offset == 3
         assert admin.find_hanging_transactions(topic, max_transaction_timeout_ms=0) == []
         admin.abort_transaction(AbortTransactionSpec.of(zero, active))
-        assert admin.describe_producers(zero)[zero][0].current_transaction_start_offset is None
+        assert [one.current_transaction_start_offset for one in admin.describe_producers(zero)[zero]] == [None, None]
         admin.force_terminate_transaction(name)
         assert admin.fence_producers([name])[name].producer_id == found.producer_id

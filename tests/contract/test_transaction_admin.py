@@ -18,6 +18,7 @@ from aiokafkawire import (
     Client,
     FencedProducer,
     HangingTransaction,
+    OffsetSpec,
     ProducerFenced,
     ProducerState,
     TopicNotReady,
@@ -51,7 +52,9 @@ async def producer(client: RawClient) -> TransactionalProducer:
 
 
 @pytest.fixture
-def where(topic: str) -> TopicPartition:
+async def where(kafka: Client, topic: str) -> TopicPartition:
+    """A partition; all partitions of its topic have leaders that are ready."""
+    await kafka.admin.list_offsets({TopicPartition(topic, index): OffsetSpec.LATEST for index in range(3)})
     return TopicPartition(topic, 0)
 
 

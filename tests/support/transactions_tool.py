@@ -12,7 +12,7 @@ from support.hanging import hang, unverified
 from support.mixed_groups import java_command
 from support.raw_client import RawClient
 
-from aiokafkawire import Client, HangingTransaction, TopicPartition, TransactionDescription
+from aiokafkawire import Client, HangingTransaction, OffsetSpec, TopicPartition, TransactionDescription
 from aiokafkawire.network.connector import connect_tcp
 
 __all__ = ("check_the_transactions_tool",)
@@ -30,6 +30,7 @@ async def check_the_transactions_tool(bootstrap: str, name: str) -> None:
         kafka = await stack.enter_async_context(Client(bootstrap))
         client = await stack.enter_async_context(RawClient(await connect_tcp(host, int(port))))
         await kafka.admin.create_topics({name: 3})
+        await kafka.admin.list_offsets({TopicPartition(name, index): OffsetSpec.LATEST for index in range(3)})
         async with unverified(kafka):
             await hang(client, name)
             await hang(client, name, partition=1)
