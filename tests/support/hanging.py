@@ -17,7 +17,13 @@ __all__ = ("HOUR", "hang", "unverified")
 
 HOUR = 3_600_000  # ms
 _VERIFICATION = "transaction.partition.verification.enable"
-_UNVERIFIED = (ErrorCode.INVALID_TXN_STATE, ErrorCode.TRANSACTION_ABORTABLE, ErrorCode.INVALID_PRODUCER_ID_MAPPING)
+_REFUSED = (
+    ErrorCode.INVALID_TXN_STATE,
+    ErrorCode.TRANSACTION_ABORTABLE,
+    ErrorCode.INVALID_PRODUCER_ID_MAPPING,
+    ErrorCode.NOT_ENOUGH_REPLICAS,
+)
+"""What brokers answer that ask the coordinator, the last if there is none yet."""
 _new_producer_ids = count(9_000_000)
 
 
@@ -50,7 +56,7 @@ async def hang(
     )
     answer = await settled(
         lambda: client.produce(topic, batch, partition=partition, version=11, transactional_id="hanging"),
-        lambda answer: answer.error_code not in _UNVERIFIED,
+        lambda answer: answer.error_code not in _REFUSED,
     )
     assert answer.error_code == 0, ErrorCode(answer.error_code).name
     return chosen

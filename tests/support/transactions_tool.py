@@ -11,8 +11,16 @@ from support.groups_tool import rows
 from support.hanging import hang, unverified
 from support.mixed_groups import java_command
 from support.raw_client import RawClient
+from support.transactional import settled
 
-from aiokafkawire import Client, HangingTransaction, OffsetSpec, TopicPartition, TransactionDescription
+from aiokafkawire import (
+    Client,
+    HangingTransaction,
+    OffsetSpec,
+    TopicPartition,
+    TransactionDescription,
+    TransactionListing,
+)
 from aiokafkawire.network.connector import connect_tcp
 
 __all__ = ("check_the_transactions_tool",)
@@ -71,7 +79,11 @@ class _Over(Exception):
 
 
 async def _check_listed(kafka: Client, bootstrap: str, name: str) -> None:
-    listed = [one for one in await kafka.admin.list_transactions() if one.transactional_id.startswith(name)]
+    async def ours() -> list[TransactionListing]:
+        return [one for one in await kafka.admin.list_transactions() if one.transactional_id.startswith(name)]
+
+    # The marker is written a moment after the commit was answered.
+    listed = await settled(ours, lambda found: found[0].state == "CompleteCommit")
     assert [one.transactional_id for one in listed] == [f"{name}-done", f"{name}-open"]
     printed = await rows(*_command(bootstrap, "list"))
     found = [row for row in printed if row["TransactionalId"].startswith(name)]
