@@ -85,9 +85,10 @@ if TYPE_CHECKING:
         TransactionListing,
     )
     from .producer.transaction import Transaction
+    from .share._implementation import ShareRecord
     from .share.acknowledgements import Acknowledge
     from .share.share_consumer import ShareConsumer
-    from .share.share_record import Reject, ShareRecord
+    from .share.share_record import Reject
     from .transform import OutgoingRecord
 
 __all__ = (
@@ -182,7 +183,7 @@ _load_later: Callable[[str], object] = lazy_exports(
         "ProducerState": ".admin.transaction_descriptions",
         "Reject": ".share.share_record",
         "ShareConsumer": ".share.share_consumer",
-        "ShareRecord": ".share.share_record",
+        "ShareRecord": ".share._implementation",
         "StreamsGroupDescription": ".admin.streams_group_descriptions",
         "StreamsGroupMemberAssignment": ".admin.streams_group_descriptions",
         "StreamsGroupMemberDescription": ".admin.streams_group_descriptions",
