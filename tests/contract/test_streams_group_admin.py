@@ -48,6 +48,7 @@ async def test_groups_that_are_no_streams_groups(kafka: Client, topic: str, grou
         assert list(failed.value.errors) == [group, share, missing]
         assert await call([]) in (None, {})
     assert (await kafka.admin.describe_groups(group))[group].state == "Empty"
+    await kafka.admin.delete_share_groups(share)
 
 
 async def test_offsets_of_a_streams_group_are_those_of_any_group(kafka: Client, topic: str, group: str) -> None:
