@@ -12,7 +12,7 @@ import anyio
 from ..cluster.cluster import Cluster, Route
 from ..cluster.metadata import Node, Snapshot
 from ..cluster.retry import Deadline, retry_action
-from ..errors import KafkaError, NotLeaderOrFollower, TopicNotReady, WireError
+from ..errors import KafkaError, NotLeaderOrFollower, RequestTimeout, TopicNotReady, WireError
 from ..protocol.schema import Request, Response
 from ..types import TopicPartition
 from .coordinator_outcomes import ask_one_by_one, concurrently, timed_out
@@ -48,7 +48,11 @@ async def ask_leaders(
 
     async def ask(node_and_partitions: tuple[Node, list[TopicPartition]]) -> None:
         node, some = node_and_partitions
-        found.update(await _ask(cluster, node, some, deadline, request, outcomes))
+        for partition, outcome in (await _ask(cluster, node, some, deadline, request, outcomes)).items():
+            known = found.get(partition)
+            # At the deadline, an earlier error explains more than a timeout.
+            if not (isinstance(outcome, RequestTimeout) and isinstance(known, KafkaError)):
+                found[partition] = outcome
 
     backoff = cluster.backoff()
     left = requested
