@@ -85,6 +85,13 @@ if TYPE_CHECKING:
         SupportedVersionRange,
         UpgradeType,
     )
+    from .admin.streams_group_descriptions import (
+        StreamsGroupDescription,
+        StreamsGroupMemberAssignment,
+        StreamsGroupMemberDescription,
+        StreamsGroupSubtopologyDescription,
+        StreamsTopicInfo,
+    )
     from .admin.topic_descriptions import (
         CreatedTopic,
         LogDirDescription,
@@ -94,6 +101,14 @@ if TYPE_CHECKING:
         ReplicaLogDirInfo,
         TopicDescription,
     )
+    from .admin.transaction_descriptions import (
+        AbortTransactionSpec,
+        FencedProducer,
+        HangingTransaction,
+        ProducerState,
+        TransactionDescription,
+        TransactionListing,
+    )
     from .producer.transaction import Transaction
     from .share._implementation import ShareRecord
     from .share.acknowledgements import Acknowledge
@@ -102,6 +117,7 @@ if TYPE_CHECKING:
     from .transform import OutgoingRecord
 
 __all__ = (
+    "AbortTransactionSpec",
     "Acknowledge",
     "AcknowledgementFailed",
     "Admin",
@@ -137,10 +153,12 @@ __all__ = (
     "FeatureMetadata",
     "FeatureUpdate",
     "FinalizedVersionRange",
+    "FencedProducer",
     "GroupDescription",
     "GroupListing",
     "GroupMember",
     "GroupMetadata",
+    "HangingTransaction",
     "InvalidMessage",
     "IsolationLevel",
     "KafkaError",
@@ -161,6 +179,7 @@ __all__ = (
     "QuorumInfo",
     "QuorumReplica",
     "RaftVoterEndpoint",
+    "ProducerState",
     "RecordMetadata",
     "RecordTooLarge",
     "Reject",
@@ -174,6 +193,11 @@ __all__ = (
     "SharePartitionOffsetInfo",
     "SubscriptionPattern",
     "SupportedVersionRange",
+    "StreamsGroupDescription",
+    "StreamsGroupMemberAssignment",
+    "StreamsGroupMemberDescription",
+    "StreamsGroupSubtopologyDescription",
+    "StreamsTopicInfo",
     "TimestampType",
     "TopicDescription",
     "TopicNotReady",
@@ -181,6 +205,8 @@ __all__ = (
     "TopicPartitionReplica",
     "Transaction",
     "TransactionAborted",
+    "TransactionDescription",
+    "TransactionListing",
     "UnknownBrokerError",
     "UnsupportedVersion",
     "UpgradeType",
@@ -191,10 +217,11 @@ __all__ = (
 # The user's program configures logging; see docs/logging.md.
 logging.getLogger(__name__).addHandler(logging.NullHandler())
 
-# Loaded on first use, since only programs with transactions need these modules.
+# Loaded on first use, since few programs need these modules.
 _load_later: Callable[[str], object] = lazy_exports(
     __name__,
     {
+        "AbortTransactionSpec": ".admin.transaction_descriptions",
         "Acknowledge": ".share.acknowledgements",
         "CreatedTopic": ".admin.topic_descriptions",
         "LogDirDescription": ".admin.topic_descriptions",
@@ -210,6 +237,9 @@ _load_later: Callable[[str], object] = lazy_exports(
         "QuorumInfo": ".admin.cluster_descriptions",
         "QuorumReplica": ".admin.cluster_descriptions",
         "RaftVoterEndpoint": ".admin.cluster_descriptions",
+        "FencedProducer": ".admin.transaction_descriptions",
+        "HangingTransaction": ".admin.transaction_descriptions",
+        "ProducerState": ".admin.transaction_descriptions",
         "Reject": ".share.share_record",
         "ReplicaInfo": ".admin.topic_descriptions",
         "ReplicaLogDirInfo": ".admin.topic_descriptions",
@@ -219,6 +249,13 @@ _load_later: Callable[[str], object] = lazy_exports(
         "SupportedVersionRange": ".admin.cluster_descriptions",
         "Transaction": ".producer.transaction",
         "UpgradeType": ".admin.cluster_descriptions",
+        "StreamsGroupDescription": ".admin.streams_group_descriptions",
+        "StreamsGroupMemberAssignment": ".admin.streams_group_descriptions",
+        "StreamsGroupMemberDescription": ".admin.streams_group_descriptions",
+        "StreamsGroupSubtopologyDescription": ".admin.streams_group_descriptions",
+        "StreamsTopicInfo": ".admin.streams_group_descriptions",
+        "TransactionDescription": ".admin.transaction_descriptions",
+        "TransactionListing": ".admin.transaction_descriptions",
     },
 )
 

@@ -9,12 +9,17 @@ from uuid import uuid4
 import pytest
 
 from aiokafkawire import (
+    AbortTransactionSpec,
     ConfigError,
     ConfigOp,
     ConfigResource,
     ElectionType,
     EpochEndOffset,
+    IsolationLevel,
     NewTopic,
+    OffsetAndMetadata,
+    OffsetSpec,
+    ProducerFenced,
     RaftVoterEndpoint,
     SharePartitionOffsetInfo,
     TopicPartition,
@@ -29,6 +34,8 @@ from aiokafkawire.errors import (
     GroupIdNotFound,
     InvalidConfig,
     InvalidUpdateVersion,
+    TransactionalIdNotFound,
+    UnknownMemberId,
     UnsupportedVersionAnswered,
 )
 from aiokafkawire.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
@@ -155,3 +162,49 @@ def test_any_request(kafka: blocking.Client, topic: str) -> None:
 def test_servers_and_controllers_exclude_each_other() -> None:
     with pytest.raises(ConfigError, match="exclude each other"):
         blocking.Client("a:1", bootstrap_controllers="b:1")
+
+
+def test_groups_and_their_offsets(kafka: blocking.Client, topic: str) -> None:
+    group, zero, one = f"group-{token_hex(6)}", TopicPartition(topic, 0), TopicPartition(topic, 1)
+    admin = kafka.admin
+    assert admin.reset_consumer_group_offsets(group, {zero: OffsetSpec.LATEST, one: 0}) == {
+        zero: OffsetAndMetadata(3),
+        one: OffsetAndMetadata(0),
+    }
+    assert admin.list_consumer_group_offsets(group, [zero], require_stable=True) == {zero: OffsetAndMetadata(3)}
+    assert admin.list_offsets_of_groups(group) == {group: {zero: OffsetAndMetadata(3), one: OffsetAndMetadata(0)}}
+    assert admin.consumer_group_lag(group, isolation_level=IsolationLevel.READ_COMMITTED) == {zero: 0, one: 0}
+    assert admin.describe_classic_groups(group)[group].state == "Empty"
+    admin.remove_members(group)
+    with pytest.raises(UnknownMemberId):
+        admin.remove_members(group, ["nobody"], reason="a test")
+    admin.delete_consumer_group_offsets(group, [one])
+    assert admin.list_consumer_group_offsets(group) == {zero: OffsetAndMetadata(3)}
+    with pytest.raises(AdminError) as failed:
+        admin.delete_groups(group, f"{group}-missing")
+    assert (failed.value.results, list(failed.value.errors)) == ({group: None}, [f"{group}-missing"])
+
+
+def test_transactions(kafka: blocking.Client, topic: str) -> None:
+    name, zero = f"transaction-{token_hex(6)}", TopicPartition(topic, 0)
+    admin = kafka.admin
+    with pytest.raises(TransactionalIdNotFound):
+        admin.describe_transactions(name)
+    with (
+        kafka.producer(transactional_id=name) as producer,
+        pytest.raises(ProducerFenced),
+        producer.transaction() as transaction,
+    ):
+        transaction.send(topic, b"lost", partition=0)
+        found = admin.describe_transactions(name)[name]
+        assert (found.state, found.topic_partitions) == ("Ongoing", (zero,))
+        (listed,) = admin.list_transactions(states=["Ongoing"], producer_ids=[found.producer_id])
+        assert (listed.transactional_id, listed.coordinator_id) == (name, found.coordinator_id)
+        producers = admin.describe_producers(zero, broker_id=found.coordinator_id)[zero]
+        (active,) = (one for one in producers if one.producer_id == found.producer_id)
+        assert active.current_transaction_start_offset == 3
+        assert admin.find_hanging_transactions(topic, max_transaction_timeout_ms=0) == []
+        admin.abort_transaction(AbortTransactionSpec.of(zero, active))
+        assert [one.current_transaction_start_offset for one in admin.describe_producers(zero)[zero]] == [None, None]
+        admin.force_terminate_transaction(name)
+        assert admin.fence_producers([name])[name].producer_id == found.producer_id

@@ -1,7 +1,8 @@
 """The admin: the methods for each subject, and lookups of offsets.
 
 Each subject has a module here: :mod:`.topics`, :mod:`.partitions`, :mod:`.log_dirs`, :mod:`.groups`,
-:mod:`.share_groups`, :mod:`.configs`, :mod:`.cluster`, :mod:`.features` and :mod:`.quorum`.
+:mod:`.share_groups`, :mod:`.streams_groups`, :mod:`.transactions`, :mod:`.configs`, :mod:`.cluster`, :mod:`.features`
+and :mod:`.quorum`.
 """
 
 from collections.abc import Mapping
@@ -17,7 +18,9 @@ from .log_dirs import LogDirAdmin
 from .partitions import PartitionAdmin
 from .quorum import QuorumAdmin
 from .share_groups import ShareGroupAdmin
+from .streams_groups import StreamsGroupAdmin
 from .topics import TopicAdmin
+from .transactions import TransactionAdmin
 
 __all__ = ("Admin",)
 
@@ -28,6 +31,8 @@ class Admin(
     LogDirAdmin,
     GroupAdmin,
     ShareGroupAdmin,
+    StreamsGroupAdmin,
+    TransactionAdmin,
     ConfigAdmin,
     ClusterAdmin,
     FeatureAdmin,

@@ -54,6 +54,7 @@ from ...protocol.messages.share_group import (
     ShareGroupDescribeRequest,
     ShareGroupHeartbeatRequest,
 )
+from ...protocol.messages.streams_group import StreamsGroupDescribeRequest
 from ...protocol.messages.topics import (
     CreatePartitionsRequest,
     CreateTopicsRequest,
@@ -100,6 +101,7 @@ from ..handlers.share_offsets import (
     delete_share_group_offsets,
     describe_share_group_offsets,
 )
+from ..handlers.streams_group import streams_group_describe
 from ..handlers.topics import create_topics, delete_topics
 from ..handlers.transaction_admin import describe_producers, describe_transactions, list_transactions
 from ..handlers.transaction_offsets import txn_offset_commit
@@ -198,5 +200,6 @@ APIS: Final = {
     ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS: _api(DescribeShareGroupOffsetsRequest, describe_share_group_offsets, "0-1"),
     ApiKey.ALTER_SHARE_GROUP_OFFSETS: _api(AlterShareGroupOffsetsRequest, alter_share_group_offsets, "0"),
     ApiKey.DELETE_SHARE_GROUP_OFFSETS: _api(DeleteShareGroupOffsetsRequest, delete_share_group_offsets, "0"),
+    ApiKey.STREAMS_GROUP_DESCRIBE: _api(StreamsGroupDescribeRequest, streams_group_describe, "0-1"),
 }
 """The APIs with a handler, in the versions of the newest Apache Kafka."""
