@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from ._lazy_exports import lazy_exports
-from .admin.admin import Admin, NewTopic
+from .admin.admin import Admin
 from .admin.config_resources import (
     ConfigEntry,
     ConfigOp,
@@ -23,6 +23,7 @@ from .admin.descriptions import (
     ShareMemberDescription,
     SharePartitionOffsetInfo,
 )
+from .admin.new_topics import NewPartitions, NewTopic
 from .client import Client
 from .consumer.consumer import Consumer, ConsumerBatch
 from .consumer.health import ConsumerHealth
@@ -55,6 +56,7 @@ from .producer.producer import Producer
 from .records.batch import ConsumerRecord, Delivery
 from .types import (
     AwsCredentials,
+    ElectionType,
     GroupMetadata,
     IsolationLevel,
     OAuthBearerToken,
@@ -66,6 +68,7 @@ from .types import (
     SubscriptionPattern,
     TimestampType,
     TopicPartition,
+    TopicPartitionReplica,
 )
 
 if TYPE_CHECKING:
@@ -82,6 +85,30 @@ if TYPE_CHECKING:
         SupportedVersionRange,
         UpgradeType,
     )
+    from .admin.streams_group_descriptions import (
+        StreamsGroupDescription,
+        StreamsGroupMemberAssignment,
+        StreamsGroupMemberDescription,
+        StreamsGroupSubtopologyDescription,
+        StreamsTopicInfo,
+    )
+    from .admin.topic_descriptions import (
+        CreatedTopic,
+        LogDirDescription,
+        PartitionDescription,
+        PartitionReassignment,
+        ReplicaInfo,
+        ReplicaLogDirInfo,
+        TopicDescription,
+    )
+    from .admin.transaction_descriptions import (
+        AbortTransactionSpec,
+        FencedProducer,
+        HangingTransaction,
+        ProducerState,
+        TransactionDescription,
+        TransactionListing,
+    )
     from .producer.transaction import Transaction
     from .share._implementation import ShareRecord
     from .share.acknowledgements import Acknowledge
@@ -90,6 +117,7 @@ if TYPE_CHECKING:
     from .transform import OutgoingRecord
 
 __all__ = (
+    "AbortTransactionSpec",
     "Acknowledge",
     "AcknowledgementFailed",
     "Admin",
@@ -116,20 +144,26 @@ __all__ = (
     "ConsumerRecord",
     "ConsumerStalled",
     "CorruptBatch",
+    "CreatedTopic",
     "Delivery",
     "DeliveryFailed",
     "DeserializationError",
+    "ElectionType",
     "EpochEndOffset",
     "FeatureMetadata",
     "FeatureUpdate",
     "FinalizedVersionRange",
+    "FencedProducer",
     "GroupDescription",
     "GroupListing",
     "GroupMember",
     "GroupMetadata",
+    "HangingTransaction",
     "InvalidMessage",
     "IsolationLevel",
     "KafkaError",
+    "LogDirDescription",
+    "NewPartitions",
     "NewTopic",
     "NoBrokerReachable",
     "OAuthBearerToken",
@@ -137,15 +171,20 @@ __all__ = (
     "OffsetAndTimestamp",
     "OffsetSpec",
     "OutgoingRecord",
+    "PartitionDescription",
+    "PartitionReassignment",
     "Producer",
     "ProducerFenced",
     "ProducerIdentity",
     "QuorumInfo",
     "QuorumReplica",
     "RaftVoterEndpoint",
+    "ProducerState",
     "RecordMetadata",
     "RecordTooLarge",
     "Reject",
+    "ReplicaInfo",
+    "ReplicaLogDirInfo",
     "RequestTimeout",
     "ShareConsumer",
     "ShareRecord",
@@ -154,11 +193,20 @@ __all__ = (
     "SharePartitionOffsetInfo",
     "SubscriptionPattern",
     "SupportedVersionRange",
+    "StreamsGroupDescription",
+    "StreamsGroupMemberAssignment",
+    "StreamsGroupMemberDescription",
+    "StreamsGroupSubtopologyDescription",
+    "StreamsTopicInfo",
     "TimestampType",
+    "TopicDescription",
     "TopicNotReady",
     "TopicPartition",
+    "TopicPartitionReplica",
     "Transaction",
     "TransactionAborted",
+    "TransactionDescription",
+    "TransactionListing",
     "UnknownBrokerError",
     "UnsupportedVersion",
     "UpgradeType",
@@ -169,27 +217,45 @@ __all__ = (
 # The user's program configures logging; see docs/logging.md.
 logging.getLogger(__name__).addHandler(logging.NullHandler())
 
-# Loaded on first use, since only programs with transactions need these modules.
+# Loaded on first use, since few programs need these modules.
 _load_later: Callable[[str], object] = lazy_exports(
     __name__,
     {
+        "AbortTransactionSpec": ".admin.transaction_descriptions",
         "Acknowledge": ".share.acknowledgements",
+        "CreatedTopic": ".admin.topic_descriptions",
+        "LogDirDescription": ".admin.topic_descriptions",
+        "OutgoingRecord": ".transform",
+        "PartitionDescription": ".admin.topic_descriptions",
+        "PartitionReassignment": ".admin.topic_descriptions",
         "ClusterDescription": ".admin.cluster_descriptions",
         "ClusterNode": ".admin.cluster_descriptions",
         "EpochEndOffset": ".admin.cluster_descriptions",
         "FeatureMetadata": ".admin.cluster_descriptions",
         "FeatureUpdate": ".admin.cluster_descriptions",
         "FinalizedVersionRange": ".admin.cluster_descriptions",
-        "OutgoingRecord": ".transform",
         "QuorumInfo": ".admin.cluster_descriptions",
         "QuorumReplica": ".admin.cluster_descriptions",
         "RaftVoterEndpoint": ".admin.cluster_descriptions",
+        "FencedProducer": ".admin.transaction_descriptions",
+        "HangingTransaction": ".admin.transaction_descriptions",
+        "ProducerState": ".admin.transaction_descriptions",
         "Reject": ".share.share_record",
+        "ReplicaInfo": ".admin.topic_descriptions",
+        "ReplicaLogDirInfo": ".admin.topic_descriptions",
         "ShareConsumer": ".share.share_consumer",
         "ShareRecord": ".share._implementation",
+        "TopicDescription": ".admin.topic_descriptions",
         "SupportedVersionRange": ".admin.cluster_descriptions",
         "Transaction": ".producer.transaction",
         "UpgradeType": ".admin.cluster_descriptions",
+        "StreamsGroupDescription": ".admin.streams_group_descriptions",
+        "StreamsGroupMemberAssignment": ".admin.streams_group_descriptions",
+        "StreamsGroupMemberDescription": ".admin.streams_group_descriptions",
+        "StreamsGroupSubtopologyDescription": ".admin.streams_group_descriptions",
+        "StreamsTopicInfo": ".admin.streams_group_descriptions",
+        "TransactionDescription": ".admin.transaction_descriptions",
+        "TransactionListing": ".admin.transaction_descriptions",
     },
 )
 

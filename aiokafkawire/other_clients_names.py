@@ -94,7 +94,6 @@ CONSUMER: Final[Mapping[str, str]] = {
 ADMIN: Final[Mapping[str, str]] = {
     "list_consumer_groups": "list_groups()",
     "delete_consumer_groups": "delete_groups(*group_ids)",
-    "describe_topics": "describe_topic(name)",
     "find_coordinator": "find_coordinators(group_id)",
     "list_client_metrics_resources": "list_config_resources([ConfigResourceType.CLIENT_METRICS])",
     "describe_quorum": "describe_metadata_quorum()",

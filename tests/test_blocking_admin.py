@@ -1,4 +1,4 @@
-"""The blocking admin: share groups, configs and the cluster; and any request."""
+"""The blocking admin, and any request."""
 
 from __future__ import annotations
 
@@ -9,22 +9,33 @@ from uuid import uuid4
 import pytest
 
 from aiokafkawire import (
+    AbortTransactionSpec,
     ConfigError,
     ConfigOp,
     ConfigResource,
+    ElectionType,
     EpochEndOffset,
+    IsolationLevel,
+    NewTopic,
+    OffsetAndMetadata,
+    OffsetSpec,
+    ProducerFenced,
     RaftVoterEndpoint,
     SharePartitionOffsetInfo,
     TopicPartition,
+    TopicPartitionReplica,
     UnsupportedVersion,
     UsageError,
     blocking,
 )
 from aiokafkawire.errors import (
+    AdminError,
     BrokerIdNotRegistered,
     GroupIdNotFound,
     InvalidConfig,
     InvalidUpdateVersion,
+    TransactionalIdNotFound,
+    UnknownMemberId,
     UnsupportedVersionAnswered,
 )
 from aiokafkawire.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
@@ -87,6 +98,34 @@ def test_configs(kafka: blocking.Client, topic: str) -> None:
     assert found["cleanup.policy"].documentation
 
 
+def test_topics(kafka: blocking.Client, topic: str) -> None:
+    name, zero = f"topic-{token_hex(6)}", TopicPartition(topic, 0)
+    created = kafka.admin.create_topics({name: NewTopic(assignments=[[1]])})[name]
+    kafka.admin.create_partitions({name: 2}, validate_only=True)
+    kafka.admin.create_partitions({name: 3})
+    for _ in range(1000):  # Apache Kafka takes a moment
+        if len(kafka.admin.partitions_of(name)) == 3:
+            break
+    found = kafka.admin.describe_topics([name, created.topic_id], include_authorized_operations=True)
+    assert [len(one.partitions) for one in found.values()] == [3, 3]
+    assert kafka.admin.delete_records({zero: 2}) == {zero: 2}
+    kafka.admin.delete_topics(created.topic_id)
+    with pytest.raises(AdminError) as caught:
+        kafka.admin.create_partitions({topic: 1, name: 9})
+    assert list(caught.value.errors) == [topic, name]
+
+
+def test_partitions_and_log_directories(kafka: blocking.Client, topic: str) -> None:
+    zero, replica = TopicPartition(topic, 0), TopicPartitionReplica(topic, 0, 1)
+    assert kafka.admin.elect_leaders(ElectionType.PREFERRED, [zero]) == {zero: False}
+    kafka.admin.alter_partition_reassignments({zero: [1]}, allow_replication_factor_change=False)
+    assert kafka.admin.list_partition_reassignments([zero]) == {}
+    ((path, directory),) = kafka.admin.describe_log_dirs(1, partitions=[zero])[1].items()
+    assert list(directory.replica_infos) == [zero]
+    kafka.admin.alter_replica_log_dirs({replica: path})
+    assert kafka.admin.describe_replica_log_dirs([replica])[replica].current_log_dir == path
+
+
 def test_the_cluster(kafka: blocking.Client, topic: str) -> None:
     admin = kafka.admin
     node = admin.describe_cluster(include_authorized_operations=True).nodes[1]
@@ -123,3 +162,49 @@ def test_any_request(kafka: blocking.Client, topic: str) -> None:
 def test_servers_and_controllers_exclude_each_other() -> None:
     with pytest.raises(ConfigError, match="exclude each other"):
         blocking.Client("a:1", bootstrap_controllers="b:1")
+
+
+def test_groups_and_their_offsets(kafka: blocking.Client, topic: str) -> None:
+    group, zero, one = f"group-{token_hex(6)}", TopicPartition(topic, 0), TopicPartition(topic, 1)
+    admin = kafka.admin
+    assert admin.reset_consumer_group_offsets(group, {zero: OffsetSpec.LATEST, one: 0}) == {
+        zero: OffsetAndMetadata(3),
+        one: OffsetAndMetadata(0),
+    }
+    assert admin.list_consumer_group_offsets(group, [zero], require_stable=True) == {zero: OffsetAndMetadata(3)}
+    assert admin.list_offsets_of_groups(group) == {group: {zero: OffsetAndMetadata(3), one: OffsetAndMetadata(0)}}
+    assert admin.consumer_group_lag(group, isolation_level=IsolationLevel.READ_COMMITTED) == {zero: 0, one: 0}
+    assert admin.describe_classic_groups(group)[group].state == "Empty"
+    admin.remove_members(group)
+    with pytest.raises(UnknownMemberId):
+        admin.remove_members(group, ["nobody"], reason="a test")
+    admin.delete_consumer_group_offsets(group, [one])
+    assert admin.list_consumer_group_offsets(group) == {zero: OffsetAndMetadata(3)}
+    with pytest.raises(AdminError) as failed:
+        admin.delete_groups(group, f"{group}-missing")
+    assert (failed.value.results, list(failed.value.errors)) == ({group: None}, [f"{group}-missing"])
+
+
+def test_transactions(kafka: blocking.Client, topic: str) -> None:
+    name, zero = f"transaction-{token_hex(6)}", TopicPartition(topic, 0)
+    admin = kafka.admin
+    with pytest.raises(TransactionalIdNotFound):
+        admin.describe_transactions(name)
+    with (
+        kafka.producer(transactional_id=name) as producer,
+        pytest.raises(ProducerFenced),
+        producer.transaction() as transaction,
+    ):
+        transaction.send(topic, b"lost", partition=0)
+        found = admin.describe_transactions(name)[name]
+        assert (found.state, found.topic_partitions) == ("Ongoing", (zero,))
+        (listed,) = admin.list_transactions(states=["Ongoing"], producer_ids=[found.producer_id])
+        assert (listed.transactional_id, listed.coordinator_id) == (name, found.coordinator_id)
+        producers = admin.describe_producers(zero, broker_id=found.coordinator_id)[zero]
+        (active,) = (one for one in producers if one.producer_id == found.producer_id)
+        assert active.current_transaction_start_offset == 3
+        assert admin.find_hanging_transactions(topic, max_transaction_timeout_ms=0) == []
+        admin.abort_transaction(AbortTransactionSpec.of(zero, active))
+        assert [one.current_transaction_start_offset for one in admin.describe_producers(zero)[zero]] == [None, None]
+        admin.force_terminate_transaction(name)
+        assert admin.fence_producers([name])[name].producer_id == found.producer_id

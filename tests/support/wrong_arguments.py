@@ -10,14 +10,17 @@ from uuid import UUID
 import anyio
 
 from aiokafkawire import (
+    AbortTransactionSpec,
     Client,
     ConfigOp,
     ConfigOpType,
     ConfigResource,
     ConfigResourceType,
+    ElectionType,
     FeatureUpdate,
     GroupMetadata,
     IsolationLevel,
+    NewPartitions,
     NewTopic,
     OffsetAndMetadata,
     OffsetSpec,
@@ -83,6 +86,7 @@ _offset: Any = OffsetAndMetadata
 _spec: Any = OffsetSpec
 _group: Any = GroupMetadata
 _topic: Any = NewTopic
+_partitions: Any = NewPartitions
 _resource: Any = ConfigResource
 _op: Any = ConfigOp
 _update: Any = FeatureUpdate
@@ -248,6 +252,7 @@ NO_NEW_TOPICS += [
     [_topic("a", "3")],
 ]
 NO_NAMES: list[Any] = [5, "Stable", b"x", Strange(), [5], [None], [SURROGATE], [""]]
+NO_BROKER_ID: list[Any] = ["1", 1.5, -1, True, [1], Strange()]
 NO_GROUP_IDS: list[Any] = [None, *NO_TEXT, "", SURROGATE, [5], [""], {"g": 1}]
 NO_CONSUMED: list[Any] = [None, 5, "t", [TP], TP, Strange(), {"t": 5}, *({TP: one} for one in NO_OFFSET)]
 NO_META: list[Any] = [5, "", b"g", Strange(), _group(5), _group("g", "1"), _group("g", -2)]
@@ -492,8 +497,9 @@ def _admin() -> Iterator[Case]:
             NO_NAMES,
         )
     describing: tuple[str, ...] = ("describe_groups", "describe_consumer_groups", "describe_classic_groups")
-    describing += ("describe_share_groups",)
-    for name in (*describing, "delete_groups", "delete_share_groups", "list_offsets_of_groups"):
+    describing += ("describe_share_groups", "describe_streams_groups")
+    deleting = ("delete_groups", "delete_share_groups", "delete_streams_groups")
+    for name in (*describing, *deleting, "list_offsets_of_groups"):
         yield Case(
             f"admin.{name}(group_ids)",
             filled("admin", name, HOLE),
@@ -505,7 +511,7 @@ def _admin() -> Iterator[Case]:
             filled("admin", name, "g", include_authorized_operations=HOLE),
             NO_FLAG,
         )
-    for name in ("list_consumer_group_offsets", "list_offsets_of_groups"):
+    for name in ("list_consumer_group_offsets", "list_streams_group_offsets", "list_offsets_of_groups"):
         yield Case(
             f"admin.{name}(require_stable)",
             filled("admin", name, "g", require_stable=HOLE),
@@ -548,6 +554,104 @@ def _admin() -> Iterator[Case]:
     )
 
 
+NO_ID: list[Any] = [None, 5, b"t", "", "a/b", TP, Strange(), [5], [None], [b"t"], ["a/b"], [["t"]], UUID(int=0)]
+NO_REPLICAS: list[Any] = [5, "1", b"1", Strange(), [], ["1"], [-1], [1, 1], [None], [True]]
+NO_REPLICA: list[Any] = [
+    None,
+    5,
+    "t",
+    TP,
+    ("t", 0),
+    ("t", -1, 1),
+    ("t", 0, "1"),
+    ("t", 0, -1),
+    ("a/b", 0, 1),
+    Strange(),
+]
+
+
+def _admin_of_topics() -> Iterator[Case]:
+    wrong_assignments = [5, "1", [], [1], [[]], [["1"]], [[1, 1]], [[-1]], Strange()]
+    yield Case(
+        "admin.create_topics({: assignments})",
+        lambda hands, one: hands.admin.create_topics({"a": _topic(assignments=one)}),
+        wrong_assignments,
+    )
+    yield Case("admin.describe_topics(topics)", lambda hands, one: hands.admin.describe_topics(one), NO_ID)
+    yield Case(
+        "admin.describe_topics(include_authorized_operations)",
+        filled("admin", "describe_topics", "t", include_authorized_operations=HOLE),
+        NO_FLAG,
+    )
+    yield Case(
+        "admin.create_partitions(topics)",
+        lambda hands, one: hands.admin.create_partitions(one),
+        [None, 5, "t", ["t"], Strange(), {"a/b": 3}, {5: 3}, *({"t": one} for one in (None, "3", 0, -1, 1.5, True))],
+    )
+    yield Case(
+        "admin.create_partitions({: assignments})",
+        lambda hands, one: hands.admin.create_partitions({"t": _partitions(3, one)}),
+        wrong_assignments,
+    )
+    yield Case(
+        "admin.create_partitions(validate_only)",
+        filled("admin", "create_partitions", {"t": 3}, validate_only=HOLE),
+        NO_FLAG,
+    )
+    yield Case(
+        "admin.delete_records(offsets)",
+        lambda hands, one: hands.admin.delete_records(one),
+        [
+            None,
+            5,
+            "t",
+            [TP],
+            Strange(),
+            {"t": 5},
+            {("t", -1): 5},
+            *({TP: one} for one in (None, "5", -2, 1.5, MOST + 1)),
+        ],
+    )
+    yield Case(
+        "admin.elect_leaders(election_type)",
+        filled("admin", "elect_leaders", HOLE, [TP]),
+        [None, 0, "preferred", True, Strange()],
+    )
+    for name, given in (("elect_leaders", (ElectionType.PREFERRED,)), ("list_partition_reassignments", ())):
+        yield Case(f"admin.{name}(partitions)", filled("admin", name, *given, HOLE), NO_PARTITIONS[1:])
+    yield Case(
+        "admin.alter_partition_reassignments(reassignments)",
+        lambda hands, one: hands.admin.alter_partition_reassignments(one),
+        [None, 5, "t", [TP], Strange(), {"t": [1]}, *({TP: one} for one in NO_REPLICAS)],
+    )
+    yield Case(
+        "admin.alter_partition_reassignments(allow_replication_factor_change)",
+        filled("admin", "alter_partition_reassignments", {TP: [1]}, allow_replication_factor_change=HOLE),
+        NO_FLAG,
+    )
+    yield Case(
+        "admin.describe_log_dirs(brokers)",
+        filled("admin", "describe_log_dirs", HOLE),
+        ["1", b"1", -1, True, 1.5, ["1"], [None], [-1], 2**31, Strange()],
+    )
+    yield Case(
+        "admin.describe_log_dirs(partitions)", filled("admin", "describe_log_dirs", partitions=HOLE), NO_PARTITIONS[1:]
+    )
+    yield Case(
+        "admin.describe_replica_log_dirs(replicas)",
+        lambda hands, one: hands.admin.describe_replica_log_dirs(one),
+        [None, 5, "t", ("t", 0, 1), Strange(), *([one] for one in NO_REPLICA)],
+    )
+    yield Case(
+        "admin.alter_replica_log_dirs(log_dirs)",
+        lambda hands, one: hands.admin.alter_replica_log_dirs(one),
+        [
+            *(None, 5, "t", [("t", 0, 1)], Strange(), {TP: "/x"}, {("t", 0, "1"): "/x"}),
+            *({("t", 0, 1): one} for one in (None, 5, b"/x", "", SURROGATE)),
+        ],
+    )
+
+
 def _admin_of_share_groups() -> Iterator[Case]:
     yield Case(
         "admin.list_share_group_offsets(partitions)",
@@ -563,6 +667,76 @@ def _admin_of_share_groups() -> Iterator[Case]:
         "admin.delete_share_group_offsets(topics)",
         lambda hands, one: hands.admin.delete_share_group_offsets("g", one),
         [None, 5, b"t", "", "a/b", TP, Strange(), [5], [None], [b"t"], ["a/b"], [["t"]]],
+    )
+
+
+def _admin_of_streams_groups() -> Iterator[Case]:
+    yield Case(
+        "admin.list_streams_group_offsets(partitions)",
+        lambda hands, one: hands.admin.list_streams_group_offsets("g", one),
+        NO_PARTITIONS[1:],
+    )
+    yield Case(
+        "admin.alter_streams_group_offsets(offsets)",
+        lambda hands, one: hands.admin.alter_streams_group_offsets("g", one),
+        [None, *NO_OFFSETS],
+    )
+    yield Case(
+        "admin.delete_streams_group_offsets(partitions)",
+        lambda hands, one: hands.admin.delete_streams_group_offsets("g", one),
+        NO_PARTITIONS,
+    )
+
+
+def _admin_of_transactions() -> Iterator[Case]:
+    yield Case(
+        "admin.describe_producers(partitions)",
+        lambda hands, one: hands.admin.describe_producers(one),
+        [one for one in NO_PARTITIONS if one is not TP],
+    )
+    for name in ("describe_producers", "find_hanging_transactions"):
+        given = (TP,) if name == "describe_producers" else ()
+        yield Case(f"admin.{name}(broker_id)", filled("admin", name, *given, broker_id=HOLE), NO_BROKER_ID)
+    for name in ("fence_producers", "describe_transactions"):
+        yield Case(f"admin.{name}(transactional_ids)", filled("admin", name, HOLE), NO_GROUP_IDS)
+    yield Case(
+        "admin.force_terminate_transaction(transactional_id)",
+        filled("admin", "force_terminate_transaction", HOLE),
+        NO_GROUP,
+    )
+    yield Case("admin.list_transactions(states)", filled("admin", "list_transactions", states=HOLE), NO_NAMES)
+    yield Case(
+        "admin.list_transactions(producer_ids)",
+        filled("admin", "list_transactions", producer_ids=HOLE),
+        [5, "5", b"x", Strange(), ["5"], [None], [-1], [True], [2**63]],
+    )
+    yield Case(
+        "admin.list_transactions(running_longer_than_ms)",
+        filled("admin", "list_transactions", running_longer_than_ms=HOLE),
+        ["5", 1.5, -1, True, 2**63, [5], Strange()],
+    )
+    yield Case(
+        "admin.list_transactions(transactional_id_pattern)",
+        filled("admin", "list_transactions", transactional_id_pattern=HOLE),
+        [5, b"t.*", "", SURROGATE, Strange()],
+    )
+    yield Case(
+        "admin.find_hanging_transactions(topics)",
+        filled("admin", "find_hanging_transactions", HOLE),
+        [5, b"t", "", "a/b", TP, Strange(), [5], [None], ["a/b"]],
+    )
+    yield Case(
+        "admin.find_hanging_transactions(max_transaction_timeout_ms)",
+        filled("admin", "find_hanging_transactions", max_transaction_timeout_ms=HOLE),
+        [None, "5", 1.5, -1, True, 2**31],
+    )
+    yield Case(
+        "admin.abort_transaction(transaction)",
+        filled("admin", "abort_transaction", HOLE),
+        [
+            *[None, "t", TP, {"t": 5}, Strange(), AbortTransactionSpec("t", 1, 0)],  # type: ignore[arg-type]
+            *[AbortTransactionSpec(TP, -1, 0), AbortTransactionSpec(TP, 1, 2**15), AbortTransactionSpec(TP, 1, 0, -1)],
+        ],
     )
 
 
@@ -676,6 +850,15 @@ def _admin_with_a_timeout() -> Iterator[Case]:
         "delete_topics": (["t"],),
         "list_topics": (),
         "describe_topic": ("t",),
+        "describe_topics": ("t",),
+        "create_partitions": ({"t": 3},),
+        "delete_records": ({TP: 0},),
+        "elect_leaders": (ElectionType.PREFERRED,),
+        "alter_partition_reassignments": ({TP: [1]},),
+        "list_partition_reassignments": (),
+        "describe_log_dirs": (),
+        "describe_replica_log_dirs": ([("t", 0, 1)],),
+        "alter_replica_log_dirs": ({("t", 0, 1): "/x"},),
         "list_offsets": ({TP: OffsetSpec.LATEST},),
         "list_groups": (),
         "describe_groups": ("g",),
@@ -694,6 +877,18 @@ def _admin_with_a_timeout() -> Iterator[Case]:
         "list_share_group_offsets": ("g",),
         "alter_share_group_offsets": ("g", {TP: 5}),
         "delete_share_group_offsets": ("g", ["t"]),
+        "describe_streams_groups": ("g",),
+        "delete_streams_groups": ("g",),
+        "list_streams_group_offsets": ("g",),
+        "alter_streams_group_offsets": ("g", {TP: 5}),
+        "delete_streams_group_offsets": ("g", [TP]),
+        "describe_producers": (TP,),
+        "fence_producers": ("t",),
+        "force_terminate_transaction": ("t",),
+        "list_transactions": (),
+        "describe_transactions": ("t",),
+        "find_hanging_transactions": (),
+        "abort_transaction": (AbortTransactionSpec(TP, 1, 0),),
         "describe_configs": (ConfigResource.topic("t"),),
         "incremental_alter_configs": ({ConfigResource.topic("t"): {"retention.ms": "5"}},),
         "list_config_resources": (),
@@ -732,7 +927,10 @@ CASES: list[Case] = [
     *_producers(),
     *_consumer(),
     *_admin(),
+    *_admin_of_topics(),
     *_admin_of_share_groups(),
+    *_admin_of_streams_groups(),
+    *_admin_of_transactions(),
     *_admin_of_configs(),
     *_admin_of_the_cluster(),
     *_request(),
