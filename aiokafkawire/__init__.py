@@ -69,6 +69,19 @@ from .types import (
 )
 
 if TYPE_CHECKING:
+    from .admin.client_quotas import (
+        ClientQuotaEntity,
+        ClientQuotaFilter,
+        ClientQuotaFilterComponent,
+        ClientQuotaMatchType,
+    )
+    from .admin.delegation_token_descriptions import DelegationToken, KafkaPrincipal
+    from .admin.scram_credentials import (
+        ScramCredentialInfo,
+        ScramMechanism,
+        UserScramCredentialDeletion,
+        UserScramCredentialUpsertion,
+    )
     from .producer.transaction import Transaction
     from .share.acknowledgements import Acknowledge
     from .share.share_consumer import ShareConsumer
@@ -84,6 +97,10 @@ __all__ = (
     "BrokerError",
     "BufferFull",
     "Client",
+    "ClientQuotaEntity",
+    "ClientQuotaFilter",
+    "ClientQuotaFilterComponent",
+    "ClientQuotaMatchType",
     "CommitFailed",
     "ConfigEntry",
     "ConfigError",
@@ -100,6 +117,7 @@ __all__ = (
     "ConsumerRecord",
     "ConsumerStalled",
     "CorruptBatch",
+    "DelegationToken",
     "Delivery",
     "DeliveryFailed",
     "DeserializationError",
@@ -110,6 +128,7 @@ __all__ = (
     "InvalidMessage",
     "IsolationLevel",
     "KafkaError",
+    "KafkaPrincipal",
     "NewTopic",
     "NoBrokerReachable",
     "OAuthBearerToken",
@@ -124,6 +143,8 @@ __all__ = (
     "RecordTooLarge",
     "Reject",
     "RequestTimeout",
+    "ScramCredentialInfo",
+    "ScramMechanism",
     "ShareConsumer",
     "ShareRecord",
     "ShareGroupDescription",
@@ -138,22 +159,34 @@ __all__ = (
     "UnknownBrokerError",
     "UnsupportedVersion",
     "UsageError",
+    "UserScramCredentialDeletion",
+    "UserScramCredentialUpsertion",
     "WireError",
 )
 
 # The user's program configures logging; see docs/logging.md.
 logging.getLogger(__name__).addHandler(logging.NullHandler())
 
-# Loaded on first use, since only programs with transactions need these modules.
+# Loaded on first use, since few programs need these modules.
 _load_later: Callable[[str], object] = lazy_exports(
     __name__,
     {
         "Acknowledge": ".share.acknowledgements",
+        "ClientQuotaEntity": ".admin.client_quotas",
+        "ClientQuotaFilter": ".admin.client_quotas",
+        "ClientQuotaFilterComponent": ".admin.client_quotas",
+        "ClientQuotaMatchType": ".admin.client_quotas",
+        "DelegationToken": ".admin.delegation_token_descriptions",
+        "KafkaPrincipal": ".admin.delegation_token_descriptions",
         "OutgoingRecord": ".transform",
         "Reject": ".share.share_record",
+        "ScramCredentialInfo": ".admin.scram_credentials",
+        "ScramMechanism": ".admin.scram_credentials",
         "ShareConsumer": ".share.share_consumer",
         "ShareRecord": ".share.share_record",
         "Transaction": ".producer.transaction",
+        "UserScramCredentialDeletion": ".admin.scram_credentials",
+        "UserScramCredentialUpsertion": ".admin.scram_credentials",
     },
 )
 

@@ -1,6 +1,7 @@
 """The admin: creates, deletes, lists and describes topics, and looks up offsets.
 
-For groups see :mod:`.groups` and :mod:`.share_groups`, for configs :mod:`.configs`.
+For groups see :mod:`.groups` and :mod:`.share_groups`, for configs :mod:`.configs`, for SCRAM credentials
+:mod:`.users`, for quotas :mod:`.quotas`, and for delegation tokens :mod:`.delegation_tokens`.
 """
 
 from collections.abc import Iterable, Mapping
@@ -29,8 +30,11 @@ from ..protocol.messages.topics import (
 from ..protocol.schema import Request, Versions
 from ..types import OffsetAndTimestamp, OffsetSpec, TopicPartition, check_topic_name, normalize_specs
 from .configs import ConfigAdmin
+from .delegation_tokens import DelegationTokenAdmin
 from .groups import GroupAdmin
+from .quotas import QuotaAdmin
 from .share_groups import ShareGroupAdmin
+from .users import UserAdmin
 
 __all__ = ("Admin", "NewTopic", "NewTopics")
 
@@ -91,7 +95,7 @@ NewTopics: TypeAlias = Mapping[str, int | NewTopic] | Iterable[NewTopic] | NewTo
 """The forms in which ``create_topics`` accepts topics."""
 
 
-class Admin(GroupAdmin, ShareGroupAdmin, ConfigAdmin):
+class Admin(GroupAdmin, ShareGroupAdmin, ConfigAdmin, UserAdmin, QuotaAdmin, DelegationTokenAdmin):
     """The administration client, at :attr:`Client.admin`.
 
     Every ``timeout`` is in seconds, by default ``default_api_timeout_ms``; when it has passed, the call raises

@@ -14,11 +14,12 @@ from ..client import Client as AsyncClient
 from ..loop_thread import LoopThread
 from ..other_clients_names import ADMIN, add_hints
 from ..types import OffsetAndMetadata, OffsetAndTimestamp, OffsetSpec, TopicPartition
+from .user_admin import UserAdmin
 
 __all__ = ("Admin",)
 
 
-class Admin:
+class Admin(UserAdmin):
     """The admin client at :attr:`Client.admin`. Errors are those of the asynchronous admin client.
 
     Each ``timeout`` is in seconds; its default is ``default_api_timeout_ms``. For other methods use

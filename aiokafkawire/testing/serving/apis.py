@@ -13,6 +13,12 @@ from ...protocol.messages.configs import (
     ListConfigResourcesRequest,
 )
 from ...protocol.messages.consumer_group import ConsumerGroupDescribeRequest, ConsumerGroupHeartbeatRequest
+from ...protocol.messages.delegation_tokens import (
+    CreateDelegationTokenRequest,
+    DescribeDelegationTokenRequest,
+    ExpireDelegationTokenRequest,
+    RenewDelegationTokenRequest,
+)
 from ...protocol.messages.fetch import FetchRequest
 from ...protocol.messages.group import (
     FindCoordinatorRequest,
@@ -71,6 +77,12 @@ from ...protocol.schema import Request, Response, Versions
 from ..handlers.alter_configs import alter_configs, incremental_alter_configs
 from ..handlers.configs import describe_configs, list_config_resources
 from ..handlers.consumer_group import consumer_group_describe, consumer_group_heartbeat
+from ..handlers.delegation_tokens import (
+    create_delegation_token,
+    describe_delegation_token,
+    expire_delegation_token,
+    renew_delegation_token,
+)
 from ..handlers.elections import alter_partition_reassignments, elect_leaders, list_partition_reassignments
 from ..handlers.fetch import fetch
 from ..handlers.group import find_coordinator, heartbeat, join_group, leave_group, sync_group
@@ -162,6 +174,10 @@ APIS: Final = {
     ApiKey.DESCRIBE_TRANSACTIONS: _api(DescribeTransactionsRequest, describe_transactions, "0"),
     ApiKey.LIST_TRANSACTIONS: _api(ListTransactionsRequest, list_transactions, "0-2"),
     ApiKey.SASL_AUTHENTICATE: _api(SaslAuthenticateRequest, sasl_authenticate, "0-2"),
+    ApiKey.CREATE_DELEGATION_TOKEN: _api(CreateDelegationTokenRequest, create_delegation_token, "1-3"),
+    ApiKey.RENEW_DELEGATION_TOKEN: _api(RenewDelegationTokenRequest, renew_delegation_token, "1-2"),
+    ApiKey.EXPIRE_DELEGATION_TOKEN: _api(ExpireDelegationTokenRequest, expire_delegation_token, "1-2"),
+    ApiKey.DESCRIBE_DELEGATION_TOKEN: _api(DescribeDelegationTokenRequest, describe_delegation_token, "1-3"),
     ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS: _api(
         DescribeUserScramCredentialsRequest, describe_user_scram_credentials, "0"
     ),
