@@ -163,7 +163,8 @@ def _hmac(token: object) -> bytes:
 
     hmac = token.hmac if isinstance(token, DelegationToken) else token
     if not isinstance(hmac, bytes) or not hmac:
-        raise UsageError(f"token must be a DelegationToken or the bytes of its HMAC, got {type(token).__name__}")
+        given = "None" if token is None else type(token).__name__
+        raise UsageError(f"token must be a DelegationToken or the bytes of its HMAC, got {given} (not shown)")
     return hmac
 
 

@@ -99,7 +99,7 @@ def _checked(change: object) -> "UserScramCredentialUpsertion | UserScramCredent
 
     if not isinstance(change, UserScramCredentialUpsertion | UserScramCredentialDeletion):
         expected = "UserScramCredentialUpsertion or UserScramCredentialDeletion"
-        raise UsageError(f"an alteration must be a {expected}, got {type(change).__name__}")
+        raise UsageError(f"an alteration must be a {expected}, got {_type_of(change)}")
     check_text("the user of an alteration", change.user)
     if isinstance(change, UserScramCredentialDeletion):
         _check_mechanism(change.user, change.mechanism)
@@ -127,8 +127,13 @@ def _check_mechanism(user: str, mechanism: "ScramMechanism") -> None:
 
 def _check_secret(name: str, given: object) -> None:
     if not isinstance(given, str | bytes):
-        raise UsageError(f"{name} must be a string or bytes, got {type(given).__name__} (not shown)")
+        raise UsageError(f"{name} must be a string or bytes, got {_type_of(given)} (not shown)")
     if not given:
         raise UsageError(f"{name} must not be empty")
     if isinstance(given, str) and not is_text(given):
         raise UsageError(f"{name} has characters that UTF-8 cannot encode (half a surrogate pair)")
+
+
+def _type_of(given: object) -> str:
+    """Return the name of a value's type, for an error that does not show the value, which may be a secret."""
+    return "None" if given is None else type(given).__name__
