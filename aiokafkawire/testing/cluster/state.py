@@ -11,6 +11,7 @@ from ...errors import ErrorCode
 from ...protocol.schema import Versions
 from ...types import TopicPartition
 from ..configs.configs import Configs
+from ..configs.mutation_quota import MutationQuota
 from ..configs.quotas import ClientQuotas
 from ..configs.tables import tables_of
 from ..configs.throttling import Throttles
@@ -96,6 +97,7 @@ class ClusterState:
         self.timers: Timers = Timers()
         self.configs: Configs = Configs(settings, tables_of(nodes[0].release))
         self.quotas: ClientQuotas = ClientQuotas()
+        self.mutation_quota: MutationQuota = MutationQuota(self.quotas)
         self.throttles: dict[int, Throttles] = {node.node_id: Throttles(self.quotas) for node in nodes}
         self.topics: TopicStore = TopicStore(
             [node.node_id for node in nodes],
