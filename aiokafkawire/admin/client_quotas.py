@@ -110,9 +110,7 @@ class ClientQuotaFilterComponent:
 class ClientQuotaFilter:
     """A filter of entities, which must match all components; if ``strict``, they must have no other types."""
 
-    components: tuple[ClientQuotaFilterComponent, ...] = attrs.field(
-        default=(), converter=lambda given: tuple(given) if isinstance(given, list) else given
-    )
+    components: tuple[ClientQuotaFilterComponent, ...] = ()
     strict: bool = False
 
     @classmethod

@@ -18,14 +18,14 @@ from .client_quotas import ClientQuotaEntity, ClientQuotaFilter
 __all__ = ("alter_request", "altered", "described", "describe_request")
 
 
-def describe_request(filter: ClientQuotaFilter) -> DescribeClientQuotasRequest:
+def describe_request(quota_filter: ClientQuotaFilter) -> DescribeClientQuotasRequest:
     """Return the request for the quotas of the entities that match."""
     return DescribeClientQuotasRequest(
         components=[
             ComponentData(entity_type=component.entity_type, match_type=component.match_type, match=component.match)
-            for component in filter.components
+            for component in quota_filter.components
         ],
-        strict=filter.strict,
+        strict=quota_filter.strict,
     )
 
 

@@ -18,11 +18,11 @@ _LANE: Final = "admin"
 
 
 async def describe_client_quotas(
-    cluster: Cluster, filter: ClientQuotaFilter, deadline: Deadline
+    cluster: Cluster, quota_filter: ClientQuotaFilter, deadline: Deadline
 ) -> dict[ClientQuotaEntity, dict[str, float]]:
     """Return the quotas of each entity that matches. Raise as :meth:`Admin.describe_client_quotas`."""
     with _explained():
-        response = await cluster.ask(cluster.least_loaded, describe_request(filter), deadline, lane=_LANE)
+        response = await cluster.ask(cluster.least_loaded, describe_request(quota_filter), deadline, lane=_LANE)
     return described(response)
 
 

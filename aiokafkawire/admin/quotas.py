@@ -21,7 +21,7 @@ class QuotaAdmin(AdminBase):
     """The methods of :class:`~.admin.Admin` for client quotas."""
 
     async def describe_client_quotas(
-        self, filter: "ClientQuotaFilter | None" = None, *, timeout: float | None = None
+        self, quota_filter: "ClientQuotaFilter | None" = None, *, timeout: float | None = None
     ) -> "dict[ClientQuotaEntity, dict[str, float]]":
         """Return the quotas of entities, by name: users, client ids, both together, and IP addresses (KIP-546).
 
@@ -30,7 +30,7 @@ class QuotaAdmin(AdminBase):
         (KIP-612). ``controller_mutation_rate`` is per cluster, in partitions per second (KIP-599).
 
         Args:
-            filter: selects the entities, such as
+            quota_filter: selects the entities, such as
                 ``ClientQuotaFilter.contains(ClientQuotaFilterComponent.of_entity("user", "alice"))``; None for all.
             timeout: in seconds, by default ``default_api_timeout_ms``.
 
@@ -43,7 +43,7 @@ class QuotaAdmin(AdminBase):
         from .client_quotas import ClientQuotaFilter
         from .quota_requests import describe_client_quotas
 
-        checked = ClientQuotaFilter.all() if filter is None else _checked_filter(filter)
+        checked = ClientQuotaFilter.all() if quota_filter is None else _checked_filter(quota_filter)
         return await describe_client_quotas(self._cluster, checked, self._deadline(timeout))
 
     async def alter_client_quotas(
@@ -128,7 +128,7 @@ def _checked_filter(given: object) -> "ClientQuotaFilter":
     from .client_quotas import ClientQuotaFilter, ClientQuotaFilterComponent, ClientQuotaMatchType
 
     if not isinstance(given, ClientQuotaFilter):
-        raise UsageError(f"filter must be a ClientQuotaFilter, such as ClientQuotaFilter.all(); got {shown(given)}")
+        raise UsageError(f"quota_filter must be a ClientQuotaFilter, such as ClientQuotaFilter.all(); got {shown(given)}")
     check_flag("strict of a ClientQuotaFilter", given.strict)
     if not isinstance(given.components, tuple):
         raise UsageError(f"components of a ClientQuotaFilter must be a tuple, got {shown(given.components)}")

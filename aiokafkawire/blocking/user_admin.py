@@ -38,10 +38,10 @@ class UserAdmin:
     # --- quotas --------------------------------------------------------------------------------------------------
 
     def describe_client_quotas(
-        self, filter: "ClientQuotaFilter | None" = None, *, timeout: float | None = None
+        self, quota_filter: "ClientQuotaFilter | None" = None, *, timeout: float | None = None
     ) -> "dict[ClientQuotaEntity, dict[str, float]]":
         """Return the quotas of the entities that match the filter, or of all entities for None."""
-        return self._loop.call(self._admin.describe_client_quotas, filter, timeout=timeout)
+        return self._loop.call(self._admin.describe_client_quotas, quota_filter, timeout=timeout)
 
     def alter_client_quotas(
         self,

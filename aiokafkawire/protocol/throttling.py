@@ -1,12 +1,13 @@
 """Which responses make a client wait before its next request on the connection (KIP-219)."""
 
+from collections.abc import Mapping
 from typing import Final
 
 from .api import ApiKey
 
 __all__ = ("client_waits",)
 
-_SINCE: Final = {
+_SINCE: Final[Mapping[int, int]] = {
     ApiKey.PRODUCE: 6,
     ApiKey.FETCH: 8,
     ApiKey.LIST_OFFSETS: 3,
@@ -51,4 +52,4 @@ Before a response in an older version, the broker has waited. Newer APIs leave t
 
 def client_waits(api_key: int, version: int) -> bool:
     """Return whether the client waits the throttle time of a response; in older versions the broker has waited."""
-    return version >= _SINCE.get(api_key, 0)  # type: ignore[call-overload]
+    return version >= _SINCE.get(api_key, 0)

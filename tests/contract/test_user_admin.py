@@ -131,13 +131,13 @@ async def test_quotas_are_set_found_by_filters_and_removed(kafka: Client, user: 
     }
     await kafka.admin.alter_client_quotas(quotas)
 
-    async def found(filter: ClientQuotaFilter | None = None) -> dict[ClientQuotaEntity, dict[str, float]]:
-        every = await kafka.admin.describe_client_quotas(filter)
+    async def found(matching: ClientQuotaFilter | None = None) -> dict[ClientQuotaEntity, dict[str, float]]:
+        every = await kafka.admin.describe_client_quotas(matching)
         return {entity: values for entity, values in every.items() if entity in quotas}
 
     try:
         await settled(found, lambda known: known == quotas)
-        for filter, expected in (
+        for matching, expected in (
             (contains(exact("user", user)), {own, both, rest}),
             (contains_only(exact("user", user)), {own}),
             (contains(exact("user", user), default("client-id")), {rest}),
@@ -149,7 +149,7 @@ async def test_quotas_are_set_found_by_filters_and_removed(kafka: Client, user: 
             (contains(default("user"), exact("client-id", user)), set()),
             (ClientQuotaFilter.all(), set(quotas)),
         ):
-            assert set(await found(filter)) == expected, filter
+            assert set(await found(matching)) == expected, matching
         # A call changes some quotas of an entity, and others stay.
         await kafka.admin.alter_client_quotas({own: {RATE: None, "request_percentage": 25}})
         quotas[own] = {"consumer_byte_rate": 2e6, "request_percentage": 25.0}
