@@ -113,7 +113,8 @@ class Connection:
         self._uses_sasl = config.uses_sasl
         # The number of answered requests when a request last timed out.
         self._answered_at_timeout: int | None = None
-        self._throttled_until = float("-inf")
+        self.throttled_until: float = float("-inf")
+        """The time until which the broker throttles this client (KIP-219), in seconds of the runtime's clock."""
         self._ended = anyio.Event()
         self.used_at: float = runtime.now()
         """The time at which the last request was sent, in seconds of the runtime's clock."""
@@ -234,7 +235,7 @@ class Connection:
             UnsupportedVersion, InvalidMessage: the request cannot be encoded; nothing was sent.
         """
         spoken = self.choose(type(request), wanted)
-        if self._throttled_until > self._runtime.now():
+        if self.throttled_until > self._runtime.now():
             timeout = await self._wait_while_throttled(type(request), timeout)
         frame, position = await self._exchange(request, spoken, timeout, slow=slow)
         answer: Any = type(request).response
@@ -242,10 +243,14 @@ class Connection:
             response = await self._runtime.offload(self.decode, answer, spoken, frame, position)
         else:
             response = self.decode(answer, spoken, frame, position)
-        pause = getattr(response, "throttle_time_ms", 0) / 1000
-        if pause > 0 and client_waits(request.api_key, spoken):
-            self._throttled_until = max(self._throttled_until, self._runtime.now() + pause)
+        self.heed_throttle(response, spoken)
         return response  # type: ignore[no-any-return]
+
+    def heed_throttle(self, response: Response, spoken: int) -> None:
+        """Extend :attr:`throttled_until` by the throttle time of a response, unless the broker has waited itself."""
+        pause = getattr(response, "throttle_time_ms", 0) / 1000
+        if pause > 0 and client_waits(response.api_key, spoken):
+            self.throttled_until = max(self.throttled_until, self._runtime.now() + pause)
 
     async def _wait_while_throttled(self, request: type[Request[Any]], timeout: float | None) -> float | None:
         """Wait while the broker throttles this client, or until the connection ends; return the rest of the timeout.
@@ -254,11 +259,11 @@ class Connection:
         """
         began, limit = self._runtime.now(), self._request_timeout if timeout is None else timeout
         with anyio.move_on_after(limit):
-            while not self._ended.is_set() and (left := self._throttled_until - self._runtime.now()) > 0:
+            while not self._ended.is_set() and (left := self.throttled_until - self._runtime.now()) > 0:
                 with anyio.move_on_after(left):
                     await self._ended.wait()
             return None if timeout is None else max(0.0, timeout - (self._runtime.now() - began))
-        left = self._throttled_until - self._runtime.now()
+        left = self.throttled_until - self._runtime.now()
         name = request.__name__.removesuffix("Request")
         why = f"the client has used up a quota, and {self.broker} throttles it for {left:.1f} s more"
         raise RequestTimeout(f"{name} was not sent within {limit:g} s: {why}")
