@@ -120,9 +120,15 @@ def test_delegation_tokens() -> None:
         assert kafka.admin.describe_delegation_token([alice]) == (token,)
         assert kafka.admin.renew_delegation_token(token, renew_time_period_ms=5) < token.expiry_timestamp_ms
         assert kafka.admin.expire_delegation_token(token, expiry_time_period_ms=90_000) == token.max_timestamp_ms
-        by_token = {"sasl_username": token.token_id, "sasl_password": token.hmac_base64, "sasl_tokenauth": True}
-        with blocking.Client(broker.bootstrap, **options, **by_token) as other:
-            with pytest.raises(DelegationTokenRequestNotAllowed):
-                other.admin.create_delegation_token(owner=alice)
+        by_token: dict[str, Any] = {
+            "sasl_username": token.token_id,
+            "sasl_password": token.hmac_base64,
+            "sasl_tokenauth": True,
+        }
+        with (
+            blocking.Client(broker.bootstrap, **options, **by_token) as other,
+            pytest.raises(DelegationTokenRequestNotAllowed),
+        ):
+            other.admin.create_delegation_token(owner=alice)
         kafka.admin.expire_delegation_token(token)
         assert kafka.admin.describe_delegation_token() == ()

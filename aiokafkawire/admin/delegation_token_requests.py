@@ -17,7 +17,13 @@ from ..protocol.messages.delegation_tokens import (
 )
 from ..protocol.schema import Request, Versions
 from .delegation_token_descriptions import DelegationToken, KafkaPrincipal
-from .delegation_token_messages import check_token_answer, create_request, created_token, describe_request, described_tokens
+from .delegation_token_messages import (
+    check_token_answer,
+    create_request,
+    created_token,
+    describe_request,
+    described_tokens,
+)
 
 __all__ = (
     "create_delegation_token",

@@ -64,9 +64,9 @@ def alter_request(
     )
 
 
-def altered(response: AlterClientQuotasResponse) -> Mapping[ClientQuotaEntity, None | KafkaError]:
+def altered(response: AlterClientQuotasResponse) -> Mapping[ClientQuotaEntity, KafkaError | None]:
     """Return None for each entity whose quotas were changed, or the entity's error."""
-    found: dict[ClientQuotaEntity, None | KafkaError] = {}
+    found: dict[ClientQuotaEntity, KafkaError | None] = {}
     for entry in response.entries:
         entity = _entity(entry.entity)
         found[entity] = None

@@ -128,7 +128,9 @@ def _checked_filter(given: object) -> "ClientQuotaFilter":
     from .client_quotas import ClientQuotaFilter, ClientQuotaFilterComponent, ClientQuotaMatchType
 
     if not isinstance(given, ClientQuotaFilter):
-        raise UsageError(f"quota_filter must be a ClientQuotaFilter, such as ClientQuotaFilter.all(); got {shown(given)}")
+        raise UsageError(
+            f"quota_filter must be a ClientQuotaFilter, such as ClientQuotaFilter.all(); got {shown(given)}"
+        )
     check_flag("strict of a ClientQuotaFilter", given.strict)
     if not isinstance(given.components, tuple):
         raise UsageError(f"components of a ClientQuotaFilter must be a tuple, got {shown(given.components)}")

@@ -29,9 +29,7 @@ _HASHES: Final = {ScramMechanism.SCRAM_SHA_256: "sha256", ScramMechanism.SCRAM_S
 
 def describe_request(users: Iterable[str] | None) -> DescribeUserScramCredentialsRequest:
     """Return the request for the credentials of users, or of all users for None."""
-    return DescribeUserScramCredentialsRequest(
-        users=None if users is None else [UserName(name=user) for user in users]
-    )
+    return DescribeUserScramCredentialsRequest(users=None if users is None else [UserName(name=user) for user in users])
 
 
 def described(
@@ -87,14 +85,12 @@ def alter_request(
     )
 
 
-def altered(response: AlterUserScramCredentialsResponse) -> Mapping[str, None | KafkaError]:
+def altered(response: AlterUserScramCredentialsResponse) -> Mapping[str, KafkaError | None]:
     """Return None for each user whose credentials were changed, or the user's error."""
     return {
         result.user: None
         if result.error_code == ErrorCode.NONE
-        else _error(
-            result.error_code, f"changing the SCRAM credentials of user {result.user!r}", result.error_message
-        )
+        else _error(result.error_code, f"changing the SCRAM credentials of user {result.user!r}", result.error_message)
         for result in response.results
     }
 

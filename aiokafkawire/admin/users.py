@@ -106,7 +106,9 @@ def _checked(change: object) -> "UserScramCredentialUpsertion | UserScramCredent
         return change
     info = change.credential_info
     if not isinstance(info, ScramCredentialInfo):
-        raise UsageError(f"the credential_info of user {change.user!r} must be a ScramCredentialInfo, got {shown(info)}")
+        raise UsageError(
+            f"the credential_info of user {change.user!r} must be a ScramCredentialInfo, got {shown(info)}"
+        )
     _check_mechanism(change.user, info.mechanism)
     if not is_integer(info.iterations, _MIN_ITERATIONS, _MAX_ITERATIONS):
         allowed = f"an integer from {_MIN_ITERATIONS} to {_MAX_ITERATIONS} (KIP-554)"

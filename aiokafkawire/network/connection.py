@@ -450,6 +450,7 @@ class Connection:
                 raise ConnectionLost(f"{cause} (is it a Kafka listener?)") from cause
             refused = int.from_bytes(frame[position : position + 2], "big") == ErrorCode.UNSUPPORTED_VERSION
             answer = self.decode(ApiVersionsResponse, 0 if refused else spoken, frame, position)
+            self.heed_throttle(answer, 0 if refused else spoken)
             self.versions = {api.api_key: Versions(api.min_version, api.max_version) for api in answer.api_keys}
             self._chosen.clear()
             if not refused:

@@ -46,7 +46,7 @@ _SINCE: Final[Mapping[int, int]] = {
 }
 """The first version of each API of Kafka 1.1 and older whose throttle time the client waits.
 
-Before a response in an older version, the broker has waited. Newer APIs leave the waiting to the client in all versions.
+Before a response in an older version, the broker has waited. Newer APIs let the client wait in all versions.
 """
 
 

@@ -46,9 +46,11 @@ ALICE, RATE = ClientQuotaEntity.user("alice"), {"producer_byte_rate": 5.0}
 
 @asynccontextmanager
 async def running(release: str | None = None, nodes: int = 1, **options: Any) -> AsyncIterator[tuple[Broker, Admin]]:
-    async with Broker(nodes, port=None, max_versions=release) as broker:
-        async with Client(broker.bootstrap, connector=broker.connect, **{**QUICK, **options}) as kafka:
-            yield broker, kafka.admin
+    async with (
+        Broker(nodes, port=None, max_versions=release) as broker,
+        Client(broker.bootstrap, connector=broker.connect, **{**QUICK, **options}) as kafka,
+    ):
+        yield broker, kafka.admin
 
 
 def setting(user: str, password: str | bytes = "s3cret", **more: Any) -> UserScramCredentialUpsertion:
@@ -68,7 +70,9 @@ def test_entities_are_values_whatever_the_order_of_their_parts() -> None:
     assert named == ["default client-id, user 'alice'", "user 'alice'", "default ip", "client-id 'c'"]
 
 
-@pytest.mark.parametrize("wrong", [None, "alice", [("user", "alice")], {5: "alice"}, {"": "a"}, {"user": 5}, {"user": ""}])
+@pytest.mark.parametrize(
+    "wrong", [None, "alice", [("user", "alice")], {5: "alice"}, {"": "a"}, {"user": 5}, {"user": ""}]
+)
 def test_parts_of_entities_are_text(wrong: Any) -> None:
     with pytest.raises(UsageError, match="of a ClientQuotaEntity must be"):
         ClientQuotaEntity(wrong)
@@ -168,9 +172,7 @@ async def test_only_those_whom_a_retry_may_help_are_sent_again() -> None:
         broker.on(
             ApiKey.ALTER_USER_SCRAM_CREDENTIALS, answer=AlterUserScramCredentialsResponse(results=results), times=1
         )
-        await admin.alter_user_scram_credentials(
-            [setting("alice"), setting("bob")]
-        )
+        await admin.alter_user_scram_credentials([setting("alice"), setting("bob")])
         first, second = broker.requests.of(ApiKey.ALTER_USER_SCRAM_CREDENTIALS)
         assert [change.name for change in first.request.upsertions] == ["alice", "bob"]
         assert [change.name for change in second.request.upsertions] == ["bob"]
@@ -190,7 +192,7 @@ async def test_what_a_broker_refuses_is_told() -> None:
         }
         for api, call in calls.items():
             broker.on(api, answer=ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
-            with pytest.raises(ClusterAuthorizationFailed, match="alice|Quotas|DelegationToken|SCRAM|ScramCred"):
+            with pytest.raises(ClusterAuthorizationFailed, match=r"alice|Quotas|DelegationToken|Scram"):
                 await call()
 
 
@@ -200,8 +202,10 @@ async def test_answers_that_lack_who_was_asked_about() -> None:
         with pytest.raises(WireError, match="the response lacks the requested alice"):
             await admin.alter_user_scram_credentials([setting("alice")])
         broker.on(ApiKey.ALTER_CLIENT_QUOTAS, answer=AlterClientQuotasResponse(entries=[]))
-        with pytest.raises(AdminError, match="the response lacks the requested user 'alice'"):
+        with pytest.raises(AdminError) as caught:
             await admin.alter_client_quotas({ALICE: RATE, ClientQuotaEntity.user("bob"): RATE})
+        assert "the response lacks the requested user 'alice'" in str(caught.value)
+        assert caught.value.results == {}
 
 
 async def test_mechanisms_that_this_client_does_not_know() -> None:

@@ -73,7 +73,9 @@ def known_as(cluster: Where, user: str) -> Client:
 
 def by_token(cluster: Where, token: DelegationToken, mechanism: str = "SCRAM-SHA-256", **options: Any) -> Client:
     return cluster.client(
-        **login(mechanism, token.token_id, token.hmac_base64, sasl_tokenauth=True), bootstrap_timeout_ms=20_000, **options
+        **login(mechanism, token.token_id, token.hmac_base64, sasl_tokenauth=True),
+        bootstrap_timeout_ms=20_000,
+        **options,
     )
 
 

@@ -92,7 +92,9 @@ async def test_one_user_without_credentials_is_an_error_and_several_keep_the_res
 
 async def test_changes_of_some_users_fail_and_those_of_others_are_made(kafka: Client, user: str) -> None:
     missing, twice = f"{user}-missing", f"{user}-twice"
-    with pytest.raises(ResourceNotFound, match=f"changing the SCRAM credentials of user '{missing}': Attempt to delete"):
+    with pytest.raises(
+        ResourceNotFound, match=f"changing the SCRAM credentials of user '{missing}': Attempt to delete"
+    ):
         await kafka.admin.alter_user_scram_credentials([UserScramCredentialDeletion(missing, SHA_256)])
     with pytest.raises(AdminError, match="changing SCRAM credentials failed for 2 of 3") as caught:
         await kafka.admin.alter_user_scram_credentials(

@@ -76,7 +76,7 @@ async def test_who_cannot_wait_that_long_is_told_and_others_still_wait() -> None
     async with Throttling(3000) as broker, connected(broker.connect) as connection:
         began = anyio.current_time()
         await connection.request(named("a"))
-        told = r"^Metadata was not sent within 1 s: the client has used up a quota, and b:9092 throttles it for 2\.0 s more$"
+        told = r"^Metadata was not sent within 1 s: the client has used up a quota, .* throttles it for 2\.0 s more$"
         with pytest.raises(RequestTimeout, match=told):
             await connection.request(named("b"), timeout=1)
         assert (anyio.current_time() - began, connection.failure, connection.is_silent) == (1, None, False)
@@ -134,6 +134,7 @@ async def test_an_admin_that_is_throttled_for_long_keeps_its_connection() -> Non
     async with Broker(port=None) as broker:
         broker.create_topic("t")
         async with Client(broker.bootstrap, connector=broker.connect, request_timeout_ms=30_000) as kafka:
+            await kafka.admin.list_topics()
             broker.throttle(None, 40_000)
             await kafka.admin.list_topics()
             broker.throttle(None, 0)
@@ -147,12 +148,11 @@ async def test_an_admin_that_is_throttled_for_long_keeps_its_connection() -> Non
 
 @virtual_time
 async def test_an_admin_whose_timeout_is_shorter_is_told_of_the_quota() -> None:
-    async with Broker(port=None) as broker:
-        async with Client(broker.bootstrap, connector=broker.connect) as kafka:
-            broker.throttle(None, 40_000)
-            await kafka.admin.list_topics()
-            with pytest.raises(RequestTimeout, match="the client has used up a quota, and memory-1:9092 throttles it"):
-                await kafka.admin.list_topics(timeout=5)
+    async with Broker(port=None) as broker, Client(broker.bootstrap, connector=broker.connect) as kafka:
+        broker.throttle(None, 40_000)
+        await kafka.admin.list_topics()
+        with pytest.raises(RequestTimeout, match="the client has used up a quota, and memory-1:9092 throttles it"):
+            await kafka.admin.list_topics(timeout=5)
 
 
 def test_the_waiting_is_the_clients_since_the_versions_of_kafka_2_0() -> None:

@@ -666,7 +666,9 @@ def _admin_of_users() -> Iterator[Case]:
         filled("admin", "alter_user_scram_credentials", HOLE),
         NO_ALTERATIONS,
     )
-    yield Case("admin.describe_client_quotas(quota_filter)", filled("admin", "describe_client_quotas", HOLE), NO_FILTERS)
+    yield Case(
+        "admin.describe_client_quotas(quota_filter)", filled("admin", "describe_client_quotas", HOLE), NO_FILTERS
+    )
     yield Case("admin.alter_client_quotas(alterations)", filled("admin", "alter_client_quotas", HOLE), NO_QUOTAS)
     yield Case(
         "admin.alter_client_quotas(validate_only)",

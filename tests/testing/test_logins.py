@@ -29,7 +29,7 @@ from aiokafkawire.testing.cluster.api_error import ApiError, Disconnect
 from aiokafkawire.testing.handlers import sasl
 from aiokafkawire.testing.security.authentication import LoginState
 from aiokafkawire.testing.security.bearer_tokens import BearerToken, BearerTokens, UnsecuredTokens, bearer_tokens
-from aiokafkawire.testing.security.credentials import Credentials, ScramCredential, ScramAlgorithm
+from aiokafkawire.testing.security.credentials import Credentials, ScramAlgorithm, ScramCredential
 from aiokafkawire.testing.security.mechanisms import LoginFailed, OAuthBearer, enabled_mechanisms
 
 USERS = {"alice": "hunter2-hunter2"}

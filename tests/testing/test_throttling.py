@@ -148,9 +148,7 @@ async def test_requests_count_a_millisecond_each(broker: Broker, client: RawClie
 
 async def created(client: RawClient, name: str, partitions: int = 1, version: int = 7, **more: Any) -> tuple[int, int]:
     """The error of a new topic, and the pause."""
-    topic = CreatableTopic(
-        name=name, num_partitions=partitions, replication_factor=1, assignments=[], configs=[]
-    )
+    topic = CreatableTopic(name=name, num_partitions=partitions, replication_factor=1, assignments=[], configs=[])
     answer = await client.ask(CreateTopicsRequest(topics=[topic], **more), version)
     return answer.topics[0].error_code, answer.throttle_time_ms
 

@@ -16,7 +16,7 @@ from ...protocol.messages.scram import (
     ScramCredentialUpsertion,
 )
 from ..cluster.api_error import ApiError
-from ..security.credentials import LEAST_ITERATIONS, MOST_ITERATIONS, Credentials, ScramCredential, ScramAlgorithm
+from ..security.credentials import LEAST_ITERATIONS, MOST_ITERATIONS, Credentials, ScramAlgorithm, ScramCredential
 from ..serving.call import ServerCall
 
 __all__ = ("alter_user_scram_credentials", "describe_user_scram_credentials")

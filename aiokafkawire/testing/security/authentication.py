@@ -169,7 +169,7 @@ class LoginState:
         return response, lifetime or 0
 
     def _lifetime_ms(self, exchange: Exchange) -> int | None:
-        """Return the authentication's lifetime in ms: the lower of the broker's and the token's limits; None for none."""
+        """Return the authentication's lifetime in ms: the lower of the broker's and the token's limits, or None."""
         limits = [limit for limit in (self._max_reauth_ms or None, exchange.holds_ms) if limit is not None]
         lifetime = min(limits, default=None)
         if lifetime is not None and lifetime > _LONGEST_MS:

@@ -57,8 +57,8 @@ class IssuedToken:
 class DelegationTokens:
     """The delegation tokens of a cluster.
 
-    1. Requests about an expired token get DELEGATION_TOKEN_EXPIRED, until the next of the hourly checks removes it; then
-       there is no such token any more.
+    1. Requests about an expired token get DELEGATION_TOKEN_EXPIRED, until the next of the hourly checks removes it;
+       then there is no such token any more.
     2. No renewal extends a token beyond its maximal lifetime.
 
     Args:
