@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, TypedDict
 from uuid import UUID
 
-from ..argument_checks import INT32, is_integer, shown
+from ..argument_checks import INT32, is_integer, is_text, shown
 from ..errors import ConfigError
 from .groups.settings import MIGRATION_POLICIES
 from .groups.target_assignment import ASSIGNORS
@@ -120,8 +120,8 @@ def check_types(given: Mapping[str, Any]) -> None:
     if given["advertised_host"] is not None:
         _check_text("advertised_host", given["advertised_host"])
     secret_key = given["delegation_token_secret_key"]
-    if secret_key is not None and (not isinstance(secret_key, str) or not secret_key):
-        raise ConfigError("delegation_token_secret_key is a string that is not empty (not shown), or None")
+    if secret_key is not None and not (isinstance(secret_key, str) and secret_key and is_text(secret_key)):
+        raise ConfigError("delegation_token_secret_key is text that is not empty (not shown), or None")
     racks, users = given["racks"], given["users"]
     if (
         isinstance(racks, str)

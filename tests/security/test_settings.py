@@ -137,7 +137,7 @@ BAD: list[tuple[dict[str, Any], str]] = [
         {**SASL, "sasl_mechanism": "PLAIN", "sasl_tokenauth": True},
         "sasl_tokenauth needs SCRAM-SHA-256 or SCRAM-SHA-512",
     ),
-    ({**SASL, "sasl_tokenauth": "true"}, "sasl_tokenauth must be one of False, True, got 'true'"),
+    ({**SASL, "sasl_tokenauth": "true"}, "sasl_tokenauth must be one of True, False, got 'true'"),
     ({"sasl_tokenauth": True}, "sasl_tokenauth is True: set security_protocol to 'SASL_SSL' or 'SASL_PLAINTEXT'"),
     ({"security_protocol": "SASL_SSL", "sasl_mechanism": "GSSAPI", "sasl_kerberos_service_name": ""}, "must be a name"),
     ({"security.protocol": "SSL"}, "unknown setting 'security.protocol': did you mean security_protocol?"),
