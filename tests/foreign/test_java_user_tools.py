@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import subprocess
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from secrets import token_hex
@@ -18,6 +19,7 @@ from aiokafkawire import (
     ClientQuotaEntity,
     ClientQuotaFilter,
     ClientQuotaFilterComponent,
+    DelegationToken,
     KafkaPrincipal,
     ScramCredentialInfo,
     ScramMechanism,
@@ -100,10 +102,11 @@ def test_scram_credentials_on_both_sides(served: Served, kafka: blocking.Client,
     described = tool(served.open, CONFIGS, "--describe", *named)
     assert shown(described) == {f"user-principal '{user}'": {"SCRAM-SHA-256": "iterations=8192"}}
     tool(served.open, CONFIGS, "--alter", *named, "--add-config", "SCRAM-SHA-512=[iterations=5000,password=s3cret]")
-    found = kafka.admin.describe_user_scram_credentials(user)[user]
-    assert set(found) == {info, ScramCredentialInfo(SHA_512, 5000)}
+    both = {info, ScramCredentialInfo(SHA_512, 5000)}
+    until(lambda: set(kafka.admin.describe_user_scram_credentials(user)[user]) == both)
     tool(served.open, CONFIGS, "--alter", *named, "--delete-config", "SCRAM-SHA-256")
-    assert kafka.admin.describe_user_scram_credentials(user) == {user: (ScramCredentialInfo(SHA_512, 5000),)}
+    left = {user: (ScramCredentialInfo(SHA_512, 5000),)}
+    until(lambda: kafka.admin.describe_user_scram_credentials(user) == left)
     kafka.admin.alter_user_scram_credentials([UserScramCredentialDeletion(user, SHA_512)])
     assert "SCRAM" not in tool(served.open, CONFIGS, "--describe", *named)
 
@@ -134,8 +137,9 @@ def test_quotas_on_both_sides(served: Served, kafka: blocking.Client, user: str)
     tool(served.open, CONFIGS, "--alter", *named, *default, "--delete-config", "consumer_byte_rate")
     tool(served.open, CONFIGS, "--alter", *at, "--delete-config", "connection_creation_rate")
     of_user = ClientQuotaFilter.contains(ClientQuotaFilterComponent.of_entity("user", user))
-    assert kafka.admin.describe_client_quotas(of_user) == {own: {**quotas[own], "consumer_byte_rate": 5000.0}}
-    assert address not in kafka.admin.describe_client_quotas()
+    now = {own: {**quotas[own], "consumer_byte_rate": 5000.0}}
+    until(lambda: kafka.admin.describe_client_quotas(of_user) == now)
+    until(lambda: address not in kafka.admin.describe_client_quotas())
     kafka.admin.alter_client_quotas({own: dict.fromkeys(["consumer_byte_rate", *quotas[own]])})
     assert shown(tool(served.open, CONFIGS, "--describe", *named)) == {}
 
@@ -147,12 +151,12 @@ def test_delegation_tokens_on_both_sides(served: Served, tmp_path: Path) -> None
         described = rows(tool(served.guarded, TOKENS, *alice, "--describe", "--owner-principal", "User:alice"))
         assert described[ours.token_id] == [ours.hmac_base64, "User:alice", "User:alice", "[User:bob]"]
         tool(served.guarded, TOKENS, *alice, "--renew", "--hmac", ours.hmac_base64, "--renew-time-period", "3600000")
-        (renewed,) = (one for one in kafka.admin.describe_delegation_token() if one.token_id == ours.token_id)
-        assert renewed.expiry_timestamp_ms < ours.expiry_timestamp_ms
+        until(lambda: known(kafka)[ours.token_id].expiry_timestamp_ms < ours.expiry_timestamp_ms)
 
         created = rows(tool(served.guarded, TOKENS, *alice, "--create", "--max-life-time-period", "-1"))
         ((token_id, (hmac, *_)),) = created.items()
-        (theirs,) = (one for one in kafka.admin.describe_delegation_token() if one.token_id == token_id)
+        until(lambda: token_id in known(kafka))
+        theirs = known(kafka)[token_id]
         assert (theirs.hmac_base64, theirs.owner, theirs.renewers) == (hmac, KafkaPrincipal.user("alice"), ())
         with blocking.Client(served.guarded, **by(theirs.token_id, theirs.hmac_base64)) as guest:
             guest.admin.create_topics({f"made-{token_id[:4].strip('-_')}": 1})
@@ -160,11 +164,22 @@ def test_delegation_tokens_on_both_sides(served: Served, tmp_path: Path) -> None
         assert "made-" in tool(served.guarded, TOPICS, *token, "--list")
 
         tool(served.guarded, TOKENS, *alice, "--expire", "--hmac", ours.hmac_base64, "--expiry-time-period", "-1")
-        assert ours.token_id not in [one.token_id for one in kafka.admin.describe_delegation_token()]
+        until(lambda: ours.token_id not in known(kafka))
         kafka.admin.expire_delegation_token(theirs)
         assert rows(tool(served.guarded, TOKENS, *alice, "--describe")) == {}
         with pytest.raises(SaslAuthenticationFailed):
             blocking.Client(served.guarded, **by(ours.token_id, ours.hmac_base64)).__enter__()
+
+
+def known(kafka: blocking.Client) -> dict[str, DelegationToken]:
+    return {token.token_id: token for token in kafka.admin.describe_delegation_token()}
+
+
+def until(condition: Callable[[], bool]) -> None:
+    """Wait for what a broker of Apache Kafka hears from its controller."""
+    ends = time.monotonic() + 20
+    while not condition():
+        assert time.monotonic() < ends
 
 
 def by(token_id: str, hmac: str) -> dict[str, Any]:

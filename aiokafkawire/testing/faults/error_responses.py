@@ -185,7 +185,7 @@ def _made(cls: type[Any], version: int, source: Any, *, force: bool) -> Any:
             fits = kind is field.kind and (value is not None or version in field.nullable)
             values[field.name] = value if fits else _empty(field, version)
         elif field.array and _arrays(source).get(field.name) is field.kind:
-            values[field.name] = list(getattr(source, field.name))
+            values[field.name] = list(getattr(source, field.name) or ())
         elif first and not attrs.has(type(source)) and _takes(field, source):
             values[field.name], first = source, False
         elif field.default is attrs.NOTHING or field.name in _NO_NODE:
