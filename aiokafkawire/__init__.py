@@ -83,9 +83,10 @@ if TYPE_CHECKING:
         UserScramCredentialUpsertion,
     )
     from .producer.transaction import Transaction
+    from .share._implementation import ShareRecord
     from .share.acknowledgements import Acknowledge
     from .share.share_consumer import ShareConsumer
-    from .share.share_record import Reject, ShareRecord
+    from .share.share_record import Reject
     from .transform import OutgoingRecord
 
 __all__ = (
@@ -183,7 +184,7 @@ _load_later: Callable[[str], object] = lazy_exports(
         "ScramCredentialInfo": ".admin.scram_credentials",
         "ScramMechanism": ".admin.scram_credentials",
         "ShareConsumer": ".share.share_consumer",
-        "ShareRecord": ".share.share_record",
+        "ShareRecord": ".share._implementation",
         "Transaction": ".producer.transaction",
         "UserScramCredentialDeletion": ".admin.scram_credentials",
         "UserScramCredentialUpsertion": ".admin.scram_credentials",
