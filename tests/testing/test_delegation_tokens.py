@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
-from typing import Any
+from typing import Any, TypeVar, TypeVarTuple, Unpack
 
 import anyio
 import anyio.lowlevel
@@ -35,6 +35,9 @@ from aiokafkawire.testing.simulation import Simulation, simulate
 
 pytestmark = [pytest.mark.anyio]
 
+T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
+
 USERS = {"alice": "alice-secret"}
 ALICE = login("SCRAM-SHA-256", "alice", USERS["alice"])
 HOUR = 3_600_000
@@ -62,7 +65,7 @@ async def alice(broker: Broker) -> AsyncIterator[Client]:
         yield client
 
 
-async def inline(function: Callable[..., Any], *args: Any) -> Any:
+async def inline(function: Callable[[Unpack[Ts]], T], *args: *Ts) -> T:
     """Run what a thread would: virtual time does not wait for threads."""
     await anyio.lowlevel.checkpoint()
     return function(*args)
