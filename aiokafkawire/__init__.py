@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from ._lazy_exports import lazy_exports
-from .admin.admin import Admin, NewTopic
+from .admin.admin import Admin
 from .admin.config_resources import (
     ConfigEntry,
     ConfigOp,
@@ -23,6 +23,7 @@ from .admin.descriptions import (
     ShareMemberDescription,
     SharePartitionOffsetInfo,
 )
+from .admin.new_topics import NewPartitions, NewTopic
 from .client import Client
 from .consumer.consumer import Consumer, ConsumerBatch
 from .consumer.health import ConsumerHealth
@@ -55,6 +56,7 @@ from .producer.producer import Producer
 from .records.batch import ConsumerRecord, Delivery
 from .types import (
     AwsCredentials,
+    ElectionType,
     GroupMetadata,
     IsolationLevel,
     OAuthBearerToken,
@@ -66,6 +68,7 @@ from .types import (
     SubscriptionPattern,
     TimestampType,
     TopicPartition,
+    TopicPartitionReplica,
 )
 
 if TYPE_CHECKING:
@@ -81,6 +84,15 @@ if TYPE_CHECKING:
         ScramMechanism,
         UserScramCredentialDeletion,
         UserScramCredentialUpsertion,
+    )
+    from .admin.topic_descriptions import (
+        CreatedTopic,
+        LogDirDescription,
+        PartitionDescription,
+        PartitionReassignment,
+        ReplicaInfo,
+        ReplicaLogDirInfo,
+        TopicDescription,
     )
     from .producer.transaction import Transaction
     from .share._implementation import ShareRecord
@@ -118,10 +130,12 @@ __all__ = (
     "ConsumerRecord",
     "ConsumerStalled",
     "CorruptBatch",
+    "CreatedTopic",
     "DelegationToken",
     "Delivery",
     "DeliveryFailed",
     "DeserializationError",
+    "ElectionType",
     "GroupDescription",
     "GroupListing",
     "GroupMember",
@@ -130,6 +144,8 @@ __all__ = (
     "IsolationLevel",
     "KafkaError",
     "KafkaPrincipal",
+    "LogDirDescription",
+    "NewPartitions",
     "NewTopic",
     "NoBrokerReachable",
     "OAuthBearerToken",
@@ -137,12 +153,16 @@ __all__ = (
     "OffsetAndTimestamp",
     "OffsetSpec",
     "OutgoingRecord",
+    "PartitionDescription",
+    "PartitionReassignment",
     "Producer",
     "ProducerFenced",
     "ProducerIdentity",
     "RecordMetadata",
     "RecordTooLarge",
     "Reject",
+    "ReplicaInfo",
+    "ReplicaLogDirInfo",
     "RequestTimeout",
     "ScramCredentialInfo",
     "ScramMechanism",
@@ -152,9 +172,11 @@ __all__ = (
     "ShareMemberDescription",
     "SharePartitionOffsetInfo",
     "TimestampType",
+    "TopicDescription",
     "TopicNotReady",
     "SubscriptionPattern",
     "TopicPartition",
+    "TopicPartitionReplica",
     "Transaction",
     "TransactionAborted",
     "UnknownBrokerError",
@@ -179,12 +201,19 @@ _load_later: Callable[[str], object] = lazy_exports(
         "ClientQuotaMatchType": ".admin.client_quotas",
         "DelegationToken": ".admin.delegation_token_descriptions",
         "KafkaPrincipal": ".admin.delegation_token_descriptions",
+        "CreatedTopic": ".admin.topic_descriptions",
+        "LogDirDescription": ".admin.topic_descriptions",
         "OutgoingRecord": ".transform",
+        "PartitionDescription": ".admin.topic_descriptions",
+        "PartitionReassignment": ".admin.topic_descriptions",
         "Reject": ".share.share_record",
         "ScramCredentialInfo": ".admin.scram_credentials",
         "ScramMechanism": ".admin.scram_credentials",
+        "ReplicaInfo": ".admin.topic_descriptions",
+        "ReplicaLogDirInfo": ".admin.topic_descriptions",
         "ShareConsumer": ".share.share_consumer",
         "ShareRecord": ".share._implementation",
+        "TopicDescription": ".admin.topic_descriptions",
         "Transaction": ".producer.transaction",
         "UserScramCredentialDeletion": ".admin.scram_credentials",
         "UserScramCredentialUpsertion": ".admin.scram_credentials",

@@ -125,6 +125,7 @@ class Broker(ClusterControl, Faults):
         tls: the context for TLS on the TCP ports; in-memory connections are plain. If the context requires a client
             certificate, the certificate names the principal.
 
+        log_dirs: the number of log directories of each broker, between which replicas can move.
         message_max_bytes: the largest batch size.
         max_incremental_fetch_session_cache_slots: the largest number of fetch sessions of a broker (KIP-227).
         socket_request_max_bytes: the largest request size; a broker disconnects a client that announces more.
@@ -173,6 +174,7 @@ class Broker(ClusterControl, Faults):
         delegation_token_max_lifetime_ms: int = 604_800_000,
         delegation_token_expiry_time_ms: int = 86_400_000,
         tls: ssl.SSLContext | None = None,
+        log_dirs: int = 1,
         message_max_bytes: int = 1_048_588,
         max_incremental_fetch_session_cache_slots: int = 1_000,
         socket_request_max_bytes: int = 104_857_600,
@@ -199,6 +201,7 @@ class Broker(ClusterControl, Faults):
             min_insync_replicas=min_insync_replicas,
             replica_lag_time_max_ms=replica_lag_time_max_ms,
             replica_selector_class=replica_selector_class,
+            log_dirs=log_dirs,
             message_max_bytes=message_max_bytes,
             max_incremental_fetch_session_cache_slots=max_incremental_fetch_session_cache_slots,
             group_min_session_timeout_ms=group_min_session_timeout_ms,

@@ -59,6 +59,7 @@ class SimulatedArguments(TypedDict, total=False):
     delegation_token_secret_key: str | None
     delegation_token_max_lifetime_ms: int
     delegation_token_expiry_time_ms: int
+    log_dirs: int
     message_max_bytes: int
     max_incremental_fetch_session_cache_slots: int
     socket_request_max_bytes: int
@@ -92,6 +93,7 @@ _NUMBERS: Final[Mapping[str, int]] = {  # the least allowed value of each
     "connection_failed_authentication_delay_ms": 0,
     "delegation_token_max_lifetime_ms": 1,
     "delegation_token_expiry_time_ms": 1,
+    "log_dirs": 1,
     "message_max_bytes": 0,
     "max_incremental_fetch_session_cache_slots": 0,
     "socket_request_max_bytes": 1,

@@ -10,6 +10,7 @@ import pytest
 from support.raw_client import RawClient, batch_of, fetch_request, produce_request
 from support.virtual_time import virtual_time
 
+from aiokafkawire import Client, NewTopic
 from aiokafkawire.errors import ErrorCode
 from aiokafkawire.protocol.messages.metadata import ApiVersionsRequest, MetadataRequest
 from aiokafkawire.protocol.messages.produce import ProduceResponse
@@ -175,6 +176,15 @@ async def test_before_kip_599_who_creates_too_many_partitions_only_pauses(broker
     await limit(broker, "controller_mutation_rate", 2, user="ANONYMOUS")
     assert await created(client, "a", 28, version=5) == (0, 3000)
     assert await created(client, "b", version=5) == (0, 500)
+
+
+async def test_an_admin_waits_until_it_may_create_more_partitions(broker: Broker) -> None:
+    await limit(broker, "controller_mutation_rate", 2, client_id="greedy")
+    async with Client(broker.bootstrap, connector=broker.connect, client_id="greedy") as kafka:
+        began = anyio.current_time()
+        await kafka.admin.create_topics({"a": NewTopic(28, 1)})
+        await kafka.admin.create_topics({"b": NewTopic(2, 1)})
+        assert anyio.current_time() - began == pytest.approx(3.0, abs=0.5)
 
 
 # --- orders ------------------------------------------------------------------------------------------------------

@@ -34,6 +34,7 @@ from ..transactions.transactions import Transactions
 from .api_error import ApiError
 from .fetch_purgatory import FetchPurgatory
 from .java_hash import java_hash
+from .log_dirs import LogDirs
 from .reassignment import complete
 from .releases import Release
 from .replica_lag import ReplicaLag
@@ -71,6 +72,7 @@ class Settings(GroupSettings):
     sasl_enabled_mechanisms: tuple[str, ...] = ()  # none: clients need not authenticate
     connections_max_reauth_ms: int = 0
     connection_failed_authentication_delay_ms: int = 100
+    log_dirs: int = 1
 
 
 class ClusterState:
@@ -114,6 +116,7 @@ class ClusterState:
         self.replica_lag: ReplicaLag = ReplicaLag(self.timers, settings.replica_lag_time_max_ms / 1000, self.changed)
         for node in nodes:
             node.sessions = FetchSessions(settings.max_incremental_fetch_session_cache_slots)
+            node.log_dirs = LogDirs(node.node_id, settings.log_dirs)
         self.committed: CommittedOffsets = CommittedOffsets()
         rules = ReleaseRules.of(nodes[0].release)
         self.groups: Groups = Groups(
@@ -356,6 +359,7 @@ class BrokerNode:
     alive: bool = True
     sessions: FetchSessions = attrs.field(factory=FetchSessions, init=False, repr=False)
     share_sessions: ShareSessions = attrs.field(factory=ShareSessions, init=False, repr=False)
+    log_dirs: LogDirs = attrs.field(init=False, repr=False)
     connections: Counter[str] = attrs.field(factory=Counter, init=False, repr=False)
     """The number of connections from each client address."""
     cluster: ClusterState = attrs.field(init=False, repr=False)

@@ -37,7 +37,7 @@ class MutationQuota:
             return 0
         left = self._refilled(limit, now)
         if strict and left < 0:
-            raise ApiError(ErrorCode.THROTTLING_QUOTA_EXCEEDED, "The throttling quota has been exceeded.")
+            raise ApiError(ErrorCode.THROTTLING_QUOTA_EXCEEDED)  # without a message, as Kafka does
         left = min(_BURST_SECONDS * limit.value, left - partitions)
         self._left[limit.user, limit.client_id] = left, now
         return 0 if strict else _pause(left, limit)

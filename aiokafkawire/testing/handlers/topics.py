@@ -1,6 +1,7 @@
 """CreateTopics and DeleteTopics."""
 
 from collections import Counter
+from uuid import UUID
 
 from ...errors import ErrorCode
 from ...protocol.messages.topics import (
@@ -53,20 +54,34 @@ async def delete_topics(call: ServerCall, request: DeleteTopicsRequest) -> Delet
     times = Counter((topic.name, topic.topic_id) for topic in topics)
     mutations = Mutations(call, strict_since=5)
     responses = []
+    requested: dict[UUID, list[HostedTopic]] = {}
     for asked in {(topic.name, topic.topic_id): topic for topic in topics}.values():
         try:
             if times[asked.name, asked.topic_id] > 1:
                 raise ApiError(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
-            topic = _find(call.cluster, asked)
-            mutations.record(len(topic.partitions))
+            found = _find(call.cluster, asked)
+            requested.setdefault(found.topic_id, []).append(found)
         except ApiError as refused:
-            response = DeletableTopicResult(name=asked.name, topic_id=asked.topic_id, error_code=refused.code)
-            response.error_message = refused.message
-        else:
-            call.cluster.delete_topic(topic)
-            response = DeletableTopicResult(name=topic.name, topic_id=topic.topic_id, error_code=ErrorCode.NONE)
-        responses.append(response)
+            responses.append(_refused(asked.name, asked.topic_id, refused))
+    responses += [_deleted(call, mutations, *found) for found in requested.values()]
     return DeleteTopicsResponse(responses=responses, throttle_time_ms=mutations.throttle_time_ms)
+
+
+def _deleted(call: ServerCall, mutations: Mutations, topic: HostedTopic, *again: HostedTopic) -> DeletableTopicResult:
+    """Delete a topic, unless it is requested both by name and by id."""
+    try:
+        if again:
+            fault = "The provided topic name maps to an ID that was already supplied."
+            raise ApiError(ErrorCode.INVALID_REQUEST, fault)
+        mutations.record(len(topic.partitions))
+    except ApiError as refused:
+        return _refused(topic.name, topic.topic_id, refused)
+    call.cluster.delete_topic(topic)
+    return DeletableTopicResult(name=topic.name, topic_id=topic.topic_id, error_code=ErrorCode.NONE)
+
+
+def _refused(name: str | None, topic_id: UUID, error: ApiError) -> DeletableTopicResult:
+    return DeletableTopicResult(name=name, topic_id=topic_id, error_code=error.code, error_message=error.message)
 
 
 def _partitions(cluster: ClusterState, asked: CreatableTopic) -> int:
