@@ -69,7 +69,9 @@ from .types import (
 )
 
 if TYPE_CHECKING:
+    from .admin.acl_bindings import AclBinding, AclBindingFilter, ResourcePattern
     from .producer.transaction import Transaction
+    from .protocol.acl_codes import AclOperation, AclPermissionType, PatternType, ResourceType
     from .share.acknowledgements import Acknowledge
     from .share.share_consumer import ShareConsumer
     from .share.share_record import Reject, ShareRecord
@@ -78,6 +80,10 @@ if TYPE_CHECKING:
 __all__ = (
     "Acknowledge",
     "AcknowledgementFailed",
+    "AclBinding",
+    "AclBindingFilter",
+    "AclOperation",
+    "AclPermissionType",
     "Admin",
     "AuthenticationFailed",
     "AwsCredentials",
@@ -117,6 +123,7 @@ __all__ = (
     "OffsetAndTimestamp",
     "OffsetSpec",
     "OutgoingRecord",
+    "PatternType",
     "Producer",
     "ProducerFenced",
     "ProducerIdentity",
@@ -124,6 +131,8 @@ __all__ = (
     "RecordTooLarge",
     "Reject",
     "RequestTimeout",
+    "ResourcePattern",
+    "ResourceType",
     "ShareConsumer",
     "ShareRecord",
     "ShareGroupDescription",
@@ -144,13 +153,20 @@ __all__ = (
 # The user's program configures logging; see docs/logging.md.
 logging.getLogger(__name__).addHandler(logging.NullHandler())
 
-# Loaded on first use, since only programs with transactions need these modules.
+# Loaded on first use, since only some programs need these modules.
 _load_later: Callable[[str], object] = lazy_exports(
     __name__,
     {
         "Acknowledge": ".share.acknowledgements",
+        "AclBinding": ".admin.acl_bindings",
+        "AclBindingFilter": ".admin.acl_bindings",
+        "AclOperation": ".protocol.acl_codes",
+        "AclPermissionType": ".protocol.acl_codes",
         "OutgoingRecord": ".transform",
+        "PatternType": ".protocol.acl_codes",
         "Reject": ".share.share_record",
+        "ResourcePattern": ".admin.acl_bindings",
+        "ResourceType": ".protocol.acl_codes",
         "ShareConsumer": ".share.share_consumer",
         "ShareRecord": ".share.share_record",
         "Transaction": ".producer.transaction",

@@ -70,9 +70,16 @@ def test_the_package_gives_what_users_need_and_nothing_by_accident() -> None:
     public = {
         name for name, value in vars(aiokafkawire).items() if name[0] != "_" and not isinstance(value, ModuleType)
     }
-    # Only those who make transactions, or have share groups, load the modules of these.
+    # Only those who make transactions, or have share groups or ACLs, load the modules of these.
     later = {
         "Acknowledge",
+        "AclBinding",
+        "AclBindingFilter",
+        "AclOperation",
+        "AclPermissionType",
+        "PatternType",
+        "ResourcePattern",
+        "ResourceType",
         "OutgoingRecord",
         "Reject",
         "ShareConsumer",

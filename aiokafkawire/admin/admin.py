@@ -1,6 +1,6 @@
 """The admin: creates, deletes, lists and describes topics, and looks up offsets.
 
-For groups see :mod:`.groups` and :mod:`.share_groups`, for configs :mod:`.configs`.
+For groups see :mod:`.groups` and :mod:`.share_groups`, for configs :mod:`.configs`, for ACLs :mod:`.acls`.
 """
 
 from collections.abc import Iterable, Mapping
@@ -28,6 +28,7 @@ from ..protocol.messages.topics import (
 )
 from ..protocol.schema import Request, Versions
 from ..types import OffsetAndTimestamp, OffsetSpec, TopicPartition, check_topic_name, normalize_specs
+from .acls import AclAdmin
 from .configs import ConfigAdmin
 from .groups import GroupAdmin
 from .share_groups import ShareGroupAdmin
@@ -91,7 +92,7 @@ NewTopics: TypeAlias = Mapping[str, int | NewTopic] | Iterable[NewTopic] | NewTo
 """The forms in which ``create_topics`` accepts topics."""
 
 
-class Admin(GroupAdmin, ShareGroupAdmin, ConfigAdmin):
+class Admin(GroupAdmin, ShareGroupAdmin, ConfigAdmin, AclAdmin):
     """The administration client, at :attr:`Client.admin`.
 
     Every ``timeout`` is in seconds, by default ``default_api_timeout_ms``; when it has passed, the call raises

@@ -1,6 +1,7 @@
 """The blocking client's admin."""
 
 from collections.abc import Collection, Iterable, Mapping
+from typing import TYPE_CHECKING
 
 from ..admin.admin import NewTopics
 from ..admin.config_resources import ConfigChanges, ConfigEntry, ConfigResource
@@ -14,6 +15,9 @@ from ..client import Client as AsyncClient
 from ..loop_thread import LoopThread
 from ..other_clients_names import ADMIN, add_hints
 from ..types import OffsetAndMetadata, OffsetAndTimestamp, OffsetSpec, TopicPartition
+
+if TYPE_CHECKING:
+    from ..admin.acl_bindings import AclBinding, AclBindingFilter
 
 __all__ = ("Admin",)
 
@@ -168,6 +172,24 @@ class Admin:
     ) -> None:
         """Change single configs of resources; None means back to the default, and other configs stay."""
         self._loop.call(self._admin.incremental_alter_configs, changes, validate_only=validate_only, timeout=timeout)
+
+    # --- ACLs ----------------------------------------------------------------------------------------------------
+
+    def create_acls(self, acls: "Iterable[AclBinding] | AclBinding", *, timeout: float | None = None) -> None:
+        """Create an ACL or several ACLs; one that exists already stays."""
+        self._loop.call(self._admin.create_acls, acls, timeout=timeout)
+
+    def describe_acls(
+        self, filter: "AclBindingFilter | None" = None, *, timeout: float | None = None
+    ) -> "list[AclBinding]":
+        """Return the ACLs that a filter finds, or all ACLs, sorted by resource and principal."""
+        return self._loop.call(self._admin.describe_acls, filter, timeout=timeout)
+
+    def delete_acls(
+        self, filters: "Iterable[AclBindingFilter] | AclBindingFilter", *, timeout: float | None = None
+    ) -> "dict[AclBindingFilter, list[AclBinding]]":
+        """Delete the ACLs that a filter or several filters find; return the deleted ones by filter."""
+        return self._loop.call(self._admin.delete_acls, filters, timeout=timeout)
 
 
 add_hints(Admin, ADMIN)

@@ -80,6 +80,9 @@ _UNDERSTOOD: Final = {
     ApiKey.DELETE_TOPICS: "0",
     ApiKey.OFFSET_FOR_LEADER_EPOCH: "0-1",
     ApiKey.WRITE_TXN_MARKERS: "0",
+    ApiKey.DESCRIBE_ACLS: "0",
+    ApiKey.CREATE_ACLS: "0",
+    ApiKey.DELETE_ACLS: "0",
     ApiKey.DESCRIBE_CONFIGS: "0",
     ApiKey.DESCRIBE_LOG_DIRS: "0",
 }
