@@ -214,7 +214,7 @@ def pytest_collection() -> Generator[None, object, object]:
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> Iterator[None]:
     for item in items:  # before -m selects by marker
-        if "apache_kafka" in getattr(item, "fixturenames", ()):
+        if {"apache_kafka", "apache_kafka_with_acls"} & {*getattr(item, "fixturenames", ())}:
             item.add_marker(pytest.mark.kafka)
     yield
     # What takes minutes runs only where -m names it.

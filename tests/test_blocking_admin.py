@@ -1,4 +1,4 @@
-"""The blocking admin: share groups and configs."""
+"""The blocking admin: share groups, configs and ACLs."""
 
 from __future__ import annotations
 
@@ -7,7 +7,17 @@ from secrets import token_hex
 
 import pytest
 
-from aiokafkawire import ConfigOp, ConfigResource, SharePartitionOffsetInfo, TopicPartition, UsageError, blocking
+from aiokafkawire import (
+    AclBinding,
+    AclOperation,
+    ConfigOp,
+    ConfigResource,
+    ResourcePattern,
+    SharePartitionOffsetInfo,
+    TopicPartition,
+    UsageError,
+    blocking,
+)
 from aiokafkawire.errors import GroupIdNotFound, InvalidConfig
 from aiokafkawire.testing.background import BackgroundBroker
 
@@ -66,3 +76,15 @@ def test_configs(kafka: blocking.Client, topic: str) -> None:
     assert found["cleanup.policy"].value == "delete,compact"
     assert [one.value for one in found["cleanup.policy"].synonyms] == ["delete,compact", "delete"]
     assert found["cleanup.policy"].documentation
+
+
+def test_acls() -> None:
+    acl = AclBinding(ResourcePattern.topic("t"), "User:alice", AclOperation.READ)
+    with (
+        BackgroundBroker(authorizer=True, super_users=["User:ANONYMOUS"]) as broker,
+        blocking.Client(broker.bootstrap) as kafka,
+    ):
+        kafka.admin.create_acls([acl])
+        assert kafka.admin.describe_acls() == kafka.admin.describe_acls(acl.to_filter()) == [acl]
+        assert kafka.admin.delete_acls(acl.to_filter()) == {acl.to_filter(): [acl]}
+        assert kafka.admin.describe_acls() == []

@@ -26,7 +26,16 @@ from aiokafkawire import AclBinding, AclBindingFilter, Client, ResourcePattern, 
 from aiokafkawire.network.connector import Connector, connect_tcp
 from aiokafkawire.testing.broker import Broker
 
-__all__ = ("ADMIN", "SUPER_USERS", "Authorizing", "Names", "apache_with_acls", "authorizing_broker", "in_process")
+__all__ = (
+    "ADMIN",
+    "SUPER_USERS",
+    "Authorizing",
+    "Names",
+    "apache_with_acls",
+    "authorizing_broker",
+    "in_process",
+    "password",
+)
 
 ADMIN = "admin"
 SUPER_USERS = ("User:ANONYMOUS", f"User:{ADMIN}")
@@ -38,7 +47,8 @@ _PATIENCE = 30.0
 _numbers = count()
 
 
-def _password(user: str) -> str:
+def password(user: str) -> str:
+    """What a user logs in with."""
     return f"password-of-{user}"
 
 
@@ -73,7 +83,7 @@ class Authorizing:
         return _USERS[1 + next(_numbers) % (len(_USERS) - 1)]
 
     def client(self, user: str = ADMIN, **options: Any) -> Client:
-        given = login("PLAIN", user, _password(user), **options)
+        given = login("PLAIN", user, password(user), **options)
         return Client(self.bootstrap, connector=self.connector, **given)
 
     @asynccontextmanager
@@ -81,13 +91,18 @@ class Authorizing:
         """A connection of a user who has logged in."""
         async with RawClient(await self.dial()) as client:
             assert (await handshake(client, "PLAIN")).error_code == 0
-            assert (await token(client, plain(user, _password(user)))).error_code == 0
+            assert (await token(client, plain(user, password(user)))).error_code == 0
             yield client
 
     async def grant(self, admin: Client, *acls: AclBinding) -> None:
         """Create ACLs, and wait until they are in force: Apache Kafka's brokers hear of them a moment later."""
         await admin.admin.create_acls(acls)
         await self.until(admin, lambda known: set(acls) <= set(known))
+
+    async def revoke(self, admin: Client, *acls: AclBinding) -> None:
+        """Delete ACLs, and wait until they are out of force."""
+        await admin.admin.delete_acls([acl.to_filter() for acl in acls])
+        await self.until(admin, lambda known: not set(acls) & set(known))
 
     async def until(self, admin: Client, is_so: Callable[[list[AclBinding]], bool]) -> list[AclBinding]:
         """Wait until the broker's ACLs are so."""
@@ -99,7 +114,7 @@ class Authorizing:
 
 def authorizing_broker(**options: Any) -> Broker:
     """An in-process broker with an authorizer."""
-    users = {user: _password(user) for user in _USERS}
+    users = {user: password(user) for user in _USERS}
     given = {"sasl_enabled_mechanisms": ["PLAIN"], "authorizer": True, "super_users": SUPER_USERS, **options}
     return Broker(users=users, **given)
 
@@ -114,7 +129,7 @@ def in_process(broker: Broker, *, memory: bool) -> Authorizing:
 
 def apache_with_acls(version: str) -> ApacheKafka:
     """A real Kafka with ACLs; the tests' users log in at its listener GUARDED."""
-    users = " ".join(f'user_{user}="{_password(user)}"' for user in _USERS)
+    users = " ".join(f'user_{user}="{password(user)}"' for user in _USERS)
     properties = {
         "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
         "super.users": ";".join(SUPER_USERS),

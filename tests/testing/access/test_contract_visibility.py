@@ -68,11 +68,11 @@ def acl(
     permission: AclPermissionType = ALLOW,
     *,
     name: str = "topic",
-    type: PatternType = PatternType.LITERAL,
+    kind: PatternType = PatternType.LITERAL,
     host: str = "*",
     everyone: bool = False,
 ) -> Given:
-    return name, type, operation, permission, host, everyone
+    return name, kind, operation, permission, host, everyone
 
 
 PREFIXED = PatternType.PREFIXED
@@ -89,12 +89,12 @@ MEANINGS: list[tuple[str, list[Given], set[AclOperation]]] = [
     ("denial-of-read-leaves-describe", [acl(READ), acl(WRITE), acl(READ, DENY)], {WRITE, DESCRIBE}),
     ("denial-of-describe", [acl(READ), acl(DESCRIBE, DENY)], set()),
     ("denial-of-all", [acl(ALL), acl(ALL, DENY)], set()),
-    ("prefix", [acl(READ, name="top", type=PREFIXED)], {READ, DESCRIBE}),
-    ("whole-name-as-prefix", [acl(READ, type=PREFIXED)], {READ, DESCRIBE}),
+    ("prefix", [acl(READ, name="top", kind=PREFIXED)], {READ, DESCRIBE}),
+    ("whole-name-as-prefix", [acl(READ, kind=PREFIXED)], {READ, DESCRIBE}),
     ("literal-beginning", [acl(READ, name="top")], set()),
     ("star", [acl(READ, name="*")], {READ, DESCRIBE}),
-    ("star-as-prefix-is-no-star", [acl(READ, name="*", type=PREFIXED)], set()),
-    ("denial-by-prefix", [acl(ALL), acl(WRITE, DENY, name="top", type=PREFIXED)], EVERYTHING - {WRITE}),
+    ("star-as-prefix-is-no-star", [acl(READ, name="*", kind=PREFIXED)], set()),
+    ("denial-by-prefix", [acl(ALL), acl(WRITE, DENY, name="top", kind=PREFIXED)], EVERYTHING - {WRITE}),
     ("denial-by-star", [acl(ALL), acl(WRITE, DENY, name="*")], EVERYTHING - {WRITE}),
     ("this-host", [acl(READ, host="127.0.0.1")], {READ, DESCRIBE}),
     ("another-host", [acl(READ, host="198.51.100.1")], set()),
@@ -123,6 +123,7 @@ async def test_what_acls_allow(
     await guarded.grant(admin, *acls)
     async with guarded.raw(user) as client:
         error, found = (await described(client, names.topic))[names.topic]
+    await guarded.revoke(admin, *acls)  # some are for everyone
     if DESCRIBE in allowed:
         assert (error, found) == (0, allowed)
     else:
