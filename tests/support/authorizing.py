@@ -115,7 +115,7 @@ class Authorizing:
 def authorizing_broker(**options: Any) -> Broker:
     """An in-process broker with an authorizer."""
     users = {user: password(user) for user in _USERS}
-    given = {"sasl_enabled_mechanisms": ["PLAIN"], "authorizer": True, "super_users": SUPER_USERS, **options}
+    given: dict[str, Any] = {"sasl_enabled_mechanisms": ["PLAIN"], "authorizer": True, "super_users": SUPER_USERS, **options}
     return Broker(users=users, **given)
 
 

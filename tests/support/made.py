@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import attrs
 
@@ -33,7 +33,8 @@ def made(cls: type[M], **given: Any) -> M:
             values[name] = _nested(field.kind, given[name])
         elif field.default is attrs.NOTHING:
             values[name] = [] if field.array else _empty(field.kind)
-    return cls(**values)
+    make: Any = cls
+    return cast("M", make(**values))
 
 
 def _nested(kind: Any, value: Any) -> Any:

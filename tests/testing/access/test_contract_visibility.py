@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from secrets import token_hex
 from typing import Any
+from uuid import uuid4
 
 import anyio
 import anyio.lowlevel
@@ -15,6 +16,7 @@ from support.raw_client import RawClient, batch_of, produce_request
 from aiokafkawire import AclBinding, AclOperation, AclPermissionType, Client, PatternType, ResourcePattern, ResourceType
 from aiokafkawire.errors import ErrorCode
 from aiokafkawire.protocol.messages.acls import CreateAclsRequest, DeleteAclsRequest, DescribeAclsRequest
+from aiokafkawire.protocol.messages.consumer_group import ConsumerGroupHeartbeatRequest
 from aiokafkawire.protocol.messages.group_admin import DescribeGroupsRequest, ListGroupsRequest
 from aiokafkawire.protocol.messages.group_offsets import OffsetCommitRequest, OffsetFetchRequest
 from aiokafkawire.protocol.messages.metadata import (
@@ -261,6 +263,31 @@ async def test_groups_and_offsets_that_one_may_not_describe(guarded: Authorizing
         describe = made(DescribeGroupsRequest, groups=[names.group], include_authorized_operations=True)
         (group,) = (await client.ask(describe, 5)).groups
         assert operations(group.authorized_operations) == {READ, DESCRIBE}
+
+
+async def test_a_regular_expression_finds_topics_that_one_may_describe(
+    guarded: Authorizing, admin: Client, names: Names
+) -> None:
+    user = guarded.new_user()
+    await admin.admin.create_topics({f"{names.topic}-hidden": 1})
+    await guarded.grant(
+        admin,
+        AclBinding(names.pattern(ResourceType.GROUP), f"User:{user}", READ),
+        AclBinding(names.pattern(ResourceType.TOPIC), f"User:{user}", DESCRIBE),
+    )
+    member: dict[str, Any] = {"group_id": names.group, "member_id": str(uuid4())}
+    subscribes = {"subscribed_topic_regex": f"{names.topic}.*", "rebalance_timeout_ms": 60_000, "topic_partitions": []}
+    async with guarded.raw(user) as client:
+        with anyio.fail_after(PATIENCE):
+            while (joined := await client.ask(made(ConsumerGroupHeartbeatRequest, **member, **subscribes), 1)).error_code:
+                await anyio.lowlevel.checkpoint()
+            found, epoch = joined.assignment, joined.member_epoch
+            while found is None or not found.topic_partitions:
+                await anyio.lowlevel.checkpoint()
+                beat = await client.ask(made(ConsumerGroupHeartbeatRequest, **member, member_epoch=epoch), 1)
+                found, epoch = beat.assignment or found, beat.member_epoch
+        assert {assigned.topic_id for assigned in found.topic_partitions} == {names.topic_id}
+        await client.ask(made(ConsumerGroupHeartbeatRequest, **member, member_epoch=-1), 1)
 
 
 async def test_transactions_that_one_may_not_describe(guarded: Authorizing, admin: Client, names: Names) -> None:
