@@ -64,9 +64,7 @@ def _check_binding(binding: AclBinding) -> None:
     _check_principal(binding.principal)
     check_text("host of an AclBinding", binding.host)
     _check_choice("operation of an AclBinding", binding.operation, AclOperation, ("UNKNOWN", "ANY"))
-    _check_choice(
-        "permission_type of an AclBinding", binding.permission_type, AclPermissionType, ("UNKNOWN", "ANY")
-    )
+    _check_choice("permission_type of an AclBinding", binding.permission_type, AclPermissionType, ("UNKNOWN", "ANY"))
 
 
 def _check_principal(given: object) -> None:
@@ -76,8 +74,12 @@ def _check_principal(given: object) -> None:
         raise UsageError(f"principal must be a type and a name such as 'User:alice', got {shown(given)}")
 
 
-def _check_choice(name: str, given: object, kind: type[ResourceType | PatternType | AclOperation | AclPermissionType],
-                  unusable: tuple[str, ...]) -> None:
+def _check_choice(
+    name: str,
+    given: object,
+    kind: type[ResourceType | PatternType | AclOperation | AclPermissionType],
+    unusable: tuple[str, ...],
+) -> None:
     """Raise UsageError unless the value is a member of the enumeration, and none of ``unusable``."""
     if not isinstance(given, kind) or given.name in unusable:
         known = ", ".join(member.name for member in kind if member.name not in unusable)

@@ -98,7 +98,7 @@ def create_request(bindings: Iterable[AclBinding]) -> CreateAclsRequest:
     )
 
 
-def created(bindings: Sequence[AclBinding], response: CreateAclsResponse) -> dict[AclBinding, None | KafkaError]:
+def created(bindings: Sequence[AclBinding], response: CreateAclsResponse) -> dict[AclBinding, KafkaError | None]:
     """Return the error of each requested ACL in a response, None for success.
 
     Raises:
@@ -138,9 +138,7 @@ def deleted(
         WireError: the response has another number of results.
     """
     _check_number(len(filters), len(response.filter_results), "DeleteAcls")
-    return {
-        wanted: _deleted(wanted, result) for wanted, result in zip(filters, response.filter_results, strict=True)
-    }
+    return {wanted: _deleted(wanted, result) for wanted, result in zip(filters, response.filter_results, strict=True)}
 
 
 def _deleted(wanted: AclBindingFilter, result: DeleteAclsFilterResult) -> list[AclBinding] | KafkaError:

@@ -3,7 +3,6 @@
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 
-
 from ..cluster.cluster import Cluster
 from ..cluster.request_variants import RequestVariant, in_newest_form
 from ..cluster.retry import Deadline
@@ -28,7 +27,6 @@ __all__ = ("create_acls", "delete_acls", "describe_acls")
 
 _LITERAL = (PatternType.LITERAL, PatternType.ANY)
 """The types of patterns for which a request without types of patterns means the same."""
-
 
 
 async def describe_acls(cluster: Cluster, wanted: AclBindingFilter, deadline: Deadline) -> list[AclBinding]:

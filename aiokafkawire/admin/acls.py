@@ -14,9 +14,7 @@ __all__ = ("AclAdmin",)
 class AclAdmin(AdminBase):
     """The methods of :class:`~.admin.Admin` for ACLs (KIP-140), which brokers with an authorizer store and enforce."""
 
-    async def create_acls(
-        self, acls: "Iterable[AclBinding] | AclBinding", *, timeout: float | None = None
-    ) -> None:
+    async def create_acls(self, acls: "Iterable[AclBinding] | AclBinding", *, timeout: float | None = None) -> None:
         """Create an ACL or several ACLs; one that exists already stays.
 
         Brokers enforce a new ACL a moment later.
@@ -42,7 +40,10 @@ class AclAdmin(AdminBase):
             await create_acls(self._cluster, bindings, deadline)
 
     async def describe_acls(
-        self, filter: "AclBindingFilter | None" = None, *, timeout: float | None = None
+        self,
+        filter: "AclBindingFilter | None" = None,  # noqa: A002  # its name in Java
+        *,
+        timeout: float | None = None,
     ) -> "list[AclBinding]":
         """Return the ACLs that a filter finds, or all ACLs, sorted by resource and principal.
 

@@ -180,7 +180,10 @@ class Admin:
         self._loop.call(self._admin.create_acls, acls, timeout=timeout)
 
     def describe_acls(
-        self, filter: "AclBindingFilter | None" = None, *, timeout: float | None = None
+        self,
+        filter: "AclBindingFilter | None" = None,  # noqa: A002  # its name in Java
+        *,
+        timeout: float | None = None,
     ) -> "list[AclBinding]":
         """Return the ACLs that a filter finds, or all ACLs, sorted by resource and principal."""
         return self._loop.call(self._admin.describe_acls, filter, timeout=timeout)

@@ -41,9 +41,11 @@ OF_BOB = AclBindingFilter(principal="User:bob")
 @asynccontextmanager
 async def running(release: str | None = None, nodes: int = 1) -> AsyncIterator[tuple[Broker, Admin]]:
     everyone = ["User:ANONYMOUS"]
-    async with Broker(nodes, port=None, max_versions=release, authorizer=True, super_users=everyone) as broker:
-        async with Client(broker.bootstrap, connector=broker.connect, **QUICK) as kafka:
-            yield broker, kafka.admin
+    async with (
+        Broker(nodes, port=None, max_versions=release, authorizer=True, super_users=everyone) as broker,
+        Client(broker.bootstrap, connector=broker.connect, **QUICK) as kafka,
+    ):
+        yield broker, kafka.admin
 
 
 @pytest.mark.parametrize("release", ["0.11", "1.1", "2.0", "2.4", "2.5", "3.3", "4.0", None])
@@ -102,7 +104,9 @@ async def test_a_filter_of_several_is_refused() -> None:
     async with running() as (broker, admin):
         await admin.create_acls([READS, WRITES])
         broker.on(ApiKey.DELETE_ACLS, answer=refuse_the_first)
-        with pytest.raises(AdminError, match="deleting ACLs failed for 1 of 2: .*principal=User:bob: not these") as told:
+        with pytest.raises(
+            AdminError, match=r"deleting ACLs failed for 1 of 2: .*principal=User:bob: not these"
+        ) as told:
             await admin.delete_acls([OF_BOB, OF_ALICE])
         assert told.value.results == {OF_ALICE: [READS, WRITES]}
         assert list(told.value.errors) == [OF_BOB]

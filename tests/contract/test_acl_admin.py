@@ -86,7 +86,8 @@ async def test_acls_are_created_described_and_deleted(guarded: Authorizing, kafk
     assert await admin.describe_acls(of(user)) == found[5:]
     assert await admin.delete_acls(of(user)) == {of(user): found[5:]}
     await guarded.until(kafka_of_admin, lambda known: not set(acls) & set(known))
-    assert (await admin.delete_acls([]), await admin.create_acls([])) == ({}, None)
+    await admin.create_acls([])
+    assert await admin.delete_acls([]) == {}
 
 
 async def test_filters_by_the_type_of_pattern(guarded: Authorizing, kafka_of_admin: Client, user: str) -> None:

@@ -95,7 +95,5 @@ class _Tool:
             elif entry is not None:
                 assert pattern is not None
                 principal, host, operation, permission = entry.groups()
-                found.add(
-                    AclBinding(pattern, principal, AclOperation[operation], AclPermissionType[permission], host)
-                )
+                found.add(AclBinding(pattern, principal, AclOperation[operation], AclPermissionType[permission], host))
         return found

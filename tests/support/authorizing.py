@@ -1,4 +1,4 @@
-"""Kafka with an authorizer: the in-process broker, or Apache Kafka with its StandardAuthorizer, and users without rights.
+"""Kafka with an authorizer: ours, or Apache Kafka with its StandardAuthorizer, and users without rights.
 
 Each test takes users of its own, so that no ACL of one test is about another's.
 """
@@ -115,7 +115,12 @@ class Authorizing:
 def authorizing_broker(**options: Any) -> Broker:
     """An in-process broker with an authorizer."""
     users = {user: password(user) for user in _USERS}
-    given: dict[str, Any] = {"sasl_enabled_mechanisms": ["PLAIN"], "authorizer": True, "super_users": SUPER_USERS, **options}
+    given: dict[str, Any] = {
+        "sasl_enabled_mechanisms": ["PLAIN"],
+        "authorizer": True,
+        "super_users": SUPER_USERS,
+        **options,
+    }
     return Broker(users=users, **given)
 
 

@@ -1,4 +1,4 @@
-"""Messages of the protocol from plain values: nested fields as dictionaries, and whatever is required and not given empty."""
+"""Messages of the protocol from plain values: nested fields as dictionaries; what is required is empty if not given."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _EMPTY: dict[object, object] = {
 
 
 def made(cls: type[M], **given: Any) -> M:
-    """A message or a struct: ``made(ListOffsetsRequest, topics=[{"name": "t", "partitions": [{"timestamp": -1}]}])``."""
+    """A message: ``made(ListOffsetsRequest, topics=[{"name": "t", "partitions": [{"timestamp": -1}]}])``."""
     fields = {field.name: field for field in schema_of(cls).fields}
     assert set(given) <= set(fields), f"{cls.__name__} has the fields {', '.join(fields)}"
     values = {}

@@ -8,7 +8,17 @@ from ...protocol.messages.metadata import TopicRequest
 from ...protocol.primitives import ZERO_UUID
 from ..faults.request_targets import evolved
 from ..logs.validation import first_headers
-from .checks import Asking, Decision, of_cluster, of_group, of_topic, of_transactional_id, parts, transactional_id, whole
+from .checks import (
+    Asking,
+    Decision,
+    of_cluster,
+    of_group,
+    of_topic,
+    of_transactional_id,
+    parts,
+    transactional_id,
+    whole,
+)
 
 __all__ = (
     "add_partitions",
@@ -22,7 +32,7 @@ __all__ = (
     "offset_fetch",
     "offsets_of_groups",
     "produce",
-    )
+)
 
 _DESCRIBE: Final = AclOperation.DESCRIBE
 _SEVERAL_KEYS_SINCE: Final = 4  # of FindCoordinator

@@ -60,6 +60,9 @@ def _refused(part: Request[Response], version: int, error: ErrorCode) -> Respons
     """Return the response to a part of a request that is refused, with Kafka's message where the API has one."""
     answer = refusal(part, version, error)
     for place in error_places(answer, version):
-        if any(field.name == "error_message" and version in field.versions for field in schema_of(type(place.struct)).fields):
+        if any(
+            field.name == "error_message" and version in field.versions
+            for field in schema_of(type(place.struct)).fields
+        ):
             place.struct.error_message = _MESSAGES.get(error)
     return answer

@@ -52,8 +52,8 @@ from .narrowing import (
     seen_share_offsets,
     seen_tokens,
     seen_topics,
-    topics_of_transactions,
     topic_pages,
+    topics_of_transactions,
 )
 
 __all__ = ("AccessRule", "has_rule", "rule_for")
@@ -175,9 +175,7 @@ _RULES: Final[Mapping[ApiKey, AccessRule]] = {
     ApiKey.ADD_RAFT_VOTER: _ALTERS_CLUSTER,
     ApiKey.REMOVE_RAFT_VOTER: _ALTERS_CLUSTER,
     ApiKey.CONSUMER_GROUP_HEARTBEAT: _group_member("subscribed_topic_names"),
-    ApiKey.CONSUMER_GROUP_DESCRIBE: AccessRule(
-        parts("group_ids", each=of_group(_DESCRIBE)), groups_of_seen_topics
-    ),
+    ApiKey.CONSUMER_GROUP_DESCRIBE: AccessRule(parts("group_ids", each=of_group(_DESCRIBE)), groups_of_seen_topics),
     ApiKey.SHARE_GROUP_HEARTBEAT: _group_member("subscribed_topic_names"),
     ApiKey.SHARE_GROUP_DESCRIBE: AccessRule(parts("group_ids", each=of_group(_DESCRIBE)), groups_of_seen_topics),
     ApiKey.SHARE_FETCH: AccessRule(whole(group(_READ)), hides_topic=_unreadable),

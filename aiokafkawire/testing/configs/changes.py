@@ -8,7 +8,7 @@ from ...errors import ErrorCode
 from ..cluster.api_error import ApiError
 from .tables import ConfigTables
 from .topic_configs import CLIENT_METRICS_CONFIGS
-from .types import ConfigType, Definition, ConfigKind
+from .types import ConfigKind, ConfigType, Definition
 
 __all__ = ("ConfigChange", "ConfigOperation", "apply")
 

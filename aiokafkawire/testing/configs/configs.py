@@ -7,7 +7,7 @@ import attrs
 
 from .broker_configs import BROKER_SYNONYMS
 from .tables import ConfigTables
-from .types import ConfigValueSource, Definition, ConfigKind
+from .types import ConfigKind, ConfigValueSource, Definition
 
 __all__ = ("ALL_BROKERS", "Configs", "Synonym")
 

@@ -66,7 +66,9 @@ async def create_acls(call: ServerCall, request: CreateAclsRequest) -> CreateAcl
     _check_codes(_codes(asked) for asked in request.creations)
     has_any = any(1 in _codes(asked) or asked.resource_pattern_type == PatternType.MATCH for asked in request.creations)
     if has_any and call.cluster.authorizer is not None:
-        failed = AclCreationResult(error_code=ErrorCode.UNKNOWN_SERVER_ERROR, error_message=None)  # as Apache Kafka does
+        failed = AclCreationResult(
+            error_code=ErrorCode.UNKNOWN_SERVER_ERROR, error_message=None
+        )  # as Apache Kafka does
         return CreateAclsResponse(results=[failed] * len(request.creations))
     results = []
     for asked in request.creations:

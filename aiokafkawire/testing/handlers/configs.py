@@ -24,7 +24,7 @@ from ..configs.configs import ALL_BROKERS, Configs, Synonym
 from ..configs.docs import CONFIG_DOCS
 from ..configs.loggers import log_levels
 from ..configs.topic_configs import CLIENT_METRICS_CONFIGS, TOPIC_CONFIGS
-from ..configs.types import ConfigType, ConfigValueSource, Definition, ConfigKind
+from ..configs.types import ConfigKind, ConfigType, ConfigValueSource, Definition
 from ..serving.call import ServerCall
 from .constants import MALFORMED
 from .log_dirs import log_dir

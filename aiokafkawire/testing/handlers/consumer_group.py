@@ -40,9 +40,7 @@ async def consumer_group_heartbeat(
 ) -> ConsumerGroupHeartbeatResponse:
     """Let a member join, stay in or leave a consumer group, and return its assignment if that changed."""
     may_describe = partial(call.rights.may, AclOperation.DESCRIBE, ResourceType.TOPIC)
-    attempt = HeartbeatAttempt(
-        request, call.version, call.client_id or "", f"/{call.peer.host}", may_describe
-    )
+    attempt = HeartbeatAttempt(request, call.version, call.client_id or "", f"/{call.peer.host}", may_describe)
     heartbeats = call.cluster.groups.heartbeats
     try:
         _check_release(call)

@@ -71,7 +71,10 @@ async def _read(params: FetchParams, wanted: list[Wanted], request: FetchRequest
 
 
 def _fault(call: ServerCall, wanted: Wanted) -> ErrorCode | None:
-    """Return the error for a partition that does not exist or that the client may not read, else None. The long poll continues despite this error."""
+    """Return the error for a partition that does not exist or that the client may not read, else None.
+
+    The long poll continues despite this error.
+    """
     if wanted.topic is None:
         return ErrorCode.UNKNOWN_TOPIC_ID
     if call.hides_topic is not None and call.hides_topic(wanted.topic):

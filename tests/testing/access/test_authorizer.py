@@ -97,9 +97,7 @@ def test_filters_by_name(name: str | None, kind: PatternType, found: list[str]) 
         "or-prefix": acl("or", PREFIXED),
         "orders-prefix": acl("orders", PREFIXED),
     }
-    wanted = AclFilter(
-        TOPIC, name, kind, None, None, AclOperation.ANY, AclPermissionType.ANY
-    )
+    wanted = AclFilter(TOPIC, name, kind, None, None, AclOperation.ANY, AclPermissionType.ANY)
     matching = authorizer(*known.values()).found(wanted)
     assert sorted(label for label, one in known.items() if one in matching) == found
 

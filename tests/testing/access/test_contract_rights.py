@@ -15,7 +15,7 @@ import anyio.lowlevel
 import pytest
 from support.authorizing import Authorizing, Names
 from support.made import made
-from support.raw_client import RawClient, batch_of, fetch_request, produce_request
+from support.raw_client import batch_of, fetch_request, produce_request
 
 from aiokafkawire import AclBinding, AclOperation, Client, ResourceType
 from aiokafkawire.errors import ErrorCode
@@ -195,9 +195,7 @@ CASES = [
     ),
     Case(
         "offset-fetch",
-        lambda n: made(
-            OffsetFetchRequest, groups=[{"group_id": n.group, "topics": indexes(n, partition_indexes=[0])}]
-        ),
+        lambda n: made(OffsetFetchRequest, groups=[{"group_id": n.group, "topics": indexes(n, partition_indexes=[0])}]),
         8,
         ((GROUP, DESCRIBE), (TOPIC, DESCRIBE)),
     ),
@@ -421,9 +419,7 @@ CASES = [
         0,
         ((CLUSTER, DESCRIBE),),
     ),
-    Case(
-        "consumer-group-heartbeat", heartbeat(ConsumerGroupHeartbeatRequest), 1, ((GROUP, READ), (TOPIC, DESCRIBE))
-    ),
+    Case("consumer-group-heartbeat", heartbeat(ConsumerGroupHeartbeatRequest), 1, ((GROUP, READ), (TOPIC, DESCRIBE))),
     Case(
         "consumer-group-describe",
         lambda n: made(ConsumerGroupDescribeRequest, group_ids=[n.group]),
@@ -469,9 +465,7 @@ CASES = [
         "create-acls",
         lambda n: made(
             CreateAclsRequest,
-            creations=[
-                {"resource_type": TOPIC, "resource_name": n.topic, "resource_pattern_type": LITERAL, **ACL}
-            ],
+            creations=[{"resource_type": TOPIC, "resource_name": n.topic, "resource_pattern_type": LITERAL, **ACL}],
         ),
         3,
         ((CLUSTER, ALTER),),
@@ -500,6 +494,8 @@ async def test_each_request_needs_its_rights(guarded: Authorizing, admin: Client
             await guarded.grant(admin, AclBinding(names.pattern(kind), f"User:{user}", operation))
             with anyio.fail_after(PATIENCE):
                 # The controller hears of ACLs beside the broker.
-                while (found := errors_of(await client.ask(case.request(names), case.version), case.version)) == refused:
+                while (
+                    found := errors_of(await client.ask(case.request(names), case.version), case.version)
+                ) == refused:
                     await anyio.lowlevel.checkpoint()
         assert not found & set(REFUSED.values())

@@ -60,7 +60,7 @@ async def described(client: RawClient, *topics: str) -> dict[str, tuple[int, set
     return found
 
 
-# Each is the beginning of the pattern's name (of the topic's name, or "*"), its type, the operation, the permission, the
+# Each is a name ("topic", its beginning, or "*"), its type, the operation, the permission, the
 # host, and whether the ACL is for everyone.
 Given = tuple[str, PatternType, AclOperation, AclPermissionType, str, bool]
 
@@ -235,9 +235,7 @@ async def test_groups_and_offsets_that_one_may_not_describe(guarded: Authorizing
         offsets = [{"name": one, "partitions": [{"committed_offset": 1}]} for one in (names.topic, other)]
         commit = made(OffsetCommitRequest, group_id=names.group, topics=offsets)
         with anyio.fail_after(PATIENCE):
-            while any(
-                one.error_code for topic in (await everyone.ask(commit, 8)).topics for one in topic.partitions
-            ):
+            while any(one.error_code for topic in (await everyone.ask(commit, 8)).topics for one in topic.partitions):
                 await anyio.lowlevel.checkpoint()
         listed = await everyone.ask(ListGroupsRequest(), 4)
         assert names.group in [group.group_id for group in listed.groups]
@@ -261,8 +259,8 @@ async def test_groups_and_offsets_that_one_may_not_describe(guarded: Authorizing
         codes = {topic.name: topic.partitions[0].error_code for topic in group.topics}
         assert codes == {names.topic: 0, other: REFUSED}
         describe = made(DescribeGroupsRequest, groups=[names.group], include_authorized_operations=True)
-        (group,) = (await client.ask(describe, 5)).groups
-        assert operations(group.authorized_operations) == {READ, DESCRIBE}
+        (found,) = (await client.ask(describe, 5)).groups
+        assert operations(found.authorized_operations) == {READ, DESCRIBE}
 
 
 async def test_a_regular_expression_finds_topics_that_one_may_describe(
@@ -279,7 +277,9 @@ async def test_a_regular_expression_finds_topics_that_one_may_describe(
     subscribes = {"subscribed_topic_regex": f"{names.topic}.*", "rebalance_timeout_ms": 60_000, "topic_partitions": []}
     async with guarded.raw(user) as client:
         with anyio.fail_after(PATIENCE):
-            while (joined := await client.ask(made(ConsumerGroupHeartbeatRequest, **member, **subscribes), 1)).error_code:
+            while (
+                joined := await client.ask(made(ConsumerGroupHeartbeatRequest, **member, **subscribes), 1)
+            ).error_code:
                 await anyio.lowlevel.checkpoint()
             found, epoch = joined.assignment, joined.member_epoch
             while found is None or not found.topic_partitions:
@@ -298,7 +298,9 @@ async def test_transactions_that_one_may_not_describe(guarded: Authorizing, admi
             while (began := await everyone.ask(begin, 4)).error_code:
                 await anyio.lowlevel.checkpoint()
     async with guarded.raw(user) as client:
-        assert (await client.ask(ListTransactionsRequest(state_filters=[], producer_id_filters=[]), 0)).transaction_states == []
+        assert (
+            await client.ask(ListTransactionsRequest(state_filters=[], producer_id_filters=[]), 0)
+        ).transaction_states == []
         await guarded.grant(admin, AclBinding(names.pattern(ResourceType.TRANSACTIONAL_ID), f"User:{user}", WRITE))
         listed = await client.ask(ListTransactionsRequest(state_filters=[], producer_id_filters=[]), 0)
         assert [state.transactional_id for state in listed.transaction_states] == [names.transactional_id]
@@ -332,7 +334,7 @@ async def test_operations_on_the_cluster(guarded: Authorizing, admin: Client) ->
         assert operations((await client.ask(asks, 1)).cluster_authorized_operations) == {ALTER, DESCRIBE}
         older = made(MetadataRequest, topics=[], include_cluster_authorized_operations=True)
         assert operations((await client.ask(older, 10)).cluster_authorized_operations) == {ALTER, DESCRIBE}
-        assert (await client.ask(DescribeClusterRequest(), 1)).cluster_authorized_operations == NO_OPERATIONS
+        assert (await client.ask(made(DescribeClusterRequest), 1)).cluster_authorized_operations == NO_OPERATIONS
 
 
 # --- requests about ACLs --------------------------------------------------------------------------------------------
