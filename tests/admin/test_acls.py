@@ -48,7 +48,7 @@ async def running(release: str | None = None, nodes: int = 1) -> AsyncIterator[t
         yield broker, kafka.admin
 
 
-@pytest.mark.parametrize("release", ["0.11", "1.1", "2.0", "2.4", "2.5", "3.3", "4.0", None])
+@pytest.mark.parametrize("release", ["0.11.0", "1.1", "2.0", "2.4", "2.5", "3.3", "4.0", None])
 async def test_literal_acls_on_every_release_that_knows_acls(release: str | None) -> None:
     async with running(release) as (_, admin):
         await admin.create_acls([READS, WRITES])
@@ -104,10 +104,9 @@ async def test_a_filter_of_several_is_refused() -> None:
     async with running() as (broker, admin):
         await admin.create_acls([READS, WRITES])
         broker.on(ApiKey.DELETE_ACLS, answer=refuse_the_first)
-        with pytest.raises(
-            AdminError, match=r"deleting ACLs failed for 1 of 2: .*principal=User:bob: not these"
-        ) as told:
+        with pytest.raises(AdminError, match="deleting ACLs failed for 1 of 2") as told:
             await admin.delete_acls([OF_BOB, OF_ALICE])
+        assert "deleting ACLs with principal=User:bob: not these" in str(told.value)
         assert told.value.results == {OF_ALICE: [READS, WRITES]}
         assert list(told.value.errors) == [OF_BOB]
 

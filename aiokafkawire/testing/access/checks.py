@@ -69,7 +69,7 @@ class Asking:
 
 @attrs.frozen
 class Decision:
-    """What becomes of a request: the part to handle, if any, and the parts to refuse, each with its error."""
+    """The parts of a request: the one to handle, if any, and those to refuse, each with its error."""
 
     handled: Request[Response] | None
     refused: list[tuple[Request[Response], ErrorCode]] = attrs.field(factory=list)

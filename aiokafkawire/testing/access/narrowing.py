@@ -1,4 +1,4 @@
-"""What a client may not see is taken out of responses: topics, groups, transactions, and operations (KIP-430)."""
+"""Removal from responses of the topics, groups, transactions and operations that a client may not see (KIP-430)."""
 
 from collections.abc import Callable
 from typing import Any, Final, TypeAlias
@@ -162,6 +162,8 @@ def seen_share_offsets(asking: Asking, response: Any) -> None:
     """Keep the topics that the client may describe of share groups whose topics were all asked for."""
     everything = {each.group_id for each in asking.request.groups if each.topics is None}
     for found in response.groups:
+        if found.error_code:  # it stands alone
+            found.topics = []
         if found.group_id in everything:
             found.topics = [topic for topic in found.topics if _sees(asking, asking.topic_of(topic) or "")]
 

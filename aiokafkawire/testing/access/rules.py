@@ -84,7 +84,7 @@ def _is_follower(request: Any, version: int) -> bool:
 
 @attrs.frozen
 class AccessRule:
-    """What an API requires: which parts of a request to refuse, and what to take out of the response."""
+    """The rule of an API: the parts of a request to refuse, and the parts of the response to remove."""
 
     decide: Decide
     narrow: Narrow = keeps_all
@@ -123,7 +123,7 @@ _RULES: Final[Mapping[ApiKey, AccessRule]] = {
     ApiKey.DESCRIBE_GROUPS: AccessRule(parts("groups", each=of_group(_DESCRIBE)), group_operations),
     ApiKey.LIST_GROUPS: AccessRule(everything, listed_groups),
     ApiKey.DELETE_GROUPS: AccessRule(parts("groups_names", each=of_group(_DELETE))),
-    ApiKey.OFFSET_DELETE: AccessRule(parts("topics", each=of_topic(_READ), first=group(_DELETE))),
+    ApiKey.OFFSET_DELETE: AccessRule(parts("topics", each=of_topic(_READ), first=group(_DELETE), handles_none=True)),
     ApiKey.SASL_HANDSHAKE: _EVERYONE,
     ApiKey.SASL_AUTHENTICATE: _EVERYONE,
     ApiKey.API_VERSIONS: _EVERYONE,
@@ -182,7 +182,9 @@ _RULES: Final[Mapping[ApiKey, AccessRule]] = {
     ApiKey.SHARE_ACKNOWLEDGE: AccessRule(whole(group(_READ)), hides_topic=_unreadable),
     ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS: AccessRule(offsets_of_groups, seen_share_offsets),
     ApiKey.ALTER_SHARE_GROUP_OFFSETS: AccessRule(parts("topics", each=of_topic(_READ), first=group(_READ))),
-    ApiKey.DELETE_SHARE_GROUP_OFFSETS: AccessRule(parts("topics", each=of_topic(_READ), first=group(_DELETE))),
+    ApiKey.DELETE_SHARE_GROUP_OFFSETS: AccessRule(
+        parts("topics", each=of_topic(_READ), first=group(_DELETE), handles_none=True)
+    ),
 }
 
 

@@ -21,7 +21,7 @@ from ...protocol.messages.acls import (
     DescribeAclsResponse,
 )
 from ..cluster.api_error import ApiError, Disconnect
-from ..security.acls import CLUSTER_NAME, Acl, AclFilter
+from ..security.acls import CLUSTER_NAME, AclFilter, StoredAcl
 from ..serving.call import ServerCall
 
 __all__ = ("create_acls", "delete_acls", "describe_acls")
@@ -95,7 +95,7 @@ def _create(call: ServerCall, asked: AclCreation) -> None:
     authorizer = call.cluster.authorizer
     if authorizer is None:
         raise ApiError(ErrorCode.SECURITY_DISABLED, _DISABLED)
-    acl = Acl(
+    acl = StoredAcl(
         ResourceType(asked.resource_type),
         asked.resource_name,
         PatternType(asked.resource_pattern_type),
@@ -126,7 +126,7 @@ async def delete_acls(call: ServerCall, request: DeleteAclsRequest) -> DeleteAcl
     """Delete the ACLs that the filters find; one that several filters find is in the result of each."""
     _check_codes(_filter_codes(asked) for asked in request.filters)
     authorizer = call.cluster.authorizer
-    results, gone = [], list[Acl]()
+    results, gone = [], list[StoredAcl]()
     for asked in request.filters:
         wanted = _filter(asked)
         if authorizer is None:
@@ -168,7 +168,7 @@ def _refused(error: ErrorCode, message: str) -> DeleteAclsFilterResult:
     return DeleteAclsFilterResult(error_code=error, error_message=message, matching_acls=[])
 
 
-def _deleted(acl: Acl) -> DeleteAclsMatchingAcl:
+def _deleted(acl: StoredAcl) -> DeleteAclsMatchingAcl:
     return DeleteAclsMatchingAcl(
         error_code=ErrorCode.NONE,
         error_message=None,

@@ -6,7 +6,7 @@ import attrs
 
 from ...protocol.acl_codes import AclOperation, AclPermissionType, PatternType, ResourceType
 
-__all__ = ("ANYTHING", "CLUSTER_NAME", "Acl", "AclFilter")
+__all__ = ("ANYTHING", "CLUSTER_NAME", "StoredAcl", "AclFilter")
 
 ANYTHING: Final = "*"
 """The name of a resource, or the host, that stands for all of them."""
@@ -15,7 +15,7 @@ CLUSTER_NAME: Final = "kafka-cluster"
 
 
 @attrs.frozen
-class Acl:
+class StoredAcl:
     """One ACL: whether a principal may perform an operation on the resources of a pattern."""
 
     resource_type: ResourceType
@@ -53,7 +53,7 @@ class AclFilter:
         codes = (self.resource_type, self.pattern_type, self.operation, self.permission_type)
         return any(code == 0 for code in codes)
 
-    def matches(self, acl: Acl) -> bool:
+    def matches(self, acl: StoredAcl) -> bool:
         """Return whether the filter finds an ACL."""
         return (
             self.resource_type in (ResourceType.ANY, acl.resource_type)
@@ -64,7 +64,7 @@ class AclFilter:
             and self.permission_type in (AclPermissionType.ANY, acl.permission_type)
         )
 
-    def _matches_name(self, acl: Acl) -> bool:
+    def _matches_name(self, acl: StoredAcl) -> bool:
         if self.pattern_type is PatternType.MATCH:
             return self.resource_name is None or acl.covers(acl.resource_type, self.resource_name)
         is_type = self.pattern_type in (PatternType.ANY, acl.pattern_type)

@@ -6,7 +6,7 @@ from typing import Final
 import attrs
 
 from ...protocol.acl_codes import AclOperation, AclPermissionType, PatternType, ResourceType
-from .acls import ANYTHING, CLUSTER_NAME, Acl, AclFilter
+from .acls import ANYTHING, CLUSTER_NAME, AclFilter, StoredAcl
 
 __all__ = ("Authorizer", "Rights")
 
@@ -35,17 +35,17 @@ class Authorizer:
     def __init__(self, super_users: Iterable[str] = (), *, allow_everyone_if_no_acl_found: bool = False) -> None:
         self._super_users = frozenset(super_users)
         self._allows_by_default = allow_everyone_if_no_acl_found
-        self._acls: dict[ResourceType, dict[Acl, None]] = {}
+        self._acls: dict[ResourceType, dict[StoredAcl, None]] = {}
 
-    def add(self, acl: Acl) -> None:
+    def add(self, acl: StoredAcl) -> None:
         """Add an ACL, unless it is there."""
         self._acls.setdefault(acl.resource_type, {})[acl] = None
 
-    def remove(self, acl: Acl) -> None:
+    def remove(self, acl: StoredAcl) -> None:
         """Remove an ACL, if it is there."""
         self._acls.get(acl.resource_type, {}).pop(acl, None)
 
-    def found(self, wanted: AclFilter) -> list[Acl]:
+    def found(self, wanted: AclFilter) -> list[StoredAcl]:
         """Return the ACLs that a filter finds, in the order in which they were added to each type of resources."""
         return [acl for acls in self._acls.values() for acl in acls if wanted.matches(acl)]
 
@@ -78,14 +78,14 @@ class Authorizer:
         )
 
 
-def _of(acls: Iterable[Acl], principal: str, host: str) -> Iterator[Acl]:
+def _of(acls: Iterable[StoredAcl], principal: str, host: str) -> Iterator[StoredAcl]:
     """Yield the ACLs for a principal and a host."""
     for acl in acls:
         if acl.principal in (principal, _EVERYONE) and acl.host in (host, ANYTHING):
             yield acl
 
 
-def _applies(acl: Acl, operation: AclOperation) -> bool:
+def _applies(acl: StoredAcl, operation: AclOperation) -> bool:
     if acl.operation is AclOperation.ALL:
         return True
     if acl.permission_type is AclPermissionType.ALLOW:
@@ -93,11 +93,11 @@ def _applies(acl: Acl, operation: AclOperation) -> bool:
     return acl.operation is operation
 
 
-def _is_everything(acl: Acl) -> bool:
+def _is_everything(acl: StoredAcl) -> bool:
     return acl.pattern_type is PatternType.LITERAL and acl.resource_name == ANYTHING
 
 
-def _dominates(denial: Acl, allowed: Acl) -> bool:
+def _dominates(denial: StoredAcl, allowed: StoredAcl) -> bool:
     """Return whether a denial covers all that another ACL allows."""
     if denial.pattern_type is PatternType.PREFIXED:
         return allowed.resource_name.startswith(denial.resource_name)
@@ -106,7 +106,7 @@ def _dominates(denial: Acl, allowed: Acl) -> bool:
 
 @attrs.frozen
 class Rights:
-    """What the client of one connection may do; everything if there is no authorizer."""
+    """The rights of the client of one connection; all rights if there is no authorizer."""
 
     authorizer: Authorizer | None
     principal: str

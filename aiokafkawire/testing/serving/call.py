@@ -68,7 +68,7 @@ class ServerCall:
 
     @property
     def rights(self) -> Rights:
-        """What the client may do."""
+        """The rights of the client."""
         return Rights(self.cluster.authorizer, self.peer.principal, self.peer.host)
 
     @property

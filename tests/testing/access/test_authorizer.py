@@ -8,7 +8,7 @@ from aiokafkawire import AclOperation, AclPermissionType, PatternType, ResourceT
 from aiokafkawire.errors import ConfigError
 from aiokafkawire.testing.access.rules import has_rule
 from aiokafkawire.testing.broker import Broker
-from aiokafkawire.testing.security.acls import Acl, AclFilter
+from aiokafkawire.testing.security.acls import AclFilter, StoredAcl
 from aiokafkawire.testing.security.authorizer import Authorizer, Rights
 from aiokafkawire.testing.serving.apis import APIS
 
@@ -27,11 +27,11 @@ def acl(
     principal: str = ALICE,
     operation: AclOperation = WRITE,
     host: str = "*",
-) -> Acl:
-    return Acl(TOPIC, name, kind, principal, host, operation, permission)
+) -> StoredAcl:
+    return StoredAcl(TOPIC, name, kind, principal, host, operation, permission)
 
 
-def authorizer(*acls: Acl, **options: bool) -> Authorizer:
+def authorizer(*acls: StoredAcl, **options: bool) -> Authorizer:
     made = Authorizer(["User:admin"], **options)
     for one in acls:
         made.add(one)
@@ -74,7 +74,7 @@ def test_a_resource_without_acls_is_for_super_users_or_for_everyone() -> None:
         ([acl("*"), acl("t", permission=DENY)], True),
     ],
 )
-def test_a_right_to_any_resource_is_one_that_no_denial_covers(acls: list[Acl], allowed: bool) -> None:
+def test_a_right_to_any_resource_is_one_that_no_denial_covers(acls: list[StoredAcl], allowed: bool) -> None:
     assert authorizer(*acls).allows_somewhere(ALICE, HERE, WRITE, TOPIC) is allowed
 
 

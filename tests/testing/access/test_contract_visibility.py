@@ -18,7 +18,7 @@ from aiokafkawire.errors import ErrorCode
 from aiokafkawire.protocol.messages.acls import CreateAclsRequest, DeleteAclsRequest, DescribeAclsRequest
 from aiokafkawire.protocol.messages.consumer_group import ConsumerGroupHeartbeatRequest
 from aiokafkawire.protocol.messages.group_admin import DescribeGroupsRequest, ListGroupsRequest
-from aiokafkawire.protocol.messages.group_offsets import OffsetCommitRequest, OffsetFetchRequest
+from aiokafkawire.protocol.messages.group_offsets import OffsetCommitRequest, OffsetDeleteRequest, OffsetFetchRequest
 from aiokafkawire.protocol.messages.metadata import (
     DescribeClusterRequest,
     DescribeTopicPartitionsRequest,
@@ -217,7 +217,7 @@ async def test_a_topic_that_one_may_describe_and_not_delete_keeps_its_name(
     guarded: Authorizing, admin: Client, names: Names
 ) -> None:
     user = guarded.new_user()
-    request = made(DeleteTopicsRequest, topics=[{"name": None, "topic_id": names.topic_id}])
+    request = made(DeleteTopicsRequest, timeout_ms=10_000, topics=[{"name": None, "topic_id": names.topic_id}])
     async with guarded.raw(user) as client:
         (result,) = (await client.ask(request, 6)).responses
         assert (result.error_code, result.name, result.topic_id) == (REFUSED, None, names.topic_id)
@@ -261,6 +261,15 @@ async def test_groups_and_offsets_that_one_may_not_describe(guarded: Authorizing
         describe = made(DescribeGroupsRequest, groups=[names.group], include_authorized_operations=True)
         (found,) = (await client.ask(describe, 5)).groups
         assert operations(found.authorized_operations) == {READ, DESCRIBE}
+        await guarded.grant(admin, AclBinding(names.pattern(ResourceType.GROUP), f"User:{user}", DELETE))
+        partitions = [{"partition_index": 0}]
+        forget = made(
+            OffsetDeleteRequest,
+            group_id=names.group,
+            topics=[{"name": one, "partitions": partitions} for one in (names.topic, other)],
+        )
+        forgotten = {topic.name: topic.partitions[0].error_code for topic in (await client.ask(forget, 0)).topics}
+        assert forgotten == {names.topic: 0, other: REFUSED}
 
 
 async def test_a_regular_expression_finds_topics_that_one_may_describe(
