@@ -72,9 +72,10 @@ if TYPE_CHECKING:
     from .admin.acl_bindings import AclBinding, AclBindingFilter, ResourcePattern
     from .producer.transaction import Transaction
     from .protocol.acl_codes import AclOperation, AclPermissionType, PatternType, ResourceType
+    from .share._implementation import ShareRecord
     from .share.acknowledgements import Acknowledge
     from .share.share_consumer import ShareConsumer
-    from .share.share_record import Reject, ShareRecord
+    from .share.share_record import Reject
     from .transform import OutgoingRecord
 
 __all__ = (
@@ -168,7 +169,7 @@ _load_later: Callable[[str], object] = lazy_exports(
         "ResourcePattern": ".admin.acl_bindings",
         "ResourceType": ".protocol.acl_codes",
         "ShareConsumer": ".share.share_consumer",
-        "ShareRecord": ".share.share_record",
+        "ShareRecord": ".share._implementation",
         "Transaction": ".producer.transaction",
     },
 )
