@@ -157,6 +157,15 @@ def test_errors_that_pass_are_retried_while_the_lock_holds(code: ErrorCode, now:
     assert (queue.by_broker(lambda _: 1) == {1: [KEY]}) is again
 
 
+def test_what_comes_after_a_request_waits_as_long_as_what_came_before() -> None:
+    queue, acquisition = queue_with(of_user(0, 0))
+    assert queue.flush_at == 0.05
+    queue.ended(queue.take([KEY], renewals=True))
+    assert queue.flush_at is None
+    queue.add(acquisition, of_user(1, 1), 9.0)
+    assert queue.flush_at == 9.05
+
+
 def test_without_renewals_the_rest_is_sent_again() -> None:
     queue, _ = queue_with(of_user(0, 0), AcknowledgedOffsets(1, 1, RENEW))
     sent = queue.take([KEY], renewals=True)
