@@ -17,7 +17,7 @@ from support.raw_client import RawClient, batch_of, produce_request
 from aiokafkawire import AclBinding, AclOperation, AclPermissionType, Client, PatternType, ResourcePattern, ResourceType
 from aiokafkawire.errors import ErrorCode
 from aiokafkawire.protocol.messages.acls import CreateAclsRequest, DeleteAclsRequest, DescribeAclsRequest
-from aiokafkawire.protocol.messages.consumer_group import ConsumerGroupHeartbeatRequest
+from aiokafkawire.protocol.messages.consumer_group import ConsumerGroupDescribeRequest, ConsumerGroupHeartbeatRequest
 from aiokafkawire.protocol.messages.group import FindCoordinatorRequest
 from aiokafkawire.protocol.messages.group_admin import DescribeGroupsRequest, ListGroupsRequest
 from aiokafkawire.protocol.messages.group_offsets import OffsetCommitRequest, OffsetDeleteRequest, OffsetFetchRequest
@@ -40,6 +40,7 @@ ALLOW, DENY = AclPermissionType.ALLOW, AclPermissionType.DENY
 REFUSED = ErrorCode.TOPIC_AUTHORIZATION_FAILED
 EVERYTHING = {READ, WRITE, CREATE, DELETE, ALTER, DESCRIBE, DESCRIBE_CONFIGS, ALTER_CONFIGS}
 NO_OPERATIONS = -(2**31)
+HIDDEN = "The group has described topic(s) that the client is not authorized to describe."
 PATIENCE = 30.0
 
 
@@ -274,7 +275,7 @@ async def test_groups_and_offsets_that_one_may_not_describe(guarded: Authorizing
         assert forgotten == {names.topic: 0, other: REFUSED}
 
 
-async def test_a_regular_expression_finds_topics_that_one_may_describe(
+async def test_a_regular_expression_finds_and_a_description_shows_topics_that_one_may_describe(
     guarded: Authorizing, admin: Client, names: Names, release: str | None
 ) -> None:
     if release is not None and number_of(release) < (4, 0):
@@ -300,6 +301,19 @@ async def test_a_regular_expression_finds_topics_that_one_may_describe(
                 beat = await client.ask(made(ConsumerGroupHeartbeatRequest, **member, member_epoch=epoch), 1)
                 found, epoch = beat.assignment or found, beat.member_epoch
         assert {assigned.topic_id for assigned in found.topic_partitions} == {names.topic_id}
+        other = guarded.new_user()
+        await guarded.grant(admin, AclBinding(names.pattern(ResourceType.GROUP), f"User:{other}", DESCRIBE))
+        asks = made(ConsumerGroupDescribeRequest, group_ids=[names.group], include_authorized_operations=True)
+        (whole,) = (await client.ask(asks, 1)).groups
+        assert (whole.error_code, len(whole.members), operations(whole.authorized_operations)) == (
+            0,
+            1,
+            {READ, DESCRIBE},
+        )
+        async with guarded.raw(other) as stranger:
+            (hidden,) = (await stranger.ask(asks, 1)).groups
+        assert (hidden.error_code, hidden.error_message, hidden.members) == (REFUSED, HIDDEN, [])
+        assert (hidden.group_id, hidden.authorized_operations) == (names.group, NO_OPERATIONS)
         await client.ask(made(ConsumerGroupHeartbeatRequest, **member, member_epoch=-1), 1)
 
 
