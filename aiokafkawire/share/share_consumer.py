@@ -165,8 +165,8 @@ class ShareConsumer(Generic[K, V]):
     @property
     def acquisition_lock_timeout_ms(self) -> int | None:
         """How long a record stays this member's, in ms; None until a broker has said so."""
-        seconds = self._fetcher.lock_seconds
-        return round(seconds * 1000) if self._fetcher.knows_lock else None
+        seconds = self._fetcher.locks.seconds
+        return round(seconds * 1000) if self._fetcher.locks.is_known else None
 
     # --- records -----------------------------------------------------------------------------------------
 
@@ -270,7 +270,7 @@ class ShareConsumer(Generic[K, V]):
             raise UsageError(f"{record} was released, since the share consumer is {self._state}")
         if record.acknowledged is not None:
             raise UsageError(f"{record} was acknowledged already ({record.acknowledged.name})")
-        self._fetcher.acknowledge(record, kind)
+        self._fetcher.locks.acknowledge(record, kind)
 
     def _begin(self, record: ShareRecord[Any, Any]) -> None:
         """Renew the record's lock while its body runs."""
@@ -286,7 +286,7 @@ class ShareConsumer(Generic[K, V]):
 
     def _accept_in_hand(self) -> None:
         if self._in_hand:
-            self._fetcher.accept(self._in_hand)
+            self._fetcher.locks.accept(self._in_hand)
             self._in_hand = []
 
     async def commit(self, timeout: float | None = None) -> Mapping[TopicPartition, int]:
