@@ -61,14 +61,16 @@ async def _wait_readable(descriptor: int) -> bool:
 
 
 def total_size(paths: Sequence[str]) -> int | None:
-    """Return the size of the files in bytes; None if one is not a regular file."""
+    """Return the size of the files in bytes; None if the size of one is unknown, as of standard input."""
     sizes = []
     for path in paths:
+        if path == STDIN:
+            return None
         try:
             status = os.stat(path)
         except OSError:
             return None
-        if path == STDIN or not stat.S_ISREG(status.st_mode):
+        if not stat.S_ISREG(status.st_mode):
             return None
         sizes.append(status.st_size)
     return sum(sizes)

@@ -35,25 +35,23 @@ class LineSplitter:
 
 def split_keys(
     lines: Sequence[bytes], separator: bytes, first_number: int
-) -> tuple[list[bytes | None], list[bytes | None]]:
+) -> tuple[list[bytes], list[bytes], CommandFailed | None]:
     """Return the keys and the values of lines, which a separator divides at its first occurrence.
+
+    If a line has no separator, return the keys and values of the lines before it, and an error that names the line.
 
     Args:
         lines: the lines.
         separator: stands between key and value.
         first_number: the number of the first line, for the error.
-
-    Raises:
-        CommandFailed: a line has no separator; its message names the line.
     """
     pairs = [line.split(separator, 1) for line in lines]
     try:
-        return [key for key, _ in pairs], [value for _, value in pairs]
+        return [key for key, _ in pairs], [value for _, value in pairs], None
     except ValueError:
-        number = next(index for index, pair in enumerate(pairs) if len(pair) < 2) + first_number
-        raise CommandFailed(
-            f"line {number} has no key separator {separator!r}: {_excerpt(lines[number - first_number])}"
-        ) from None
+        index = next(index for index, pair in enumerate(pairs) if len(pair) < 2)
+        wrong = f"line {first_number + index} has no key separator {separator!r}: {_excerpt(lines[index])}"
+        return [key for key, _ in pairs[:index]], [value for _, value in pairs[:index]], CommandFailed(wrong)
 
 
 @attrs.frozen
