@@ -178,8 +178,8 @@ async def produce(session: Session, options: ProduceOptions) -> int:
 def _explained(error: Exception, number: int, records: int, *, in_transaction: bool) -> CommandFailed:
     """Return the error with its line, and with what has happened to the records before it."""
     what = str(error) if isinstance(error, CommandFailed) else f"line {number}: {type(error).__name__}: {error}"
-    noun = "record" if records == 1 else "records"
-    before = "the transaction is aborted" if in_transaction else f"{records:,} {noun} before it are sent"
+    noun = "record before it is" if records == 1 else "records before it are"
+    before = "the transaction is aborted" if in_transaction else f"{records:,} {noun} sent"
     return CommandFailed(f"{what}; {before}")
 
 
