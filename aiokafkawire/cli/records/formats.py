@@ -3,10 +3,11 @@
 import json
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
-from operator import attrgetter
 from typing import Any, Final, TypeAlias
 
+from ...consumer.consumer import ConsumerBatch
 from ...records.batch import ConsumerRecord
+from ...records.columns import join_values
 
 __all__ = ("FORMATS", "Formatter", "Record", "hex_formatter", "iso_time", "json_formatter", "plain_formatter")
 
@@ -16,8 +17,6 @@ Formatter: TypeAlias = Callable[[Iterable[Record]], tuple[int, bytes]]
 """Converts records to bytes, and returns their number, too."""
 
 FORMATS: Final = ("plain", "json", "hex")
-
-_VALUE: Final = attrgetter("raw_value")
 
 
 def plain_formatter(delimiter: bytes, key_separator: bytes | None, null: bytes) -> Formatter:
@@ -34,15 +33,9 @@ def plain_formatter(delimiter: bytes, key_separator: bytes | None, null: bytes) 
 
 
 def _values(records: Iterable[Record], delimiter: bytes, null: bytes) -> tuple[int, bytes]:
-    values = list(map(_VALUE, records))
-    count = len(values)
-    if not count:
-        return 0, b""
-    values.append(b"")  # a delimiter stands after the last value, too
-    try:
-        return count, delimiter.join(values)
-    except TypeError:  # some values are null
-        return count, delimiter.join([null if value is None else value for value in values])
+    if isinstance(records, ConsumerBatch):
+        return records.joined_values(delimiter, null=null)
+    return join_values(records, delimiter, null)
 
 
 def _keys_and_values(
