@@ -22,7 +22,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         command = _parse(arguments, closed)
         if command is None:
             return MISSING
-    except BrokenPipeError:  # nobody reads the help
+    except BrokenPipeError:  # the help has no reader
         discard_output()
         return FAILED
     try:

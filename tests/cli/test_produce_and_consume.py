@@ -136,7 +136,7 @@ def test_a_transaction_has_all_lines_or_none(shell: Shell, file: File) -> None:
     ("arguments", "told"),
     [
         (["--whole", "--json"], "--whole and --json cannot be combined"),
-        (["--json", "-K", ":"], "the key is a field of each line"),
+        (["--json", "-K", ":"], "--json lines have the key as a field"),
         (["-k", "a", "-K", ":"], "--key and --key-separator cannot be combined"),
         (["-H", "nothing"], "--header takes NAME=VALUE, got 'nothing'"),
         (["-D", ""], "--delimiter must not be empty"),
@@ -282,7 +282,7 @@ def test_the_commits_are_of_printed_records(kafka_broker: BackgroundBroker, shel
         (["--follow", "--to", "2"], "--follow and --to cannot be combined"),
         (["-g", "g", "--last", "1"], "--group and --last cannot be combined"),
         (["-g", "g", "-p", "1"], "--group and --partition cannot be combined"),
-        (["-g", "g", "--from", "3"], "with --group, --from can only be beginning or end"),
+        (["-g", "g", "--from", "3"], "with --group, --from must be beginning or end"),
         (["--from", "sometime"], "--from: 'sometime' is no point in a topic"),
         (["-p", "x"], "--partition: 'x' is no partition"),
         (["-p", "1-"], "--partition: '1-' is no partition"),

@@ -51,7 +51,7 @@ async def read_partitions(consumer: _Reader, starts: _Offsets, ends: _Offsets | 
     unfinished = {} if ends is None else {partition: end for partition, end in ends.items() if starts[partition] < end}
     if ends is not None and not unfinished:
         return
-    consumer.assign({partition: start for partition, start in starts.items() if ends is None or partition in unfinished})
+    consumer.assign({partition: at for partition, at in starts.items() if ends is None or partition in unfinished})
     async with anyio.create_task_group() as tasks:
         if ends is not None:
             tasks.start_soon(_watch_positions, consumer, unfinished, tasks.cancel_scope)

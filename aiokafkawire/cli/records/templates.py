@@ -10,7 +10,7 @@ from .formats import Formatter, Record, iso_time
 __all__ = ("TEMPLATE_HELP", "template_formatter", "unescape")
 
 TEMPLATE_HELP: Final = (
-    r"%k key, %v or %s value, %t topic, %p partition, %o offset, %T timestamp in ms, %D the same as a date, %h headers, "
+    r"%k key, %v or %s value, %t topic, %p partition, %o offset, %T timestamp in ms, %D as a date, %h headers, "
     r"%K and %S the sizes of key and value (-1 for null), %% a percent sign; \n, \t and \xHH"
 )
 

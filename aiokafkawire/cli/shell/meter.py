@@ -1,4 +1,4 @@
-"""Counts records and bytes, and tells the rate."""
+"""Counts records and bytes, and reports the rate."""
 
 import time
 from collections.abc import Callable, Iterator

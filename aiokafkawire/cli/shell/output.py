@@ -1,4 +1,4 @@
-"""What commands print: data to standard output, all else to standard error."""
+"""Prints the data of commands to standard output, and all else to standard error."""
 
 import json
 import sys
@@ -20,7 +20,7 @@ def write_output(data: bytes) -> None:
     """Write bytes to standard output at once.
 
     Raises:
-        CommandFailed: nobody reads the output any more; the message is empty, so that the command ends silently.
+        CommandFailed: the output has no reader any more; the message is empty, so that the command ends silently.
     """
     try:
         sys.stdout.buffer.write(data)

@@ -30,7 +30,7 @@ SHARED: Final = ("bootstrap", "config", "settings", "json", "timeout")
 
 
 def shared_parameters() -> list[click.Parameter]:
-    """Return the shared options; commands and groups of commands have them, so they may stand before or after a verb."""
+    """Return the shared options, for commands and groups: so they may stand before or after a verb."""
     return [
         click.Option(
             ["-b", "--bootstrap"],

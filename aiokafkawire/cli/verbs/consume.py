@@ -31,7 +31,7 @@ _RESETS: Final = {OffsetSpec.EARLIEST: "earliest", OffsetSpec.LATEST: "latest"}
 
 @attrs.frozen(kw_only=True)
 class ConsumeOptions:
-    """What to read, and how to print it."""
+    """The records to read, and how to print them."""
 
     topics: tuple[str, ...]
     partitions: tuple[int, ...] = ()
@@ -70,7 +70,7 @@ class ConsumeOptions:
     "-p", "--partition", "partitions", multiple=True, metavar="N[-N]", help="Only these partitions; may be repeated."
 )
 @click.option("--from", "start", metavar="POINT", help=f"Where to begin: {POINTS_HELP}. By default the beginning.")
-@click.option("--to", "end", metavar="POINT", help="Where to stop, before this point; by default the end of when it began.")
+@click.option("--to", "end", metavar="POINT", help="Where to stop, before this point; by default the current end.")
 @click.option("--last", type=click.IntRange(1), metavar="N", help="Only the N newest records of all partitions.")
 @click.option("-F", "--follow", is_flag=True, help="Wait for new records; without --from or --last only new ones.")
 @click.option("-g", "--group", metavar="ID", help="Join this group, begin where it has committed, and commit.")
@@ -193,7 +193,7 @@ def _check(options: ConsumeOptions) -> None:
         if given[name] is not None:
             raise CommandFailed(f"--group and {name} cannot be combined: the group decides what is read", MISSING)
     if options.start is not None and options.start not in _RESETS:
-        raise CommandFailed("with --group, --from can only be beginning or end, for partitions without an offset", MISSING)
+        raise CommandFailed("with --group, --from must be beginning or end: other offsets are the group's", MISSING)
 
 
 async def consume(session: Session, options: ConsumeOptions) -> int:

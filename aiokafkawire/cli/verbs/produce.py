@@ -36,7 +36,7 @@ _Producer = Producer[BytesLike, BytesLike]
 
 @attrs.frozen(kw_only=True)
 class ProduceOptions:
-    """What to send, and how."""
+    """The records to send, and how to send them."""
 
     topic: str
     files: tuple[str, ...] = (STDIN,)
@@ -82,7 +82,7 @@ class ProduceOptions:
 @click.option("-p", "--partition", type=click.IntRange(0, 2**31 - 1), metavar="N", help="The partition of all records.")
 @click.option("--timestamp", metavar="TIME", help="The timestamp of all records; by default now.")
 @click.option("-z", "--compression", type=click.Choice(CODECS), help="The codec that compresses batches.")
-@click.option("--acks", type=click.Choice(("all", "1", "0")), help="The replicas that must have a record: by default all.")
+@click.option("--acks", type=click.Choice(("all", "1", "0")), help="The replicas that must have it; by default all.")
 @click.option("--transactional-id", metavar="ID", help="Send all records in one transaction of this id.")
 @click.option("--whole", is_flag=True, help="Each file, or all of standard input, is one record.")
 @click.option("-q", "--quiet", is_flag=True, help="Print no progress bar, and no count and no rate at the end.")
@@ -112,7 +112,7 @@ def command(
     if whole and (shared.json or key_separator is not None):
         raise CommandFailed(f"--whole and {'--json' if shared.json else '--key-separator'} cannot be combined", MISSING)
     if shared.json and (key_separator is not None or key is not None):
-        raise CommandFailed("with --json, the key is a field of each line: leave --key and --key-separator out", MISSING)
+        raise CommandFailed("--json lines have the key as a field: leave --key and --key-separator out", MISSING)
     if key is not None and key_separator is not None:
         raise CommandFailed("--key and --key-separator cannot be combined", MISSING)
     settings: dict[str, Any] = {

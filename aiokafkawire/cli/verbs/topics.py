@@ -145,13 +145,13 @@ async def _for_each(
     accepted: type[KafkaError] | None,
     skipped: str,
 ) -> int:
-    """Act on each topic, print what was done, and tell what failed; return 1 if something failed.
+    """Change each topic, print the outcomes and the errors, and return the exit status.
 
     Args:
         session: the client.
         topics: the topics.
-        act: acts on one topic.
-        done: the outcome to print for a topic that was acted on.
+        act: changes one topic.
+        done: the outcome to print for a topic that was changed.
         accepted: the error that is no failure.
         skipped: the outcome to print for a topic with this error.
     """
