@@ -110,9 +110,9 @@ def test_options_of_all_verbs_may_stand_before_the_verb(capsys: Capture) -> None
     assert "'localhost:nowhere'" in capsys.readouterr().err
 
 
-def test_a_plain_verb_may_follow_options_too(capsys: Capture) -> None:
-    assert main(["--json", "wire", "--guess", "00000007000000000000"]) == 0
-    assert "frame 1" in capsys.readouterr().out
+def test_the_options_of_plain_verbs_stand_after_them(capsys: Capture) -> None:
+    assert leave("--json", "wire", "00") == 2
+    assert "wire has options of its own: write them after it" in capsys.readouterr().err
 
 
 def test_an_admins_error_has_a_line_for_each_resource() -> None:

@@ -11,6 +11,7 @@ from click.shell_completion import CompletionItem, shell_complete
 
 from ..plain_verbs import option_names, parse_plain
 from .command import CONTEXT_SETTINGS, ShellGroup
+from .shared_options import SHARED
 from .verb_list import PLAIN_VERBS, SHELL_VERBS, VERBS
 
 __all__ = ("COMPLETE", "PROGRAM", "complete", "help_text", "parse", "root_command")
@@ -89,6 +90,9 @@ class _PlainVerb(click.Command):
 
     def invoke(self, ctx: click.Context) -> Callable[[], int]:
         """Return a function that runs the verb, and returns its exit status."""
+        given = ctx.parent.params if ctx.parent is not None else {}
+        if any(given.get(name) for name in SHARED):
+            raise click.UsageError(f"{self._verb} has options of its own: write them after it", ctx.parent)
         return parse_plain([self._verb, *ctx.args], ctx.obj)
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:

@@ -70,3 +70,7 @@ class ShellGroup(_WithSharedOptions, click.Group):
 
     command_class = ShellCommand
     group_class = type
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the names of the commands, in the order in which they were added."""
+        return list(self.commands)

@@ -2,8 +2,10 @@
 
 import os
 from collections.abc import Awaitable, Callable
+from typing import TypeAlias
 
 import anyio
+import attrs
 
 from ...client import Client
 from ...config.properties import KafkaSettings
@@ -15,17 +17,17 @@ from .shared_options import SharedOptions
 __all__ = ("ClientCommand", "Session", "run_with_client")
 
 
+@attrs.frozen
 class Session:
-    """The client of a command, and the settings for its producers and consumers."""
+    """The open client of a command, the settings for its producers and consumers, and the shared options."""
 
-    def __init__(self, kafka: Client, settings: KafkaSettings, options: SharedOptions) -> None:
-        self.kafka = kafka
-        self.settings = settings
-        self.options = options
+    kafka: Client
+    settings: KafkaSettings
+    options: SharedOptions
 
 
-ClientCommand = Callable[[Session], Awaitable[int]]
-"""A command that gets a session with an open client, and returns the exit status."""
+ClientCommand: TypeAlias = Callable[[Session], Awaitable[int]]
+"""A command that gets a session, and returns the exit status."""
 
 
 def run_with_client(options: SharedOptions, command: ClientCommand) -> int:
@@ -34,29 +36,26 @@ def run_with_client(options: SharedOptions, command: ClientCommand) -> int:
     SIGINT (Ctrl-C) and SIGTERM cancel the command; the exit status is then 128 and the number of the signal.
 
     Raises:
-        CommandFailed: standard output is closed, a setting is wrong, or the command has refused an argument.
+        CommandFailed: standard output is closed, or a setting or an argument is wrong (exit status 2); perhaps in an
+            exception group.
         KafkaError: the client cannot connect, or the command failed; perhaps in an exception group.
     """
     if "stdout" in options.closed:
         raise CommandFailed("standard output is closed, so nothing can be printed")
     settings = read_settings(options, os.environ)
     try:
-        return anyio.run(_run, Session(_client(settings), settings, options), command)
+        return anyio.run(_run, settings, options, command)
     except* (UsageError, ConfigError) as refused:
         raise CommandFailed(str(_first(refused)), MISSING) from None
 
 
-def _client(settings: KafkaSettings) -> Client:
-    return Client(settings.bootstrap_servers, **settings.client)
-
-
-async def _run(session: Session, command: ClientCommand) -> int:
+async def _run(settings: KafkaSettings, options: SharedOptions, command: ClientCommand) -> int:
     status = 0
 
     async def connected() -> None:
         nonlocal status
-        async with session.kafka:
-            status = await command(session)
+        async with Client(settings.bootstrap_servers, **settings.client) as kafka:
+            status = await command(Session(kafka, settings, options))
 
     received = await run_until_signalled(connected)
     return status if received is None else 128 + received

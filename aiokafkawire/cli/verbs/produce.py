@@ -4,10 +4,11 @@ import re
 import sys
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import aclosing, asynccontextmanager, contextmanager
 from functools import partial
 from typing import Any, Final, Literal, cast
 
+import anyio
 import attrs
 import click
 
@@ -22,6 +23,7 @@ from ..records.points import parse_time
 from ..records.templates import unescape
 from ..shell.command import ShellCommand
 from ..shell.meter import Meter, summary
+from ..shell.output import note
 from ..shell.session import Session, run_with_client
 from ..shell.shared_options import SharedOptions
 
@@ -165,19 +167,21 @@ async def produce(session: Session, options: ProduceOptions) -> int:
             sender = _Sender(options, producer, meter)
             try:
                 for path in options.files:
-                    async for piece in read_pieces(path):
-                        await sender.feed(piece)
-                        advance(len(piece))
+                    async with aclosing(read_pieces(path)) as pieces:
+                        async for piece in pieces:
+                            await sender.feed(piece)
+                            advance(len(piece))
                     await sender.finish()
             except (KafkaError, CommandFailed) as error:
-                raise _explained(error, sender.number, meter.records, in_transaction=in_transaction) from error
+                place = f"{'file' if options.form == 'whole' else 'line'} {sender.number}"
+                raise _explained(error, place, meter.records, in_transaction=in_transaction) from error
             await producer.flush()
     return 0
 
 
-def _explained(error: Exception, number: int, records: int, *, in_transaction: bool) -> CommandFailed:
-    """Return the error with its line, and with what has happened to the records before it."""
-    what = str(error) if isinstance(error, CommandFailed) else f"line {number}: {type(error).__name__}: {error}"
+def _explained(error: Exception, place: str, records: int, *, in_transaction: bool) -> CommandFailed:
+    """Return the error with its place in the input, and with the fate of the records before it."""
+    what = str(error) if isinstance(error, CommandFailed) else f"{place}: {type(error).__name__}: {error}"
     noun = "record before it is" if records == 1 else "records before it are"
     before = "the transaction is aborted" if in_transaction else f"{records:,} {noun} sent"
     return CommandFailed(f"{what}; {before}")
@@ -189,8 +193,12 @@ async def _transaction(producer: _Producer, *, begin: bool) -> AsyncIterator[Non
     if not begin:
         yield
         return
-    async with producer.transaction():
-        yield
+    try:
+        async with producer.transaction():
+            yield
+    except anyio.get_cancelled_exc_class():
+        note("the transaction is aborted")
+        raise
 
 
 @contextmanager
@@ -200,7 +208,7 @@ def _progress(options: ProduceOptions) -> Iterator[Callable[[int], object]]:
     if options.quiet or not size or not sys.stderr.isatty():
         yield lambda _: None
         return
-    with click.progressbar(length=size, label=options.topic, file=sys.stderr, update_min_steps=size // 200) as bar:
+    with click.progressbar(length=size, label=options.topic, file=sys.stderr, update_min_steps=max(1, size // 200)) as bar:
         yield bar.update
 
 
@@ -216,6 +224,7 @@ class _Sender:
 
     async def feed(self, piece: bytes) -> None:
         """Take a piece of a file, and send the records that are complete."""
+        self._meter.add(0, len(piece))
         if self._options.form == "whole":
             self._whole.append(piece)
         else:
@@ -234,7 +243,7 @@ class _Sender:
             return
         if self._options.form == "json":
             for line in lines:
-                await self._send_record(decode_json(line, self.number), len(line))
+                await self._send_record(decode_json(line, self.number))
             return
         separator = self._options.key_separator
         if separator is None:
@@ -246,8 +255,7 @@ class _Sender:
             raise wrong
 
     async def _send_values(self, values: Sequence[bytes | None], keys: Sequence[bytes | None] | None) -> None:
-        options, count = self._options, len(values)
-        size = sum(map(len, filter(None, values)))
+        options = self._options
         if options.null is not None:
             values = [None if value == options.null else value for value in values]
             keys = None if keys is None else [None if key == options.null else key for key in keys]
@@ -261,15 +269,15 @@ class _Sender:
                 headers=options.headers,
             )
         except KafkaError as error:
-            self._count(_accepted(error), 0)
+            self._count(_accepted(error))
             raise
-        self._count(count, size)
+        self._count(len(values))
 
-    def _count(self, records: int, size: int) -> None:
-        self._meter.add(records, size)
+    def _count(self, records: int) -> None:
+        self._meter.add(records, 0)
         self.number += records
 
-    async def _send_record(self, record: InputRecord, size: int) -> None:
+    async def _send_record(self, record: InputRecord) -> None:
         options = self._options
         await self._producer.enqueue(
             options.topic,
@@ -279,7 +287,7 @@ class _Sender:
             timestamp_ms=record.timestamp_ms if options.timestamp_ms is None else options.timestamp_ms,
             headers=(*options.headers, *record.headers),
         )
-        self._count(1, size)
+        self._count(1)
 
 
 def _accepted(error: KafkaError) -> int:
