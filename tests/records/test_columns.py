@@ -7,7 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aiokafkawire.errors import CorruptBatch
+from aiokafkawire import TopicPartition
+from aiokafkawire.consumer.consumer_batch import ConsumerBatch
+from aiokafkawire.errors import CorruptBatch, UsageError
 from aiokafkawire.records import layout
 from aiokafkawire.records.batch import BatchBuilder, RecordBatch
 from aiokafkawire.records.columns import Columns, join_values
@@ -122,3 +124,12 @@ def test_a_damaged_batch_has_no_joined_values_and_says_why() -> None:
     reader: AnyReader[bytes, bytes] = RecordBatch.parse(memoryview(bytes(data))).records("t", 3, check_crcs=False)
     with pytest.raises(CorruptBatch, match=r"^t-3: batch at offset 0"):
         reader.joined_values(b"\n", b"")
+
+
+@pytest.mark.parametrize(("arguments", "named"), [({"delimiter": "\n"}, "delimiter"), ({"null": None}, "null")])
+def test_joined_values_take_bytes_alone(arguments: dict[str, Any], named: str) -> None:
+    reader: AnyReader[bytes, bytes] = batch_of([(5, None, b"a", ())]).records("t", 3)
+    batch = ConsumerBatch(TopicPartition("t", 3), reader, 1)
+    with pytest.raises(UsageError, match=f"{named} must be bytes, got "):
+        batch.joined_values(**arguments)
+    assert batch.joined_values() == (1, b"a\n")
