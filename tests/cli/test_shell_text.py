@@ -18,6 +18,7 @@ from aiokafkawire.cli.records.templates import template_formatter, unescape
 from aiokafkawire.cli.shell.meter import Meter
 from aiokafkawire.cli.shell.table import table
 from aiokafkawire.records.batch import ConsumerRecord
+import itertools
 
 NOW = 1_795_000_000_000
 
@@ -66,7 +67,7 @@ def test_wide_characters_take_two_columns() -> None:
         ("1.5h", OffsetSpec.at(NOW - 5_400_000)),
         ("@123", OffsetSpec.at(123)),
         ("2026-11-23T17:30:00+00:00", OffsetSpec.at(1_795_455_000_000)),
-        ("2026-11-23", OffsetSpec.at(round(datetime(2026, 11, 23).timestamp() * 1000))),  # noqa: DTZ001
+        ("2026-11-23", OffsetSpec.at(round(datetime(2026, 11, 23).timestamp() * 1000))),
     ],
 )
 def test_points_are_offsets_times_and_ends(text: str, point: object) -> None:
@@ -75,7 +76,7 @@ def test_points_are_offsets_times_and_ends(text: str, point: object) -> None:
 
 @pytest.mark.parametrize("text", ["", "yesterday", "--3", "5y", "1e3", "2026-13-01", "9" * 19])
 def test_what_is_no_point_is_wrong_usage(text: str) -> None:
-    with pytest.raises(CommandFailed, match="--from: .* is no point in a topic; write 'beginning'") as refused:
+    with pytest.raises(CommandFailed, match=r"--from: .* is no point in a topic; write 'beginning'") as refused:
         parse_point("--from", text, NOW)
     assert refused.value.status == 2
 
@@ -142,7 +143,7 @@ def test_a_template_has_a_token_for_everything() -> None:
 
 @pytest.mark.parametrize("template", ["%x", "a%"])
 def test_an_unknown_token_is_wrong_usage(template: str) -> None:
-    with pytest.raises(CommandFailed, match="--format: unknown token .*; known: %k key") as refused:
+    with pytest.raises(CommandFailed, match=r"--format: unknown token .*; known: %k key") as refused:
         template_formatter(template, b"")
     assert refused.value.status == 2
 
@@ -177,7 +178,7 @@ def test_the_meter_tells_count_and_rate() -> None:
         ({"headers": ["h"]}, True),
         ({"headers": ["H"]}, False),
         ({"headers": ["h=^1"]}, True),
-        ({"headers": ["h=2", "h"]}, False),
+        ({"headers": ["h=3", "h"]}, False),
         ({"after_ms": 1_000}, True),
         ({"after_ms": 1_001}, False),
         ({"before_ms": 1_001}, True),
@@ -213,7 +214,7 @@ def test_pieces_of_any_size_give_the_same_lines(data: bytes, delimiter: bytes, c
     splitter = LineSplitter(delimiter)
     bounds = [0, *sorted(cuts), len(data)]
     found = [
-        line for start, end in zip(bounds, bounds[1:], strict=False) if start < end for line in splitter.feed(data[start:end])
+        line for start, end in itertools.pairwise(bounds) if start < end for line in splitter.feed(data[start:end])
     ]
     found += splitter.finish()
     expected = data.split(delimiter)
@@ -243,7 +244,9 @@ def test_json_describes_a_record() -> None:
 @given(
     st.none() | st.binary(max_size=20),
     st.none() | st.binary(max_size=20),
-    st.lists(st.tuples(st.text(st.characters(codec="utf-8"), max_size=5), st.none() | st.binary(max_size=5)), max_size=3),
+    st.lists(
+        st.tuples(st.text(st.characters(codec="utf-8"), max_size=5), st.none() | st.binary(max_size=5)), max_size=3
+    ),
 )
 def test_what_consume_writes_as_json_produce_reads_back(
     key: bytes | None, value: bytes | None, headers: list[tuple[str, bytes | None]]

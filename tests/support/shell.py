@@ -44,6 +44,7 @@ def shell_command(*argv: str) -> Sequence[str]:
 
 def start_shell(*argv: str, bootstrap: str, **options: Any) -> "subprocess.Popen[bytes]":
     """Start a command as a process whose streams are pipes."""
-    pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+    pipes: dict[str, Any] = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
     environment = os.environ | {"AIOKAFKAWIRE_BOOTSTRAP": bootstrap}
-    return subprocess.Popen(shell_command(*argv), env=environment, **(pipes | options))
+    process: subprocess.Popen[bytes] = subprocess.Popen(shell_command(*argv), env=environment, **(pipes | options))
+    return process

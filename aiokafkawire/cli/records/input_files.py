@@ -3,7 +3,7 @@
 import os
 import stat
 import sys
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import closing
 from typing import Final
 
@@ -18,7 +18,7 @@ STDIN: Final = "-"
 _PIECE: Final = 1024 * 1024
 
 
-async def read_pieces(path: str) -> AsyncIterator[bytes]:
+async def read_pieces(path: str) -> AsyncGenerator[bytes, None]:
     """Yield the bytes of a file, or of standard input for ``-``, as they arrive.
 
     Raises:
@@ -40,7 +40,7 @@ async def read_pieces(path: str) -> AsyncIterator[bytes]:
             raise CommandFailed(f"cannot read {path}: {error.strerror}") from None
 
 
-async def _pieces(descriptor: int) -> AsyncIterator[bytes]:
+async def _pieces(descriptor: int) -> AsyncGenerator[bytes, None]:
     must_wait = not stat.S_ISREG(os.fstat(descriptor).st_mode)
     while True:
         if must_wait:

@@ -71,9 +71,7 @@ async def read_partitions(consumer: _Reader, starts: _Offsets, ends: _Offsets | 
         tasks.cancel_scope.cancel()
 
 
-async def _watch_positions(
-    consumer: _Reader, unfinished: dict[TopicPartition, int], scope: anyio.CancelScope
-) -> None:
+async def _watch_positions(consumer: _Reader, unfinished: dict[TopicPartition, int], scope: anyio.CancelScope) -> None:
     """Cancel the scope once all positions are at their ends; no batch shows this if the last records are hidden."""
     while unfinished:
         await anyio.sleep(_CHECK_EVERY)

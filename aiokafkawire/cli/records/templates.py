@@ -64,11 +64,11 @@ def _parts(template: str, null: bytes) -> list[_Part]:
     at = 0
     for match in _TOKEN.finditer(template):
         parts.append(unescape(template[at : match.start()]))
-        token = match[1]
-        if token == "%":
+        letter = match[1]
+        if letter == "%":
             parts.append(b"%")
-        elif token in tokens:
-            parts.append(tokens[token])
+        elif letter in tokens:
+            parts.append(tokens[letter])
         else:
             raise CommandFailed(f"--format: unknown token {match[0]!r}; known: {TEMPLATE_HELP}", MISSING)
         at = match.end()

@@ -39,7 +39,9 @@ class _Root(ShellGroup):
 
     def __init__(self) -> None:
         super().__init__(
-            PROGRAM, help="A Kafka client for the shell: records, topics, and tools for development.", examples=_EXAMPLES
+            PROGRAM,
+            help="A Kafka client for the shell: records, topics, and tools for development.",
+            examples=_EXAMPLES,
         )
         # The option is only listed here: main() handles it, with and without click.
         version = click.Option(["--version"], is_flag=True, expose_value=False, help="Show versions, and exit.")
@@ -125,8 +127,6 @@ def parse(arguments: Sequence[str], closed: frozenset[str]) -> Callable[[], int]
         wrong.show(sys.stderr)
         raise SystemExit(wrong.exit_code) from None
     return run
-
-
 
 
 def help_text() -> str:

@@ -25,7 +25,8 @@ class _WithSharedOptions(click.Command):
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the command's own options, then those that all verbs share."""
-        own, shared = [], []
+        own: list[tuple[str, str]] = []
+        shared: list[tuple[str, str]] = []
         for parameter in self.get_params(ctx):
             row = parameter.get_help_record(ctx)
             if row is not None and isinstance(parameter, click.Option):
@@ -70,6 +71,10 @@ class ShellGroup(_WithSharedOptions, click.Group):
 
     command_class = ShellCommand
     group_class = type
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.callback = None  # only its docstring is of use, as the help
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names of the commands, in the order in which they were added."""

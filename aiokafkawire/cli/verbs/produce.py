@@ -208,7 +208,9 @@ def _progress(options: ProduceOptions) -> Iterator[Callable[[int], object]]:
     if options.quiet or not size or not sys.stderr.isatty():
         yield lambda _: None
         return
-    with click.progressbar(length=size, label=options.topic, file=sys.stderr, update_min_steps=max(1, size // 200)) as bar:
+    with click.progressbar(
+        length=size, label=options.topic, file=sys.stderr, update_min_steps=max(1, size // 200)
+    ) as bar:
         yield bar.update
 
 
