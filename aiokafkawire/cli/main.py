@@ -10,11 +10,14 @@ import anyio
 
 from .exit_status import MISSING, CommandFailed, explain
 from .standard_streams import open_closed_streams
+from .tap import texts as tap_texts
 from .wire import options as wire_options
 
 __all__ = ("main",)
 
-_DESCRIPTION: Final = "Tools of the Kafka client aiokafkawire: a demo, an in-memory broker, a decoder of the protocol."
+_DESCRIPTION: Final = (
+    "Tools of the Kafka client aiokafkawire: a demo, an in-memory broker, a decoder of the protocol, a proxy."
+)
 
 _EPILOG: Final = """\
 examples:
@@ -22,6 +25,7 @@ examples:
   aiokafkawire demo --bootstrap kafka:9092  the same through your own cluster
   aiokafkawire broker                       run a broker at 127.0.0.1:9092 for development
   aiokafkawire wire --file capture.pcap     decode bytes of the protocol, field by field
+  aiokafkawire tap --to kafka:9092          show the traffic of any client, and inject faults
   aiokafkawire demo --help                  show the help of one command
 """
 
@@ -93,7 +97,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action=_Version, help="show the version, the implementations in use, and Python")
     parser.set_defaults(command=None)
-    commands = parser.add_subparsers(title="commands", metavar="{demo,broker,wire}")
+    commands = parser.add_subparsers(title="commands", metavar="{demo,broker,wire,tap}")
 
     demo = _command(commands, "demo", _demo, "stream 336,776 flights through Kafka and back", _DEMO, _DEMO_EPILOG)
     _add_backend(demo)
@@ -137,7 +141,32 @@ def _parser() -> argparse.ArgumentParser:
 
     texts = wire_options.SUMMARY, wire_options.DESCRIPTION, wire_options.EPILOG
     wire_options.declare(_command(commands, "wire", _wire, *texts))
+
+    tap = _command(commands, "tap", _tap, tap_texts.SUMMARY, tap_texts.DESCRIPTION, tap_texts.EPILOG)
+    _declare_tap(tap)
     return parser
+
+
+def _declare_tap(tap: argparse.ArgumentParser) -> None:
+    _add_backend(tap)
+    tap.add_argument("--to", required=True, metavar="HOST:PORT", help="a broker; several are separated by commas")
+    tap.add_argument(
+        "--listen",
+        default="127.0.0.1:19092",
+        metavar="HOST:PORT",
+        help="the address for clients; brokers get the next ports, with port 0 any free ones (default: %(default)s)",
+    )
+    tap.add_argument("--advertised-host", metavar="HOST", help="the host that clients connect to (default: --listen's)")
+    repeated = "may be given several times"
+    tap.add_argument("--fault", action="append", default=[], metavar="TEXT", help=f"inject a fault; {repeated}")
+    tap.add_argument("--only", action="append", default=[], metavar="API", help="print only these APIs: Produce,Fetch")
+    tap.add_argument("--except", action="append", default=[], dest="excluded", metavar="API", help="omit these APIs")
+    tap.add_argument("--json", action="store_true", help="print one JSON object per line")
+    tap.add_argument("--journal", metavar="PATH", help="write the bytes of all connections to a pcap file")
+    tap.add_argument("--tls", action="store_true", help="connect to the brokers by TLS")
+    tap.add_argument("--cafile", metavar="PATH", help="the certificate authorities, in PEM (default: the system's)")
+    tap.add_argument("--certfile", metavar="PATH", help="the tap's own certificate, in PEM")
+    tap.add_argument("--keyfile", metavar="PATH", help="the certificate's key, if it is in another file")
 
 
 def _command(
@@ -218,6 +247,28 @@ def _wire(args: argparse.Namespace) -> int:
     if "stdout" in args.closed:
         raise CommandFailed("standard output is closed, so the decoded bytes cannot be written")
     return run_wire(args)
+
+
+def _tap(args: argparse.Namespace) -> int:
+    from .tap.command import TapOptions, run_tap
+
+    if "stdout" in args.closed:
+        raise CommandFailed("standard output is closed, so the requests cannot be printed")
+    options = TapOptions(
+        to=args.to,
+        listen=args.listen,
+        advertised_host=args.advertised_host,
+        faults=tuple(args.fault),
+        only=tuple(args.only),
+        excluded=tuple(args.excluded),
+        json=args.json,
+        journal=args.journal,
+        tls=args.tls,
+        cafile=args.cafile,
+        certfile=args.certfile,
+        keyfile=args.keyfile,
+    )
+    return _run(args.backend, run_tap, options)
 
 
 def _run(backend: str, command: Callable[[Any], Awaitable[int]], options: object) -> int:

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from .logs.log import PartitionLog
     from .security.bearer_tokens import BearerToken, TokenRefused
     from .simulation import Run, Simulation, simulate
+    from .tap.tap import Tap
+    from .tap.tap_events import TapNotice, TappedRequest, TappedResponse
 
 __all__ = (
     "ApiError",
@@ -35,6 +37,10 @@ __all__ = (
     "RequestOutcome",
     "Run",
     "Simulation",
+    "Tap",
+    "TapNotice",
+    "TappedRequest",
+    "TappedResponse",
     "TokenRefused",
     "UnusedFaultRules",
     "simulate",
@@ -57,6 +63,10 @@ _MODULES = {
     "RequestOutcome": ".faults.request_log",
     "Run": ".simulation",
     "Simulation": ".simulation",
+    "Tap": ".tap.tap",
+    "TapNotice": ".tap.tap_events",
+    "TappedRequest": ".tap.tap_events",
+    "TappedResponse": ".tap.tap_events",
     "TokenRefused": ".security.bearer_tokens",
     "UnusedFaultRules": ".broker",
     "simulate": ".simulation",

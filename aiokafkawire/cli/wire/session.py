@@ -51,11 +51,11 @@ def read_frames(streams: Iterable[ByteStream], hints: Hints, pending: PendingReq
     # Requests first, since responses need their requests; in a capture either direction may be first.
     given = (*streams,)
     for stream in sorted(given, key=_answers) if len(given) > 1 else given:
-        for frame in split_frames(stream.data, hints.prefixed, _reader(hints, pending)):
+        for frame in split_frames(stream.data, hints.prefixed, _reader(hints, pending, stream.connection)):
             if frame.problem:
                 yield FrameReport(stream.label, frame)
                 continue
-            reading = _read(frame.data, hints, pending)
+            reading = _read(frame.data, hints, pending, stream.connection)
             if reading.message is not None or not hints.guess:
                 yield FrameReport(stream.label, frame, reading)
                 continue
@@ -81,30 +81,30 @@ def _answers(stream: ByteStream) -> bool:
     return not any(is_request(frame.data) for frame in split_frames(stream.data, None, is_request)[:3])
 
 
-def _reader(hints: Hints, pending: PendingRequests) -> Callable[[bytes], bool]:
+def _reader(hints: Hints, pending: PendingRequests, connection: str) -> Callable[[bytes], bool]:
     def reads(data: bytes) -> bool:
-        if _peek(data, hints, pending).message is not None:
+        if _peek(data, hints, pending, connection).message is not None:
             return True
         return hints.guess and bool(candidates(data))
 
     return reads
 
 
-def _read(data: bytes, hints: Hints, pending: PendingRequests) -> Reading:
-    reading = _peek(data, hints, pending)
+def _read(data: bytes, hints: Hints, pending: PendingRequests, connection: str) -> Reading:
+    reading = _peek(data, hints, pending, connection)
     if hints.response is None:
         if reading.kind == "request":
-            pending.add(reading)
-        elif reading.kind == "response" and pending.of(data) is not None:
-            pending.answered(data)
+            pending.add(reading, connection)
+        elif reading.kind == "response" and pending.of(data, connection) is not None:
+            pending.answered(data, connection)
     return reading
 
 
-def _peek(data: bytes, hints: Hints, pending: PendingRequests) -> Reading:
+def _peek(data: bytes, hints: Hints, pending: PendingRequests, connection: str) -> Reading:
     """Decode a frame without changing the pending requests."""
     if hints.response is not None:
         return read_response(data, *hints.response)
-    request = pending.of(data)
+    request = pending.of(data, connection)
     if hints.answers:
         if request is None:
             return Reading("response", problem=f"no pending request has {_correlation_id(data)}")
