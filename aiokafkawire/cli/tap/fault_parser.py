@@ -52,7 +52,8 @@ def parse_fault(text: str) -> Fault:
             after=fault.after,
         )
     except (TypeError, ValueError) as error:
-        raise parser.failed(str(error).replace("=", "")) from None
+        # The messages name keyword arguments, such as "drop=".
+        raise parser.failed(re.sub(r"=(?=[ ,]|$)", "", str(error))) from None
     return fault
 
 
@@ -68,7 +69,7 @@ class _Parser:
         if not self._words:
             raise self.failed("the API is missing, as in: Produce delay 500ms")
         name = self._words.pop(0)
-        api = None if name.lower() == "any" else ApiKey(self._api(name))
+        api = None if name.lower() == "any" else self._api(name)
         while self._words:
             word = self._words.pop(0)
             read = _WORDS.get(word.lower())
@@ -86,11 +87,14 @@ class _Parser:
     def failed(self, why: str) -> CommandFailed:
         return CommandFailed(f"--fault {self._text!r}: {why}", MISSING)
 
-    def _api(self, name: str) -> int:
+    def _api(self, name: str) -> ApiKey:
         try:
-            return int(api_named(name)[0].api_key)
+            request, version = api_named(name)
         except CommandFailed as error:
             raise self.failed(str(error)) from None
+        if version is not None:
+            self._which["version"] = version
+        return ApiKey(request.api_key)
 
     def _value(self, word: str, expected: str) -> str:
         if not self._words:

@@ -46,10 +46,16 @@ class ExpectedResponses(Generic[T]):
     @property
     def is_full(self) -> bool:
         """Whether so many requests, or bytes, await responses that no further request should be read."""
+        return self._is_at_limit and self._waiting[0].request.message is not None
+
+    @property
+    def _is_at_limit(self) -> bool:
         return len(self._waiting) >= MAX_REQUESTS or self._bytes >= MAX_BYTES
 
     def add(self, request: ParsedRequest, context: T) -> Expecting[T]:
-        """Add a request that is passed on now."""
+        """Add a request that is passed on now; at the limit, remove old ones that may get no response."""
+        while self._waiting and self._is_at_limit and self._waiting[0].request.message is None:
+            self.remove(self._waiting[0])
         added = Expecting(request, context)
         self._waiting.append(added)
         self._bytes += len(request.frame)

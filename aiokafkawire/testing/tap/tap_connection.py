@@ -15,6 +15,7 @@ from typing import Any, Final
 
 import anyio
 import anyio.abc
+import attrs
 from anyio.abc import ByteStream
 
 from ...errors import ErrorCode
@@ -232,6 +233,8 @@ class TapConnection:
         self, request: ParsedRequest, exchange: TapExchange, message: Any, blamed: Blamed | None = None
     ) -> Response | None:
         """Send a request, or a part of one, to the broker and return its response; None if it sends none."""
+        if blamed is not None and hasattr(message, "max_wait_ms"):
+            message = attrs.evolve(message, max_wait_ms=0)  # a broker with an error does not wait for records
         sent = request if message is request.message else request.replaced(message)
         if not sent.has_response:
             await self._broker.send(prefixed(sent.frame))
