@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 @attrs.define(eq=False)
 class Expecting(Generic[T]):
-    """A request that was passed on, with ``context``, whatever its sender needs when the response arrives."""
+    """A request that was passed on, and the ``context`` that its sender needs when the response arrives."""
 
     request: ParsedRequest
     context: T

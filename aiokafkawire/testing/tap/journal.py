@@ -43,7 +43,7 @@ class Journal:
                 _log.error("cannot write the journal %s: %s", self._path, error)
 
     def connection(self, client: Address, server: Address) -> "JournalConnection":
-        """Begin a connection between a client and an address of the tap."""
+        """Start a connection between a client and an address of the tap."""
         return JournalConnection(self, CapturedConnection(client, server))
 
     def append(self, packets: Iterable[bytes]) -> None:

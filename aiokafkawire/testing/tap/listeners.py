@@ -46,7 +46,7 @@ class TapListener:
         self._closed: anyio.Event | None = None
 
     async def accept(self, port: int | None = None) -> None:
-        """Listen, at a port, 0 for any free one, or at the previous port; do nothing if it listens.
+        """Accept connections at a port, 0 for any free one, or at the previous port; do nothing if it accepts them.
 
         Raises:
             OSError: the address is not available.

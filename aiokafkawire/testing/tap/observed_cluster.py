@@ -67,7 +67,7 @@ class ObservedCluster:
         return [partition for partition in dict.fromkeys((*known, *added)) if partition not in gone]
 
     def learn(self, node: int, request: Request[Any], version: int, response: Response) -> None:
-        """Learn topics and sessions from a request that was passed on and the broker's response."""
+        """Record the topics and sessions in a request that was passed on and in the broker's response."""
         if isinstance(response, MetadataResponse | CreateTopicsResponse | DescribeTopicPartitionsResponse):
             for topic in response.topics:
                 if topic.name and topic.topic_id != ZERO_UUID:

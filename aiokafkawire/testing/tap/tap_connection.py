@@ -120,7 +120,7 @@ class TapConnection:
             self._directions -= 1
             if self._directions:
                 # The other side reads what was sent before, and then closes the connection.
-                with suppress(NotImplementedError, *_GONE):
+                with suppress(OSError, RuntimeError, *_GONE):  # as of streams that are closed, and of TLS
                     await target.send_eof()
                 await anyio.sleep(_LINGER)
         except Disconnect as reason:
