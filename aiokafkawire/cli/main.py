@@ -10,7 +10,7 @@ import anyio
 
 from .exit_status import MISSING, CommandFailed, explain
 from .standard_streams import open_closed_streams
-from .tap import texts as tap_texts
+from .tap import options as tap_options
 from .wire import options as wire_options
 
 __all__ = ("main",)
@@ -142,31 +142,10 @@ def _parser() -> argparse.ArgumentParser:
     texts = wire_options.SUMMARY, wire_options.DESCRIPTION, wire_options.EPILOG
     wire_options.declare(_command(commands, "wire", _wire, *texts))
 
-    tap = _command(commands, "tap", _tap, tap_texts.SUMMARY, tap_texts.DESCRIPTION, tap_texts.EPILOG)
-    _declare_tap(tap)
-    return parser
-
-
-def _declare_tap(tap: argparse.ArgumentParser) -> None:
+    tap = _command(commands, "tap", _tap, tap_options.SUMMARY, tap_options.DESCRIPTION, tap_options.EPILOG)
     _add_backend(tap)
-    tap.add_argument("--to", required=True, metavar="HOST:PORT", help="a broker; several are separated by commas")
-    tap.add_argument(
-        "--listen",
-        default="127.0.0.1:19092",
-        metavar="HOST:PORT",
-        help="the address for clients; brokers get the next ports, with port 0 any free ones (default: %(default)s)",
-    )
-    tap.add_argument("--advertised-host", metavar="HOST", help="the host that clients connect to (default: --listen's)")
-    repeated = "may be given several times"
-    tap.add_argument("--fault", action="append", default=[], metavar="TEXT", help=f"inject a fault; {repeated}")
-    tap.add_argument("--only", action="append", default=[], metavar="API", help="print only these APIs: Produce,Fetch")
-    tap.add_argument("--except", action="append", default=[], dest="excluded", metavar="API", help="omit these APIs")
-    tap.add_argument("--json", action="store_true", help="print one JSON object per line")
-    tap.add_argument("--journal", metavar="PATH", help="write the bytes of all connections to a pcap file")
-    tap.add_argument("--tls", action="store_true", help="connect to the brokers by TLS")
-    tap.add_argument("--cafile", metavar="PATH", help="the certificate authorities, in PEM (default: the system's)")
-    tap.add_argument("--certfile", metavar="PATH", help="the tap's own certificate, in PEM")
-    tap.add_argument("--keyfile", metavar="PATH", help="the certificate's key, if it is in another file")
+    tap_options.declare(tap)
+    return parser
 
 
 def _command(

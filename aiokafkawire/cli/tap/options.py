@@ -1,8 +1,9 @@
-"""The help texts of ``aiokafkawire tap``."""
+"""The arguments and help texts of ``aiokafkawire tap``."""
 
+import argparse
 from typing import Final
 
-__all__ = ("DESCRIPTION", "EPILOG", "SUMMARY")
+__all__ = ("DESCRIPTION", "EPILOG", "SUMMARY", "declare")
 
 SUMMARY: Final = "show the traffic of any Kafka client, and inject faults into it"
 
@@ -37,3 +38,25 @@ faults: the name of an API, or any, and words in any order:
                            only requests with these
   once, times N, skip N    only one request, only N, or only after N others
 """
+
+
+def declare(parser: argparse.ArgumentParser) -> None:
+    """Add the command's arguments to the parser."""
+    parser.add_argument("--to", required=True, metavar="HOST:PORT", help="a broker; several are separated by commas")
+    parser.add_argument(
+        "--listen",
+        default="127.0.0.1:19092",
+        metavar="HOST:PORT",
+        help="the address for clients; brokers get the next ports, with port 0 any free ones (default: %(default)s)",
+    )
+    parser.add_argument("--advertised-host", metavar="HOST", help="the host that clients connect to (default: --listen's)")
+    repeated = "may be given several times"
+    parser.add_argument("--fault", action="append", default=[], metavar="TEXT", help=f"inject a fault; {repeated}")
+    parser.add_argument("--only", action="append", default=[], metavar="API", help="print only these APIs: Produce,Fetch")
+    parser.add_argument("--except", action="append", default=[], dest="excluded", metavar="API", help="omit these APIs")
+    parser.add_argument("--json", action="store_true", help="print one JSON object per line")
+    parser.add_argument("--journal", metavar="PATH", help="write the bytes of all connections to a pcap file")
+    parser.add_argument("--tls", action="store_true", help="connect to the brokers by TLS")
+    parser.add_argument("--cafile", metavar="PATH", help="the certificate authorities, in PEM (default: the system's)")
+    parser.add_argument("--certfile", metavar="PATH", help="the tap's own certificate, in PEM")
+    parser.add_argument("--keyfile", metavar="PATH", help="the certificate's key, if it is in another file")
