@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from .logs.log import PartitionLog
     from .security.bearer_tokens import BearerToken, TokenRefused
     from .simulation import Run, Simulation, simulate
+    from .tap.background_tap import BackgroundTap
     from .tap.tap import Tap
     from .tap.tap_events import TapNotice, TappedRequest, TappedResponse
 
@@ -24,6 +25,7 @@ __all__ = (
     "ApiError",
     "ApiKey",
     "BackgroundBroker",
+    "BackgroundTap",
     "BearerToken",
     "Broker",
     "ErrorCode",
@@ -51,6 +53,7 @@ _MODULES = {
     "ApiKey": "..protocol.api",
     "ErrorCode": "..error_codes",
     "BackgroundBroker": ".background",
+    "BackgroundTap": ".tap.background_tap",
     "BearerToken": ".security.bearer_tokens",
     "Broker": ".broker",
     "FaultRule": ".faults.rules",

@@ -49,10 +49,10 @@ def declare(parser: argparse.ArgumentParser) -> None:
         metavar="HOST:PORT",
         help="the address for clients; brokers get the next ports, with port 0 any free ones (default: %(default)s)",
     )
-    parser.add_argument("--advertised-host", metavar="HOST", help="the host that clients connect to (default: --listen's)")
+    parser.add_argument("--advertised-host", metavar="HOST", help="the host for clients (default: --listen's)")
     repeated = "may be given several times"
     parser.add_argument("--fault", action="append", default=[], metavar="TEXT", help=f"inject a fault; {repeated}")
-    parser.add_argument("--only", action="append", default=[], metavar="API", help="print only these APIs: Produce,Fetch")
+    parser.add_argument("--only", action="append", default=[], metavar="API", help="print these only: Produce,Fetch")
     parser.add_argument("--except", action="append", default=[], dest="excluded", metavar="API", help="omit these APIs")
     parser.add_argument("--json", action="store_true", help="print one JSON object per line")
     parser.add_argument("--journal", metavar="PATH", help="write the bytes of all connections to a pcap file")
