@@ -50,7 +50,7 @@ def test_words_are_arguments(
     [
         ("", "the API is missing"),
         ("Produce", "an action is missing"),
-        ("Prodce cut", "unknown API 'Prodce'; did you mean Produce?"),
+        ("Prodce cut", "unknown API 'Prodce'; did you mean Produce"),
         ("Produce dealy 5ms", "unknown word 'dealy'; did you mean 'delay'?"),
         ("Produce xyz", "unknown word 'xyz'; known: answer,"),
         ("Produce delay", "'delay' needs a time"),

@@ -85,7 +85,7 @@ def test_faults_in_plain_words_reach_the_client_and_are_counted(broker: Backgrou
     assert {event["api"] for event in events} == {"Produce"}
     ends = [event for event in events if event["event"] == "response"]
     assert [end["errors"] for end in ends[:2]] == [{"NOT_LEADER_OR_FOLLOWER": 1}] * 2
-    assert [end["fault"] for end in ends[:3]] == ["answer=NOT_LEADER_OR_FOLLOWER"] * 2 + ["drop='after'"]
+    assert [end["fault"] for end in ends[:3]] == ["answer='NOT_LEADER_OR_FOLLOWER'"] * 2 + ["drop='after'"]
     assert ends[2]["outcome"] == "dropped"
     assert ends[-1]["outcome"] == "answered"
     assert err.splitlines()[-3:] == [
@@ -145,7 +145,7 @@ def test_brokers_may_speak_tls(tmp_path: Path) -> None:
         (["--to", "kafka:port"], 2, "bootstrap server 'kafka:port': the port must be a number"),
         (["--to", "kafka", "--listen", "9092"], 2, "--listen 9092: give HOST:PORT"),
         (["--to", "kafka", "--listen", "a:70000"], 2, "--listen a:70000: give HOST:PORT"),
-        (["--to", "kafka", "--only", "Prodce"], 2, "--only: unknown API 'Prodce'; did you mean Produce?"),
+        (["--to", "kafka", "--only", "Prodce"], 2, "--only: unknown API 'Prodce'; did you mean Produce"),
         (["--to", "kafka", "--except", "x"], 2, "--except: unknown API 'x'"),
         (["--to", "kafka", "--only", "Fetch", "--except", "Produce"], 2, "--only and --except cannot be combined"),
         (["--to", "kafka", "--fault", "Produce"], 2, "--fault 'Produce': an action is missing"),

@@ -6,8 +6,10 @@ from pathlib import Path
 
 from support.wire_command import METADATA, Capture, framed, objects, request, response
 
+from aiokafkawire.cli.wire.frame_decoder import read_request
 from aiokafkawire.protocol.messages.group import HeartbeatRequest, HeartbeatResponse
 from aiokafkawire.protocol.messages.metadata import MetadataRequest
+from aiokafkawire.protocol.messages.transactions import InitProducerIdRequest, InitProducerIdResponse
 from aiokafkawire.testing.tap.pcap_packets import FILE_HEADER, CapturedConnection, packet_record
 from aiokafkawire.types import Address
 
@@ -56,3 +58,13 @@ def test_one_port_is_used_for_two_connections(tmp_path: Path, capsys: Capture) -
     found = [(frame["kind"], frame["api"]) for frame in objects(capsys, "--file", path)]
     assert ("response", "Metadata") in found
     assert ("response", "Heartbeat") not in found
+
+
+def test_a_response_that_could_be_a_request_is_none(tmp_path: Path, capsys: Capture) -> None:
+    made = InitProducerIdResponse(error_code=0, producer_id=0, producer_epoch=0)
+    as_request = response(made, 5, correlation_id=4)
+    assert read_request(as_request).message is not None  # Produce v4
+    asked = request(InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=1), 5, correlation_id=4)
+    path = capture(tmp_path / "day.pcap", (50001, asked, as_request))
+    found = [(frame["kind"], frame["api"]) for frame in objects(capsys, "--file", path)]
+    assert found == [("request", "InitProducerId"), ("response", "InitProducerId")]

@@ -34,9 +34,7 @@ def inject_errors(response: FetchResults, asked: Iterable[SessionPartition], bla
         blamed: returns the error for a partition, by topic and index; None for no error.
         named: returns the name of a partition's topic.
     """
-    answered = {}
-    for key, data in _results(response):
-        answered[key] = data
+    answered = dict(_results(response))
     for key in dict.fromkeys((*answered, *asked)):
         topic, index = named(key)
         error = blamed(topic or "", index)  # rules without a topic apply to unknown topics, too
@@ -98,5 +96,5 @@ def _added(response: FetchResults, key: SessionPartition) -> Any:
         return data
     data = PartitionData(partition_index=index, error_code=0, high_watermark=-1, records=b"")
     name = {"topic_id": topic} if isinstance(topic, UUID) else {"topic": topic}
-    response.responses.append(FetchableTopicResponse(partitions=[data], **name))  # type: ignore[arg-type]
+    response.responses.append(FetchableTopicResponse(partitions=[data], **name))
     return data

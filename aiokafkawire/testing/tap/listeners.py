@@ -71,6 +71,10 @@ class TapListener:
         self, listener: Listener[SocketStream], listening: anyio.CancelScope, closed: anyio.Event
     ) -> None:
         async def serve(stream: SocketStream) -> None:
+            # On asyncio a new stream reads without a limit until its first receive() that has to wait.
+            transport = getattr(stream, "_transport", None)
+            if transport is not None:
+                transport.pause_reading()
             await self._serve(self, stream)
 
         # Connections outlive the listener while it refuses new ones.

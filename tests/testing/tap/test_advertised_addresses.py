@@ -33,7 +33,7 @@ def responses() -> list[tuple[str, int, Response]]:
         brokers = [metadata.MetadataResponseBroker(**endpoint)]
         found.append(("Metadata", version, metadata.MetadataResponse(brokers=brokers, topics=[])))
     for version in range(7):
-        new = {"coordinators": [coordinator]} if version >= 4 else {}
+        new: dict[str, Any] = {"coordinators": [coordinator]} if version >= 4 else {}
         old = {} if new else endpoint
         found.append(("FindCoordinator", version, group.FindCoordinatorResponse(**new, **old)))
     for version in range(3):

@@ -72,9 +72,7 @@ async def test_an_error_instead_of_the_request_once(broker: Broker, tap: Tap, cl
     assert end(broker) == 1
 
 
-async def test_only_one_partition_fails_and_the_others_are_written(
-    broker: Broker, tap: Tap, client: RawClient
-) -> None:
+async def test_only_one_partition_fails_and_the_others_are_written(broker: Broker, tap: Tap, client: RawClient) -> None:
     tap.on(ApiKey.PRODUCE, answer=NOT_LEADER, topic="t", partition=1)
     data = [PartitionProduceData(index=index, records=batch_of(b"x")) for index in range(2)]
     other = [PartitionProduceData(index=0, records=batch_of(b"x"))]
@@ -150,9 +148,7 @@ async def test_unsupported_versions_are_told_as_version_0(tap: Tap, client: RawC
 # --- other responses ---------------------------------------------------------------------------------------------
 
 
-async def test_a_response_as_it_is_and_one_that_a_function_makes(
-    broker: Broker, tap: Tap, client: RawClient
-) -> None:
+async def test_a_response_as_it_is_and_one_that_a_function_makes(broker: Broker, tap: Tap, client: RawClient) -> None:
     def alter(request: MetadataRequest, response: MetadataResponse) -> MetadataResponse:
         assert request.topics == []
         response.controller_id += 100
@@ -237,9 +233,7 @@ async def test_records_that_fail_their_crc_and_not_before_there_are_some(tap: Ta
 # --- waiting -----------------------------------------------------------------------------------------------------
 
 
-async def test_a_delay_before_the_work_and_before_the_response(
-    broker: Broker, tap: Tap, client: RawClient
-) -> None:
+async def test_a_delay_before_the_work_and_before_the_response(broker: Broker, tap: Tap, client: RawClient) -> None:
     for delays in ({"delay": 0.05}, {"delay_answer": 0.05}):
         tap.on(ApiKey.PRODUCE, **delays)  # type: ignore[arg-type]
         started = anyio.current_time()
@@ -273,9 +267,7 @@ async def test_a_rule_waits_for_the_responses_before_it(broker: Broker, tap: Tap
     assert answer.error_code == ErrorCode.NOT_COORDINATOR
 
 
-async def test_a_frozen_broker_is_silent_and_goes_on_where_it_was(
-    broker: Broker, tap: Tap, client: RawClient
-) -> None:
+async def test_a_frozen_broker_is_silent_and_goes_on_where_it_was(broker: Broker, tap: Tap, client: RawClient) -> None:
     tap.freeze_node(1)
     sent = await client.send(produce_request("t", batch_of(b"x")), 12)
     await tap.requests.wait_for(ApiKey.PRODUCE)
