@@ -5,12 +5,13 @@
 
 from collections.abc import Mapping, Sequence
 from enum import Enum
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 from .error_codes import ErrorCode
 
 __all__ = (
     "AcknowledgementFailed",
+    "AdminError",
     "AuthenticationFailed",
     "BrokerError",
     "BrokerIdNotRegistered",
@@ -188,6 +189,41 @@ __all__ = (
 
 class KafkaError(Exception):
     """The base class of all errors of this package."""
+
+
+class AdminError(KafkaError, ExceptionGroup[KafkaError]):
+    """An admin's call failed for some of several resources; the others have their results.
+
+    A call for a single resource raises that resource's own error instead. ``except*`` works with both::
+
+        try:
+            await kafka.admin.delete_topics(["orders", "payments"])
+        except* UnknownTopicOrPartition as unknown: ...
+
+    Attributes:
+        errors: the error of each resource that failed, by what was asked for.
+        results: the result of each other resource, as the call would have returned them.
+    """
+
+    errors: Mapping[Any, KafkaError]
+    results: Mapping[Any, Any]
+
+    def __new__(cls, message: str, errors: Mapping[Any, KafkaError], results: Mapping[Any, Any]) -> Self:
+        made = super().__new__(cls, message, list(errors.values()))
+        made.errors, made.results = dict(errors), dict(results)
+        return made
+
+    def derive(self, excs: Sequence[KafkaError], /) -> "AdminError":  # type: ignore[override]
+        """Return an error with some of the errors, and all results; ``except*`` calls this."""
+        kept = set(map(id, excs))
+        errors = {resource: error for resource, error in self.errors.items() if id(error) in kept}
+        return AdminError(self.message, errors, self.results)
+
+    def __str__(self) -> str:
+        return f"{self.message}: {'; '.join(map(str, self.errors.values()))}"
+
+    def __reduce__(self) -> Any:
+        return type(self), (self.message, self.errors, self.results)
 
 
 class ConfigError(KafkaError, ValueError):

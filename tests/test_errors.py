@@ -10,6 +10,7 @@ from support.rows import every_row
 from aiokafkawire import errors
 from aiokafkawire.errors import (
     AcknowledgementFailed,
+    AdminError,
     BrokerError,
     CorruptMessage,
     DeliveryFailed,
@@ -30,7 +31,7 @@ from aiokafkawire.errors import (
 
 CLASSES = [thing for thing in vars(errors).values() if isinstance(thing, type) and issubclass(thing, KafkaError)]
 ANSWERED = [cls for cls in CLASSES if issubclass(cls, BrokerError) and cls not in (BrokerError, UnknownBrokerError)]
-HOLDING_OTHERS = (AcknowledgementFailed, DeliveryFailed)
+HOLDING_OTHERS = (AcknowledgementFailed, AdminError, DeliveryFailed)
 OWN = [cls for cls in CLASSES if not issubclass(cls, (BrokerError, *HOLDING_OTHERS))]
 CODES = [code for code in ErrorCode if code is not ErrorCode.NONE]
 UNKNOWN_CODES = [137, 32767, -2, -32768]
@@ -194,6 +195,14 @@ def test_failed_acknowledgements_are_pickled_with_their_causes() -> None:
     assert isinstance(copy, AcknowledgementFailed)
     assert str(copy) == f"records were not acknowledged, and may be delivered again: orders-3: {causes['orders', 3]}"
     assert copy.acknowledged == {("orders", 0): 5}
+
+
+def test_an_admin_error_is_pickled_with_errors_and_results() -> None:
+    errors = {"orders": broker_error(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "deleting topic 'orders'")}
+    copy = pickled(AdminError("deleting topics failed for 1 of 2", errors, {"flights": None}))
+    assert isinstance(copy, AdminError)
+    assert str(copy) == f"deleting topics failed for 1 of 2: {errors['orders']}"
+    assert copy.results == {"flights": None}
 
 
 def test_a_failed_delivery_is_pickled_with_its_causes() -> None:

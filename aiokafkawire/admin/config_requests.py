@@ -7,10 +7,8 @@ from typing import Final
 import anyio
 
 from ..cluster.cluster import Cluster, Route
-from ..cluster.metadata import Node, Snapshot
 from ..cluster.retry import Deadline
 from ..errors import (
-    BrokerNotAvailable,
     ErrorCode,
     InvalidRequest,
     NotController,
@@ -24,6 +22,7 @@ from ..protocol.messages.configs import (
 from ..protocol.schema import Versions
 from .config_messages import alter_request, check_altered, describe_request, described_configs
 from .config_resources import ConfigEntry, ConfigOp, ConfigResource, ConfigResourceType
+from .routes import to_broker
 
 __all__ = ("describe_configs", "incremental_alter_configs")
 
@@ -50,7 +49,7 @@ async def describe_configs(
     found: dict[ConfigResource, dict[str, ConfigEntry]] = {}
     for node_id, together in _requests(resources):
         request = describe_request(together, synonyms=synonyms, documentation=documentation)
-        route = await _route(cluster, node_id, deadline)
+        route = await to_broker(cluster, node_id, deadline)
         try:
             response = await _ask_for_topics(cluster, route, request, deadline, wanted)
         except UnsupportedVersion as refused:
@@ -88,7 +87,7 @@ async def incremental_alter_configs(
     """Change configs of each resource. Raise as :meth:`Admin.incremental_alter_configs`."""
     for node_id, together in _requests(changes):
         request = alter_request({resource: changes[resource] for resource in together}, validate_only=validate_only)
-        route = await _route(cluster, node_id, deadline)
+        route = await to_broker(cluster, node_id, deadline)
         try:
             response = await cluster.ask(route, request, deadline, lane=_LANE, check=_raise_if_not_controller)
         except UnsupportedVersion as refused:
@@ -117,27 +116,6 @@ def _requests(resources: Collection[ConfigResource]) -> Iterator[tuple[int | Non
     for node_id, together in found.items():
         for start in range(0, len(together), _AT_ONCE):
             yield node_id, together[start : start + _AT_ONCE]
-
-
-async def _route(cluster: Cluster, node_id: int | None, deadline: Deadline) -> Route:
-    """Return the route to a broker, or to any broker for None; refresh the metadata if it lacks the broker.
-
-    The route raises BrokerNotAvailable if the metadata lacks the broker.
-    """
-    if node_id is None:
-        return cluster.least_loaded
-
-    def route(snapshot: Snapshot) -> Node:
-        node = snapshot.nodes.get(node_id)
-        if node is None:
-            known = ", ".join(map(str, sorted(snapshot.nodes)))
-            raise BrokerNotAvailable(f"broker {node_id} is not in the cluster, or is down; the brokers are {known}")
-        return node
-
-    snapshot = cluster.metadata.snapshot
-    if node_id not in snapshot.nodes:
-        await cluster.metadata.refresh(snapshot, deadline)
-    return route
 
 
 def _raise_if_not_controller(response: IncrementalAlterConfigsResponse) -> None:

@@ -1,8 +1,9 @@
 """Routes requests to brokers, retries them within a deadline, and finds coordinators."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, TypeVar
+from uuid import UUID
 
 import anyio
 
@@ -25,7 +26,7 @@ from ..types import Address, CoordinatorType, TopicPartition
 from .connection_pool import CONTROL, ConnectionPool
 from .coordinators import Coordinators, coordinator_in, lookup_variants, named
 from .metadata import Node, Snapshot, Topic
-from .metadata_requests import keep_only, metadata_variants
+from .metadata_requests import BY_ID, keep_only, metadata_variants, names_request
 from .metadata_updater import MetadataUpdater
 from .request_attempts import Attempts
 from .request_variants import in_newest_form
@@ -242,6 +243,14 @@ class Cluster:
             return response
 
         return await in_newest_form(metadata_variants(topics, allow_creation=False), ask)
+
+    async def find_topic_names(self, topic_ids: Iterable[UUID], deadline: Deadline) -> dict[UUID, str]:
+        """Return the names of those of the topics that the broker knows, by id (KIP-516).
+
+        Raises as :meth:`ask`.
+        """
+        response = await self.ask(self.least_loaded, names_request(topic_ids), deadline, wanted=BY_ID)
+        return {topic.topic_id: topic.name for topic in response.topics if topic.name and not topic.error_code}
 
     # --- coordinators ----------------------------------------------------------------------------------
 

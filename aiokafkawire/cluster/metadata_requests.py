@@ -8,8 +8,9 @@ The versions differ:
   Since v4 (0.11) the request has a field that allows creation (KIP-204).
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
+from uuid import UUID
 
 from ..errors import ErrorCode
 from ..protocol.messages.metadata import (
@@ -23,12 +24,14 @@ from ..protocol.schema import Versions
 from ..types import Address
 from .request_variants import RequestVariant
 
-__all__ = ("add_starting_broker", "keep_only", "metadata_variants")
+__all__ = ("BY_ID", "add_starting_broker", "keep_only", "metadata_variants", "names_request")
 
 _MAY_NOT_CREATE: Final = Versions.parse("4+")
 _CAN_ASK_FOR_NONE: Final = Versions.parse("1+")
 _NULL_IS_ALL: Final = Versions.parse("1-3")
 _EMPTY_IS_ALL: Final = Versions.parse("0")
+BY_ID: Final[Versions] = Versions.parse("12+")
+"""The versions in which a request may name topics by id; brokers fail on it in v10 and v11."""
 
 
 def metadata_variants(
@@ -64,6 +67,12 @@ def keep_only(response: MetadataResponse, topics: Sequence[str] | None, asked: V
         return
     found = {topic.name: topic for topic in response.topics}
     response.topics = [found[name] if name in found else _absent(name) for name in topics]
+
+
+def names_request(topic_ids: Iterable[UUID]) -> MetadataRequest:
+    """Build a request for topics by id. Brokers ignore names in such a request."""
+    topics = [MetadataRequestTopic(topic_id=topic_id, name=None) for topic_id in topic_ids]
+    return MetadataRequest(topics=topics, allow_auto_topic_creation=False)
 
 
 def add_starting_broker(response: MetadataResponse, at: Address) -> None:

@@ -1,12 +1,13 @@
 """A consumer's tasks in a consumer group (KIP-848): joins, and reconciles its partitions with its assignment."""
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Literal
 from uuid import UUID
 
 from ..cluster.cluster import Cluster
 from ..cluster.metadata import Snapshot
+from ..errors import KafkaError
 from ..group.consumer_group_membership import ConsumerGroupMembership
 from ..group.consumer_group_requests import ServerSubscription
 from ..group.member_ids import new_member_id
@@ -30,9 +31,6 @@ class ConsumerGroupTasks:
         changes: changes the partitions.
     """
 
-    watched: tuple[str, ...] = ()
-    """The topics that the member watches for the group: none, since the coordinator does."""
-
     def __init__(
         self, cluster: Cluster, settings: MemberSettings, topics: SubscribedTopics, changes: PartitionChanges
     ) -> None:
@@ -40,6 +38,15 @@ class ConsumerGroupTasks:
         self._cluster, self._topics, self._changes = cluster, topics, changes
         # The names of topics that are assigned or owned: a deleted topic leaves the metadata before the assignment.
         self._names: dict[UUID, str] = {}
+
+    @property
+    def watched(self) -> tuple[str, ...]:
+        """The topics that the coordinator has chosen by the subscribed pattern; none without a pattern."""
+        return tuple(self._names.values()) if self._has_pattern else ()
+
+    @property
+    def _has_pattern(self) -> bool:
+        return self._topics.subscription is not None and self._topics.subscription.server_pattern is not None
 
     @property
     def protocol(self) -> Literal["classic", "consumer"]:
@@ -78,7 +85,7 @@ class ConsumerGroupTasks:
         named = f"{self.machine.settings.named}, member epoch {task.epoch}"
         async with self._changes.lock:
             await self._lose_vanished()
-            names = self._find_names(task)
+            names = await self._find_names(task)
             assigned = [
                 TopicPartition(names[topic_id], index)
                 for topic_id, indexes in task.assignment.items()
@@ -100,7 +107,7 @@ class ConsumerGroupTasks:
             _log.warning("%s: %s", self.machine.settings.named, reason)
             await self._changes.lose(reason, lost)
 
-    def _find_names(self, task: Reconcile) -> Mapping[UUID, str]:
+    async def _find_names(self, task: Reconcile) -> Mapping[UUID, str]:
         """Return the names of the assigned topics that exist; request new metadata if some are missing."""
         metadata, owned = self._cluster.metadata, {partition.topic for partition in self._changes.assigned}
         known = {**self._names, **metadata.snapshot.topic_names}
@@ -108,10 +115,22 @@ class ConsumerGroupTasks:
         self._names = {topic_id: name for topic_id, name in self._names.items() if name in owned}
         assigned = [topic_id for topic_id in task.assignment if topic_id not in self._changes.vanished]
         names = {topic_id: known[topic_id] for topic_id in assigned if topic_id in known}
+        if self._has_pattern and len(names) < len(assigned):
+            names |= await self._look_up_names([topic_id for topic_id in assigned if topic_id not in names])
         self._names |= names
-        if len(names) < len(assigned):
+        metadata.track_topics(names.values())
+        if len(names) < len(assigned) or any(name not in metadata.snapshot.topics for name in names.values()):
             metadata.mark_stale(metadata.snapshot)
         return names
+
+    async def _look_up_names(self, topic_ids: Sequence[UUID]) -> dict[UUID, str]:
+        """Ask a broker for topics by id, since the metadata has only topics that are known by name."""
+        deadline = self._cluster.deadline(self._cluster.config.request_timeout_ms / 1000)
+        try:
+            return await self._cluster.find_topic_names(topic_ids, deadline)
+        except KafkaError as error:
+            _log.debug("%s: looking up %d topics by id: %s", self.machine.settings.named, len(topic_ids), error)
+            return {}
 
     def _owned(self) -> dict[UUID, list[int]]:
         owned: dict[UUID, list[int]] = {}

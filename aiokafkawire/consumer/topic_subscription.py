@@ -38,7 +38,7 @@ class TopicSubscription:
     @property
     def needs_all_topics(self) -> bool:
         """Whether the subscribed topics are found among all topics of the cluster."""
-        return self.pattern is not None or self.server_pattern is not None
+        return self.pattern is not None
 
     def topics_in(self, snapshot: Snapshot) -> tuple[str, ...]:
         """Return the subscribed topics: in the order given, or sorted if they match a pattern."""

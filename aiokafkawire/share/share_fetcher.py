@@ -1,11 +1,8 @@
 """Acquires records from the brokers, and sends acknowledgements to them: one request to each broker at a time."""
 
 import logging
-from collections import Counter
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from functools import partial
-from itertools import repeat
-from operator import attrgetter
 from typing import Any, Final
 
 import anyio
@@ -26,21 +23,21 @@ from ..protocol.messages.share_fetch import (
 from ..protocol.schema import Versions
 from ..runtime import Worker
 from ..types import Address, TopicPartition
+from ._implementation import ShareRecord, share_records
 from .acknowledgement_queue import AcknowledgementQueue, SentAcknowledgements
-from .acknowledgements import Acknowledge, AcknowledgedOffsets
+from .acknowledgements import Acknowledge
 from .acquired_partition import (
     AcquiredPartition,
     AcquiredRange,
-    Acquisitions,
     RecordForm,
     batches_of,
     delivered_records,
 )
 from .fetch_size import FetchSize
-from .lock_renewals import LockRenewals
+from .record_locks import RecordLocks
 from .share_buffer import ShareBuffer
 from .share_fetch_session import PartitionKey, ShareFetchSession
-from .share_record import RecordOwner, ShareRecord
+from .share_record import RecordOwner
 from .share_requests import acknowledge_request, fetch_request
 
 __all__ = ("ShareFetcher",)
@@ -52,10 +49,8 @@ _SPOKEN: Final = Versions.parse("1+")
 _RENEWS: Final = Versions.parse("2+")
 _LARGE: Final = 64 * 1024
 """The size in bytes above which compressed batches are decompressed on a thread."""
-_DEFAULT_LOCK: Final = 30.0
 _SESSION_LOST: Final = (ErrorCode.SHARE_SESSION_NOT_FOUND, ErrorCode.INVALID_SHARE_SESSION_EPOCH)
 _GRACE: Final = 5.0
-_ACQUISITION: Final[Callable[[ShareRecord[Any, Any]], AcquiredPartition]] = attrgetter("acquisition")
 
 
 @attrs.define(eq=False)
@@ -107,22 +102,15 @@ class ShareFetcher:
         """Set when there are new records, errors or results of acknowledgements."""
         self.requested: int = 0
         """How many records the user waits for, or has waited for until just now; otherwise 0."""
-        self.lock_seconds: float = _DEFAULT_LOCK
-        """How long a lock holds, as brokers say."""
-        self.knows_lock: bool = False
-        """Whether a broker has said so."""
         self._assigned: dict[PartitionKey, TopicPartition] = {}
         self._brokers: dict[int, _Broker] = {}
-        # The records whose locks are renewed, and the fetches of which records were handed out.
-        self._held: dict[ShareRecord[Any, Any], None] = {}
-        self._handed_out: list[AcquiredPartition] = []
-        self._acquisitions = Acquisitions()
-        self._renewals = LockRenewals()
         # The number of calls of flush() that wait.
         self._flushes = 0
         self._is_awaited = False
-        self._renews, self._closing, self._has_warned = True, False, False
+        self._closing = False
         self._worker = Worker(self._step, self._ended)
+        self.locks: RecordLocks = RecordLocks(self.buffer, self.queue, self._clock, self._worker.wake)
+        """The locks of the records that are here or in the user's hands."""
 
     async def run(self) -> None:
         """Fetch and acknowledge until closed."""
@@ -132,6 +120,7 @@ class ShareFetcher:
     async def close(self, deadline: Deadline) -> None:
         """Send what is acknowledged, release all other records, and stop."""
         self._closing = True
+        self.locks.end_run()
         self._worker.wake()
         with anyio.move_on_after(deadline.left(self._clock())):
             while any(broker.is_busy or broker.session.is_open for broker in self._brokers.values()):
@@ -173,73 +162,24 @@ class ShareFetcher:
         """Read these partitions and no others; release the unread records of the others."""
         self._assigned = dict(partitions)
         self._cluster.metadata.track_topics({partition.topic for partition in partitions.values()})
-        self._release(self.buffer.drop(lambda record: record.acquisition.key not in self._assigned))
+        self.locks.release(self.buffer.drop(lambda record: record.acquisition.key not in self._assigned))
         self._worker.wake()
 
     # --- records that were handed out --------------------------------------------------------------------
 
-    def take(self, limit: int) -> list[ShareRecord[Any, Any]]:
-        """Return up to ``limit`` records for the user."""
-        records = self.buffer.take(limit, self._clock(), self.lock_seconds)
+    def take(self, limit: int) -> list[list[ShareRecord[Any, Any]]]:
+        """Return up to ``limit`` records for the user, in parts of one acquisition each."""
+        records = self.buffer.take(limit, self._clock(), self.locks.seconds)
         if records and not self._is_awaited:
             self.requested = 0
-        for acquisition, count in Counter(map(_ACQUISITION, records)).items():
-            if not acquisition.outstanding:
-                self._handed_out.append(acquisition)
-            acquisition.outstanding += count
+        self.locks.hand_out(records)
         if not self._is_strict and self.size.wants(len(self.buffer), 0):
             self._worker.wake()
         return records
 
-    def hold(self, record: ShareRecord[Any, Any]) -> None:
-        """Renew the record's lock from now on."""
-        self._held[record] = None
-        self._worker.wake()
-
-    def acknowledge(self, record: ShareRecord[Any, Any], kind: Acknowledge) -> None:
-        """Acknowledge a record that was handed out."""
-        acquisition, offset = record.acquisition, record.offset
-        is_late = acquisition.is_over or record.lock_end <= self._clock()
-        has_lost = (is_late and kind is Acknowledge.RENEW) or (bool(acquisition.lost) and acquisition.has_lost(offset))
-        if has_lost:
-            self.queue.refuse(acquisition.partition)
-        if kind is Acknowledge.RENEW:
-            if not has_lost:
-                self._renewals.add(record)
-        else:
-            if self._renewals:
-                self._renewals.discard(record)
-            acquisition.outstanding -= 1
-            record.acknowledged = kind
-            if self._held:
-                self._held.pop(record, None)
-        if not has_lost and (is_late or not self.queue.extend(acquisition, offset, kind)):
-            self._add(acquisition, AcknowledgedOffsets(offset, offset, kind, by_user=True, is_late=is_late))
-
-    def accept(self, records: Iterable[ShareRecord[Any, Any]]) -> None:
-        """Accept records that were handed out, in ranges of offsets as far as their locks hold."""
-        now = self._clock()
-        acquisition: AcquiredPartition | None = None
-        first, last = 0, -1
-        for record in records:
-            if record.lock_end <= now or record.acquisition.is_over or record.acquisition.lost or self._renewals:
-                self.acknowledge(record, Acknowledge.ACCEPT)
-                continue
-            record.acknowledged = Acknowledge.ACCEPT
-            offset = record.offset
-            if offset != last + 1 or record.acquisition is not acquisition:
-                self._accept_range(acquisition, first, last)
-                acquisition, first = record.acquisition, offset
-            last = offset
-        self._accept_range(acquisition, first, last)
-
-    def _accept_range(self, acquisition: AcquiredPartition | None, first: int, last: int) -> None:
-        if acquisition is not None:
-            acquisition.outstanding -= last - first + 1
-            self._add(acquisition, AcknowledgedOffsets(first, last, Acknowledge.ACCEPT, by_user=True))
-
     async def flush(self) -> None:
         """Send all acknowledgements now, and wait for their results."""
+        self.locks.end_run()
         number = self.queue.number
         self._flushes += 1
         try:
@@ -250,31 +190,13 @@ class ShareFetcher:
         finally:
             self._flushes -= 1
 
-    def _add(self, acquisition: AcquiredPartition, part: AcknowledgedOffsets) -> None:
-        if self.queue.add(acquisition, part, self._clock()):
-            self._worker.wake()
-
-    def _release(self, records: Iterable[ShareRecord[Any, Any]]) -> None:
-        now = self._clock()
-        for record in records:
-            self._renewals.discard(record)
-            if record.lock_end > now:
-                self._add(record.acquisition, AcknowledgedOffsets(record.offset, record.offset, Acknowledge.RELEASE))
-            else:
-                self.queue.forget(record.acquisition, record.offset)
-
-    def _drop(self, unwanted: Callable[[ShareRecord[Any, Any]], bool]) -> None:
-        """Drop unread records, whose locks the broker has ended or soon will."""
-        for record in self.buffer.drop(unwanted):
-            self._renewals.discard(record)
-            self.queue.forget(record.acquisition, record.offset)
-
     # --- what is due -------------------------------------------------------------------------------------
 
     def _step(self, tasks: TaskGroup) -> float | None:
         now, snapshot = self._clock(), self._cluster.metadata.snapshot
-        self._renew_due(now)
-        self._warn_of_forgotten(now)
+        self.locks.end_run()
+        self.locks.renew_due(now)
+        self.locks.warn_of_forgotten(now)
         wanted = self._by_leader(snapshot)
         acknowledged = self.queue.by_broker(partial(_leader_id, snapshot))
         waits: list[float] = []
@@ -293,8 +215,8 @@ class ShareFetcher:
             waits.append(self.queue.flush_at - now)
         if not self._is_awaited:
             self.requested = 0
-        if self._held or self._handed_out or self.buffer:
-            waits.append(self.lock_seconds / 4)
+        if self.locks.need_attention:
+            waits.append(self.locks.seconds / 4)
         return min(waits, default=None)
 
     def _broker(self, node_id: int, snapshot: Snapshot) -> _Broker | None:
@@ -339,32 +261,6 @@ class ShareFetcher:
             return partial(self._fetch, broker, partitions, acknowledged, number, waits=bool(self.requested))
         return None
 
-    def _renew_due(self, now: float) -> None:
-        """Renew the locks of records that are in process or wait here, once half of their time has passed."""
-        if self._renews:
-            soon = now + self.lock_seconds / 2
-            held = [record for record in self._held if record.lock_end < soon and not record.acquisition.is_over]
-            for record in [*held, *self.buffer.ending(soon)]:
-                if record.lock_end > now and record not in self._renewals:
-                    self._renewals.add(record)
-                    self._add(record.acquisition, AcknowledgedOffsets(record.offset, record.offset, Acknowledge.RENEW))
-
-    def _warn_of_forgotten(self, now: float) -> None:
-        """Warn once of records that the user has not acknowledged in time."""
-        held = {record.acquisition for record in self._held}
-        ended = [part for part in self._handed_out if part.lock_end <= now and part not in held]
-        self._handed_out = [part for part in self._handed_out if part.outstanding and part not in ended]
-        forgotten = next((part for part in ended if part.outstanding), None)
-        if forgotten is not None and not self._has_warned:
-            self._has_warned = True
-            _log.warning(
-                "%d records of %s were not acknowledged within their lock of %g s, and go to other members: process "
-                "records in 'async with record', or call acknowledge() in time",
-                forgotten.outstanding,
-                forgotten.partition,
-                self.lock_seconds,
-            )
-
     # --- the requests ------------------------------------------------------------------------------------
 
     async def _fetch(
@@ -377,7 +273,7 @@ class ShareFetcher:
         waits: bool = False,
     ) -> None:
         """Acquire records of the partitions ``wanted``; without any, only open a session."""
-        wait_ms = min(self._config.fetch_max_wait_ms, int(self.lock_seconds * 250)) if waits else 0
+        wait_ms = min(self._config.fetch_max_wait_ms, int(self.locks.seconds * 250)) if waits else 0
         sent = self.queue.take(acknowledged, renewals=False)
         request = fetch_request(
             self._config,
@@ -420,7 +316,7 @@ class ShareFetcher:
             }
             for key, ranges in sent.ranges.items():
                 code = codes.get(key, ErrorCode.NONE)
-                self._renewals.settle(key, ranges, None if code else began + self.lock_seconds)
+                self.locks.settle_renewals(key, ranges, None if code else began + self.locks.seconds)
                 self._settle(broker, sent, key, code)
 
         await self._exchange(broker, sent, exchange)
@@ -436,8 +332,7 @@ class ShareFetcher:
         if response.error_code != ErrorCode.NONE:
             detail = f" ({response.error_message})" if response.error_message else ""
             raise broker_error(response.error_code, f"{named} of share group {self._config.group_id!r}{detail}")
-        if response.acquisition_lock_timeout_ms > 0:
-            self.lock_seconds, self.knows_lock = response.acquisition_lock_timeout_ms / 1000, True
+        self.locks.use_timeout(response.acquisition_lock_timeout_ms)
 
     async def _exchange(
         self, broker: _Broker, sent: SentAcknowledgements, exchange: Callable[[Connection], Awaitable[None]]
@@ -454,7 +349,7 @@ class ShareFetcher:
             self._failed(broker, sent, as_kafka_error(raised, f"share group {self._config.group_id!r}"))
         finally:
             for key, ranges in sent.ranges.items():
-                self._renewals.settle(key, ranges, None)
+                self.locks.settle_renewals(key, ranges, None)
             self.queue.ended(sent)
             broker.is_busy = False
             self.notify()
@@ -463,7 +358,7 @@ class ShareFetcher:
     def _failed(self, broker: _Broker, sent: SentAcknowledgements, error: KafkaError) -> None:
         """Handle the error of a whole request: the session is lost, and with it the records that wait here."""
         if isinstance(error, UnsupportedVersion) and sent.renews:
-            self._renews = False
+            self.locks.renew_no_more()
             _log.info("the locks of records are not renewed: %s", error)
             self.queue.renewals_unsupported(sent, error, self._clock())
             return
@@ -474,7 +369,7 @@ class ShareFetcher:
         else:
             self.queue.refused(sent, error)
         broker.session.restart()
-        self._lose(lambda acquisition: acquisition.node_id == broker.node.node_id)
+        self.locks.lose(lambda acquisition: acquisition.node_id == broker.node.node_id)
         broker.retry_at = self._clock() + broker.backoff.next()
         action = retry_action(error)
         if action.refresh is Refresh.METADATA:
@@ -487,19 +382,13 @@ class ShareFetcher:
         if all(type(error) is not type(known) or str(error) != str(known) for known in self.errors):
             self.errors.append(error)
 
-    def _lose(self, is_over: Callable[[AcquiredPartition], bool]) -> None:
-        """Drop and renew no more of these records, since the broker has probably released them."""
-        self._drop(lambda record: is_over(record.acquisition))
-        for acquisition in self._handed_out:
-            acquisition.is_over = acquisition.is_over or is_over(acquisition)
-
     # --- the responses -----------------------------------------------------------------------------------
 
     def _settle(self, broker: _Broker, sent: SentAcknowledgements, key: PartitionKey, code: int) -> None:
         error = broker_error(code, f"{self.queue.partition(key)} of a share group") if code else None
         if error is not None:
             lost = {part.first for part in sent.ranges[key] if part.kind == Acknowledge.RENEW}
-            self._drop(lambda record: record.acquisition.key == key and record.offset in lost)
+            self.locks.drop(lambda record: record.acquisition.key == key and record.offset in lost)
         if self._closing:
             self.queue.settle(sent, key, error)
         elif self.queue.settle_or_retry(sent, key, error, self._clock()):
@@ -527,21 +416,12 @@ class ShareFetcher:
                     self._partition_failed(broker, self._assigned[key], data.error_code)
             elif partition is not None and data.acquired_records:
                 ranges = [AcquiredRange(part.first_offset, part.last_offset) for part in data.acquired_records]
-                acquisition = AcquiredPartition(key, partition, broker.node.node_id, began + self.lock_seconds, ranges)
-                self._begin(acquisition)
+                acquisition = AcquiredPartition(key, partition, broker.node.node_id, began + self.locks.seconds, ranges)
+                self.locks.begin(acquisition)
                 await self._take_partition(acquisition, data)
                 has_found = True
         self._use_leaders(answered, response)
         return has_found
-
-    def _begin(self, acquisition: AcquiredPartition) -> None:
-        """End earlier acquisitions of the same records, so that their acknowledgements do not count for the new one."""
-        if self._acquisitions.add(acquisition):
-            self._drop(lambda record: record.acquisition.has_lost(record.offset))
-            self._renewals.discard_lost()
-            for record in [record for record in self._held if record.acquisition.has_lost(record.offset)]:
-                del self._held[record]
-        self.queue.lose(acquisition)
 
     async def _take_partition(self, acquisition: AcquiredPartition, data: ShareFetchResponsePartitionData) -> None:
         partition, check_crcs = acquisition.partition, self._form.check_crcs
@@ -555,20 +435,20 @@ class ShareFetcher:
             batches = []
         delivered = delivered_records(batches, data.acquired_records, partition, self._form)
         for part in delivered.acknowledged:
-            self._add(acquisition, part)
+            self.locks.add(acquisition, part)
         self.errors.extend(delivered.errors)
-        records = list(map(ShareRecord, delivered.records, delivered.counts, repeat(acquisition), repeat(self.owner)))
+        records = share_records(delivered.records, delivered.counts, acquisition, self.owner)
         if self._assigned.get(acquisition.key) == partition:
             self.buffer.put(records, self._clock())
         else:
-            self._release(records)
+            self.locks.release(records)
 
     def _partition_failed(self, broker: _Broker, partition: TopicPartition, code: int) -> None:
         error = broker_error(code, f"{partition} of share group {self._config.group_id!r}")
         broker.retry_at = self._clock() + broker.backoff.next()
-        self._drop(lambda record: record.acquisition.partition == partition)
+        self.locks.drop(lambda record: record.acquisition.partition == partition)
         if error.refresh is Refresh.METADATA or code == ErrorCode.UNKNOWN_TOPIC_ID:
-            self._lose(lambda acquisition: acquisition.partition == partition)
+            self.locks.lose(lambda acquisition: acquisition.partition == partition)
             self._cluster.metadata.mark_stale(self._cluster.metadata.snapshot)
         elif not error.retriable:
             self._raise(error)

@@ -26,14 +26,13 @@ from .leftovers import check_nothing_is_left, tasks
 from .members import GROUP, Group, Member
 from .protocols import COORDINATORS, Protocol, client_ids, who_takes_part
 from .scenario import LATE
+from .seats import Seats, until_settled
 from .taking_part import client_of, logs_of
 
 __all__ = ("Outcome", "run", "run_consumer_protocol", "told")
 
 _PATIENCE = 60.0
 """Virtual seconds for the group to become stable and read all, beside those that it waits for the dead."""
-_QUIET = 10.0
-"""Virtual seconds in which nothing is to change any more."""
 _LOSABLE = (ApiKey.JOIN_GROUP, ApiKey.HEARTBEAT, ApiKey.LEAVE_GROUP, ApiKey.OFFSET_FETCH, ApiKey.FIND_COORDINATOR)
 
 _LOSABLE_HEARTBEATS = (ApiKey.CONSUMER_GROUP_HEARTBEAT, ApiKey.OFFSET_FETCH, ApiKey.FIND_COORDINATOR)
@@ -90,18 +89,12 @@ class _Play:
     """Set once all faults are over."""
     alarm: anyio.Event = attrs.field(factory=anyio.Event)
     """Set once something is wrong."""
-    ended: bool = False
-    dead: list[str] = attrs.field(factory=list)
-    """Clients that nothing comes from any more."""
-    stays: dict[int, anyio.CancelScope] = attrs.field(factory=dict)
-    """In whose seat someone takes part now, until the scope is cancelled."""
-    there: dict[int, Member] = attrs.field(factory=dict)
-    """Who is in each seat."""
-    lives: int = 0
+    seats: Seats[Member] = attrs.field(init=False)
     commits: int = 0
 
     def __attrs_post_init__(self) -> None:
         self.watch = Watch(lambda _: self.alarm.set())
+        self.seats = Seats(self.sim, self.calm, self._make_member)
 
     async def main(self) -> Outcome:
         """The run, and its checks."""
@@ -116,7 +109,7 @@ class _Play:
         async with anyio.create_task_group() as members, anyio.create_task_group() as looking:
             looking.start_soon(self._look)
             for seat in range(seats):
-                members.start_soon(self._sit, seat)
+                members.start_soon(self.seats.sit, seat)
             sim.chaos(every=(0.2, chance.choice((1.0, 4.0, 10.0))), lasting=(0.05, chance.choice((1.0, 5.0, 20.0))))
             with anyio.move_on_after(chance.uniform(10, 90)):
                 async with anyio.create_task_group() as trouble:
@@ -124,10 +117,8 @@ class _Play:
                     trouble.start_soon(self._trouble_coordinators)
             await self._end_faults()
             settled = await self._settle()
-            self.ended = True
             looking.cancel_scope.cancel()
-            for scope in self.stays.values():
-                scope.cancel()
+            self.seats.end()
         await anyio.sleep(LATE)
         check_nothing_is_left(sim, before)
         logs = logs_of(sim, self.partitions)
@@ -136,7 +127,12 @@ class _Play:
         self.watch.check(logs)
         records, generations = sum(map(len, logs.values())), len(self.watch.generations)
         faults = sim.trace.faults.total()
-        return Outcome(records, self.lives, generations, self.commits, self.watch.late, self.group, faults, settled)
+        return Outcome(
+            records, self.seats.lives, generations, self.commits, self.watch.late, self.group, faults, settled
+        )
+
+    def _make_member(self, seat: int, name: str) -> Member:
+        return Member(self.sim, self.watch, self.group, seat, name, self.calm.is_set)
 
     async def _look(self) -> NoReturn:
         """Go no further than to the first thing that is wrong."""
@@ -243,38 +239,6 @@ class _Play:
                     sim.note(f"the writer could not hand over {sent}: {error}")
                 await anyio.sleep(chance.uniform(0, slowest))
 
-    async def _sit(self, seat: int) -> None:
-        """One member after the other; the last one stays until the end."""
-        chance = self.sim.chance(f"seat {seat}")
-        await self._pause(chance.choice((0.0, chance.uniform(0, 20))))
-        while not self.ended:
-            self.lives += 1
-            name = f"member-{seat}.{self.lives}"
-            member = self.there[seat] = Member(self.sim, self.watch, self.group, seat, name, self.calm.is_set)
-            end = chance.choice(("leaves", "leaves", "crashes", "loses power"))
-            longest = chance.choice((5.0, 20.0, 60.0))
-            async with anyio.create_task_group() as living:
-                scope = self.stays[seat] = anyio.CancelScope()
-                living.start_soon(member.live, scope)
-                await self._pause(chance.uniform(0.1, longest))
-                if not self.calm.is_set():
-                    self._end_life(member, end, scope, living.cancel_scope)
-            await self._pause(chance.choice((0.0, 1.0, chance.uniform(0, 20))))
-
-    async def _pause(self, seconds: float) -> None:
-        with anyio.move_on_after(seconds):
-            await self.calm.wait()
-
-    def _end_life(self, member: Member, end: str, leaving: anyio.CancelScope, living: anyio.CancelScope) -> None:
-        self.sim.note(f"{member.name} {end}")
-        if end == "leaves":
-            leaving.cancel()
-            return
-        if end == "loses power":
-            self.dead.append(member.name)
-            self.sim.network.partition(*({one} for one in self.dead))
-        living.cancel()
-
     # --- the end -------------------------------------------------------------------------------------------------
 
     async def _end_faults(self) -> None:
@@ -286,17 +250,12 @@ class _Play:
 
     async def _settle(self) -> float:
         """Wait until all is read, and the group stable; how long that took."""
-        began, group = self.sim.now(), self.group
+        group = self.group
         limit = _PATIENCE + (2 * group.session_timeout_ms + 2 * group.max_poll_interval_ms) / 1000
         # Of a static member that was replaced before it had its part, Kafka waits for the old id all the same.
-        await anyio.sleep(LATE + (group.max_poll_interval_ms / 1000 if group.static else 0))
-        while not (state := await self._state()).startswith("settled"):
-            assert self.sim.now() - began < limit, f"{limit:g} s after all faults: {state}; {self.watch.wrong}"
-            await anyio.sleep(1)
-        settled = self.sim.now() - began
-        await anyio.sleep(_QUIET)
-        assert await self._state() == state, f"{state}, and then {await self._state()}"
-        return settled
+        late = LATE + (group.max_poll_interval_ms / 1000 if group.static else 0)
+        await anyio.sleep(late)
+        return late + await until_settled(self.sim, self._state, limit=limit - late, wrong=self.watch.wrong)
 
     async def _state(self) -> str:
         for where, log in logs_of(self.sim, self.partitions).items():
@@ -307,7 +266,7 @@ class _Play:
         async with RawClient(await self.sim.network.connector("who looks at groups")(*at)) as client:
             state, members = await who_takes_part(client, GROUP, self.protocol)
         known = sorted(member.instance_id or member.client_id for member in members)
-        if state != "Stable" or known != sorted(member.owner for member in self.there.values()):
+        if state != "Stable" or known != sorted(member.owner for member in self.seats.there.values()):
             return f"{state}, of {', '.join(known)}"
         return f"settled, in generation {max(self.watch.generations)}"
 

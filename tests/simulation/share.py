@@ -18,6 +18,7 @@ from .checks import Journal, Logs, check_origin, check_writing, no_task_fails_un
 from .leftovers import check_nothing_is_left, tasks
 from .protocols import who_shares
 from .scenario import LATE
+from .seats import Seats, until_settled
 from .share_checks import ShareWatch
 from .share_members import GROUP, Member, ShareGroup
 from .share_wiretap import wiretap
@@ -28,8 +29,6 @@ __all__ = ("Outcome", "run", "told")
 
 _PATIENCE = 60.0
 """Virtual seconds for the group to become stable and finish all, beside those that it waits for the dead."""
-_QUIET = 10.0
-"""Virtual seconds in which nothing is to change any more."""
 _LOSABLE = (
     ApiKey.SHARE_GROUP_HEARTBEAT,
     ApiKey.SHARE_FETCH,
@@ -85,15 +84,9 @@ class _Play:
     """Set once all faults are over."""
     alarm: anyio.Event = attrs.field(factory=anyio.Event)
     """Set once something is wrong."""
-    ended: bool = False
-    dead: list[str] = attrs.field(factory=list)
-    """Clients that nothing comes from any more."""
-    stays: dict[int, anyio.CancelScope] = attrs.field(factory=dict)
-    """In whose seat someone takes part now, until the scope is cancelled."""
-    there: dict[int, Member] = attrs.field(factory=dict)
+    seats: Seats[Member] = attrs.field(init=False)
     names: dict[str, str] = attrs.field(factory=dict)
     """The members' names by their ids."""
-    lives: int = 0
     commits: int = 0
 
     def __attrs_post_init__(self) -> None:
@@ -103,6 +96,7 @@ class _Play:
         self.watch = ShareWatch(
             self.group.lock_ms / 1000, self.group.delivery_limit, sim.now, lambda _: self.alarm.set()
         )
+        self.seats = Seats(sim, self.calm, self._make_member, self._count_commits)
 
     async def main(self) -> Outcome:
         """The run, and its checks."""
@@ -120,7 +114,7 @@ class _Play:
             async with anyio.create_task_group() as members, anyio.create_task_group() as looking:
                 looking.start_soon(self._look)
                 for seat in range(seats):
-                    members.start_soon(self._sit, seat)
+                    members.start_soon(self.seats.sit, seat)
                 sim.chaos(every=(0.2, chance.choice((1.0, 4.0, 10.0))), lasting=(0.05, chance.choice((1.0, 5.0, 20.0))))
                 with anyio.move_on_after(chance.uniform(10, 60)):
                     async with anyio.create_task_group() as trouble:
@@ -128,10 +122,8 @@ class _Play:
                         trouble.start_soon(self._trouble)
                 await self._end_faults()
                 settled = await self._settle()
-                self.ended = True
                 looking.cancel_scope.cancel()
-                for scope in self.stays.values():
-                    scope.cancel()
+                self.seats.end()
             await anyio.sleep(LATE)
         check_nothing_is_left(sim, before)
         logs, due = logs_of(sim, self.partitions), self._due()
@@ -141,7 +133,7 @@ class _Play:
         self.watch.check(logs, due)
         return Outcome(
             records=sum(map(len, logs.values())),
-            members=self.lives,
+            members=self.seats.lives,
             deliveries=self.watch.deliveries,
             again=self.watch.again,
             commits=self.commits,
@@ -150,6 +142,12 @@ class _Play:
             faults=sim.trace.faults.total(),
             settled=settled,
         )
+
+    def _make_member(self, seat: int, name: str) -> Member:
+        return Member(self.sim, self.watch, self.group, name, self.calm, self.names.__setitem__)
+
+    def _count_commits(self, member: Member) -> None:
+        self.commits += member.commits
 
     async def _look(self) -> NoReturn:
         """Go no further than to the first thing that is wrong."""
@@ -182,42 +180,6 @@ class _Play:
             except ApiError:
                 pass  # it is down, or not in sync
 
-    # --- who takes part ------------------------------------------------------------------------------------------
-
-    async def _sit(self, seat: int) -> None:
-        """One member after the other; the last one stays until the end."""
-        chance = self.sim.chance(f"seat {seat}")
-        await self._pause(chance.choice((0.0, chance.uniform(0, 20))))
-        while not self.ended:
-            self.lives += 1
-            name = f"member-{seat}.{self.lives}"
-            learn = self.names.__setitem__
-            member = self.there[seat] = Member(self.sim, self.watch, self.group, name, self.calm, learn)
-            end = chance.choice(("leaves", "leaves", "crashes", "loses power"))
-            longest = chance.choice((5.0, 20.0, 60.0))
-            async with anyio.create_task_group() as living:
-                scope = self.stays[seat] = anyio.CancelScope()
-                living.start_soon(member.live, scope)
-                await self._pause(chance.uniform(0.1, longest))
-                if not self.calm.is_set():
-                    self._end_life(member, end, scope, living.cancel_scope)
-            self.commits += member.commits
-            await self._pause(chance.choice((0.0, 1.0, chance.uniform(0, 20))))
-
-    async def _pause(self, seconds: float) -> None:
-        with anyio.move_on_after(seconds):
-            await self.calm.wait()
-
-    def _end_life(self, member: Member, end: str, leaving: anyio.CancelScope, living: anyio.CancelScope) -> None:
-        self.sim.note(f"{member.name} {end}")
-        if end == "leaves":
-            leaving.cancel()
-            return
-        if end == "loses power":
-            self.dead.append(member.name)
-            self.sim.network.partition(*({name} for name in self.dead))
-        living.cancel()
-
     # --- the end -------------------------------------------------------------------------------------------------
 
     async def _end_faults(self) -> None:
@@ -228,17 +190,11 @@ class _Play:
 
     async def _settle(self) -> float:
         """Wait until all records are finished, and the group stable; how long that took."""
-        began, group = self.sim.now(), self.group
+        group = self.group
         waits_ms = group.session_timeout_ms + group.max_poll_interval_ms + group.delivery_limit * group.lock_ms
         limit = _PATIENCE + waits_ms / 1000
         await anyio.sleep(LATE)
-        while (state := await self._state()) != "settled":
-            assert self.sim.now() - began < limit, f"{limit:g} s after all faults: {state}; {self.watch.wrong}"
-            await anyio.sleep(1)
-        settled = self.sim.now() - began
-        await anyio.sleep(_QUIET)
-        assert await self._state() == state, f"{state}, and then {await self._state()}"
-        return settled
+        return LATE + await until_settled(self.sim, self._state, limit=limit - LATE, wrong=self.watch.wrong)
 
     def _due(self) -> Logs | None:
         read_committed = self.group.is_transactional and self.group.isolation_level == "read_committed"
@@ -255,7 +211,7 @@ class _Play:
         async with RawClient(await self.sim.network.connector("who looks at groups")(*at)) as client:
             state, members = await who_shares(client, GROUP)
         known = sorted(member.client_id for member in members)
-        if state != "Stable" or known != sorted(member.name for member in self.there.values()):
+        if state != "Stable" or known != sorted(member.name for member in self.seats.there.values()):
             return f"{state}, of {', '.join(known)}"
         return "settled"
 
