@@ -16,7 +16,7 @@ from ...testing.tap.tap import Tap
 from ...testing.tap.tap_events import TapEvent, TapNotice, TappedRequest
 from ..exit_status import FAILED, INTERRUPTED, MISSING, CommandFailed, run_until_signalled
 from ..wire.apis import api_named, name_of
-from .fault_parser import Fault, parse_fault
+from .fault_parser import ParsedFault, parse_fault
 from .lines import json_line, text_line
 
 __all__ = ("TapOptions", "run_tap")
@@ -148,7 +148,7 @@ def _context(options: TapOptions) -> ssl.SSLContext | None:
     return context
 
 
-def _add(tap: Tap, fault: Fault) -> FaultRule:
+def _add(tap: Tap, fault: ParsedFault) -> FaultRule:
     return tap.on(fault.api, **fault.action, **fault.which, times=fault.times, after=fault.after)
 
 

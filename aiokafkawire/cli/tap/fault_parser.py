@@ -18,14 +18,14 @@ from ...testing.faults.rules import Action, FaultRule
 from ..exit_status import MISSING, CommandFailed
 from ..wire.apis import api_named
 
-__all__ = ("Fault", "parse_fault")
+__all__ = ("ParsedFault", "parse_fault")
 
 _TIME: Final = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m)")
 _UNITS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0}
 
 
 @attrs.frozen
-class Fault:
+class ParsedFault:
     """A parsed fault; the mappings are arguments of ``Tap.on``."""
 
     text: str
@@ -36,7 +36,7 @@ class Fault:
     after: int = 0
 
 
-def parse_fault(text: str) -> Fault:
+def parse_fault(text: str) -> ParsedFault:
     """Parse a fault.
 
     Raises:
@@ -65,7 +65,7 @@ class _Parser:
         self._which: dict[str, Any] = {}
         self._limits: dict[str, int] = {}
 
-    def parse(self) -> Fault:
+    def parse(self) -> ParsedFault:
         if not self._words:
             raise self.failed("the API is missing, as in: Produce delay 500ms")
         name = self._words.pop(0)
@@ -80,7 +80,7 @@ class _Parser:
             read(self, word.lower())
         if not self._action:
             raise self.failed("an action is missing: answer, delay, drop, swallow, cut or corrupt")
-        return Fault(
+        return ParsedFault(
             self._text, api, self._action, self._which, self._limits.get("times"), self._limits.get("after", 0)
         )
 
