@@ -85,7 +85,7 @@ class ExpectedResponses(Generic[T]):
         if len(frame) >= _CORRELATION_ID.size:
             (correlation_id,) = _CORRELATION_ID.unpack_from(frame)
             for expecting in self._waiting:
-                if not expecting.request.is_token and expecting.request.correlation_id == correlation_id:
+                if expecting.request.correlation_id == correlation_id:
                     return expecting
         oldest = self._waiting[0]
         return oldest if oldest.request.is_token else None
