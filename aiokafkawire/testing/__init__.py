@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from .background import BackgroundBroker
     from .broker import ApiError, Broker, UnusedFaultRules
     from .cluster.replicas import HostedPartition
+    from .controllers import Controllers
     from .faults.request_log import LoggedRequest, RequestLog, RequestOutcome
     from .faults.rules import FaultRule, Hold
     from .legacy.server import LegacyServer
@@ -28,6 +29,7 @@ __all__ = (
     "BackgroundTap",
     "BearerToken",
     "Broker",
+    "Controllers",
     "ErrorCode",
     "FaultRule",
     "Hold",
@@ -56,6 +58,7 @@ _MODULES = {
     "BackgroundTap": ".tap.background_tap",
     "BearerToken": ".security.bearer_tokens",
     "Broker": ".broker",
+    "Controllers": ".controllers",
     "FaultRule": ".faults.rules",
     "Hold": ".faults.rules",
     "HostedPartition": ".cluster.replicas",
