@@ -72,6 +72,12 @@ from .types import (
 )
 
 if TYPE_CHECKING:
+    from .admin.client_quotas import (
+        ClientQuotaEntity,
+        ClientQuotaFilter,
+        ClientQuotaFilterComponent,
+        ClientQuotaMatchType,
+    )
     from .admin.cluster_descriptions import (
         ClusterDescription,
         ClusterNode,
@@ -84,6 +90,13 @@ if TYPE_CHECKING:
         RaftVoterEndpoint,
         SupportedVersionRange,
         UpgradeType,
+    )
+    from .admin.delegation_token_descriptions import DelegationToken, KafkaPrincipal
+    from .admin.scram_credentials import (
+        ScramCredentialInfo,
+        ScramMechanism,
+        UserScramCredentialDeletion,
+        UserScramCredentialUpsertion,
     )
     from .admin.streams_group_descriptions import (
         StreamsGroupDescription,
@@ -128,6 +141,10 @@ __all__ = (
     "Client",
     "ClusterDescription",
     "ClusterNode",
+    "ClientQuotaEntity",
+    "ClientQuotaFilter",
+    "ClientQuotaFilterComponent",
+    "ClientQuotaMatchType",
     "CommitFailed",
     "ConfigEntry",
     "ConfigError",
@@ -145,6 +162,7 @@ __all__ = (
     "ConsumerStalled",
     "CorruptBatch",
     "CreatedTopic",
+    "DelegationToken",
     "Delivery",
     "DeliveryFailed",
     "DeserializationError",
@@ -162,6 +180,7 @@ __all__ = (
     "InvalidMessage",
     "IsolationLevel",
     "KafkaError",
+    "KafkaPrincipal",
     "LogDirDescription",
     "NewPartitions",
     "NewTopic",
@@ -186,6 +205,8 @@ __all__ = (
     "ReplicaInfo",
     "ReplicaLogDirInfo",
     "RequestTimeout",
+    "ScramCredentialInfo",
+    "ScramMechanism",
     "ShareConsumer",
     "ShareRecord",
     "ShareGroupDescription",
@@ -211,6 +232,8 @@ __all__ = (
     "UnsupportedVersion",
     "UpgradeType",
     "UsageError",
+    "UserScramCredentialDeletion",
+    "UserScramCredentialUpsertion",
     "WireError",
 )
 
@@ -223,6 +246,12 @@ _load_later: Callable[[str], object] = lazy_exports(
     {
         "AbortTransactionSpec": ".admin.transaction_descriptions",
         "Acknowledge": ".share.acknowledgements",
+        "ClientQuotaEntity": ".admin.client_quotas",
+        "ClientQuotaFilter": ".admin.client_quotas",
+        "ClientQuotaFilterComponent": ".admin.client_quotas",
+        "ClientQuotaMatchType": ".admin.client_quotas",
+        "DelegationToken": ".admin.delegation_token_descriptions",
+        "KafkaPrincipal": ".admin.delegation_token_descriptions",
         "CreatedTopic": ".admin.topic_descriptions",
         "LogDirDescription": ".admin.topic_descriptions",
         "OutgoingRecord": ".transform",
@@ -241,6 +270,8 @@ _load_later: Callable[[str], object] = lazy_exports(
         "HangingTransaction": ".admin.transaction_descriptions",
         "ProducerState": ".admin.transaction_descriptions",
         "Reject": ".share.share_record",
+        "ScramCredentialInfo": ".admin.scram_credentials",
+        "ScramMechanism": ".admin.scram_credentials",
         "ReplicaInfo": ".admin.topic_descriptions",
         "ReplicaLogDirInfo": ".admin.topic_descriptions",
         "ShareConsumer": ".share.share_consumer",
@@ -256,6 +287,8 @@ _load_later: Callable[[str], object] = lazy_exports(
         "StreamsTopicInfo": ".admin.streams_group_descriptions",
         "TransactionDescription": ".admin.transaction_descriptions",
         "TransactionListing": ".admin.transaction_descriptions",
+        "UserScramCredentialDeletion": ".admin.scram_credentials",
+        "UserScramCredentialUpsertion": ".admin.scram_credentials",
     },
 )
 

@@ -2,7 +2,7 @@
 
 Each subject has a module here: :mod:`.topics`, :mod:`.partitions`, :mod:`.log_dirs`, :mod:`.groups`,
 :mod:`.share_groups`, :mod:`.streams_groups`, :mod:`.transactions`, :mod:`.configs`, :mod:`.cluster`, :mod:`.features`
-and :mod:`.quorum`.
+:mod:`.quorum`, :mod:`.users`, :mod:`.quotas` and :mod:`.delegation_tokens`.
 """
 
 from collections.abc import Mapping
@@ -12,15 +12,18 @@ from ..other_clients_names import ADMIN, add_hints
 from ..types import OffsetAndTimestamp, OffsetSpec, TopicPartition, normalize_specs
 from .cluster import ClusterAdmin
 from .configs import ConfigAdmin
+from .delegation_tokens import DelegationTokenAdmin
 from .features import FeatureAdmin
 from .groups import GroupAdmin
 from .log_dirs import LogDirAdmin
 from .partitions import PartitionAdmin
 from .quorum import QuorumAdmin
+from .quotas import QuotaAdmin
 from .share_groups import ShareGroupAdmin
 from .streams_groups import StreamsGroupAdmin
 from .topics import TopicAdmin
 from .transactions import TransactionAdmin
+from .users import UserAdmin
 
 __all__ = ("Admin",)
 
@@ -37,6 +40,9 @@ class Admin(
     ClusterAdmin,
     FeatureAdmin,
     QuorumAdmin,
+    UserAdmin,
+    QuotaAdmin,
+    DelegationTokenAdmin,
 ):
     """The administration client, at :attr:`Client.admin`.
 

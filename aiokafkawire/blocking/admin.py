@@ -13,11 +13,12 @@ from .share_group_admin import ShareGroupAdmin
 from .streams_group_admin import StreamsGroupAdmin
 from .topic_admin import TopicAdmin
 from .transaction_admin import TransactionAdmin
+from .user_admin import UserAdmin
 
 __all__ = ("Admin",)
 
 
-class Admin(TopicAdmin, GroupAdmin, ShareGroupAdmin, StreamsGroupAdmin, TransactionAdmin, ClusterAdmin):
+class Admin(TopicAdmin, GroupAdmin, ShareGroupAdmin, StreamsGroupAdmin, TransactionAdmin, ClusterAdmin, UserAdmin):
     """The admin client at :attr:`Client.admin`. Errors are those of the asynchronous admin client.
 
     Each ``timeout`` is in seconds; its default is ``default_api_timeout_ms``.

@@ -13,17 +13,17 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from itertools import count
 from types import TracebackType
-from typing import Any, Final, Self
+from typing import Final, Self
 from uuid import UUID, uuid4
 
 import anyio.lowlevel
 from anyio.abc import ByteStream
 
-from ..argument_checks import shown
 from ..runtime import Owner
 from ..types import Address
 from .broker_options import (
     check_choices,
+    check_configs,
     check_consumer_groups,
     check_index,
     check_listening,
@@ -42,6 +42,7 @@ from .groups.target_assignment import ASSIGNORS
 from .logs.log import PartitionLog
 from .security.bearer_tokens import TokenValidator, bearer_tokens
 from .security.credentials import Credentials
+from .security.delegation_tokens import DelegationTokens
 from .security.mechanisms import MECHANISMS, enabled_mechanisms
 from .serving.apis import APIS
 from .serving.listening import NodeServer
@@ -118,6 +119,9 @@ class Broker(ClusterControl, Faults):
         connections_max_reauth_ms: the longest lifetime of an authentication (KIP-368). 0 means no limit, except
             that an authentication by OAUTHBEARER ends with its token.
         connection_failed_authentication_delay_ms: the delay before a failed authentication is answered (KIP-306).
+        delegation_token_secret_key: the key of delegation tokens (KIP-48); with None there can be none.
+        delegation_token_max_lifetime_ms: the longest lifetime of a delegation token.
+        delegation_token_expiry_time_ms: how long a delegation token is valid without a renewal.
         tls: the context for TLS on the TCP ports; in-memory connections are plain. If the context requires a client
             certificate, the certificate names the principal.
 
@@ -166,6 +170,9 @@ class Broker(ClusterControl, Faults):
         oauthbearer: bool | TokenValidator = False,
         connections_max_reauth_ms: int = 0,
         connection_failed_authentication_delay_ms: int = 100,
+        delegation_token_secret_key: str | None = None,
+        delegation_token_max_lifetime_ms: int = 604_800_000,
+        delegation_token_expiry_time_ms: int = 86_400_000,
         tls: ssl.SSLContext | None = None,
         log_dirs: int = 1,
         message_max_bytes: int = 1_048_588,
@@ -222,7 +229,10 @@ class Broker(ClusterControl, Faults):
             listens_on = None if port is None else (host, port and port + index)
             made.append(node)
             self._servers[number] = NodeServer(node, listens_on, lambda: next(numbers), self._failed, tls)
-        credentials = Credentials(users, settings.sasl_enabled_mechanisms, tokens)
+        lifetimes = delegation_token_max_lifetime_ms, delegation_token_expiry_time_ms
+        key = delegation_token_secret_key
+        delegation_tokens = None if key is None else DelegationTokens(key, *lifetimes, clock, new_uuid)
+        credentials = Credentials(users, settings.sasl_enabled_mechanisms, tokens, delegation_tokens)
         self._cluster = ClusterState(
             cluster_id, made, settings, clock=clock, new_topic_id=new_uuid, credentials=credentials
         )
@@ -246,7 +256,7 @@ class Broker(ClusterControl, Faults):
         """
         check_name("a topic's name", name)
         check_index("partitions", partitions)
-        _check_configs(configs)
+        check_configs(configs)
         return self._cluster.topics.create(name, num_partitions=partitions, configs=configs)
 
     def delete_topic(self, name: str) -> None:
@@ -380,15 +390,6 @@ class Broker(ClusterControl, Faults):
     def _failed(self, fault: Exception) -> None:
         _log.error("the broker failed: %s", _describe(fault), exc_info=fault)
         self.faults.append(fault)
-
-
-def _check_configs(configs: Any) -> None:
-    """Raise TypeError unless ``configs`` is a mapping of a topic's settings, or None."""
-    if configs is not None and not isinstance(configs, Mapping):
-        raise TypeError(f"configs must be a mapping such as {{'cleanup.policy': 'compact'}}, got {shown(configs)}")
-    for name, value in (configs or {}).items():
-        check_name("a setting's name", name)
-        check_name(f"the setting {name}", value)
 
 
 def _describe(fault: Exception) -> str:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, TypedDict
 from uuid import UUID
 
-from ..argument_checks import INT32, is_integer, shown
+from ..argument_checks import INT32, is_integer, is_text, shown
 from ..errors import ConfigError
 from .groups.settings import MIGRATION_POLICIES
 from .groups.target_assignment import ASSIGNORS
@@ -16,6 +16,7 @@ __all__ = (
     "BrokerArguments",
     "SimulatedArguments",
     "check_choices",
+    "check_configs",
     "check_consumer_groups",
     "check_index",
     "check_types",
@@ -55,6 +56,9 @@ class SimulatedArguments(TypedDict, total=False):
     oauthbearer: bool | TokenValidator
     connections_max_reauth_ms: int
     connection_failed_authentication_delay_ms: int
+    delegation_token_secret_key: str | None
+    delegation_token_max_lifetime_ms: int
+    delegation_token_expiry_time_ms: int
     log_dirs: int
     message_max_bytes: int
     max_incremental_fetch_session_cache_slots: int
@@ -87,6 +91,8 @@ _NUMBERS: Final[Mapping[str, int]] = {  # the least allowed value of each
     "group_consumer_max_size": 1,
     "connections_max_reauth_ms": 0,
     "connection_failed_authentication_delay_ms": 0,
+    "delegation_token_max_lifetime_ms": 1,
+    "delegation_token_expiry_time_ms": 1,
     "log_dirs": 1,
     "message_max_bytes": 0,
     "max_incremental_fetch_session_cache_slots": 0,
@@ -115,6 +121,9 @@ def check_types(given: Mapping[str, Any]) -> None:
         _check_text(name, given[name])
     if given["advertised_host"] is not None:
         _check_text("advertised_host", given["advertised_host"])
+    secret_key = given["delegation_token_secret_key"]
+    if secret_key is not None and not (isinstance(secret_key, str) and secret_key and is_text(secret_key)):
+        raise ConfigError("delegation_token_secret_key is text that is not empty (not shown), or None")
     racks, users = given["racks"], given["users"]
     if (
         isinstance(racks, str)
@@ -154,6 +163,15 @@ def check_number(what: str, given: Any, *, whole: bool = False) -> None:
         raise TypeError(f"{what} must be {'an integer' if whole else 'a number'}, got {shown(given)}")
     if not given >= 0:
         raise ValueError(f"{what} must be 0 or more, got {shown(given)}")
+
+
+def check_configs(configs: Any) -> None:
+    """Raise TypeError unless ``configs`` is a mapping of a topic's settings, or None."""
+    if configs is not None and not isinstance(configs, Mapping):
+        raise TypeError(f"configs must be a mapping such as {{'cleanup.policy': 'compact'}}, got {shown(configs)}")
+    for name, value in (configs or {}).items():
+        check_name("a setting's name", name)
+        check_name(f"the setting {name}", value)
 
 
 def check_nodes(nodes: Any, racks: Sequence[str | None], default_replication_factor: int | None) -> None:
