@@ -1,4 +1,4 @@
-"""The verbs that run without click: demo, broker and wire. argparse parses their arguments."""
+"""The verbs that run without click: demo, broker, wire, tap and top. argparse parses their arguments."""
 
 import argparse
 import re
@@ -11,11 +11,14 @@ import anyio
 
 from .exit_status import MISSING, CommandFailed
 from .shell.verb_list import PLAIN_VERBS, SHELL_VERBS
+from .tap import options as tap_options
 from .wire import options as wire_options
 
 __all__ = ("option_names", "parse_plain", "plain_help")
 
-_DESCRIPTION: Final = "Tools of the Kafka client aiokafkawire: a demo, an in-memory broker, a decoder of the protocol."
+_DESCRIPTION: Final = """\
+Tools of the Kafka client aiokafkawire: a demo, an in-memory broker, a decoder of the protocol, a proxy, a live view.
+"""
 
 _EPILOG: Final = f"""\
 examples:
@@ -23,6 +26,7 @@ examples:
   aiokafkawire demo --bootstrap kafka:9092  the same through your own cluster
   aiokafkawire broker                       run a broker at 127.0.0.1:9092 for development
   aiokafkawire wire --file capture.pcap     decode bytes of the protocol, field by field
+  aiokafkawire tap --to kafka:9092          show the traffic of any client, and inject faults
   aiokafkawire demo --help                  show the help of one command
 
 More commands ({", ".join(SHELL_VERBS)}) come with: pip install "aiokafkawire[shell]"
@@ -110,7 +114,7 @@ def _parsers() -> tuple[argparse.ArgumentParser, Mapping[str, argparse.ArgumentP
     )
     parser.add_argument("--version", action=_Version, help="show the version, the implementations in use, and Python")
     parser.set_defaults(command=None)
-    commands = parser.add_subparsers(title="commands", metavar="{demo,broker,wire}")
+    commands = parser.add_subparsers(title="commands", metavar=f"{{{','.join(PLAIN_VERBS)}}}")
 
     demo = _command(commands, "demo", _demo, PLAIN_VERBS["demo"], _DEMO, _DEMO_EPILOG)
     _add_backend(demo)
@@ -154,6 +158,11 @@ def _parsers() -> tuple[argparse.ArgumentParser, Mapping[str, argparse.ArgumentP
 
     texts = PLAIN_VERBS["wire"], wire_options.DESCRIPTION, wire_options.EPILOG
     wire_options.declare(_command(commands, "wire", _wire, *texts))
+
+    texts = PLAIN_VERBS["tap"], tap_options.DESCRIPTION, tap_options.EPILOG
+    tap = _command(commands, "tap", _tap, *texts)
+    _add_backend(tap)
+    tap_options.declare(tap)
     return parser, commands.choices
 
 
@@ -235,6 +244,28 @@ def _wire(args: argparse.Namespace) -> int:
     if "stdout" in args.closed:
         raise CommandFailed("standard output is closed, so the decoded bytes cannot be written")
     return run_wire(args)
+
+
+def _tap(args: argparse.Namespace) -> int:
+    from .tap.command import TapOptions, run_tap
+
+    if "stdout" in args.closed:
+        raise CommandFailed("standard output is closed, so the requests cannot be printed")
+    options = TapOptions(
+        to=args.to,
+        listen=args.listen,
+        advertised_host=args.advertised_host,
+        faults=tuple(args.fault),
+        only=tuple(args.only),
+        excluded=tuple(args.excluded),
+        json=args.json,
+        journal=args.journal,
+        tls=args.tls,
+        cafile=args.cafile,
+        certfile=args.certfile,
+        keyfile=args.keyfile,
+    )
+    return _run(args.backend, run_tap, options)
 
 
 def _run(backend: str, command: Callable[[Any], Awaitable[int]], options: object) -> int:
