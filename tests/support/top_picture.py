@@ -1,0 +1,80 @@
+"""The picture of docs/top.md: `python tests/support/top_picture.py` draws it again, with the real program on a broker."""
+
+from __future__ import annotations
+
+import random
+import re
+from pathlib import Path
+
+import anyio
+
+from aiokafkawire import Client, TopicPartition
+from aiokafkawire.cli.top.app import TopApp
+from aiokafkawire.cli.top.options import Pattern
+from aiokafkawire.cli.top.sampler import Sampler
+from aiokafkawire.testing.broker import Broker
+
+__all__ = ("draw",)
+
+PICTURE = Path(__file__).parent.parent.parent / "docs" / "plots" / "top.svg"
+
+TOPICS = {"orders": 400, "payments": 120, "clicks": 2_500, "shipments": 40, "audit": 3, "archive": 0}
+"""The topics, and the records that each gets in a sample."""
+GROUPS = {
+    "billing": ("orders", 1.0),
+    "fraud-check": ("payments", 0.7),
+    "sessionizer": ("clicks", 0.97),
+    "warehouse": ("shipments", 1.6),
+    "auditors": ("audit", 0.0),
+}
+"""The groups, the topic of each, and how fast it reads: 1.0 is as fast as records come."""
+SAMPLES = 12
+
+
+async def draw() -> str:
+    """Return the picture, as SVG."""
+    chance = random.Random(7)
+    async with (
+        Broker(3, port=None, racks=["rack-a", "rack-b", "rack-c"], auto_create_topics_enable=False) as broker,
+        Client(broker.bootstrap, connector=broker.connect) as kafka,
+        kafka.producer(linger_ms=1) as producer,
+    ):
+        for name in TOPICS:
+            broker.create_topic(name, partitions=3)
+        broker.hold_replica("clicks", 1, next(node for node in broker.isr("clicks", 1) if node != broker.leader("clicks", 1)))
+        broker.shrink_isr("clicks", 1, [node for node in broker.isr("clicks", 1) if node != broker.leader("clicks", 1)][0])
+        written, read = dict.fromkeys(TOPICS, 0), dict.fromkeys(GROUPS, 0.0)
+
+        async def go_on() -> None:
+            for name, count in TOPICS.items():
+                several = round(count * chance.uniform(0.8, 1.2))
+                for _ in range(several):
+                    await producer.enqueue(name, b"x", partition=0)
+                written[name] += several
+            await producer.flush()
+            for group, (topic, speed) in GROUPS.items():
+                backlog = 6 * TOPICS[topic] if group == "warehouse" and not read[group] else 0
+                read[group] = max(0.0, min(written[topic], read[group] + TOPICS[topic] * speed * chance.uniform(0.7, 1.3) - backlog))
+                await kafka.admin.alter_consumer_group_offsets(group, {TopicPartition(topic, 0): int(read[group])})
+
+        await go_on()
+        sampler = Sampler(kafka, topics=Pattern(), groups=Pattern(), timeout=10.0)
+        app = TopApp(kafka, sampler, interval=2.0, timeout=10.0)
+        async with app.run_test(size=(80, 24)) as pilot:
+            for _ in range(SAMPLES):
+                await pilot.pause(1.0)
+                await go_on()
+                screen: object = app.screen
+                await screen.load()  # type: ignore[attr-defined]
+            await pilot.pause()
+            svg = app.export_screenshot(title="aiokafkawire top", simplify=True)
+    # Viewers that do not load fonts from elsewhere use their own.
+    return re.sub(r"\s*@font-face \{.*?\}", "", svg, flags=re.DOTALL)
+
+
+def main() -> None:
+    PICTURE.write_text(anyio.run(draw), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
