@@ -18,6 +18,8 @@ __all__ = (
     "big_number",
     "decimal",
     "select_rows",
+    "text_column",
+    "trouble_column",
     "widths",
 )
 
@@ -55,6 +57,23 @@ class TableKind(Generic[R]):
     error: Callable[[R], str | None] = attrs.field(default=lambda _: None)
 
 
+def text_column(
+    title: str,
+    width: int | None,
+    text: Callable[[R], str],
+    value: Callable[[R], Any],
+    *,
+    is_bad: Callable[[R], bool] = lambda _: False,
+) -> TableColumn[R]:
+    """Return a column of text: at the left, sorted from A to Z at first."""
+    return TableColumn(title, width, text, value, right=False, descending=False, is_bad=is_bad)
+
+
+def trouble_column(title: str, width: int, value: Callable[[R], int]) -> TableColumn[R]:
+    """Return a column of numbers that should be 0."""
+    return TableColumn(title, width, lambda row: f"{value(row)}", value, is_bad=lambda row: value(row) > 0)
+
+
 def big_number(number: float | None) -> str:
     """Return a whole number in at most 9 characters, such as "1,234,567" or "12.3M"; "-" for None."""
     if number is None:
@@ -76,7 +95,12 @@ def decimal(number: float | None) -> str:
 
 
 def select_rows(
-    rows: Iterable[R], kind: TableKind[R], *, sorted_by: int | None = None, descending: bool | None = None, text: str = ""
+    rows: Iterable[R],
+    kind: TableKind[R],
+    *,
+    sorted_by: int | None = None,
+    descending: bool | None = None,
+    text: str = "",
 ) -> list[R]:
     """Return the rows whose name contains ``text``, in any case, sorted by a column and then by name.
 
@@ -102,6 +126,14 @@ def widths(columns: Sequence[TableColumn[R]], available: int) -> list[int]:
     return [column.width or rest for column in columns]
 
 
+def _broker_id(row: BrokerRow) -> str:
+    return f"{row.node_id}{'*' if row.is_controller else ''}"
+
+
+def _address(row: BrokerRow) -> str:
+    return safe_text(row.address) if row.address is not None else "not in service"
+
+
 def _lag_text(row: GroupRow) -> str:
     return big_number(row.lag) + ("+" if row.unknown and row.lag is not None else "")
 
@@ -109,33 +141,14 @@ def _lag_text(row: GroupRow) -> str:
 def _has_growing_lag(row: GroupRow) -> bool:
     return row.lag_rate is not None and row.lag_rate > 0
 
-
 BROKERS: Final = TableKind[BrokerRow](
     "Brokers",
     (
-        TableColumn(
-            "ID", 5, lambda row: f"{row.node_id}{'*' if row.is_controller else ''}", lambda row: row.node_id, descending=False
-        ),
-        TableColumn(
-            "ADDRESS",
-            None,
-            lambda row: safe_text(row.address) if row.address is not None else "not in service",
-            lambda row: row.address,
-            right=False,
-            descending=False,
-            is_bad=lambda row: row.address is None,
-        ),
-        TableColumn(
-            "RACK", 10, lambda row: safe_text(row.rack or "-", 10), lambda row: row.rack, right=False, descending=False
-        ),
+        TableColumn("ID", 5, _broker_id, lambda row: row.node_id, descending=False),
+        text_column("ADDRESS", None, _address, lambda row: row.address, is_bad=lambda row: row.address is None),
+        text_column("RACK", 10, lambda row: safe_text(row.rack or "-", 10), lambda row: row.rack),
         TableColumn("LEADS", 6, lambda row: f"{row.leads}", lambda row: row.leads),
-        TableColumn(
-            "UNDER",
-            6,
-            lambda row: f"{row.under_replicated}",
-            lambda row: row.under_replicated,
-            is_bad=lambda row: row.under_replicated > 0,
-        ),
+        trouble_column("UNDER", 6, lambda row: row.under_replicated),
         TableColumn(
             "IN SYNC",
             11,
@@ -146,26 +159,18 @@ BROKERS: Final = TableKind[BrokerRow](
         TableColumn("RECORDS/S", 10, lambda row: decimal(row.rate), lambda row: row.rate),
     ),
     sorted_by=0,
-    name=lambda row: f"{row.node_id} {row.address or ''} {row.rack or ''}",
+    name=lambda row: f"{row.node_id} {row.address or ''} {row.rack or ''}".strip(),
     error=lambda row: row.error if row.address is not None else None,
 )
 
 TOPICS: Final = TableKind[TopicRow](
     "Topics",
     (
-        TableColumn("TOPIC", None, lambda row: safe_text(row.name, 249), lambda row: row.name, right=False, descending=False),
+        text_column("TOPIC", None, lambda row: safe_text(row.name, 249), lambda row: row.name),
         TableColumn("RECORDS/S", 10, lambda row: decimal(row.rate), lambda row: row.rate),
         TableColumn("PARTITIONS", 11, lambda row: f"{row.partitions}", lambda row: row.partitions),
-        TableColumn(
-            "UNDER",
-            6,
-            lambda row: f"{row.under_replicated}",
-            lambda row: row.under_replicated,
-            is_bad=lambda row: row.under_replicated > 0,
-        ),
-        TableColumn(
-            "NO LEADER", 10, lambda row: f"{row.leaderless}", lambda row: row.leaderless, is_bad=lambda row: row.leaderless > 0
-        ),
+        trouble_column("UNDER", 6, lambda row: row.under_replicated),
+        trouble_column("NO LEADER", 10, lambda row: row.leaderless),
     ),
     sorted_by=1,
     name=lambda row: row.name,
@@ -175,20 +180,24 @@ TOPICS: Final = TableKind[TopicRow](
 GROUPS: Final = TableKind[GroupRow](
     "Groups",
     (
-        TableColumn(
+        text_column(
             "GROUP",
             None,
             lambda row: safe_text(row.group_id, 249),
             lambda row: row.group_id,
-            right=False,
-            descending=False,
             is_bad=lambda row: row.error is not None,
         ),
-        TableColumn("STATE", 10, lambda row: safe_text(row.state or "-", 24), lambda row: row.state, right=False, descending=False),
-        TableColumn("TYPE", 8, lambda row: safe_text(row.type, 8), lambda row: row.type, right=False, descending=False),
+        text_column("STATE", 10, lambda row: safe_text(row.state or "-", 24), lambda row: row.state),
+        text_column("TYPE", 8, lambda row: safe_text(row.type, 8), lambda row: row.type),
         TableColumn("MEMBERS", 8, lambda row: big_number(row.members), lambda row: row.members),
         TableColumn("LAG", 10, _lag_text, lambda row: row.lag, is_bad=_has_growing_lag),
-        TableColumn("TREND", TREND_WIDTH, lambda row: spark_line(row.trend, TREND_WIDTH), lambda row: row.lag_rate, right=False),
+        TableColumn(
+            "TREND",
+            TREND_WIDTH,
+            lambda row: spark_line(row.trend, TREND_WIDTH),
+            lambda row: row.lag_rate,
+            right=False,
+        ),
     ),
     sorted_by=4,
     name=lambda row: row.group_id,

@@ -8,7 +8,7 @@ import attrs
 
 from ...admin.descriptions import GroupMember, ShareMemberDescription
 from ...types import TopicPartition
-from .columns import TableColumn, TableKind, big_number
+from .columns import TableColumn, TableKind, big_number, text_column
 from .safe_text import safe_bytes, safe_text
 
 __all__ = (
@@ -151,10 +151,10 @@ def _time(timestamp: int, form: str) -> str:
 MEMBERS: Final = TableKind[MemberRow](
     "Members",
     (
-        TableColumn("CLIENT", 20, lambda row: safe_text(row.client_id), lambda row: row.client_id, right=False, descending=False),
-        TableColumn("HOST", 18, lambda row: safe_text(row.host), lambda row: row.host, right=False, descending=False),
+        text_column("CLIENT", 20, lambda row: safe_text(row.client_id), lambda row: row.client_id),
+        text_column("HOST", 18, lambda row: safe_text(row.host), lambda row: row.host),
         TableColumn("PARTITIONS", 11, lambda row: f"{row.partitions}", lambda row: row.partitions),
-        TableColumn("MEMBER", None, lambda row: safe_text(row.member_id), lambda row: row.member_id, right=False, descending=False),
+        text_column("MEMBER", None, lambda row: safe_text(row.member_id), lambda row: row.member_id),
     ),
     sorted_by=0,
     name=lambda row: f"{row.client_id} {row.host} {row.member_id}",
@@ -163,14 +163,14 @@ MEMBERS: Final = TableKind[MemberRow](
 LAGS: Final = TableKind[LagRow](
     "Partitions",
     (
-        TableColumn("PARTITION", None, lambda row: safe_text(str(row.partition), 260), lambda row: row.partition, right=False, descending=False),
+        text_column("PARTITION", None, lambda row: safe_text(str(row.partition), 260), lambda row: row.partition),
         TableColumn("COMMITTED", 11, lambda row: big_number(row.committed), lambda row: row.committed),
         TableColumn("END", 11, lambda row: big_number(row.end), lambda row: row.end),
         TableColumn("LAG", 10, lambda row: big_number(row.lag), lambda row: row.lag, is_bad=lambda row: bool(row.lag)),
-        TableColumn("CLIENT", 16, lambda row: safe_text(row.client_id or "-"), lambda row: row.client_id, right=False, descending=False),
+        text_column("CLIENT", 16, lambda row: safe_text(row.client_id or "-"), lambda row: row.client_id),
     ),
     sorted_by=3,
-    name=lambda row: f"{row.partition} {row.client_id or ''}",
+    name=lambda row: f"{row.partition} {row.client_id or ''}".strip(),
 )
 
 RECORDS: Final = TableKind[RecordRow](
@@ -178,9 +178,15 @@ RECORDS: Final = TableKind[RecordRow](
     (
         TableColumn("PART", 5, lambda row: f"{row.partition}", lambda row: row.partition, descending=False),
         TableColumn("OFFSET", 11, lambda row: f"{row.offset}", lambda row: row.offset),
-        TableColumn("TIME (UTC)", 12, lambda row: _time(row.timestamp, "%H:%M:%S.%f"), lambda row: (row.timestamp, row.offset), right=False),
-        TableColumn("KEY", 12, lambda row: safe_bytes(row.key), lambda row: row.key, right=False, descending=False),
-        TableColumn("VALUE", None, lambda row: safe_bytes(row.value), lambda row: row.value, right=False, descending=False),
+        TableColumn(
+            "TIME (UTC)",
+            12,
+            lambda row: _time(row.timestamp, "%H:%M:%S.%f"),
+            lambda row: (row.timestamp, row.offset),
+            right=False,
+        ),
+        text_column("KEY", 12, lambda row: safe_bytes(row.key), lambda row: row.key),
+        text_column("VALUE", None, lambda row: safe_bytes(row.value), lambda row: row.value),
     ),
     sorted_by=2,
     name=lambda row: f"{row.partition} {row.offset} {safe_bytes(row.key)} {safe_bytes(row.value)}",

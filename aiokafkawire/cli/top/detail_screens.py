@@ -70,7 +70,8 @@ class GroupScreen(DetailScreen):
 
     def summary(self) -> str:
         """Return the group's id, state, type and lag."""
-        return f"group {self._group.group_id}, {self._group.state or 'state unknown'}, {self._group.type}, lag {big_number(self._lag)}"
+        group = self._group
+        return f"group {group.group_id}, {group.state or 'state unknown'}, {group.type}, lag {big_number(self._lag)}"
 
 
 class TopicScreen(DetailScreen):

@@ -47,7 +47,7 @@ DescribeResponse: TypeAlias = (
 
 
 def listed_groups(response: group_admin.ListGroupsResponse, coordinator: int) -> Groups:
-    """Return the groups that a broker lists; before 2.6 without a state (KIP-518), before 3.8 all are classic (KIP-848).
+    """Return the groups that a broker lists; before 2.6 without states (KIP-518), before 3.8 without types (KIP-848).
 
     Raises:
         BrokerError: the broker answered with an error.

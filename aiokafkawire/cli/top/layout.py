@@ -19,7 +19,7 @@ _MIN_AGE: Final = 5.0
 
 @attrs.define
 class BrokerLayout:
-    """The numbers of a broker's partitions: that it leads, of these under-replicated, its replicas, of these in sync."""
+    """The numbers of a broker's partitions: led, of these under-replicated, replicas, and replicas in sync."""
 
     leads: int = 0
     under_replicated: int = 0
