@@ -36,13 +36,29 @@ def test_once_prints_plain_tables(broker: BackgroundBroker, capsys: Capture) -> 
     out, err = capsys.readouterr()
     assert err == ""
     brokers, topics, groups = out.split("\n\n")
-    assert brokers.splitlines()[1].split() == ["1*", broker.bootstrap, "-", "3", "0", "3/3", "0"]
-    assert [line.split() for line in topics.splitlines()[1:]] == [["log", "0", "1", "0", "0"], ["orders", "0", "2", "0", "0"]]
+    assert brokers.splitlines()[1].split() == ["1*", broker.bootstrap, "-", "53", "0", "53/53", "0"]
+    assert [line.split() for line in topics.splitlines()[1:]] == [
+        ["__consumer_offsets", "0", "50", "0", "0"],
+        ["log", "0", "1", "0", "0"],
+        ["orders", "0", "2", "0", "0"],
+    ]
     assert groups.splitlines()[1].split()[:5] == ["billing", "Empty", "classic", "0", "3"]
 
 
 def test_once_and_json_print_one_object(broker: BackgroundBroker, capsys: Capture) -> None:
-    argv = ["top", "-b", broker.bootstrap, "--once", "--json", "--interval", "0.1", "--topics", "ord.*", "--groups", "none"]
+    argv = [
+        "top",
+        "-b",
+        broker.bootstrap,
+        "--once",
+        "--json",
+        "--interval",
+        "0.1",
+        "--topics",
+        "ord.*",
+        "--groups",
+        "none",
+    ]
     assert main(argv) == 0
     (line,) = capsys.readouterr().out.splitlines()
     found = json.loads(line)

@@ -133,7 +133,9 @@ def test_a_record_is_shown_in_a_row() -> None:
 
 
 def test_all_of_a_record_is_shown() -> None:
-    shown = record_text(record(key=None, value=b"v" * 4096, value_size=9_000, headers=(("trace\n", b"\x00"), ("e", None))))
+    shown = record_text(
+        record(key=None, value=b"v" * 4096, value_size=9_000, headers=(("trace\n", b"\x00"), ("e", None)))
+    )
     assert shown == (
         "partition 1, offset 42, 2023-11-14 22:13:20.123\n"
         "key     null\n"

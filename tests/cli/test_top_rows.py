@@ -150,7 +150,11 @@ def test_a_partition_without_an_end_in_one_sample_is_left_out_and_counted_as_unr
 def test_a_broker_shows_its_error_and_one_that_is_gone_says_so() -> None:
     made = history(sample(1.0, {}, broker_errors={2: "ConnectionLost: refused"}))
     rows = made.broker_rows()
-    assert [(row.node_id, row.error) for row in rows] == [(1, None), (2, "ConnectionLost: refused"), (3, "not in service")]
+    assert [(row.node_id, row.error) for row in rows] == [
+        (1, None),
+        (2, "ConnectionLost: refused"),
+        (3, "not in service"),
+    ]
     assert [row.is_controller for row in rows] == [False, True, False]
     assert rows[2].address is None
 

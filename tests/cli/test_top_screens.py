@@ -101,6 +101,30 @@ def two_samples() -> tuple[Sample, Sample]:
 
 
 SNAPSHOT = """\
+ aiokafkawire top: cluster c                           every 0.01 s
+ Brokers 3
+   ▲ID  ADDRESS            RACK         LEADS   UNDER      IN SYNC   RECORDS/S
+     1  a:9092             west             2       0          2/2         100
+    2*  b:9092             -                1       1          2/2         5.0
+     3  not in service     -                0       0          1/2           -
+ Topics 2
+ TOPIC                             ▼RECORDS/S   PARTITIONS   UNDER   NO LEADER
+ orders                                   105            3       1           1
+ log                                        0            1       0           0
+
+
+
+
+ Groups 3  secret: GroupAuthorizationFailed
+ GROUP                  STATE       TYPE       MEMBERS        ▼LAG  TREND
+ billing                Stable      classic          1         230          ▁█
+ idle                   Empty       classic          0           0          ▁▁
+ secret                 -           classic          -           -
+
+
+
+
+Enter Open / Filter < > Sort r Reverse z Zoom p Pause + - Interval ? Help q Quit
 """
 
 
@@ -268,10 +292,14 @@ async def live() -> AsyncIterator[tuple[Pilot[int], Client]]:
         async with kafka.producer() as producer:
             for number in range(10):
                 await producer.send(
-                    "orders", b"[red]\x1b[2J %d" % number, key=b"k%d" % number, partition=0, headers=[("trace", b"\x00")]
+                    "orders",
+                    b"[red]\x1b[2J %d" % number,
+                    key=b"k%d" % number,
+                    partition=0,
+                    headers=[("trace", b"\x00")],
                 )
         await kafka.admin.alter_consumer_group_offsets("billing", {TopicPartition("orders", 0): 4})
-        sampler = Sampler(kafka, topics=Pattern(), groups=Pattern(), timeout=10.0)
+        sampler = Sampler(kafka, topics=Pattern(re.compile("orders")), groups=Pattern(), timeout=10.0)
         app = TopApp(kafka, sampler, interval=0.1, timeout=10.0)
         async with app.run_test(size=(80, 24)) as pilot:
             await until_text(pilot, "billing")

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 from secrets import token_hex
+from typing import Literal
 
 import pytest
 from support.transactional import settled
@@ -28,10 +29,10 @@ def group() -> str:
 
 
 @pytest.fixture
-async def sampler(kafka: Client, topic: str, group: str) -> AsyncIterator[Sampler]:
+async def sampler(kafka: Client, topic: str, group: str) -> Sampler:
     """A sampler of the test's topic and group."""
     topics, groups = Pattern(re.compile(topic)), Pattern(re.compile(f"{group}.*"))
-    yield Sampler(kafka, topics=topics, groups=groups, timeout=LIMIT)
+    return Sampler(kafka, topics=topics, groups=groups, timeout=LIMIT)
 
 
 async def write(kafka: Client, topic: str, count: int) -> None:
@@ -103,13 +104,13 @@ async def test_the_lag_of_a_group_without_members_is_sampled(
 
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])
 async def test_members_and_their_partitions_are_read(
-    kafka: Client, topic: str, group: str, sampler: Sampler, protocol: str
+    kafka: Client, topic: str, group: str, sampler: Sampler, protocol: Literal["classic", "consumer"]
 ) -> None:
     await write(kafka, topic, 5)
     async with kafka.consumer(
         topic,
         group_id=group,
-        group_protocol=protocol,  # type: ignore[arg-type]
+        group_protocol=protocol,
         auto_offset_reset="earliest",
         enable_auto_commit=False,
     ) as consumer:
@@ -151,7 +152,12 @@ async def test_the_newest_records_are_read(kafka: Client, topic: str) -> None:
     async with kafka.producer() as producer:
         for number in range(30):
             await producer.send(
-                topic, b"%d" % number, key=b"\x1b", partition=number % 2, headers=[("h", b"1")], timestamp_ms=1000 * number
+                topic,
+                b"%d" % number,
+                key=b"\x1b",
+                partition=number % 2,
+                headers=[("h", b"1")],
+                timestamp_ms=1000 * number,
             )
     rows = await read_newest_records(kafka, topic, 8, timeout=LIMIT)
     assert sorted((row.partition, row.offset) for row in rows) == [

@@ -29,6 +29,8 @@ GROUPS = {
 }
 """The groups, the topic of each, and how fast it reads: 1.0 is as fast as records come."""
 SAMPLES = 12
+BACKLOG = 7
+"""The records at the start, in those of a sample; one of the groups has read none of them."""
 
 
 async def draw() -> str:
@@ -45,7 +47,10 @@ async def draw() -> str:
         behind = next(node for node in broker.isr("clicks", 1) if node != leader)
         broker.hold_replica("clicks", 1, behind)
         broker.shrink_isr("clicks", 1, behind)
-        written, read = dict.fromkeys(TOPICS, 0), dict.fromkeys(GROUPS, 0.0)
+        written = {name: BACKLOG * count for name, count in TOPICS.items()}
+        read = {group: float(written[topic]) for group, (topic, _) in GROUPS.items()} | {"warehouse": 0.0}
+        for name, count in written.items():
+            await producer.send_many(name, [b"x"] * count, partition=0)
 
         async def go_on() -> None:
             for name, count in TOPICS.items():

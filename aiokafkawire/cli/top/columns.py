@@ -141,6 +141,7 @@ def _lag_text(row: GroupRow) -> str:
 def _has_growing_lag(row: GroupRow) -> bool:
     return row.lag_rate is not None and row.lag_rate > 0
 
+
 BROKERS: Final = TableKind[BrokerRow](
     "Brokers",
     (

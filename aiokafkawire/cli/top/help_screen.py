@@ -15,11 +15,12 @@ _TEXT: Final = """\
 Keys
   Tab, Shift+Tab   the next table, the one before
   Up, Down, ...    move in a table; Page Up, Page Down
-  Enter            open a topic's newest records, or a group's partitions and members
+  Enter            open a topic's newest records, or a group's partitions
+                   and members
   Esc              back
   /                show only names that contain a text
-  < >              sort by the next column to the left or right; r reverses the order
-                   (a click on a column's title does the same)
+  < >              sort by the next column to the left or right
+  r                reverse the order (a click on a title sorts, too)
   z                only the table with the cursor; again: all tables
   p                pause, and go on
   + -              sample less often, more often
@@ -29,16 +30,17 @@ Brokers
   *                the controller
   LEADS            partitions that the broker leads
   UNDER            of these, partitions with a replica that is not in sync
-  IN SYNC          replicas that the broker holds in sync, of all that it holds
+  IN SYNC          replicas that it holds in sync, of all that it holds
   RECORDS/S        new records per second of the partitions that it leads
 
 Topics
-  RECORDS/S        new records per second, from the end offsets of the last two samples
-  UNDER, NO LEADER partitions with a replica that is not in sync, and without a leader
+  RECORDS/S        new records per second, from the last two samples
+  UNDER            partitions with a replica that is not in sync
+  NO LEADER        partitions without a leader
 
 Groups
-  LAG              records from the committed offsets to the ends of the partitions;
-                   red while it grows, + if the lag of some partitions is not known
+  LAG              records from the committed offsets to the ends; red while
+                   it grows, with + if that of some partitions is not known
   TREND            the lag of the last samples, the newest at the right
 """
 

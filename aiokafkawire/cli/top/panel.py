@@ -14,7 +14,7 @@ from textual.widgets import DataTable, Static
 from .columns import TableColumn, TableKind, select_rows, widths
 from .safe_text import safe_text
 
-__all__ = ("Panel", "RowTable")
+__all__ = ("OpenTable", "Panel", "RowTable")
 
 R = TypeVar("R")
 
@@ -24,7 +24,11 @@ _PADDING: Final = 2
 
 
 class RowTable(DataTable[Text]):
-    """A table whose help line names Enter."""
+    """A table with a cursor on a row."""
+
+
+class OpenTable(RowTable):
+    """A table whose rows Enter opens, which the line of keys says."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("enter", "select_cursor", "Open", key_display="Enter")]
 
@@ -69,7 +73,8 @@ class Panel(Vertical, Generic[R]):
     def compose(self) -> ComposeResult:
         """Yield the title and the table."""
         yield Static(self.kind.title, markup=False)
-        yield RowTable(cursor_type="row", show_row_labels=False)
+        kind = RowTable if self._open_row is None else OpenTable
+        yield kind(cursor_type="row", show_row_labels=False)
 
     @property
     def table(self) -> RowTable:

@@ -13,7 +13,7 @@ from textual.widgets import Footer, Input, Static
 
 from ...errors import KafkaError
 from .pace import Pace
-from .panel import Panel, RowTable
+from .panel import OpenTable, Panel, RowTable
 from .safe_text import safe_text
 
 __all__ = ("PanelScreen",)
@@ -66,12 +66,15 @@ class PanelScreen(Screen[None]):
         """Yield the widgets."""
         yield Static(id="head", markup=False)
         yield from self.compose_panels()
-        yield Input(placeholder="show only names with this text; Enter keeps it, Esc ends it", id="filter", compact=True)
+        yield Input(
+            placeholder="show only names with this text; Enter keeps it, Esc ends it", id="filter", compact=True
+        )
         yield Footer(compact=True, show_command_palette=False)
 
     def on_mount(self) -> None:
-        """Begin to load."""
-        self.query(RowTable).first().focus()
+        """Begin to load; the cursor is in the first table whose rows can be opened."""
+        tables = [*self.query(OpenTable), *self.query(RowTable)]
+        tables[0].focus()
         self.run_worker(self._keep_loading(), name="loading")
 
     async def _keep_loading(self) -> None:

@@ -166,9 +166,7 @@ class History:
             before = trend[-2] if len(trend) > 1 else None
             changed = None if lag is None or before is None or seconds is None else (lag - before) / seconds
             error = group.error or group.offsets_error
-            rows.append(
-                GroupRow(group_id, group.state, group.type, group.members, lag, changed, trend, unknown, error)
-            )
+            rows.append(GroupRow(group_id, group.state, group.type, group.members, lag, changed, trend, unknown, error))
         return rows
 
 

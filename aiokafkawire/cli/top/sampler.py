@@ -192,9 +192,7 @@ class Sampler:
 
     # --- end offsets -----------------------------------------------------------------------------------
 
-    def _partitions_by_leader(
-        self, layout: Layout, groups: Iterable[SampledGroup]
-    ) -> dict[int, list[TopicPartition]]:
+    def _partitions_by_leader(self, layout: Layout, groups: Iterable[SampledGroup]) -> dict[int, list[TopicPartition]]:
         """Return the partitions of the topics to show, and those that groups have committed offsets of."""
         topics = layout.topics.keys()
         others = {partition for group in groups for partition in group.committed if partition.topic not in topics}
@@ -215,9 +213,7 @@ class Sampler:
                 if topic is None:
                     topic = topics[partition.topic] = ListOffsetsTopic(name=partition.topic, partitions=[])
                 latest = OffsetSpec.LATEST.timestamp
-                topic.partitions.append(
-                    ListOffsetsPartition(partition_index=partition.partition, timestamp=latest)
-                )
+                topic.partitions.append(ListOffsetsPartition(partition_index=partition.partition, timestamp=latest))
             response = await self._ask(node, ListOffsetsRequest(replica_id=_CONSUMER, topics=list(topics.values())))
             for answered in response.topics:
                 for answer in answered.partitions:
