@@ -41,6 +41,7 @@ class DetailScreen(PanelScreen):
     def action_back(self) -> None:
         """End the filter that is being typed, or return to the screen before."""
         if not self.end_filter():
+            self.workers.cancel_node(self)
             self.app.pop_screen()
 
 
@@ -85,12 +86,13 @@ class TopicScreen(DetailScreen):
         super().__init__(kafka, pace, timeout)
         self._topic = topic
         self._records = Panel[RecordRow](RECORDS, id="records", on_move=self._show_record)
+        self._record = Static(id="text", markup=False)
 
     def compose_panels(self) -> ComposeResult:
         """Yield the records, and the record at the cursor."""
         yield self._records
         with VerticalScroll(id="record"):
-            yield Static(id="text", markup=False)
+            yield self._record
 
     async def load(self) -> None:
         """Read the newest records. Raises as :func:`.read_newest_records`."""
@@ -105,4 +107,4 @@ class TopicScreen(DetailScreen):
         return f"topic {self._topic}"
 
     def _show_record(self, row: RecordRow) -> None:
-        self.query_one("#text", Static).update(Text(record_text(row)))
+        self._record.update(Text(record_text(row)))

@@ -69,17 +69,13 @@ class Panel(Vertical, Generic[R]):
         self._shown: list[R] = []
         self._selected: str | None = None
         self._width = 0
+        self._title_line = Static(self.kind.title, markup=False)
+        self.table: RowTable = (RowTable if on_open is None else OpenTable)(cursor_type="row", show_row_labels=False)
 
     def compose(self) -> ComposeResult:
         """Yield the title and the table."""
-        yield Static(self.kind.title, markup=False)
-        kind = RowTable if self._open_row is None else OpenTable
-        yield kind(cursor_type="row", show_row_labels=False)
-
-    @property
-    def table(self) -> RowTable:
-        """The table's widget."""
-        return self.query_one(RowTable)
+        yield self._title_line
+        yield self.table
 
     @property
     def cursor_row(self) -> R | None:
@@ -112,13 +108,13 @@ class Panel(Vertical, Generic[R]):
         self._make_columns()
 
     def reverse(self) -> None:
-        """Reverse the order."""
+        """Turn the order round."""
         self.descending = not self.descending
         self._make_columns()
 
     def draw(self) -> None:
         """Draw the rows; the cursor stays on its row, or at the top if it is there."""
-        if not self.is_mounted or not self.table.columns:
+        if not self.is_attached or not self.table.columns:
             return
         table, columns = self.table, self.kind.columns
         self._chosen = select_rows(
@@ -138,7 +134,7 @@ class Panel(Vertical, Generic[R]):
             for index in range(table.row_count - 1, len(self._shown) - 1, -1):
                 table.remove_row(str(index))
             self._follow_selected()
-            self.query_one(Static).update(self._title())
+            self._title_line.update(self._title())
 
     def _follow_selected(self) -> None:
         if self._selected is None or self.table.cursor_row == 0:
@@ -185,7 +181,7 @@ class Panel(Vertical, Generic[R]):
     # --- events ----------------------------------------------------------------------------------------
 
     def on_resize(self, _: Resize) -> None:
-        """Fit the columns to the new width."""
+        """Adjust the columns to the new width."""
         if self.size.width != self._width:
             self._width = self.size.width
             self._make_columns()

@@ -45,6 +45,9 @@ class PanelScreen(Screen[None]):
         self._took: float | None = None
         self.is_zoomed: bool = False
         self._filtered: Panel[Any]
+        self._head = Static(id="head", markup=False)
+        hint = "show only names with this text; Enter keeps it, Esc ends it"
+        self._filter_line = Input(placeholder=hint, id="filter", compact=True)
 
     @abstractmethod
     def compose_panels(self) -> ComposeResult:
@@ -64,15 +67,13 @@ class PanelScreen(Screen[None]):
 
     def compose(self) -> ComposeResult:
         """Yield the widgets."""
-        yield Static(id="head", markup=False)
+        yield self._head
         yield from self.compose_panels()
-        yield Input(
-            placeholder="show only names with this text; Enter keeps it, Esc ends it", id="filter", compact=True
-        )
+        yield self._filter_line
         yield Footer(compact=True, show_command_palette=False)
 
     def on_mount(self) -> None:
-        """Begin to load; the cursor is in the first table whose rows can be opened."""
+        """Start to load; the cursor is in the first table whose rows can be opened."""
         tables = [*self.query(OpenTable), *self.query(RowTable)]
         tables[0].focus()
         self.run_worker(self._keep_loading(), name="loading")
@@ -98,7 +99,6 @@ class PanelScreen(Screen[None]):
         else:
             took = "" if self._took is None else f", took {self._took:.1f} s"
             pace = f"every {self.pace.interval:g} s{took}"
-        head = self.query_one("#head", Static)
         width = max(10, self.size.width - 2)
         text = self.summary() if self.problem is None else f"trying again: {self.problem}"
         line = Text(safe_text(text, 500), no_wrap=True, overflow="ellipsis", style="bold")
@@ -106,10 +106,10 @@ class PanelScreen(Screen[None]):
             line.stylize("red")
         line.truncate(width - len(pace) - 2, overflow="ellipsis", pad=True)
         line.append(f"  {pace}")
-        head.update(line)
+        self._head.update(line)
 
     def on_resize(self) -> None:
-        """Fit the first line to the new width."""
+        """Adjust the first line to the new width."""
         self.draw_head()
 
     # --- panels ----------------------------------------------------------------------------------------
@@ -129,7 +129,7 @@ class PanelScreen(Screen[None]):
         self.active_panel().sort_next(step)
 
     def action_reverse(self) -> None:
-        """Reverse the order of the active panel."""
+        """Turn the order of the active panel round."""
         self.active_panel().reverse()
 
     def action_zoom(self) -> None:
@@ -142,7 +142,7 @@ class PanelScreen(Screen[None]):
 
     def action_filter(self) -> None:
         """Open the line for the filter of the active panel."""
-        line, self._filtered = self.query_one("#filter", Input), self.active_panel()
+        line, self._filtered = self._filter_line, self.active_panel()
         line.value = self._filtered.filter
         line.display = True
         line.focus()
@@ -150,7 +150,7 @@ class PanelScreen(Screen[None]):
     def on_input_changed(self, event: Input.Changed) -> None:
         """Filter while the user types."""
         event.stop()
-        if self.query_one("#filter", Input).display:
+        if self._filter_line.display:
             self._filtered.set_filter(event.value)
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
@@ -160,12 +160,12 @@ class PanelScreen(Screen[None]):
 
     def end_filter(self) -> bool:
         """End the filter that is being typed, and return whether there was one."""
-        if not self.query_one("#filter", Input).display:
+        if not self._filter_line.display:
             return False
         self._filtered.set_filter("")
         self._close_filter()
         return True
 
     def _close_filter(self) -> None:
-        self.query_one("#filter", Input).display = False
+        self._filter_line.display = False
         self._filtered.table.focus()
