@@ -37,9 +37,10 @@ async def draw() -> str:
     """Return the picture, as SVG."""
     chance = random.Random(7)
     async with (
-        Broker(3, port=None, racks=["rack-a", "rack-b", "rack-c"], auto_create_topics_enable=False) as broker,
-        Client(broker.bootstrap, connector=broker.connect) as kafka,
+        Broker(3, racks=["rack-a", "rack-b", "rack-c"], auto_create_topics_enable=False) as broker,
+        Client(broker.bootstrap) as kafka,
         kafka.producer(linger_ms=1) as producer,
+        anyio.create_task_group() as members,
     ):
         for name in TOPICS:
             broker.create_topic(name, partitions=3)
@@ -64,6 +65,13 @@ async def draw() -> str:
                 read[group] = min(written[topic], read[group] + pace)
                 await kafka.admin.alter_consumer_group_offsets(group, {TopicPartition(topic, 0): int(read[group])})
 
+        async def read_on() -> None:
+            async with kafka.consumer("payments", group_id="payouts", auto_commit_interval_ms=900) as consumer:
+                async for _ in consumer:
+                    pass
+
+        for _ in range(2):
+            members.start_soon(read_on)
         await go_on()
         sampler = Sampler(kafka, topics=Pattern(), groups=Pattern(), timeout=10.0)
         app = TopApp(kafka, sampler, interval=1.0, timeout=10.0)
@@ -72,6 +80,7 @@ async def draw() -> str:
                 await go_on()
                 await pilot.pause(1.0)
             svg = app.export_screenshot(title="aiokafkawire top", simplify=True)
+        members.cancel_scope.cancel()
     # Viewers that do not load fonts from elsewhere use their own.
     return re.sub(r"\s*@font-face \{.*?\}", "", svg, flags=re.DOTALL)
 
