@@ -51,7 +51,8 @@ def _check_live() -> None:
             "(--once and --json need nothing more)",
             MISSING,
         )
-    if not (sys.stdin and sys.stdin.isatty() and sys.stdout and sys.stdout.isatty()):
+    streams = (sys.__stdin__, sys.__stdout__, sys.__stderr__)  # Textual writes to the last one
+    if not all(stream is not None and stream.isatty() for stream in streams):
         raise CommandFailed("the live view needs a terminal: use --once or --json for a file or a pipe", MISSING)
 
 
