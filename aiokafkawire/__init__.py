@@ -70,9 +70,10 @@ from .types import (
 
 if TYPE_CHECKING:
     from .producer.transaction import Transaction
+    from .share._implementation import ShareRecord
     from .share.acknowledgements import Acknowledge
     from .share.share_consumer import ShareConsumer
-    from .share.share_record import Reject, ShareRecord
+    from .share.share_record import Reject
     from .transform import OutgoingRecord
 
 __all__ = (
@@ -152,7 +153,7 @@ _load_later: Callable[[str], object] = lazy_exports(
         "OutgoingRecord": ".transform",
         "Reject": ".share.share_record",
         "ShareConsumer": ".share.share_consumer",
-        "ShareRecord": ".share.share_record",
+        "ShareRecord": ".share._implementation",
         "Transaction": ".producer.transaction",
     },
 )

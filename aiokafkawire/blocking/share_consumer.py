@@ -10,9 +10,9 @@ import attrs
 
 from ..errors import UsageError
 from ..loop_thread import LoopThread
+from ..share._implementation import ShareRecord
 from ..share.acknowledgements import Acknowledge
 from ..share.share_consumer import ShareConsumer as AsyncShareConsumer
-from ..share.share_record import ShareRecord
 from ..types import TopicPartition
 
 __all__ = ("ShareConsumer",)

@@ -55,7 +55,6 @@ class AcknowledgementQueue:
         self._pending: dict[PartitionKey, PendingAcknowledgements] = {}
         self._acquired: dict[PartitionKey, AcquiredPartition] = {}
         self._sent: dict[SentAcknowledgements, None] = {}
-        self._newest: tuple[AcquiredPartition, PendingAcknowledgements] | None = None
 
     def add(self, acquisition: AcquiredPartition, part: AcknowledgedOffsets, now: float) -> bool:
         """Add an acknowledgement; return whether the queue was empty."""
@@ -66,25 +65,11 @@ class AcknowledgementQueue:
             self.flush_at = now + _LINGER
         return was_empty
 
-    def extend(self, acquisition: AcquiredPartition, offset: int, kind: Acknowledge) -> bool:
-        """Add the user's acknowledgement of one record if it continues the last range; return whether it does.
-
-        This is the usual case, without the cost of :meth:`add`.
-        """
-        newest = self._newest
-        if newest is None or newest[0] is not acquisition or self.flush_at is None:
-            return False
-        if not newest[1].extend(offset, kind):
-            return False
-        self.number += 1
-        return True
-
     def _put(self, acquisition: AcquiredPartition, part: AcknowledgedOffsets, number: int) -> None:
         pending = self._pending.get(acquisition.key)
         if pending is None:
             pending = self._pending[acquisition.key] = PendingAcknowledgements()
         self._acquired[acquisition.key] = acquisition
-        self._newest = acquisition, pending
         pending.add(part, number)
 
     def partition(self, key: PartitionKey) -> TopicPartition:
@@ -121,6 +106,8 @@ class AcknowledgementQueue:
         ranges = {key: self._pending[key].take(renewals=renewals) for key in keys}
         sent = SentAcknowledgements({key: found for key, found in ranges.items() if found}, min(numbers, default=None))
         self._sent[sent] = None
+        if not any(self._pending.values()):
+            self.flush_at = None
         return sent
 
     def unsettled(self, number: int) -> bool:

@@ -47,9 +47,6 @@ class PendingAcknowledgements:
         """The number of the first acknowledgement here, by which a commit knows whether it is sent; None if empty."""
         self._ranges: list[AcknowledgedOffsets] = []
         self._late: list[AcknowledgedOffsets] = []
-        # The type of the last range, if it is the user's, and its last offset, which extend() advances.
-        self._kind: Acknowledge | None = None
-        self._end = 0
         self._renewals: dict[int, bool] = {}
 
     def __bool__(self) -> bool:
@@ -78,26 +75,10 @@ class PendingAcknowledgements:
         if part.is_late:
             _append(self._late, part)
             return
-        self._end_range()
         _append(self._ranges, part)
-        self._kind, self._end = Acknowledge(part.kind) if part.by_user else None, part.last
-
-    def extend(self, offset: int, kind: Acknowledge) -> bool:
-        """Add an offset that continues the user's last range; return False, and do nothing, if it does not."""
-        if offset != self._end + 1 or kind is not self._kind or self._renewals:
-            return False
-        self._end = offset
-        return True
-
-    def _end_range(self) -> None:
-        """Write down how far the last range was extended."""
-        if self._kind is not None:
-            self._ranges[-1] = self._ranges[-1]._replace(last=self._end)
-            self._kind = None
 
     def drop(self, first: int, last: int) -> int:
         """Remove the acknowledgements of these offsets; return how many of them the user has made."""
-        self._end_range()
         self._ranges, dropped = _without(self._ranges, first, last)
         self._late, late = _without(self._late, first, last)
         dropped += late
@@ -112,7 +93,6 @@ class PendingAcknowledgements:
 
         Late acknowledgements are returned only if there is nothing else.
         """
-        self._end_range()
         if not self._ranges and not (renewals and self._renewals):
             self._ranges, self._late = self._late, []
         ranges, self._ranges = self._ranges, []

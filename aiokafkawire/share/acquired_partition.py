@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from itertools import repeat
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias, cast
 from weakref import WeakSet
 
 import attrs
@@ -40,19 +40,31 @@ class AcquiredRange(NamedTuple):
 class AcquiredPartition:
     """The records of one partition that one fetch has acquired from the broker ``node_id``.
 
-    ``outstanding`` of them were handed out and not acknowledged; the locks of the others end at ``lock_end``. ``lost``
-    are the offsets that this consumer has acquired again since then: their locks of this fetch have ended. ``is_over``
-    means that the broker has probably released them all, as after the end of its session.
+    ``outstanding`` of them were handed out and not acknowledged. ``lost`` are the offsets that this consumer has
+    acquired again since then: their locks of this fetch have ended. ``is_over`` means that the broker has probably
+    released them all, as after the end of its session.
     """
 
     key: PartitionKey
     partition: TopicPartition
     node_id: int
     lock_end: float
+    """When the last of the locks ends."""
     ranges: Sequence[AcquiredRange] = ()
     outstanding: int = 0
     is_over: bool = False
     lost: list[AcquiredRange] = attrs.field(factory=list)
+    first_end: float = attrs.field(init=False)
+    """When the first of the locks ends: those that are not renewed."""
+    renewed: dict[int, float] = attrs.field(init=False, factory=dict)
+    """When the renewed locks end, by offset."""
+
+    def __attrs_post_init__(self) -> None:
+        self.first_end = self.lock_end
+
+    def is_sound(self, now: float) -> bool:
+        """Return whether all of its locks hold."""
+        return self.first_end > now and not (self.is_over or self.lost)
 
     def has_lost(self, offset: int) -> bool:
         """Return whether this consumer has acquired the record again since then."""
@@ -172,8 +184,9 @@ def _whole(entries: Sequence[_Entry], index: int, part: AcquiredRecords) -> "Seq
     whole = entries[index : index + count]
     if len(whole) < count or whole[0].offset != part.first_offset or whole[-1].offset != part.last_offset:
         return ()
-    readable = [entry for entry in whole if not isinstance(entry, _Unreadable)]
-    return readable if len(readable) == count else ()
+    if _Unreadable in set(map(type, whole)):
+        return ()
+    return cast("Sequence[ConsumerRecord[object, object]]", whole)
 
 
 def _entries(batches: Iterable[AnyBatch], partition: TopicPartition, form: RecordForm) -> list[_Entry]:

@@ -3,9 +3,9 @@
 from collections.abc import Iterable
 from typing import Any
 
+from ._implementation import ShareRecord
 from .acknowledgements import Acknowledge, AcknowledgedOffsets
 from .share_fetch_session import PartitionKey
-from .share_record import ShareRecord
 
 __all__ = ("LockRenewals",)
 
@@ -43,8 +43,9 @@ class LockRenewals:
             for offset in range(part.first, part.last + 1) if part.kind == Acknowledge.RENEW else ():
                 record = self._waiting.pop((key, offset), None)
                 if record is not None and lock_end is not None:
-                    record.lock_end = max(record.lock_end, lock_end)
-                    record.acquisition.lock_end = max(record.acquisition.lock_end, lock_end)
+                    acquisition = record.acquisition
+                    acquisition.renewed[offset] = max(record.lock_end, lock_end)
+                    acquisition.lock_end = max(acquisition.lock_end, lock_end)
 
 
 def _place(record: ShareRecord[Any, Any]) -> tuple[PartitionKey, int]:

@@ -1,25 +1,22 @@
 """The locks of a share consumer's records: those in the user's hands, and those that wait here."""
 
 import logging
-from collections import Counter
-from collections.abc import Callable, Iterable
-from operator import attrgetter
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
+from ._implementation import AcknowledgedRun, ShareRecord, mark_accepted
 from .acknowledgement_queue import AcknowledgementQueue
 from .acknowledgements import Acknowledge, AcknowledgedOffsets
 from .acquired_partition import AcquiredPartition, Acquisitions
 from .lock_renewals import LockRenewals
 from .share_buffer import ShareBuffer
 from .share_fetch_session import PartitionKey
-from .share_record import ShareRecord
 
 __all__ = ("RecordLocks",)
 
 _log = logging.getLogger("aiokafkawire.share")
 
 _DEFAULT_SECONDS: Final = 30.0
-_ACQUISITION: Final[Callable[[ShareRecord[Any, Any]], AcquiredPartition]] = attrgetter("acquisition")
 
 
 class RecordLocks:
@@ -49,6 +46,7 @@ class RecordLocks:
         self._handed_out: list[AcquiredPartition] = []
         self._acquisitions = Acquisitions()
         self._renewals = LockRenewals()
+        self._run = AcknowledgedRun()
         self._can_renew = True
         self._has_warned = False
 
@@ -66,6 +64,7 @@ class RecordLocks:
 
     def begin(self, acquisition: AcquiredPartition) -> None:
         """End earlier acquisitions of the same records, so that their acknowledgements do not count for the new one."""
+        self.end_run()
         if self._acquisitions.add(acquisition):
             self.drop(lambda record: record.acquisition.has_lost(record.offset))
             self._renewals.discard_lost()
@@ -91,27 +90,51 @@ class RecordLocks:
 
     def lose(self, is_over: Callable[[AcquiredPartition], bool]) -> None:
         """Drop and renew no more of these records, since the broker has probably released them."""
+        self.end_run()
         self.drop(lambda record: is_over(record.acquisition))
         for acquisition in self._handed_out:
             acquisition.is_over = acquisition.is_over or is_over(acquisition)
 
     # --- records in the user's hands -------------------------------------------------------------------------
 
-    def hand_out(self, records: Iterable[ShareRecord[Any, Any]]) -> None:
-        """Take notice that the user has taken these records."""
-        for acquisition, count in Counter(map(_ACQUISITION, records)).items():
+    def hand_out(self, parts: Iterable[Sequence[ShareRecord[Any, Any]]]) -> None:
+        """Take notice that the user has taken these records, in parts of one acquisition each."""
+        for part in parts:
+            acquisition = part[0].acquisition
             if not acquisition.outstanding:
                 self._handed_out.append(acquisition)
-            acquisition.outstanding += count
+            acquisition.outstanding += len(part)
 
     def hold(self, record: ShareRecord[Any, Any]) -> None:
         """Renew the record's lock from now on."""
         self._held[record] = None
 
+    def continues(self, record: object, kind: object) -> bool:
+        """Acknowledge a record like the one before it, if it is the next one of the same fetch; return whether it is.
+
+        This is the usual case, without the cost of :meth:`acknowledge`.
+        """
+        return not self._held and self._run.extend(record, kind)
+
+    def end_run(self) -> None:
+        """Queue the acknowledgements since the last call of :meth:`acknowledge`."""
+        run = self._run.end()
+        if run is not None:
+            acquisition, first, last, kind = run
+            acquisition.outstanding -= last - first + 1
+            is_late = acquisition.first_end <= self._clock()
+            self.add(acquisition, AcknowledgedOffsets(first, last, kind, by_user=True, is_late=is_late))
+
     def acknowledge(self, record: ShareRecord[Any, Any], kind: Acknowledge) -> None:
         """Acknowledge a record that was handed out."""
+        if self._held and kind is not Acknowledge.RENEW:
+            self._held.pop(record, None)
+        if self._run.extend(record, kind):
+            return
+        self.end_run()
         acquisition, offset = record.acquisition, record.offset
-        is_late = acquisition.is_over or record.lock_end <= self._clock()
+        now = self._clock()
+        is_late = acquisition.is_over or (acquisition.first_end <= now and record.lock_end <= now)
         has_lost = (is_late and kind is Acknowledge.RENEW) or (bool(acquisition.lost) and acquisition.has_lost(offset))
         if has_lost:
             self._queue.refuse(acquisition.partition)
@@ -123,31 +146,23 @@ class RecordLocks:
                 self._renewals.discard(record)
             acquisition.outstanding -= 1
             record.acknowledged = kind
-            if self._held:
-                self._held.pop(record, None)
-        if not has_lost and (is_late or not self._queue.extend(acquisition, offset, kind)):
+        if not has_lost:
             self.add(acquisition, AcknowledgedOffsets(offset, offset, kind, by_user=True, is_late=is_late))
+            if kind is not Acknowledge.RENEW and not self._renewals and acquisition.is_sound(now):
+                self._run.begin(record, kind)
 
-    def accept(self, records: Iterable[ShareRecord[Any, Any]]) -> None:
-        """Accept records that were handed out, in ranges of offsets as far as their locks hold."""
+    def accept(self, parts: Iterable[Sequence[ShareRecord[Any, Any]]]) -> None:
+        """Accept records that were handed out, in parts of one acquisition each, as far as their locks hold."""
         now = self._clock()
-        acquisition: AcquiredPartition | None = None
-        first, last = 0, -1
-        for record in records:
-            if record.lock_end <= now or record.acquisition.is_over or record.acquisition.lost or self._renewals:
-                self.acknowledge(record, Acknowledge.ACCEPT)
+        for part in parts:
+            acquisition, first, last = part[0].acquisition, part[0].offset, part[-1].offset
+            has_gaps = last - first + 1 != len(part)
+            if has_gaps or self._renewals or not acquisition.is_sound(now):
+                for record in part:
+                    self.acknowledge(record, Acknowledge.ACCEPT)
                 continue
-            record.acknowledged = Acknowledge.ACCEPT
-            offset = record.offset
-            if offset != last + 1 or record.acquisition is not acquisition:
-                self._accept_range(acquisition, first, last)
-                acquisition, first = record.acquisition, offset
-            last = offset
-        self._accept_range(acquisition, first, last)
-
-    def _accept_range(self, acquisition: AcquiredPartition | None, first: int, last: int) -> None:
-        if acquisition is not None:
-            acquisition.outstanding -= last - first + 1
+            mark_accepted(part)
+            acquisition.outstanding -= len(part)
             self.add(acquisition, AcknowledgedOffsets(first, last, Acknowledge.ACCEPT, by_user=True))
 
     def add(self, acquisition: AcquiredPartition, part: AcknowledgedOffsets) -> None:

@@ -1,6 +1,7 @@
 """The consumer of a share group (KIP-932)."""
 
 from collections.abc import AsyncIterator, Callable, Collection, Mapping
+from itertools import chain
 from types import TracebackType
 from typing import Any, Generic, Literal, Self, TypeVar
 
@@ -14,11 +15,11 @@ from ..errors import RequestTimeout, UsageError
 from ..group.member_ids import new_member_id
 from ..runtime import CLOSE_SECONDS, finish, opened_at, warn_unclosed
 from ..types import TopicPartition, check_topic_name
+from ._implementation import ShareRecord
 from .acknowledgements import Acknowledge
 from .acquired_partition import RecordForm
 from .share_consumer_coordinator import ShareConsumerCoordinator
 from .share_fetcher import ShareFetcher
-from .share_record import ShareRecord
 
 __all__ = ("ShareConsumer",)
 
@@ -65,7 +66,7 @@ class ShareConsumer(Generic[K, V]):
         self._fetcher = ShareFetcher(cluster, config, f"share-{lane}", member_id, _Owner(self), form)
         self._member = ShareConsumerCoordinator(cluster, config, lane, member_id, self._fetcher, self._polls)
         self._is_implicit = config.share_acknowledgement_mode == "implicit"
-        self._in_hand: list[ShareRecord[K, V]] = []
+        self._in_hand: list[list[ShareRecord[K, V]]] = []
         self._state: Literal["new", "open", "closing", "closed"] = "new"
         self._has_closed = anyio.Event()
         self._count = self._waiting = 0
@@ -225,11 +226,11 @@ class ShareConsumer(Generic[K, V]):
             arrived = fetcher.arrived
             if fetcher.errors:
                 raise fetcher.errors.pop(0)
-            records = fetcher.take(limit)
-            if records:
+            parts = fetcher.take(limit)
+            if parts:
                 if self._is_implicit:
-                    self._in_hand = records
-                return records
+                    self._in_hand = parts
+                return list(chain.from_iterable(parts))
             self._member.driver.on_poll()
             self._waiting += 1
             fetcher.request(limit)
@@ -258,6 +259,8 @@ class ShareConsumer(Generic[K, V]):
             UsageError: the record was acknowledged already or is of another consumer, the mode is ``"implicit"``, or
                 the consumer is closed, or this is not its event loop.
         """
+        if self._fetcher.locks.continues(record, kind):
+            return
         if not isinstance(record, ShareRecord):
             raise UsageError(f"record must be a ShareRecord of this consumer, got {shown(record)}")
         if not isinstance(kind, Acknowledge):
@@ -278,7 +281,7 @@ class ShareConsumer(Generic[K, V]):
         if self._is_implicit:
             raise UsageError("'async with record' needs share_acknowledgement_mode='explicit'")
         self._require_open()
-        self._fetcher.hold(record)
+        self._fetcher.locks.hold(record)
 
     def _require_own(self, record: ShareRecord[Any, Any]) -> None:
         if record.owner is not self._fetcher.owner:

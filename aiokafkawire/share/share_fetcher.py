@@ -3,7 +3,6 @@
 import logging
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from functools import partial
-from itertools import repeat
 from typing import Any, Final
 
 import anyio
@@ -24,6 +23,7 @@ from ..protocol.messages.share_fetch import (
 from ..protocol.schema import Versions
 from ..runtime import Worker
 from ..types import Address, TopicPartition
+from ._implementation import ShareRecord, share_records
 from .acknowledgement_queue import AcknowledgementQueue, SentAcknowledgements
 from .acknowledgements import Acknowledge
 from .acquired_partition import (
@@ -37,7 +37,7 @@ from .fetch_size import FetchSize
 from .record_locks import RecordLocks
 from .share_buffer import ShareBuffer
 from .share_fetch_session import PartitionKey, ShareFetchSession
-from .share_record import RecordOwner, ShareRecord
+from .share_record import RecordOwner
 from .share_requests import acknowledge_request, fetch_request
 
 __all__ = ("ShareFetcher",)
@@ -120,6 +120,7 @@ class ShareFetcher:
     async def close(self, deadline: Deadline) -> None:
         """Send what is acknowledged, release all other records, and stop."""
         self._closing = True
+        self.locks.end_run()
         self._worker.wake()
         with anyio.move_on_after(deadline.left(self._clock())):
             while any(broker.is_busy or broker.session.is_open for broker in self._brokers.values()):
@@ -166,8 +167,8 @@ class ShareFetcher:
 
     # --- records that were handed out --------------------------------------------------------------------
 
-    def take(self, limit: int) -> list[ShareRecord[Any, Any]]:
-        """Return up to ``limit`` records for the user."""
+    def take(self, limit: int) -> list[list[ShareRecord[Any, Any]]]:
+        """Return up to ``limit`` records for the user, in parts of one acquisition each."""
         records = self.buffer.take(limit, self._clock(), self.locks.seconds)
         if records and not self._is_awaited:
             self.requested = 0
@@ -176,13 +177,9 @@ class ShareFetcher:
             self._worker.wake()
         return records
 
-    def hold(self, record: ShareRecord[Any, Any]) -> None:
-        """Renew the record's lock from now on."""
-        self.locks.hold(record)
-        self._worker.wake()
-
     async def flush(self) -> None:
         """Send all acknowledgements now, and wait for their results."""
+        self.locks.end_run()
         number = self.queue.number
         self._flushes += 1
         try:
@@ -197,6 +194,7 @@ class ShareFetcher:
 
     def _step(self, tasks: TaskGroup) -> float | None:
         now, snapshot = self._clock(), self._cluster.metadata.snapshot
+        self.locks.end_run()
         self.locks.renew_due(now)
         self.locks.warn_of_forgotten(now)
         wanted = self._by_leader(snapshot)
@@ -439,7 +437,7 @@ class ShareFetcher:
         for part in delivered.acknowledged:
             self.locks.add(acquisition, part)
         self.errors.extend(delivered.errors)
-        records = list(map(ShareRecord, delivered.records, delivered.counts, repeat(acquisition), repeat(self.owner)))
+        records = share_records(delivered.records, delivered.counts, acquisition, self.owner)
         if self._assigned.get(acquisition.key) == partition:
             self.buffer.put(records, self._clock())
         else:

@@ -62,39 +62,19 @@ def test_an_acknowledgement_replaces_a_renewal() -> None:
     assert pending.since is None
 
 
-def test_single_records_extend_the_last_range() -> None:
+def test_adjacent_ranges_of_a_kind_are_one() -> None:
     pending = PendingAcknowledgements()
-    assert not pending.extend(0, ACCEPT)
-    pending.add(of_user(3, 3), 1)
-    assert not pending.extend(5, ACCEPT)
-    assert not pending.extend(4, RELEASE)
-    assert pending.extend(4, ACCEPT)
-    assert pending.extend(5, ACCEPT)
-    pending.add(of_user(6, 6), 2)
-    assert pending.extend(7, ACCEPT)
-    pending.add(of_user(8, 8, REJECT), 3)
-    assert pending.take(renewals=True) == [of_user(3, 7), of_user(8, 8, REJECT)]
-    assert not pending.extend(9, REJECT)
+    for part in (of_user(3, 3), of_user(4, 6), of_user(7, 7, REJECT), AcknowledgedOffsets(8, 8, REJECT)):
+        pending.add(part, 1)
+    expected = [of_user(3, 6), of_user(7, 7, REJECT), AcknowledgedOffsets(8, 8, REJECT)]
+    assert pending.take(renewals=True) == expected
 
 
-def test_only_the_users_ranges_are_extended_and_no_renewals() -> None:
-    pending = PendingAcknowledgements()
-    pending.add(AcknowledgedOffsets(0, 0, RELEASE), 1)
-    assert not pending.extend(1, RELEASE)
-    pending.add(of_user(1, 1), 2)
-    pending.add(of_user(2, 2, RENEW), 3)
-    assert not pending.extend(2, ACCEPT)
-
-
-def test_a_late_range_is_not_extended_and_an_extended_one_can_be_dropped() -> None:
+def test_some_of_a_range_can_be_dropped() -> None:
     pending = PendingAcknowledgements()
     pending.add(AcknowledgedOffsets(0, 0, ACCEPT, by_user=True, is_late=True), 1)
-    assert not pending.extend(1, ACCEPT)
-    pending.add(of_user(1, 1), 2)
-    assert pending.extend(2, ACCEPT)
-    assert pending.extend(3, ACCEPT)
+    pending.add(of_user(1, 3), 2)
     assert pending.drop(2, 2) == 1
-    assert not pending.extend(4, ACCEPT)
     assert pending.take(renewals=True) == [of_user(1, 1), of_user(3, 3)]
 
 
@@ -140,22 +120,6 @@ def test_a_commit_waits_for_what_was_acknowledged_before() -> None:
     assert queue.results.take() == {}
 
 
-def test_what_extends_a_range_counts_and_is_waited_for() -> None:
-    queue, acquisition = queue_with()
-    other = AcquiredPartition(KEY, PARTITION, 7, 10.0)
-    assert not queue.extend(acquisition, 0, ACCEPT)
-    queue.add(acquisition, of_user(0, 0), 1.0)
-    assert not queue.extend(other, 1, ACCEPT)
-    assert queue.extend(acquisition, 1, ACCEPT)
-    assert queue.number == 2
-    sent = queue.take([KEY], renewals=True)
-    assert not queue.extend(acquisition, 2, ACCEPT)
-    assert sent.ranges == {KEY: [of_user(0, 1)]}
-    assert queue.unsettled(queue.number)
-    queue.settle(sent, KEY, None)
-    assert queue.results.take() == {PARTITION: 2}
-
-
 def test_what_the_client_acknowledges_itself_is_no_result() -> None:
     queue, _ = queue_with(AcknowledgedOffsets(0, 4, GAP), of_user(5, 6), AcknowledgedOffsets(7, 7, RELEASE))
     sent = queue.take([KEY], renewals=True)
@@ -191,6 +155,15 @@ def test_errors_that_pass_are_retried_while_the_lock_holds(code: ErrorCode, now:
     queue.ended(sent)
     assert queue.unsettled(queue.number) is again
     assert (queue.by_broker(lambda _: 1) == {1: [KEY]}) is again
+
+
+def test_what_comes_after_a_request_waits_as_long_as_what_came_before() -> None:
+    queue, acquisition = queue_with(of_user(0, 0))
+    assert queue.flush_at == 0.05
+    queue.ended(queue.take([KEY], renewals=True))
+    assert queue.flush_at is None
+    queue.add(acquisition, of_user(1, 1), 9.0)
+    assert queue.flush_at == 9.05
 
 
 def test_without_renewals_the_rest_is_sent_again() -> None:

@@ -1,0 +1,1 @@
+"""``aiokafkawire apply`` and ``export``: a cluster's topics, configs, ACLs, quotas and users as a file."""

@@ -1,0 +1,83 @@
+"""The state of a cluster as a file declares it, or as brokers describe it."""
+
+from collections.abc import Mapping
+
+import attrs
+
+__all__ = ("DEFAULT", "Acl", "ClusterState", "QuotaEntity", "Secret", "Topic", "User")
+
+DEFAULT = "<default>"
+"""The name that stands for all users, client ids or brokers without settings of their own."""
+
+
+@attrs.frozen
+class Topic:
+    """A topic; None stands for what the file leaves to the cluster."""
+
+    partitions: int | None = None
+    replication_factor: int | None = None
+    configs: Mapping[str, str] = attrs.field(factory=dict)
+
+
+@attrs.frozen(order=True)
+class Acl:
+    """One rule: a principal may do an operation on a resource, or may not."""
+
+    principal: str
+    operation: str
+    resource_type: str
+    resource_name: str
+    pattern: str = "literal"
+    permission: str = "allow"
+    host: str = "*"
+
+    def __str__(self) -> str:
+        name = self.resource_name + ("*" if self.pattern == "prefixed" else "")
+        resource = self.resource_type if self.resource_type == "cluster" else f"{self.resource_type} {name}"
+        where = "" if self.host == "*" else f" from {self.host}"
+        return f"{self.permission} {self.principal} {self.operation} on {resource}{where}"
+
+
+@attrs.frozen(order=True)
+class QuotaEntity:
+    """The clients that share a quota: of a user, of a client id, of both, or of an address. "" stands for any."""
+
+    user: str = ""
+    client_id: str = ""
+    ip: str = ""
+
+    def __str__(self) -> str:
+        parts = (("user", self.user), ("client id", self.client_id), ("address", self.ip))
+        return ", ".join(f"{kind} {name}" for kind, name in parts if name)
+
+
+@attrs.frozen
+class Secret:
+    """The place of a password: an environment variable, or a file."""
+
+    environment: str | None = None
+    file: str | None = None
+
+    def __str__(self) -> str:
+        return f"${self.environment}" if self.environment is not None else f"the file {self.file}"
+
+
+@attrs.frozen
+class User:
+    """A user's SCRAM credential. Brokers never return a password, so one that they describe has none."""
+
+    mechanism: str
+    iterations: int | None = None
+    password: Secret | None = None
+
+
+@attrs.frozen
+class ClusterState:
+    """The part of a cluster's state that is declared; None stands for a subject that is not declared at all."""
+
+    topics: Mapping[str, Topic] | None = None
+    brokers: Mapping[str, Mapping[str, str]] | None = None
+    """The brokers' dynamic configs, by broker id or :data:`DEFAULT`."""
+    acls: frozenset[Acl] | None = None
+    quotas: Mapping[QuotaEntity, Mapping[str, float]] | None = None
+    users: Mapping[str, tuple[User, ...]] | None = None
