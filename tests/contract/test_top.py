@@ -133,6 +133,20 @@ async def test_members_and_their_partitions_are_read(
         assert {one.client_id for one in found.partitions} == {found.members[0].client_id}
 
 
+async def test_the_lag_of_a_share_group_is_sampled(kafka: Client, topic: str, group: str, sampler: Sampler) -> None:
+    await write(kafka, topic, 5)
+    await kafka.admin.alter_share_group_offsets(group, {TopicPartition(topic, 0): 2})
+    history = await taken(sampler, lambda one: (row := group_row(one)) is not None and row.lag == 3)
+    row = group_row(history)
+    assert row is not None
+    assert (row.state, row.type, row.members, row.error) == ("Empty", "share", 0, None)
+    found = await read_group(kafka, group, row.type, timeout=LIMIT)
+    assert found.members == ()
+    assert [(one.partition, one.committed, one.end, one.lag) for one in found.partitions] == [
+        (TopicPartition(topic, 0), 2, 5, 3)
+    ]
+
+
 async def test_groups_that_the_pattern_does_not_match_are_left_out(kafka: Client, topic: str, group: str) -> None:
     await kafka.admin.alter_consumer_group_offsets(group, {TopicPartition(topic, 0): 0})
     sampler = Sampler(kafka, topics=Pattern(re.compile("-")), groups=Pattern(re.compile("-")), timeout=LIMIT)
