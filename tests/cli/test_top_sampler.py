@@ -63,7 +63,7 @@ async def test_a_broker_that_does_not_answer_has_an_error_and_the_others_are_sam
         assert again.broker_errors == {}
 
 
-async def test_a_silent_broker_is_asked_once_in_a_sample_and_keeps_its_groups() -> None:
+async def test_a_silent_broker_keeps_its_groups() -> None:
     async with Broker(2, port=None) as broker, client(broker) as kafka:
         broker.create_topic("t", partitions=2)
         names = [f"g{number}" for number in range(8)]
@@ -78,6 +78,16 @@ async def test_a_silent_broker_is_asked_once_in_a_sample_and_keeps_its_groups() 
             silent = broker.coordinator(group.group_id) == 2
             assert (group.error is not None, group.committed == {}) == (silent, silent)
         assert {partition for partition, leader in sample.layout.leaders.items() if leader == 1} == {*sample.ends}
+
+
+async def test_a_broker_that_fails_is_not_asked_again_in_the_same_sample() -> None:
+    async with Broker(2, port=None) as broker, client(broker) as kafka:
+        broker.create_topic("t", partitions=2)
+        broker.on(ApiKey.LIST_GROUPS, node=2, drop="before", times=None)
+        sample = await sampler(kafka).sample()
+        assert list(sample.broker_errors) == [2]
+        assert broker.requests.of(ApiKey.LIST_OFFSETS, node=2) == []
+        assert len(broker.requests.of(ApiKey.LIST_OFFSETS, node=1)) == 1
 
 
 async def test_a_broker_that_may_not_be_asked_for_groups_still_reports_its_offsets() -> None:
@@ -107,6 +117,19 @@ async def test_a_group_without_rights_has_an_error_and_the_others_are_sampled(ap
         assert (rows["open"].error, rows["open"].members, rows["open"].lag) == (None, 0, 0)
         assert rows["secret"].error == "GroupAuthorizationFailed"
         assert (rows["secret"].members is not None) is described
+
+
+async def test_a_partition_whose_offset_is_not_known_is_an_error_of_its_group() -> None:
+    def refuse(request: Any, response: Any) -> Any:
+        response.groups[0].topics[0].partitions[0].error_code = ErrorCode.UNSTABLE_OFFSET_COMMIT
+        return response
+
+    async with Broker(port=None) as broker, client(broker) as kafka:
+        broker.create_topic("t")
+        await commit(kafka, "g")
+        broker.on(ApiKey.OFFSET_FETCH, answer=refuse, times=None)
+        (group,) = (await sampler(kafka).sample()).groups.values()
+        assert (group.committed, group.offsets_error, group.error) == ({}, "UnstableOffsetCommit", None)
 
 
 async def test_without_any_broker_the_sample_fails_and_a_later_one_succeeds() -> None:
