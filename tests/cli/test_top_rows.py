@@ -311,6 +311,11 @@ def test_plain_tables() -> None:
     )
 
 
+def test_a_controller_that_is_no_broker_is_named() -> None:
+    made = history(sample(1.0, {}, layout=attrs.evolve(layout(), controller_id=3000)))
+    assert "\ncontroller: 3000\n\nTOPIC" in plain_tables(made)
+
+
 def test_json_has_all_fields() -> None:
     found = json.loads(json_line(samples()))
     assert (found["cluster_id"], found["controller_id"], found["seconds"]) == ("c", 2, 2.0)

@@ -18,8 +18,13 @@ R = TypeVar("R")
 
 def plain_tables(history: History) -> str:
     """Return the three tables of the newest sample, sorted as the live view sorts them at first."""
+    newest = history.newest
+    assert newest is not None
+    controller, brokers = newest.layout.controller_id, plain_table(BROKERS, history.broker_rows())
+    if controller is not None and controller not in newest.layout.brokers:
+        brokers += f"controller: {controller}\n"
     tables = (
-        plain_table(BROKERS, history.broker_rows()),
+        brokers,
         plain_table(TOPICS, history.topic_rows()),
         plain_table(GROUPS, history.group_rows()),
     )
