@@ -33,6 +33,7 @@ __all__ = (
     "new_event",
     "on_trio",
     "opened_at",
+    "place_finder",
     "system_wall_ms",
     "call_soon_threadsafe",
     "warn_unclosed",
@@ -96,6 +97,11 @@ def _trio_token() -> object:
         return trio.lowlevel.current_trio_token()
     except RuntimeError:
         return None
+
+
+def place_finder() -> Callable[[], object]:
+    """Return a function that returns what identifies the running asyncio loop or trio run; None outside of both."""
+    return _trio_token if asyncio._get_running_loop() is None else asyncio._get_running_loop
 
 
 async def finish(function: Callable[[Unpack[Ts]], Awaitable[Any]], *args: *Ts, within: float | None = None) -> None:

@@ -1,7 +1,6 @@
 # cython: language_level=3, binding=False, auto_pickle=False, infer_types=False, boundscheck=False, wraparound=False
 """Records of share consumers, and acknowledgements of many in a row, compiled; _pure.py has them in plain Python."""
 
-from asyncio import _get_running_loop
 from types import GenericAlias
 
 from libc.stdint cimport int64_t
@@ -17,12 +16,7 @@ cimport cython
 __all__ = ("AcknowledgedRun", "ShareRecord", "mark_accepted", "share_records")
 
 
-cdef extern from "Python.h":
-    unsigned long PyThread_get_thread_ident()
-
-
 cdef object ACCEPT = Acknowledge.ACCEPT
-cdef object running_loop = _get_running_loop
 
 
 @cython.final
@@ -139,17 +133,22 @@ cdef class AcknowledgedRun:
     """The user's last acknowledgements: of consecutive records of one acquisition, of one kind, in one event loop.
 
     Users acknowledge most records in order, and :meth:`extend` costs little for each of them.
+
+    Args:
+        place: returns what identifies the running event loop.
     """
 
-    cdef object acquisition, kind, loop
+    cdef object acquisition, kind, place, where
     cdef int64_t first, last
-    cdef unsigned long thread
+
+    def __cinit__(self, place):
+        self.place = place
 
     def begin(self, ShareRecord record not None, kind):
-        """Begin after this record, which is not part of the run."""
+        """Start the run after this record, which is not part of it."""
         self.acquisition, self.kind = record.acquisition, kind
         self.first, self.last = record.record._offset + 1, record.record._offset
-        self.loop, self.thread = running_loop(), PyThread_get_thread_ident()
+        self.where = self.place()
 
     def extend(self, record, kind):
         """Acknowledge a record if it continues the run; return whether it does."""
@@ -161,8 +160,7 @@ cdef class AcknowledgedRun:
             given.acquisition is not self.acquisition
             or given.record._offset != self.last + 1
             or given.acknowledged is not None
-            or self.thread != PyThread_get_thread_ident()
-            or self.loop is not running_loop()
+            or self.where != self.place()
         ):
             return False
         self.last += 1
@@ -172,7 +170,7 @@ cdef class AcknowledgedRun:
     def end(self):
         """End the run; return its acquisition, its first and last offset, and its kind. Return None if it is empty."""
         acquisition, kind = self.acquisition, self.kind
-        self.acquisition = self.kind = self.loop = None
+        self.acquisition = self.kind = self.where = None
         if acquisition is None or kind is None or self.last < self.first:
             return None
         return acquisition, self.first, self.last, kind

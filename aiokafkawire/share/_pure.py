@@ -1,8 +1,6 @@
 """Records of share consumers, and acknowledgements of many in a row, in plain Python; _hot.pyx is compiled."""
 
-import threading
-from asyncio import _get_running_loop
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from types import TracebackType
 from typing import Any, Generic, Self, TypeVar, final
 
@@ -142,22 +140,25 @@ class AcknowledgedRun:
     """The user's last acknowledgements: of consecutive records of one acquisition, of one kind, in one event loop.
 
     Users acknowledge most records in order, and :meth:`extend` costs little for each of them.
+
+    Args:
+        place: returns what identifies the running event loop.
     """
 
-    __slots__ = ("_acquisition", "_first", "_kind", "_last", "_loop", "_thread")
+    __slots__ = ("_acquisition", "_first", "_kind", "_last", "_place", "_where")
 
-    def __init__(self) -> None:
+    def __init__(self, place: Callable[[], object]) -> None:
+        self._place = place
         self._acquisition: AcquiredPartition | None = None
         self._kind: Acknowledge | None = None
         self._first = self._last = 0
-        self._loop: object = None
-        self._thread = 0
+        self._where: object = None
 
     def begin(self, record: ShareRecord[Any, Any], kind: Acknowledge) -> None:
-        """Begin after this record, which is not part of the run."""
+        """Start the run after this record, which is not part of it."""
         self._acquisition, self._kind = record.acquisition, kind
         self._first, self._last = record.offset + 1, record.offset
-        self._loop, self._thread = _get_running_loop(), threading.get_ident()
+        self._where = self._place()
 
     def extend(self, record: object, kind: object) -> bool:
         """Acknowledge a record if it continues the run; return whether it does."""
@@ -167,8 +168,7 @@ class AcknowledgedRun:
             or record.acquisition is not self._acquisition
             or record.offset != self._last + 1
             or record.acknowledged is not None
-            or self._thread != threading.get_ident()
-            or self._loop is not _get_running_loop()
+            or self._where != self._place()
         ):
             return False
         self._last = record.offset
@@ -178,7 +178,7 @@ class AcknowledgedRun:
     def end(self) -> tuple[AcquiredPartition, int, int, Acknowledge] | None:
         """End the run; return its acquisition, its first and last offset, and its kind. Return None if it is empty."""
         acquisition, kind = self._acquisition, self._kind
-        self._acquisition = self._kind = self._loop = None
+        self._acquisition = self._kind = self._where = None
         if acquisition is None or kind is None or self._last < self._first:
             return None
         return acquisition, self._first, self._last, kind

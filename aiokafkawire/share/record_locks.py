@@ -27,6 +27,7 @@ class RecordLocks:
         queue: sends acknowledgements and renewals.
         clock: returns the time in seconds.
         wake: is called when the first acknowledgement waits in the queue.
+        place: returns what identifies the running event loop.
     """
 
     def __init__(
@@ -35,6 +36,7 @@ class RecordLocks:
         queue: AcknowledgementQueue,
         clock: Callable[[], float],
         wake: Callable[[], None],
+        place: Callable[[], object],
     ) -> None:
         self._buffer, self._queue, self._clock, self._wake = buffer, queue, clock, wake
         self.seconds: float = _DEFAULT_SECONDS
@@ -46,7 +48,7 @@ class RecordLocks:
         self._handed_out: list[AcquiredPartition] = []
         self._acquisitions = Acquisitions()
         self._renewals = LockRenewals()
-        self._run = AcknowledgedRun()
+        self._run = AcknowledgedRun(place)
         self._can_renew = True
         self._has_warned = False
 
@@ -117,7 +119,7 @@ class RecordLocks:
         return not self._held and self._run.extend(record, kind)
 
     def end_run(self) -> None:
-        """Queue the acknowledgements since the last call of :meth:`acknowledge`."""
+        """Add the acknowledgements since the last call of :meth:`acknowledge` to the queue."""
         run = self._run.end()
         if run is not None:
             acquisition, first, last, kind = run
@@ -166,7 +168,7 @@ class RecordLocks:
             self.add(acquisition, AcknowledgedOffsets(first, last, Acknowledge.ACCEPT, by_user=True))
 
     def add(self, acquisition: AcquiredPartition, part: AcknowledgedOffsets) -> None:
-        """Queue an acknowledgement."""
+        """Add an acknowledgement to the queue."""
         if self._queue.add(acquisition, part, self._clock()):
             self._wake()
 

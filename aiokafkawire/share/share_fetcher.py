@@ -21,7 +21,7 @@ from ..protocol.messages.share_fetch import (
     ShareFetchResponsePartitionData,
 )
 from ..protocol.schema import Versions
-from ..runtime import Worker
+from ..runtime import Worker, place_finder
 from ..types import Address, TopicPartition
 from ._implementation import ShareRecord, share_records
 from .acknowledgement_queue import AcknowledgementQueue, SentAcknowledgements
@@ -109,7 +109,7 @@ class ShareFetcher:
         self._is_awaited = False
         self._closing = False
         self._worker = Worker(self._step, self._ended)
-        self.locks: RecordLocks = RecordLocks(self.buffer, self.queue, self._clock, self._worker.wake)
+        self.locks: RecordLocks = RecordLocks(self.buffer, self.queue, self._clock, self._worker.wake, place_finder())
         """The locks of the records that are here or in the user's hands."""
 
     async def run(self) -> None:

@@ -9,10 +9,12 @@ from typing import Any
 from uuid import UUID
 
 import pytest
+from anyio import to_thread
 
 from aiokafkawire import Acknowledge, ConsumerRecord, TopicPartition
 from aiokafkawire.errors import UsageError
 from aiokafkawire.records import batch
+from aiokafkawire.runtime import place_finder
 from aiokafkawire.share import _implementation, _pure
 from aiokafkawire.share.acknowledgement_queue import AcknowledgementQueue
 from aiokafkawire.share.acknowledgements import AcknowledgedOffsets
@@ -127,7 +129,7 @@ def test_records_are_marked(twin: Any) -> None:
 
 
 def test_a_run_goes_on_with_the_next_record_of_the_same_fetch_and_kind(twin: Any) -> None:
-    acquisition, run = acquired(1, 2, 3, 4), twin.AcknowledgedRun()
+    acquisition, run = acquired(1, 2, 3, 4), twin.AcknowledgedRun(place_finder())
     first, second, third, fourth = made(twin, acquisition, 1, 2, 3, 4)
     assert not run.extend(first, ACCEPT)
     run.begin(first, ACCEPT)
@@ -145,7 +147,7 @@ def test_a_run_goes_on_with_the_next_record_of_the_same_fetch_and_kind(twin: Any
 
 
 def test_a_run_does_not_take_an_acknowledged_record(twin: Any) -> None:
-    run = twin.AcknowledgedRun()
+    run = twin.AcknowledgedRun(place_finder())
     first, second = made(twin, acquired(1, 2), 1, 2)
     second.acknowledged = REJECT
     run.begin(first, ACCEPT)
@@ -154,20 +156,32 @@ def test_a_run_does_not_take_an_acknowledged_record(twin: Any) -> None:
 
 
 def test_a_run_is_of_one_thread_and_event_loop(twin: Any) -> None:
-    run = twin.AcknowledgedRun()
     first, second = made(twin, acquired(1, 2), 1, 2)
-    run.begin(first, ACCEPT)
     taken: list[bool] = []
-    thread = Thread(target=lambda: taken.append(run.extend(second, ACCEPT)))
-    thread.start()
-    thread.join()
 
-    async def elsewhere() -> None:
+    async def begin() -> Any:
+        run = twin.AcknowledgedRun(place_finder())
+        run.begin(first, ACCEPT)
+        thread = Thread(target=lambda: taken.append(run.extend(second, ACCEPT)))
+        thread.start()
+        thread.join()
+        return run
+
+    async def extend(run: Any) -> None:
         taken.append(run.extend(second, ACCEPT))
 
-    asyncio.run(elsewhere())
+    asyncio.run(extend(asyncio.run(begin())))
     assert taken == [False, False]
+
+
+@pytest.mark.anyio
+async def test_a_run_is_of_the_loop_that_began_it(twin: Any) -> None:
+    run = twin.AcknowledgedRun(place_finder())
+    first, second, third = made(twin, acquired(1, 2, 3), 1, 2, 3)
+    run.begin(first, ACCEPT)
+    assert not await to_thread.run_sync(run.extend, second, ACCEPT)
     assert run.extend(second, ACCEPT)
+    assert run.extend(third, ACCEPT)
 
 
 # --- the locks of records that are acknowledged in a row -----------------------------------------------------------
@@ -179,7 +193,9 @@ class World:
     def __init__(self) -> None:
         self.now = 0.0
         self.queue = AcknowledgementQueue()
-        self.locks = RecordLocks(ShareBuffer(FetchSize(500)), self.queue, lambda: self.now, lambda: None)
+        self.locks = RecordLocks(
+            ShareBuffer(FetchSize(500)), self.queue, lambda: self.now, lambda: None, place_finder()
+        )
 
     def hand_out(self, acquisition: AcquiredPartition, *offsets: int) -> list[Any]:
         records = made(_implementation, acquisition, *offsets)

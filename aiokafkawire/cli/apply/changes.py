@@ -5,7 +5,7 @@ from typing import Any, Final, Literal, TypeAlias, TypeVar
 
 import attrs
 
-from .cluster_state import Acl, ClusterState, QuotaEntity, Topic, User
+from .cluster_settings import Acl, ClusterSettings, DeclaredTopic, QuotaEntity, User
 
 __all__ = (
     "SUBJECTS",
@@ -33,7 +33,7 @@ class CreateTopic:
     """Create a topic with its configs."""
 
     name: str
-    topic: Topic
+    topic: DeclaredTopic
 
     def __str__(self) -> str:
         partitions = "the default number of" if self.topic.partitions is None else self.topic.partitions
@@ -170,7 +170,7 @@ class Plan:
 
 
 def plan_changes(
-    declared: ClusterState, current: ClusterState, *, deletes: Collection[str] = (), sets_passwords: bool = False
+    declared: ClusterSettings, current: ClusterSettings, *, deletes: Collection[str] = (), sets_passwords: bool = False
 ) -> Plan:
     """Compare what is declared with what is there.
 
@@ -181,7 +181,7 @@ def plan_changes(
         declared: what the file declares.
         current: what the brokers describe; all subjects that the file declares.
         deletes: those of :data:`SUBJECTS` of which what the file does not mention is deleted.
-        sets_passwords: whether users who exist get their passwords again; brokers do not tell passwords.
+        sets_passwords: whether users who exist get their passwords again; brokers do not return them.
     """
     plan = _Planner(declared, current, deletes, sets_passwords)
     return Plan((*plan.additions(), *plan.deletions()), tuple(plan.conflicts()), plan.unmentioned())
@@ -192,8 +192,8 @@ V = TypeVar("V")
 
 @attrs.frozen
 class _Planner:
-    declared: ClusterState
-    current: ClusterState
+    declared: ClusterSettings
+    current: ClusterSettings
     deletes: Collection[str]
     sets_passwords: bool
 

@@ -7,7 +7,7 @@ from typing import Any, Final, NoReturn
 from ...errors import UsageError
 from ...types import check_topic_name
 from ..exit_status import CommandFailed
-from .cluster_state import DEFAULT, Acl, ClusterState, QuotaEntity, Secret, Topic, User
+from .cluster_settings import DEFAULT, Acl, ClusterSettings, DeclaredTopic, QuotaEntity, Secret, User
 
 __all__ = ("format_state", "parse_state")
 
@@ -36,7 +36,7 @@ _MOST_INT32: Final = 2**31 - 1
 _MOST_INT16: Final = 2**15 - 1
 
 
-def parse_state(text: str) -> ClusterState:
+def parse_state(text: str) -> ClusterSettings:
     """Return the state that a file declares.
 
     Raises:
@@ -47,7 +47,7 @@ def parse_state(text: str) -> ClusterState:
     except tomllib.TOMLDecodeError as error:
         raise CommandFailed(f"the file is not TOML: {error}") from None
     _check_keys("the file", given, ("topics", "brokers", "acls", "quotas", "users"))
-    return ClusterState(
+    return ClusterSettings(
         topics=_topics(given["topics"]) if "topics" in given else None,
         brokers=_brokers(given["brokers"]) if "brokers" in given else None,
         acls=frozenset(_acls(given["acls"])) if "acls" in given else None,
@@ -59,8 +59,8 @@ def parse_state(text: str) -> ClusterState:
 # --- reading -------------------------------------------------------------------------------------------------------
 
 
-def _topics(given: object) -> dict[str, Topic]:
-    topics: dict[str, Topic] = {}
+def _topics(given: object) -> dict[str, DeclaredTopic]:
+    topics: dict[str, DeclaredTopic] = {}
     for name, topic in _table("topics", given).items():
         path = f"topics.{name}"
         try:
@@ -69,7 +69,7 @@ def _topics(given: object) -> dict[str, Topic]:
             _fail(path, str(error))
         fields = _table(path, topic)
         _check_keys(path, fields, ("partitions", "replication_factor", "configs"))
-        topics[name] = Topic(
+        topics[name] = DeclaredTopic(
             partitions=_integer(f"{path}.partitions", fields.get("partitions"), _MOST_INT32),
             replication_factor=_integer(f"{path}.replication_factor", fields.get("replication_factor"), _MOST_INT16),
             configs=_configs(f"{path}.configs", fields.get("configs", {})),
@@ -221,7 +221,7 @@ def _fail(path: str, wrong: str) -> NoReturn:
 # --- writing -------------------------------------------------------------------------------------------------------
 
 
-def format_state(state: ClusterState) -> str:
+def format_state(state: ClusterSettings) -> str:
     """Return the text of a file that declares this state; :func:`parse_state` reads it.
 
     A user's password becomes the name of an environment variable, since brokers do not return passwords.
@@ -229,7 +229,7 @@ def format_state(state: ClusterState) -> str:
     return "\n".join(_lines(state)).strip() + "\n"
 
 
-def _lines(state: ClusterState) -> Iterator[str]:
+def _lines(state: ClusterSettings) -> Iterator[str]:
     for name, topic in sorted((state.topics or {}).items()):
         yield f"[topics.{_key(name)}]"
         if topic.partitions is not None:

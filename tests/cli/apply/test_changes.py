@@ -13,15 +13,23 @@ from aiokafkawire.cli.apply.changes import (
     SetUser,
     plan_changes,
 )
-from aiokafkawire.cli.apply.cluster_state import DEFAULT, Acl, ClusterState, QuotaEntity, Secret, Topic, User
+from aiokafkawire.cli.apply.cluster_settings import (
+    DEFAULT,
+    Acl,
+    ClusterSettings,
+    DeclaredTopic,
+    QuotaEntity,
+    Secret,
+    User,
+)
 
 ALICE = QuotaEntity(user="alice")
 SECRET = Secret(environment="PASSWORD")
 READ = Acl("User:alice", "read", "topic", "orders")
 DENY = Acl("User:bob", "write", "topic", "orders", permission="deny")
-EMPTY = ClusterState({}, {}, frozenset(), {}, {})
-FULL = ClusterState(
-    topics={"orders": Topic(6, 3, {"retention.ms": "1"})},
+EMPTY = ClusterSettings({}, {}, frozenset(), {}, {})
+FULL = ClusterSettings(
+    topics={"orders": DeclaredTopic(6, 3, {"retention.ms": "1"})},
     brokers={DEFAULT: {"log.cleaner.threads": "2"}},
     acls=frozenset({READ, DENY}),
     quotas={ALICE: {"producer_byte_rate": 5.0}},
@@ -32,7 +40,7 @@ FULL = ClusterState(
 def test_everything_is_made_on_an_empty_cluster_in_a_safe_order() -> None:
     plan = plan_changes(FULL, EMPTY)
     assert plan.changes == (
-        CreateTopic("orders", Topic(6, 3, {"retention.ms": "1"})),
+        CreateTopic("orders", DeclaredTopic(6, 3, {"retention.ms": "1"})),
         AlterConfigs("broker", DEFAULT, {"log.cleaner.threads": "2"}, {}),
         SetUser("alice", User("SCRAM-SHA-512", 8192, SECRET), is_new=True),
         AlterQuota(ALICE, {"producer_byte_rate": 5.0}, {}),
@@ -44,7 +52,7 @@ def test_everything_is_made_on_an_empty_cluster_in_a_safe_order() -> None:
 
 
 def test_what_is_as_declared_is_not_changed() -> None:
-    described = ClusterState(
+    described = ClusterSettings(
         FULL.topics, FULL.brokers, FULL.acls, FULL.quotas, {"alice": (User("SCRAM-SHA-512", 8192),)}
     )
     plan = plan_changes(FULL, described, deletes=SUBJECTS)
@@ -71,14 +79,14 @@ def test_what_is_said_is_deleted_and_topics_come_last() -> None:
 
 
 def test_subjects_that_are_not_declared_are_left_alone() -> None:
-    plan = plan_changes(ClusterState(), FULL, deletes=SUBJECTS)
+    plan = plan_changes(ClusterSettings(), FULL, deletes=SUBJECTS)
     assert plan.changes == ()
     assert not plan.unmentioned
 
 
 def test_partitions_are_added_and_never_removed() -> None:
-    there = ClusterState(topics={"orders": Topic(6, 3), "flights": Topic(6, 3)})
-    declared = ClusterState(topics={"orders": Topic(12), "flights": Topic(3, 2)})
+    there = ClusterSettings(topics={"orders": DeclaredTopic(6, 3), "flights": DeclaredTopic(6, 3)})
+    declared = ClusterSettings(topics={"orders": DeclaredTopic(12), "flights": DeclaredTopic(3, 2)})
     plan = plan_changes(declared, there)
     assert plan.changes == (AddPartitions("orders", 6, 12),)
     fewer, replicas = plan.conflicts
@@ -88,8 +96,8 @@ def test_partitions_are_added_and_never_removed() -> None:
 
 
 def test_configs_that_are_not_declared_stay_unless_their_removal_is_said() -> None:
-    there = ClusterState(topics={"orders": Topic(6, 3, {"retention.ms": "1", "segment.ms": "2"})})
-    declared = ClusterState(topics={"orders": Topic(configs={"retention.ms": "5"})})
+    there = ClusterSettings(topics={"orders": DeclaredTopic(6, 3, {"retention.ms": "1", "segment.ms": "2"})})
+    declared = ClusterSettings(topics={"orders": DeclaredTopic(configs={"retention.ms": "5"})})
     (kept,) = plan_changes(declared, there).changes
     assert str(kept) == "~ topic orders: retention.ms 1 -> 5"
     (removed,) = plan_changes(declared, there, deletes=["configs"]).changes
@@ -97,21 +105,21 @@ def test_configs_that_are_not_declared_stay_unless_their_removal_is_said() -> No
 
 
 def test_users_get_their_passwords_again_only_if_that_is_said_or_the_iterations_change() -> None:
-    declared = ClusterState(users={"alice": (User("SCRAM-SHA-512", None, SECRET),)})
-    there = ClusterState(users={"alice": (User("SCRAM-SHA-512", 8192),)})
+    declared = ClusterSettings(users={"alice": (User("SCRAM-SHA-512", None, SECRET),)})
+    there = ClusterSettings(users={"alice": (User("SCRAM-SHA-512", 8192),)})
     assert plan_changes(declared, there).changes == ()
     (again,) = plan_changes(declared, there, sets_passwords=True).changes
     assert str(again) == "~ user alice: SCRAM-SHA-512 gets the password in $PASSWORD"
-    more = ClusterState(users={"alice": (User("SCRAM-SHA-512", 16384, SECRET),)})
+    more = ClusterSettings(users={"alice": (User("SCRAM-SHA-512", 16384, SECRET),)})
     assert len(plan_changes(more, there).changes) == 1
-    other = ClusterState(users={"alice": (User("SCRAM-SHA-256", None, SECRET),)})
+    other = ClusterSettings(users={"alice": (User("SCRAM-SHA-256", None, SECRET),)})
     (added,) = plan_changes(other, there).changes
     assert str(added) == "+ user alice: SCRAM-SHA-256 with the password in $PASSWORD"
 
 
 def test_changes_are_shown_in_plain_lines() -> None:
-    declared = ClusterState(
-        topics={"flights": Topic(), "orders": Topic(6, 3, {"b": "2", "a": "1"})},
+    declared = ClusterSettings(
+        topics={"flights": DeclaredTopic(), "orders": DeclaredTopic(6, 3, {"b": "2", "a": "1"})},
         acls=frozenset({Acl("User:alice", "read", "topic", "orders-", "prefixed", host="10.0.0.1")}),
         quotas={QuotaEntity(client_id="app", user="bob"): {"producer_byte_rate": 1e6}},
     )

@@ -2,7 +2,15 @@
 
 import pytest
 
-from aiokafkawire.cli.apply.cluster_state import DEFAULT, Acl, ClusterState, QuotaEntity, Secret, Topic, User
+from aiokafkawire.cli.apply.cluster_settings import (
+    DEFAULT,
+    Acl,
+    ClusterSettings,
+    DeclaredTopic,
+    QuotaEntity,
+    Secret,
+    User,
+)
 from aiokafkawire.cli.apply.state_file import format_state, parse_state
 from aiokafkawire.cli.exit_status import CommandFailed
 
@@ -46,10 +54,12 @@ mechanism = "SCRAM-SHA-256"
 password = { file = "/run/secrets/bob" }
 """
 
-STATE = ClusterState(
+STATE = ClusterSettings(
     topics={
-        "orders": Topic(12, 3, {"retention.ms": "3600000", "cleanup.policy": "compact,delete", "preallocate": "true"}),
-        "with.dots": Topic(),
+        "orders": DeclaredTopic(
+            12, 3, {"retention.ms": "3600000", "cleanup.policy": "compact,delete", "preallocate": "true"}
+        ),
+        "with.dots": DeclaredTopic(),
     },
     brokers={DEFAULT: {"log.cleaner.threads": "2"}},
     acls=frozenset(
@@ -72,7 +82,7 @@ def test_a_file_with_everything_is_read() -> None:
 
 
 def test_subjects_that_a_file_leaves_out_are_not_declared() -> None:
-    assert parse_state("") == ClusterState()
+    assert parse_state("") == ClusterSettings()
     assert parse_state("acls = []").acls == frozenset()
 
 
@@ -94,7 +104,7 @@ def test_what_is_written_is_read_again() -> None:
 
 @pytest.mark.parametrize("name", ['a"b', "tab\there", "back\\slash", "ünïcode", "<default>", "", "\x7f"])
 def test_names_of_any_characters_are_written_and_read(name: str) -> None:
-    state = ClusterState(brokers={"1": {name: name}} if name else {}, users={})
+    state = ClusterSettings(brokers={"1": {name: name}} if name else {}, users={})
     assert parse_state(format_state(state)).brokers == (state.brokers or None)
 
 

@@ -4,14 +4,14 @@ from collections.abc import Mapping
 
 import attrs
 
-__all__ = ("DEFAULT", "Acl", "ClusterState", "QuotaEntity", "Secret", "Topic", "User")
+__all__ = ("DEFAULT", "Acl", "ClusterSettings", "QuotaEntity", "Secret", "DeclaredTopic", "User")
 
 DEFAULT = "<default>"
 """The name that stands for all users, client ids or brokers without settings of their own."""
 
 
 @attrs.frozen
-class Topic:
+class DeclaredTopic:
     """A topic; None stands for what the file leaves to the cluster."""
 
     partitions: int | None = None
@@ -72,10 +72,10 @@ class User:
 
 
 @attrs.frozen
-class ClusterState:
+class ClusterSettings:
     """The part of a cluster's state that is declared; None stands for a subject that is not declared at all."""
 
-    topics: Mapping[str, Topic] | None = None
+    topics: Mapping[str, DeclaredTopic] | None = None
     brokers: Mapping[str, Mapping[str, str]] | None = None
     """The brokers' dynamic configs, by broker id or :data:`DEFAULT`."""
     acls: frozenset[Acl] | None = None
