@@ -6,12 +6,19 @@ import json
 import subprocess
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
+import anyio
 import pytest
+from cli.test_top_rows import sample
 
 from aiokafkawire import TopicPartition, blocking
 from aiokafkawire.cli.main import main
+from aiokafkawire.cli.top import command
+from aiokafkawire.cli.top.options import TopOptions
+from aiokafkawire.cli.top.sample import Sample
+from aiokafkawire.cli.top.sampler import Sampler
+from aiokafkawire.errors import RequestTimeout
 
 if TYPE_CHECKING:
     from aiokafkawire.testing.background import BackgroundBroker
@@ -128,6 +135,42 @@ def test_a_cluster_that_cannot_be_reached_is_one_line(capsys: Capture) -> None:
     assert out == ""
     assert err.startswith("aiokafkawire: NoBrokerReachable: ")
     assert err.count("\n") == 1
+
+
+class Done(Exception):
+    """The end of what a sampler gives."""
+
+
+class Samples:
+    """Gives samples, or raises errors, one after the other."""
+
+    def __init__(self, *given: Sample | Exception) -> None:
+        self._left = [*given, Done()]
+
+    async def sample(self) -> Sample:
+        one = self._left.pop(0)
+        if isinstance(one, Exception):
+            raise one
+        return one
+
+
+def printed(*given: Sample | Exception, once: bool) -> None:
+    options = TopOptions(bootstrap="localhost:9", interval=0.001, once=once, json=True)
+    anyio.run(command._print, cast("Sampler", Samples(*given)), options)
+
+
+def test_lines_of_json_go_on_after_an_error(capsys: Capture) -> None:
+    with pytest.raises(Done):
+        printed(sample(1.0, {}), sample(2.0, {}), RequestTimeout("no metadata"), sample(4.0, {}), once=False)
+    out, err = capsys.readouterr()
+    assert [json.loads(line)["seconds"] for line in out.splitlines()] == [1.0, 2.0]
+    assert err == "aiokafkawire: trying again: RequestTimeout: no metadata\n"
+
+
+def test_once_ends_with_an_error(capsys: Capture) -> None:
+    with pytest.raises(RequestTimeout):
+        printed(sample(1.0, {}), RequestTimeout("no metadata"), once=True)
+    assert capsys.readouterr().out == ""
 
 
 def test_help_imports_neither_the_view_nor_textual() -> None:

@@ -11,6 +11,7 @@ import anyio
 
 from ...client import Client
 from ...config import ClientOptions
+from ...errors import KafkaError
 from ..exit_status import MISSING, CommandFailed, run_until_signalled
 from .options import TopOptions, pattern
 from .plain_output import json_line, plain_tables
@@ -57,12 +58,18 @@ def _check_live() -> None:
 
 
 async def _print(sampler: Sampler, options: TopOptions) -> None:
-    """Print a view from two samples, for the rates; with ``json`` alone go on after each interval."""
+    """Print a view from two samples, for the rates; with ``json`` alone go on after each interval, and after errors."""
     history = History()
     history.add(await sampler.sample())
     while True:
         await anyio.sleep(options.interval)
-        history.add(await sampler.sample())
+        try:
+            history.add(await sampler.sample())
+        except KafkaError as error:
+            if options.once:
+                raise
+            print(f"aiokafkawire: trying again: {type(error).__name__}: {error}", file=sys.stderr, flush=True)
+            continue
         print(json_line(history) + "\n" if options.json else plain_tables(history), end="", flush=True)
         if options.once:
             return
