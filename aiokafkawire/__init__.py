@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from ._lazy_exports import lazy_exports
-from .admin.admin import Admin, NewTopic
+from .admin.admin import Admin
 from .admin.config_resources import (
     ConfigEntry,
     ConfigOp,
@@ -23,6 +23,7 @@ from .admin.descriptions import (
     ShareMemberDescription,
     SharePartitionOffsetInfo,
 )
+from .admin.new_topics import NewPartitions, NewTopic
 from .client import Client
 from .consumer.consumer import Consumer, ConsumerBatch
 from .consumer.health import ConsumerHealth
@@ -55,6 +56,7 @@ from .producer.producer import Producer
 from .records.batch import ConsumerRecord, Delivery
 from .types import (
     AwsCredentials,
+    ElectionType,
     GroupMetadata,
     IsolationLevel,
     OAuthBearerToken,
@@ -66,9 +68,19 @@ from .types import (
     SubscriptionPattern,
     TimestampType,
     TopicPartition,
+    TopicPartitionReplica,
 )
 
 if TYPE_CHECKING:
+    from .admin.topic_descriptions import (
+        CreatedTopic,
+        LogDirDescription,
+        PartitionDescription,
+        PartitionReassignment,
+        ReplicaInfo,
+        ReplicaLogDirInfo,
+        TopicDescription,
+    )
     from .producer.transaction import Transaction
     from .share._implementation import ShareRecord
     from .share.acknowledgements import Acknowledge
@@ -101,9 +113,11 @@ __all__ = (
     "ConsumerRecord",
     "ConsumerStalled",
     "CorruptBatch",
+    "CreatedTopic",
     "Delivery",
     "DeliveryFailed",
     "DeserializationError",
+    "ElectionType",
     "GroupDescription",
     "GroupListing",
     "GroupMember",
@@ -111,6 +125,8 @@ __all__ = (
     "InvalidMessage",
     "IsolationLevel",
     "KafkaError",
+    "LogDirDescription",
+    "NewPartitions",
     "NewTopic",
     "NoBrokerReachable",
     "OAuthBearerToken",
@@ -118,12 +134,16 @@ __all__ = (
     "OffsetAndTimestamp",
     "OffsetSpec",
     "OutgoingRecord",
+    "PartitionDescription",
+    "PartitionReassignment",
     "Producer",
     "ProducerFenced",
     "ProducerIdentity",
     "RecordMetadata",
     "RecordTooLarge",
     "Reject",
+    "ReplicaInfo",
+    "ReplicaLogDirInfo",
     "RequestTimeout",
     "ShareConsumer",
     "ShareRecord",
@@ -131,9 +151,11 @@ __all__ = (
     "ShareMemberDescription",
     "SharePartitionOffsetInfo",
     "TimestampType",
+    "TopicDescription",
     "TopicNotReady",
     "SubscriptionPattern",
     "TopicPartition",
+    "TopicPartitionReplica",
     "Transaction",
     "TransactionAborted",
     "UnknownBrokerError",
@@ -150,10 +172,17 @@ _load_later: Callable[[str], object] = lazy_exports(
     __name__,
     {
         "Acknowledge": ".share.acknowledgements",
+        "CreatedTopic": ".admin.topic_descriptions",
+        "LogDirDescription": ".admin.topic_descriptions",
         "OutgoingRecord": ".transform",
+        "PartitionDescription": ".admin.topic_descriptions",
+        "PartitionReassignment": ".admin.topic_descriptions",
         "Reject": ".share.share_record",
+        "ReplicaInfo": ".admin.topic_descriptions",
+        "ReplicaLogDirInfo": ".admin.topic_descriptions",
         "ShareConsumer": ".share.share_consumer",
         "ShareRecord": ".share._implementation",
+        "TopicDescription": ".admin.topic_descriptions",
         "Transaction": ".producer.transaction",
     },
 )

@@ -94,7 +94,6 @@ CONSUMER: Final[Mapping[str, str]] = {
 ADMIN: Final[Mapping[str, str]] = {
     "list_consumer_groups": "list_groups()",
     "delete_consumer_groups": "delete_groups(*group_ids)",
-    "describe_topics": "describe_topic(name)",
     "find_coordinator": "describe_groups(group_id): a description has its coordinator",
     "list_group_offsets": "list_consumer_group_offsets(group_id)",
     "alter_configs": "incremental_alter_configs({ConfigResource.topic(name): {config: value}})",

@@ -7,7 +7,7 @@ from typing import ClassVar, NamedTuple, Protocol, TypeAlias
 
 import attrs
 
-from .argument_checks import INT32, INT64, check_mapping, check_text, is_integer, items_of, shown
+from .argument_checks import INT32, INT64, check_integer, check_mapping, check_text, is_integer, items_of, shown
 from .errors import UsageError
 
 __all__ = (
@@ -16,6 +16,7 @@ __all__ = (
     "BytesLike",
     "RandomSource",
     "CoordinatorType",
+    "ElectionType",
     "Event",
     "GroupMetadata",
     "Header",
@@ -30,8 +31,10 @@ __all__ = (
     "TimestampType",
     "SubscriptionPattern",
     "TopicPartition",
+    "TopicPartitionReplica",
     "check_group_id",
     "check_partition",
+    "check_replica",
     "check_spec",
     "check_start",
     "check_topic_name",
@@ -84,6 +87,17 @@ class TopicPartition(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.topic}-{self.partition}"
+
+
+class TopicPartitionReplica(NamedTuple):
+    """A replica of a partition: the copy that one broker holds."""
+
+    topic: str
+    partition: int
+    broker_id: int
+
+    def __str__(self) -> str:
+        return f"{self.topic}-{self.partition} on broker {self.broker_id}"
 
 
 class TimestampType(IntEnum):
@@ -152,6 +166,17 @@ class CoordinatorType(IntEnum):
 
     GROUP = 0
     TRANSACTION = 1
+
+
+class ElectionType(IntEnum):
+    """The type of a leader election (KIP-460).
+
+    ``PREFERRED`` makes the first replica of a partition the leader, if it is in sync. ``UNCLEAN`` makes any live
+    replica the leader of a partition without one, even if it lacks records: these records are lost.
+    """
+
+    PREFERRED = 0
+    UNCLEAN = 1
 
 
 @attrs.frozen
@@ -262,6 +287,20 @@ def check_partition(given: object) -> TopicPartition:
             f"a partition must be an integer from 0 to {INT32}, got {partition!r:.100} for topic {topic!r}"
         )
     return TopicPartition(topic, partition)
+
+
+def check_replica(given: object) -> TopicPartitionReplica:
+    """Return a user's TopicPartitionReplica or (topic, partition, broker id) triple as a TopicPartitionReplica.
+
+    Raises:
+        UsageError: the argument is not a replica.
+    """
+    if not isinstance(given, tuple | list) or len(given) != 3:
+        raise UsageError(f"a replica must be like TopicPartitionReplica('orders', 0, 1), got {shown(given)}")
+    topic, partition, broker_id = given
+    check_partition((topic, partition))
+    check_integer(f"the broker id of a replica of {topic}-{partition}", broker_id)
+    return TopicPartitionReplica(topic, partition, broker_id)
 
 
 def normalize_partitions(partitions: object) -> list[TopicPartition]:

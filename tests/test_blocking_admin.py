@@ -1,4 +1,4 @@
-"""The blocking admin: share groups and configs."""
+"""The blocking admin: share groups, configs, topics, partitions and log directories."""
 
 from __future__ import annotations
 
@@ -7,8 +7,18 @@ from secrets import token_hex
 
 import pytest
 
-from aiokafkawire import ConfigOp, ConfigResource, SharePartitionOffsetInfo, TopicPartition, UsageError, blocking
-from aiokafkawire.errors import GroupIdNotFound, InvalidConfig
+from aiokafkawire import (
+    ConfigOp,
+    ConfigResource,
+    ElectionType,
+    NewTopic,
+    SharePartitionOffsetInfo,
+    TopicPartition,
+    TopicPartitionReplica,
+    UsageError,
+    blocking,
+)
+from aiokafkawire.errors import AdminError, GroupIdNotFound, InvalidConfig
 from aiokafkawire.testing.background import BackgroundBroker
 
 
@@ -66,3 +76,31 @@ def test_configs(kafka: blocking.Client, topic: str) -> None:
     assert found["cleanup.policy"].value == "delete,compact"
     assert [one.value for one in found["cleanup.policy"].synonyms] == ["delete,compact", "delete"]
     assert found["cleanup.policy"].documentation
+
+
+def test_topics(kafka: blocking.Client, topic: str) -> None:
+    name, zero = f"topic-{token_hex(6)}", TopicPartition(topic, 0)
+    created = kafka.admin.create_topics({name: NewTopic(assignments=[[1]])})[name]
+    kafka.admin.create_partitions({name: 2}, validate_only=True)
+    kafka.admin.create_partitions({name: 3})
+    for _ in range(1000):  # Apache Kafka takes a moment
+        if len(kafka.admin.partitions_of(name)) == 3:
+            break
+    found = kafka.admin.describe_topics([name, created.topic_id], include_authorized_operations=True)
+    assert [len(one.partitions) for one in found.values()] == [3, 3]
+    assert kafka.admin.delete_records({zero: 2}) == {zero: 2}
+    kafka.admin.delete_topics(created.topic_id)
+    with pytest.raises(AdminError) as caught:
+        kafka.admin.create_partitions({topic: 1, name: 9})
+    assert list(caught.value.errors) == [topic, name]
+
+
+def test_partitions_and_log_directories(kafka: blocking.Client, topic: str) -> None:
+    zero, replica = TopicPartition(topic, 0), TopicPartitionReplica(topic, 0, 1)
+    assert kafka.admin.elect_leaders(ElectionType.PREFERRED, [zero]) == {zero: False}
+    kafka.admin.alter_partition_reassignments({zero: [1]}, allow_replication_factor_change=False)
+    assert kafka.admin.list_partition_reassignments([zero]) == {}
+    ((path, directory),) = kafka.admin.describe_log_dirs(1, partitions=[zero])[1].items()
+    assert list(directory.replica_infos) == [zero]
+    kafka.admin.alter_replica_log_dirs({replica: path})
+    assert kafka.admin.describe_replica_log_dirs([replica])[replica].current_log_dir == path

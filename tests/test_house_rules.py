@@ -70,13 +70,20 @@ def test_the_package_gives_what_users_need_and_nothing_by_accident() -> None:
     public = {
         name for name, value in vars(aiokafkawire).items() if name[0] != "_" and not isinstance(value, ModuleType)
     }
-    # Only those who make transactions, or have share groups, load the modules of these.
+    # Only those who make transactions, have share groups, or administer topics load the modules of these.
     later = {
         "Acknowledge",
+        "CreatedTopic",
+        "LogDirDescription",
         "OutgoingRecord",
+        "PartitionDescription",
+        "PartitionReassignment",
         "Reject",
+        "ReplicaInfo",
+        "ReplicaLogDirInfo",
         "ShareConsumer",
         "ShareRecord",
+        "TopicDescription",
         "Transaction",
         "TYPE_CHECKING",
         "lazy_exports",

@@ -81,7 +81,7 @@ async def ask_for_each(
             answered.update(outcomes(response))
 
         try:
-            await cluster.ask(route, request(pending), deadline, lane=_LANE, wanted=versions, check=check)
+            response = await cluster.ask(route, request(pending), deadline, lane=_LANE, wanted=versions, check=check)
         except KafkaError:
             if not found:
                 raise
@@ -92,9 +92,18 @@ async def ask_for_each(
         pending = [resource for resource in pending if isinstance(found[resource], retried)]
         if any(getattr(found[resource], "refresh", None) is Refresh.METADATA for resource in pending):
             cluster.metadata.mark_stale(snapshot)
-        wait = backoff.next()
+        wait = max(backoff.next(), _quota_wait(response, [found[resource] for resource in pending]))
         if pending and wait >= deadline.left(cluster.runtime.now()):
             break
         if pending:
             await anyio.sleep(wait)
     return {resource: found[resource] for resource in dict.fromkeys(resources)}
+
+
+def _quota_wait(response: Response, outcomes: Collection[object]) -> float:
+    """Return the seconds until a quota allows the request again; 0 unless a resource exceeded it (KIP-599).
+
+    The broker reads no request of this connection in the meantime.
+    """
+    exceeded = any(isinstance(outcome, ThrottlingQuotaExceeded) for outcome in outcomes)
+    return getattr(response, "throttle_time_ms", 0) / 1000 if exceeded else 0.0

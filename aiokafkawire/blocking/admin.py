@@ -2,7 +2,6 @@
 
 from collections.abc import Collection, Iterable, Mapping
 
-from ..admin.admin import NewTopics
 from ..admin.config_resources import ConfigChanges, ConfigEntry, ConfigResource
 from ..admin.descriptions import (
     GroupDescription,
@@ -14,11 +13,12 @@ from ..client import Client as AsyncClient
 from ..loop_thread import LoopThread
 from ..other_clients_names import ADMIN, add_hints
 from ..types import OffsetAndMetadata, OffsetAndTimestamp, OffsetSpec, TopicPartition
+from .topic_admin import TopicAdmin
 
 __all__ = ("Admin",)
 
 
-class Admin:
+class Admin(TopicAdmin):
     """The admin client at :attr:`Client.admin`. Errors are those of the asynchronous admin client.
 
     Each ``timeout`` is in seconds; its default is ``default_api_timeout_ms``. For other methods use
@@ -27,23 +27,6 @@ class Admin:
 
     def __init__(self, loop: LoopThread, client: AsyncClient) -> None:
         self._loop, self._admin = loop, client.admin
-
-    def create_topics(self, topics: NewTopics, *, timeout: float | None = None) -> None:
-        """Create topics, given as a mapping of each name to the number of partitions or a NewTopic."""
-        self._loop.call(self._admin.create_topics, topics, timeout=timeout)
-
-    def delete_topics(self, topics: str | Iterable[str], *, timeout: float | None = None) -> None:
-        """Delete topics with all their records."""
-        self._loop.call(self._admin.delete_topics, topics, timeout=timeout)
-
-    def list_topics(self, *, internal: bool = False, timeout: float | None = None) -> tuple[str, ...]:
-        """Return the names of all topics that this client may see, sorted."""
-        return self._loop.call(self._admin.list_topics, internal=internal, timeout=timeout)
-
-    def partitions_of(self, topic: str, *, timeout: float | None = None) -> tuple[int, ...]:
-        """Return the indexes of the topic's partitions. Raises UnknownTopicOrPartition."""
-        found = self._loop.call(self._admin.describe_topic, topic, timeout=timeout)
-        return tuple(partition.index for partition in found.partitions)
 
     def list_offsets(
         self, specs: Mapping[TopicPartition, OffsetSpec], *, timeout: float | None = None

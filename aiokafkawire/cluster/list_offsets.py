@@ -74,7 +74,7 @@ async def look_up_offsets(
             if deadline.passed(cluster.runtime.now()):
                 raise _timeout(next(iter(left)), errors, deadline)
             await anyio.sleep(min(backoff.next(), deadline.left(cluster.runtime.now())))
-    return found
+    return {partition: found[partition] for partition in specs}
 
 
 async def _ask_all(

@@ -121,6 +121,7 @@ class Broker(ClusterControl, Faults):
         tls: the context for TLS on the TCP ports; in-memory connections are plain. If the context requires a client
             certificate, the certificate names the principal.
 
+        log_dirs: the number of log directories of each broker, between which replicas can move.
         message_max_bytes: the largest batch size.
         max_incremental_fetch_session_cache_slots: the largest number of fetch sessions of a broker (KIP-227).
         socket_request_max_bytes: the largest request size; a broker disconnects a client that announces more.
@@ -166,6 +167,7 @@ class Broker(ClusterControl, Faults):
         connections_max_reauth_ms: int = 0,
         connection_failed_authentication_delay_ms: int = 100,
         tls: ssl.SSLContext | None = None,
+        log_dirs: int = 1,
         message_max_bytes: int = 1_048_588,
         max_incremental_fetch_session_cache_slots: int = 1_000,
         socket_request_max_bytes: int = 104_857_600,
@@ -192,6 +194,7 @@ class Broker(ClusterControl, Faults):
             min_insync_replicas=min_insync_replicas,
             replica_lag_time_max_ms=replica_lag_time_max_ms,
             replica_selector_class=replica_selector_class,
+            log_dirs=log_dirs,
             message_max_bytes=message_max_bytes,
             max_incremental_fetch_session_cache_slots=max_incremental_fetch_session_cache_slots,
             group_min_session_timeout_ms=group_min_session_timeout_ms,

@@ -55,6 +55,7 @@ class SimulatedArguments(TypedDict, total=False):
     oauthbearer: bool | TokenValidator
     connections_max_reauth_ms: int
     connection_failed_authentication_delay_ms: int
+    log_dirs: int
     message_max_bytes: int
     max_incremental_fetch_session_cache_slots: int
     socket_request_max_bytes: int
@@ -86,6 +87,7 @@ _NUMBERS: Final[Mapping[str, int]] = {  # the least allowed value of each
     "group_consumer_max_size": 1,
     "connections_max_reauth_ms": 0,
     "connection_failed_authentication_delay_ms": 0,
+    "log_dirs": 1,
     "message_max_bytes": 0,
     "max_incremental_fetch_session_cache_slots": 0,
     "socket_request_max_bytes": 1,

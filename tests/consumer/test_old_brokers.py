@@ -8,7 +8,7 @@ import anyio
 import pytest
 
 from aiokafkawire import Client, OffsetSpec, TopicPartition, UnsupportedVersion
-from aiokafkawire.admin.admin import NewTopic
+from aiokafkawire.admin.new_topics import NewTopic
 from aiokafkawire.cluster.metadata import EMPTY, merge
 from aiokafkawire.errors import ErrorCode
 from aiokafkawire.protocol.api import ApiKey

@@ -23,7 +23,7 @@ from support.needing import require
 from support.readers import Partitions, Reader, Readers, reading
 
 from aiokafkawire import Client, ConsumerRecord
-from aiokafkawire.admin.admin import NewTopic
+from aiokafkawire.admin.new_topics import NewTopic
 
 pytestmark = [
     pytest.mark.anyio,

@@ -16,7 +16,7 @@ from support.metering import Meter
 from support.needing import require
 
 from aiokafkawire import Client, Consumer, ConsumerRecord, TopicPartition
-from aiokafkawire.admin.admin import NewTopic
+from aiokafkawire.admin.new_topics import NewTopic
 from aiokafkawire.cluster.metadata import Partition
 from aiokafkawire.config import AutoOffsetReset
 from aiokafkawire.errors import LogTruncated

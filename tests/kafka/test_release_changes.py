@@ -13,7 +13,7 @@ from support.kafka_releases import KafkaRelease, number_of
 from support.needing import require
 
 from aiokafkawire import Client, TopicPartition
-from aiokafkawire.admin.admin import NewTopic
+from aiokafkawire.admin.new_topics import NewTopic
 
 pytestmark = [pytest.mark.anyio, pytest.mark.matrix, pytest.mark.timeout(400)]
 

@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from secrets import token_hex
 from time import time
 from typing import Any
+from uuid import UUID
 
 import anyio
 import pytest
@@ -15,11 +16,21 @@ from support.kafka_releases import RELEASES, KafkaRelease, number_of
 from support.needing import require
 from support.release_table import PAGE, ReleaseTable
 
-from aiokafkawire import Client, ConsumerRecord, OffsetSpec, TopicPartition, UnsupportedVersion
-from aiokafkawire.admin.admin import Admin, NewTopic
+from aiokafkawire import (
+    Client,
+    ConsumerRecord,
+    ElectionType,
+    OffsetSpec,
+    TopicPartition,
+    TopicPartitionReplica,
+    UnsupportedVersion,
+)
+from aiokafkawire.admin.admin import Admin
+from aiokafkawire.admin.new_topics import NewTopic
 from aiokafkawire.cluster.connection_pool import CONTROL
 from aiokafkawire.config import parse_servers
 from aiokafkawire.errors import KafkaError, UnknownTopicOrPartition
+from aiokafkawire.protocol.primitives import ZERO_UUID
 
 pytestmark = [pytest.mark.anyio, pytest.mark.matrix, pytest.mark.timeout(400)]
 
@@ -290,6 +301,64 @@ async def test_topics_are_made_and_deleted(client: Client, found: Found, topic: 
 async def test_topics_by_the_brokers_defaults(client: Client, found: Found, topic: str) -> None:
     made = await works(lambda: client.admin.create_topics({topic: 3}))
     found.note("Topics with the brokers' defaults", made, NO_UNTIL, ("2.4", "yes"))
+
+
+async def test_topics_by_id(client: Client, found: Found, topic: str) -> None:
+    await produce(client, topic)
+    topic_id = (await client.admin.describe_topics(topic))[topic].topic_id
+    unknown = UUID(int=1) if topic_id == ZERO_UUID else topic_id
+
+    async def describe() -> None:
+        assert (await client.admin.describe_topics(unknown))[unknown].name == topic
+
+    found.note("Topics described by id", await works(describe), NO_UNTIL, ("3.1", "yes"))
+    deleted = await works(lambda: client.admin.delete_topics(unknown))
+    found.note("Topics deleted by id", deleted, NO_UNTIL, ("2.8", "yes"))
+
+
+async def test_partitions_are_added_and_records_deleted(client: Client, found: Found, topic: str) -> None:
+    await produce(client, topic)
+    admin, where = client.admin, TopicPartition(topic, 0)
+
+    async def delete() -> None:
+        assert await admin.delete_records({where: 2}) == {where: 2}
+        assert (await consume(client, topic, 1))[0].offset == 2
+
+    found.note("Records deleted", await works(delete), NO_UNTIL, ("0.11", "yes"))
+
+    async def extend() -> None:
+        await admin.create_partitions({topic: 5})
+        while len((await admin.describe_topics(topic))[topic].partitions) < 5:  # noqa: ASYNC110 - nothing tells of it
+            await anyio.sleep(0.02)
+
+    found.note("Partitions added", await works(extend), NO_UNTIL, ("1.0", "yes"))
+
+
+async def test_replicas_and_leaders(client: Client, found: Found, topic: str) -> None:
+    await produce(client, topic)
+    admin, where = client.admin, TopicPartition(topic, 0)
+    (node,) = (await admin.describe_topics(topic))[topic].partitions[0].replicas
+
+    async def look() -> None:
+        (log_dir,) = (await admin.describe_log_dirs(node))[node].values()
+        assert log_dir.replica_infos[where].size > 100
+        (found,) = (await admin.describe_replica_log_dirs([TopicPartitionReplica(topic, 0, node)])).values()
+        assert found.current_log_dir
+
+    found.note("Log directories described", await works(look), NO_UNTIL, ("1.0", "yes"))
+    for kind, since in ((ElectionType.PREFERRED, "2.2"), (ElectionType.UNCLEAN, "2.4")):
+
+        async def elect(kind: ElectionType = kind) -> None:
+            assert await admin.elect_leaders(kind, [where]) == {where: False}
+
+        found.note(f"Leaders elected, {kind.name.lower()}", await works(elect), NO_UNTIL, (since, "yes"))
+
+    async def reassign() -> None:
+        await admin.alter_partition_reassignments({where: [node]})
+        while where in await admin.list_partition_reassignments():  # noqa: ASYNC110 - nothing tells of it
+            await anyio.sleep(0.02)
+
+    found.note("Partitions reassigned", await works(reassign), NO_UNTIL, ("2.4", "yes"))
 
 
 async def test_groups_are_listed_and_described(client: Client, found: Found, topic: str) -> None:

@@ -73,7 +73,7 @@ class KafkaCluster(Server):
     """One controller and three brokers of Apache Kafka, from `start` to `stop`.
 
     1. `properties` are lines of ``server.properties``, for every node, that win over the defaults here. `racks` says
-       where brokers are, by their ids (``broker.rack``).
+       where brokers are, by their ids (``broker.rack``), and `log_dirs` how many directories each has.
     2. After `start`, every broker lists every other. `bootstrap` names all three, also while one is down.
     3. A broker that was killed keeps its data and its port; `restart` brings it back.
     4. After `stop`, or a failed `start`, no process and no file is left. No node outlives this process.
@@ -85,8 +85,10 @@ class KafkaCluster(Server):
         *,
         properties: Mapping[str, str] | None = None,
         racks: Mapping[int, str] | None = None,
+        log_dirs: int = 1,
     ) -> None:
         self.version = version
+        self.log_dirs = log_dirs
         self.properties = dict(properties or {})
         self.racks = dict(racks or {})
         self.bootstrap = ""
@@ -183,8 +185,10 @@ class KafkaCluster(Server):
         java = ["java", *_JVM, "-cp", f"{jars}/*"]
         for node, port in ports.items():
             settings = home / f"server-{node}.properties"
-            rack = {"broker.rack": self.racks[node]} if node in self.racks else {}
-            settings.write_text(_properties(node, port, ports[CONTROLLER], home, rack | self.properties))
+            more = {"broker.rack": self.racks[node]} if node in self.racks else {}
+            if node != CONTROLLER:
+                more["log.dirs"] = ",".join(str(home / f"data-{node}-{n}") for n in range(self.log_dirs))
+            settings.write_text(_properties(node, port, ports[CONTROLLER], home, more | self.properties))
             self._servers[node] = _Server(node, port, home, [*java, "kafka.Kafka", str(settings)])
         cluster_id = new_cluster_id()
         with ThreadPoolExecutor() as pool:

@@ -17,7 +17,7 @@ from cryptography.hazmat.primitives import serialization
 from support.apache_kafka import ApacheKafka
 
 from aiokafkawire import Client
-from aiokafkawire.admin.admin import NewTopic
+from aiokafkawire.admin.new_topics import NewTopic
 from aiokafkawire.errors import KafkaError
 
 __all__ = (

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
+from uuid import UUID
 
 import anyio
 
@@ -14,8 +15,10 @@ from aiokafkawire import (
     ConfigOpType,
     ConfigResource,
     ConfigResourceType,
+    ElectionType,
     GroupMetadata,
     IsolationLevel,
+    NewPartitions,
     NewTopic,
     OffsetAndMetadata,
     OffsetSpec,
@@ -79,6 +82,7 @@ _offset: Any = OffsetAndMetadata
 _spec: Any = OffsetSpec
 _group: Any = GroupMetadata
 _topic: Any = NewTopic
+_partitions: Any = NewPartitions
 _resource: Any = ConfigResource
 _op: Any = ConfigOp
 
@@ -542,6 +546,104 @@ def _admin() -> Iterator[Case]:
     )
 
 
+NO_ID: list[Any] = [None, 5, b"t", "", "a/b", TP, Strange(), [5], [None], [b"t"], ["a/b"], [["t"]], UUID(int=0)]
+NO_REPLICAS: list[Any] = [5, "1", b"1", Strange(), [], ["1"], [-1], [1, 1], [None], [True]]
+NO_REPLICA: list[Any] = [
+    None,
+    5,
+    "t",
+    TP,
+    ("t", 0),
+    ("t", -1, 1),
+    ("t", 0, "1"),
+    ("t", 0, -1),
+    ("a/b", 0, 1),
+    Strange(),
+]
+
+
+def _admin_of_topics() -> Iterator[Case]:
+    wrong_assignments = [5, "1", [], [1], [[]], [["1"]], [[1, 1]], [[-1]], Strange()]
+    yield Case(
+        "admin.create_topics({: assignments})",
+        lambda hands, one: hands.admin.create_topics({"a": _topic(assignments=one)}),
+        wrong_assignments,
+    )
+    yield Case("admin.describe_topics(topics)", lambda hands, one: hands.admin.describe_topics(one), NO_ID)
+    yield Case(
+        "admin.describe_topics(include_authorized_operations)",
+        filled("admin", "describe_topics", "t", include_authorized_operations=HOLE),
+        NO_FLAG,
+    )
+    yield Case(
+        "admin.create_partitions(topics)",
+        lambda hands, one: hands.admin.create_partitions(one),
+        [None, 5, "t", ["t"], Strange(), {"a/b": 3}, {5: 3}, *({"t": one} for one in (None, "3", 0, -1, 1.5, True))],
+    )
+    yield Case(
+        "admin.create_partitions({: assignments})",
+        lambda hands, one: hands.admin.create_partitions({"t": _partitions(3, one)}),
+        wrong_assignments,
+    )
+    yield Case(
+        "admin.create_partitions(validate_only)",
+        filled("admin", "create_partitions", {"t": 3}, validate_only=HOLE),
+        NO_FLAG,
+    )
+    yield Case(
+        "admin.delete_records(offsets)",
+        lambda hands, one: hands.admin.delete_records(one),
+        [
+            None,
+            5,
+            "t",
+            [TP],
+            Strange(),
+            {"t": 5},
+            {("t", -1): 5},
+            *({TP: one} for one in (None, "5", -2, 1.5, MOST + 1)),
+        ],
+    )
+    yield Case(
+        "admin.elect_leaders(election_type)",
+        filled("admin", "elect_leaders", HOLE, [TP]),
+        [None, 0, "preferred", True, Strange()],
+    )
+    for name, given in (("elect_leaders", (ElectionType.PREFERRED,)), ("list_partition_reassignments", ())):
+        yield Case(f"admin.{name}(partitions)", filled("admin", name, *given, HOLE), NO_PARTITIONS[1:])
+    yield Case(
+        "admin.alter_partition_reassignments(reassignments)",
+        lambda hands, one: hands.admin.alter_partition_reassignments(one),
+        [None, 5, "t", [TP], Strange(), {"t": [1]}, *({TP: one} for one in NO_REPLICAS)],
+    )
+    yield Case(
+        "admin.alter_partition_reassignments(allow_replication_factor_change)",
+        filled("admin", "alter_partition_reassignments", {TP: [1]}, allow_replication_factor_change=HOLE),
+        NO_FLAG,
+    )
+    yield Case(
+        "admin.describe_log_dirs(brokers)",
+        filled("admin", "describe_log_dirs", HOLE),
+        ["1", b"1", -1, True, 1.5, ["1"], [None], [-1], 2**31, Strange()],
+    )
+    yield Case(
+        "admin.describe_log_dirs(partitions)", filled("admin", "describe_log_dirs", partitions=HOLE), NO_PARTITIONS[1:]
+    )
+    yield Case(
+        "admin.describe_replica_log_dirs(replicas)",
+        lambda hands, one: hands.admin.describe_replica_log_dirs(one),
+        [None, 5, "t", ("t", 0, 1), Strange(), *([one] for one in NO_REPLICA)],
+    )
+    yield Case(
+        "admin.alter_replica_log_dirs(log_dirs)",
+        lambda hands, one: hands.admin.alter_replica_log_dirs(one),
+        [
+            *(None, 5, "t", [("t", 0, 1)], Strange(), {TP: "/x"}, {("t", 0, "1"): "/x"}),
+            *({("t", 0, 1): one} for one in (None, 5, b"/x", "", SURROGATE)),
+        ],
+    )
+
+
 def _admin_of_share_groups() -> Iterator[Case]:
     yield Case(
         "admin.list_share_group_offsets(partitions)",
@@ -590,6 +692,15 @@ def _admin_with_a_timeout() -> Iterator[Case]:
         "delete_topics": (["t"],),
         "list_topics": (),
         "describe_topic": ("t",),
+        "describe_topics": ("t",),
+        "create_partitions": ({"t": 3},),
+        "delete_records": ({TP: 0},),
+        "elect_leaders": (ElectionType.PREFERRED,),
+        "alter_partition_reassignments": ({TP: [1]},),
+        "list_partition_reassignments": (),
+        "describe_log_dirs": (),
+        "describe_replica_log_dirs": ([("t", 0, 1)],),
+        "alter_replica_log_dirs": ({("t", 0, 1): "/x"},),
         "list_offsets": ({TP: OffsetSpec.LATEST},),
         "list_groups": (),
         "describe_groups": ("g",),
@@ -633,6 +744,7 @@ CASES: list[Case] = [
     *_producers(),
     *_consumer(),
     *_admin(),
+    *_admin_of_topics(),
     *_admin_of_share_groups(),
     *_admin_of_configs(),
     *_admin_with_a_timeout(),

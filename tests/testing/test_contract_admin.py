@@ -1,4 +1,4 @@
-"""CreatePartitions, DeleteRecords, DescribeTopicPartitions and DescribeLogDirs, as Apache Kafka answers them."""
+"""CreatePartitions, DeleteRecords, DescribeTopicPartitions and log directories, as Apache Kafka answers."""
 
 from __future__ import annotations
 
@@ -11,6 +11,9 @@ from support.raw_client import RawClient, batch_of, records_of
 from aiokafkawire.errors import ErrorCode
 from aiokafkawire.protocol.messages.group import FindCoordinatorRequest
 from aiokafkawire.protocol.messages.log_dirs import (
+    AlterReplicaLogDir,
+    AlterReplicaLogDirsRequest,
+    AlterReplicaLogDirTopic,
     DescribableLogDirTopic,
     DescribeLogDirsRequest,
     DescribeLogDirsResponse,
@@ -319,6 +322,37 @@ async def test_log_directories(kafka: Kafka, client: RawClient, version: int) ->
     every = sizes(await client.ask(DescribeLogDirsRequest(topics=None), version))
     assert every[topic] == {0: (len(batch), 0, False), 1: (0, 0, False)}
     assert sizes(await client.ask(DescribeLogDirsRequest(topics=[]), version)) == {}
+
+
+@pytest.mark.parametrize("version", [1, 2])
+async def test_replicas_that_cannot_move_to_another_directory(kafka: Kafka, client: RawClient, version: int) -> None:
+    topic = (await kafka.topic(2)).name or ""
+    await client.produce(topic, batch_of(b"a"))
+    (directory,) = (await client.ask(DescribeLogDirsRequest(topics=[]), 5)).results
+    asked = {
+        directory.log_dir: {topic: [0, 99], "no-such-topic": [0]},
+        "/no/such/directory": {topic: [1]},
+    }
+    request = AlterReplicaLogDirsRequest(
+        dirs=[
+            AlterReplicaLogDir(
+                path=path,
+                topics=[AlterReplicaLogDirTopic(name=name, partitions=indexes) for name, indexes in topics.items()],
+            )
+            for path, topics in asked.items()
+        ]
+    )
+    answer = await client.ask(request, version)
+    assert {
+        (each.topic_name, one.partition_index): ErrorCode(one.error_code).name
+        for each in answer.results
+        for one in each.partitions
+    } == {
+        (topic, 0): "NONE",
+        (topic, 1): "LOG_DIR_NOT_FOUND",
+        (topic, 99): "UNKNOWN_TOPIC_OR_PARTITION",
+        ("no-such-topic", 0): "UNKNOWN_TOPIC_OR_PARTITION",
+    }
 
 
 async def test_ten_thousand_more_partitions_are_too_many(kafka: Kafka, client: RawClient) -> None:

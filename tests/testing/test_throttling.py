@@ -10,6 +10,8 @@ import pytest
 from support.raw_client import RawClient, batch_of, fetch_request, produce_request
 from support.virtual_time import virtual_time
 
+from aiokafkawire import Client, NewTopic
+from aiokafkawire.errors import ErrorCode
 from aiokafkawire.protocol.messages.metadata import ApiVersionsRequest, MetadataRequest
 from aiokafkawire.protocol.messages.produce import ProduceResponse
 from aiokafkawire.protocol.messages.quotas import (
@@ -18,6 +20,14 @@ from aiokafkawire.protocol.messages.quotas import (
     EntityData,
     OpData,
 )
+from aiokafkawire.protocol.messages.topics import (
+    CreatableTopic,
+    CreatePartitionsRequest,
+    CreatePartitionsTopic,
+    CreateTopicsRequest,
+    DeleteTopicsRequest,
+    DeleteTopicState,
+)
 from aiokafkawire.testing.broker import Broker
 from aiokafkawire.testing.configs.quotas import ClientQuotas, Limit, QuotaOperation, entity_of
 from aiokafkawire.testing.configs.throttling import Rate
@@ -25,6 +35,7 @@ from aiokafkawire.testing.configs.throttling import Rate
 pytestmark = [pytest.mark.anyio, virtual_time]
 
 LARGE = batch_of(b"v" * 20_000)
+EXCEEDED = ErrorCode.THROTTLING_QUOTA_EXCEEDED
 
 
 @pytest.fixture
@@ -130,6 +141,50 @@ async def test_requests_count_a_millisecond_each(broker: Broker, client: RawClie
     # One thousandth of a thread's second is 0.1 percent of it: five of them in ten seconds are the limit. Setting the
     # quota was one request, and no pause is longer than a second.
     assert pauses == [0, 0, 0, 0, 1000, 1000]
+
+
+# --- partitions --------------------------------------------------------------------------------------------------
+
+
+async def created(client: RawClient, name: str, partitions: int = 1, version: int = 7, **more: Any) -> tuple[int, int]:
+    """The error of a new topic, and the pause."""
+    topic = CreatableTopic(name=name, num_partitions=partitions, replication_factor=1, assignments=[], configs=[])
+    answer = await client.ask(CreateTopicsRequest(topics=[topic], **more), version)
+    return answer.topics[0].error_code, answer.throttle_time_ms
+
+
+async def test_who_creates_too_many_partitions_is_refused_and_pauses(broker: Broker, client: RawClient) -> None:
+    await limit(broker, "controller_mutation_rate", 2, client_id="raw")
+    assert await created(client, "a", 28) == (0, 0)  # what a burst leaves, 22, may be exceeded once
+    assert await created(client, "b") == (EXCEEDED, 3000)
+    began = anyio.current_time()
+    assert await created(client, "b", 2) == (0, 0)
+    assert anyio.current_time() - began == pytest.approx(3.0)
+    assert await created(client, "c", validate_only=True) == (EXCEEDED, 1000)
+    removal = DeleteTopicsRequest(topics=[DeleteTopicState(name="a")], timeout_ms=1)
+    assert (await client.ask(removal, 6)).responses[0].error_code == 0  # the pause is over by then
+    addition = CreatePartitionsTopic(name="b", count=5, assignments=None)
+    more = await client.ask(CreatePartitionsRequest(topics=[addition], timeout_ms=1, validate_only=False), 3)
+    assert (more.results[0].error_code, more.throttle_time_ms) == (EXCEEDED, 14_000)
+    more = await client.ask(CreatePartitionsRequest(topics=[addition], timeout_ms=1, validate_only=False), 3)
+    assert (more.results[0].error_code, more.throttle_time_ms) == (0, 0)
+    gone = await client.ask(removal, 6)
+    assert gone.responses[0].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION  # takes none
+
+
+async def test_before_kip_599_who_creates_too_many_partitions_only_pauses(broker: Broker, client: RawClient) -> None:
+    await limit(broker, "controller_mutation_rate", 2, user="ANONYMOUS")
+    assert await created(client, "a", 28, version=5) == (0, 3000)
+    assert await created(client, "b", version=5) == (0, 500)
+
+
+async def test_an_admin_waits_until_it_may_create_more_partitions(broker: Broker) -> None:
+    await limit(broker, "controller_mutation_rate", 2, client_id="greedy")
+    async with Client(broker.bootstrap, connector=broker.connect, client_id="greedy") as kafka:
+        began = anyio.current_time()
+        await kafka.admin.create_topics({"a": NewTopic(28, 1)})
+        await kafka.admin.create_topics({"b": NewTopic(2, 1)})
+        assert anyio.current_time() - began == pytest.approx(3.0, abs=0.5)
 
 
 # --- orders ------------------------------------------------------------------------------------------------------

@@ -15,8 +15,8 @@ def reassign(partition: HostedPartition, target: Sequence[int]) -> None:
     The reassignment completes at once if no new replica has to catch up.
     """
     held = [node for node in partition.replicas if node not in partition.adding]
-    removing = [node for node in partition.replicas if node not in target]
-    partition.adding = [node for node in target if node not in held]
+    removing = sorted(node for node in partition.replicas if node not in target)
+    partition.adding = sorted(node for node in target if node not in held)
     partition.removing = removing
     partition.place([*target, *removing])
     complete(partition)

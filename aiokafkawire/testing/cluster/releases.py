@@ -81,6 +81,7 @@ _UNDERSTOOD: Final = {
     ApiKey.OFFSET_FOR_LEADER_EPOCH: "0-1",
     ApiKey.WRITE_TXN_MARKERS: "0",
     ApiKey.DESCRIBE_CONFIGS: "0",
+    ApiKey.ALTER_REPLICA_LOG_DIRS: "0",
     ApiKey.DESCRIBE_LOG_DIRS: "0",
 }
 """Versions that the newest release has dropped and that this broker still answers if it emulates an older release."""

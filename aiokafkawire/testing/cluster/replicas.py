@@ -52,6 +52,8 @@ class HostedPartition:
         """The followers that a test keeps from copying, with the high watermark that each knew when it was held."""
         self.in_sync_replicas: list[int] = [node for node in replicas if node not in down]
         self.eligible_leader_replicas: list[int] = [] if self.in_sync_replicas else replicas[:1]
+        self.log_dirs: dict[int, str] = {}
+        """The log directory of each replica, by broker; a replica gets one on first use (LogDirs)."""
         self.adding: list[int] = []
         self.removing: list[int] = []
         self.leader: int = self._electable()
@@ -210,6 +212,7 @@ class HostedPartition:
         self.replicas = replicas
         self.held = {node: known for node, known in self.held.items() if node in replicas}
         self._ends = {node: self.end_offset(node) if node in self._ends else 0 for node in replicas}
+        self.log_dirs = {node: path for node, path in self.log_dirs.items() if node in replicas}
         self.partition_epoch += 1
         for nodes in (self.in_sync_replicas, self.eligible_leader_replicas):
             nodes[:] = [node for node in nodes if node in replicas]

@@ -11,6 +11,7 @@ from ...errors import ErrorCode
 from ...protocol.schema import Versions
 from ...types import TopicPartition
 from ..configs.configs import Configs
+from ..configs.mutation_quota import MutationQuota
 from ..configs.quotas import ClientQuotas
 from ..configs.tables import tables_of
 from ..configs.throttling import Throttles
@@ -33,6 +34,7 @@ from ..transactions.transactions import Transactions
 from .api_error import ApiError
 from .fetch_purgatory import FetchPurgatory
 from .java_hash import java_hash
+from .log_dirs import LogDirs
 from .reassignment import complete
 from .releases import Release
 from .replica_lag import ReplicaLag
@@ -70,6 +72,7 @@ class Settings(GroupSettings):
     sasl_enabled_mechanisms: tuple[str, ...] = ()  # none: clients need not authenticate
     connections_max_reauth_ms: int = 0
     connection_failed_authentication_delay_ms: int = 100
+    log_dirs: int = 1
 
 
 class ClusterState:
@@ -96,6 +99,7 @@ class ClusterState:
         self.timers: Timers = Timers()
         self.configs: Configs = Configs(settings, tables_of(nodes[0].release))
         self.quotas: ClientQuotas = ClientQuotas()
+        self.mutation_quota: MutationQuota = MutationQuota(self.quotas)
         self.throttles: dict[int, Throttles] = {node.node_id: Throttles(self.quotas) for node in nodes}
         self.topics: TopicStore = TopicStore(
             [node.node_id for node in nodes],
@@ -112,6 +116,7 @@ class ClusterState:
         self.replica_lag: ReplicaLag = ReplicaLag(self.timers, settings.replica_lag_time_max_ms / 1000, self.changed)
         for node in nodes:
             node.sessions = FetchSessions(settings.max_incremental_fetch_session_cache_slots)
+            node.log_dirs = LogDirs(node.node_id, settings.log_dirs)
         self.committed: CommittedOffsets = CommittedOffsets()
         rules = ReleaseRules.of(nodes[0].release)
         self.groups: Groups = Groups(
@@ -354,6 +359,7 @@ class BrokerNode:
     alive: bool = True
     sessions: FetchSessions = attrs.field(factory=FetchSessions, init=False, repr=False)
     share_sessions: ShareSessions = attrs.field(factory=ShareSessions, init=False, repr=False)
+    log_dirs: LogDirs = attrs.field(init=False, repr=False)
     connections: Counter[str] = attrs.field(factory=Counter, init=False, repr=False)
     """The number of connections from each client address."""
     cluster: ClusterState = attrs.field(init=False, repr=False)

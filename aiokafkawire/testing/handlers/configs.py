@@ -27,7 +27,6 @@ from ..configs.topic_configs import CLIENT_METRICS_CONFIGS, TOPIC_CONFIGS
 from ..configs.types import ConfigType, ConfigValueSource, Definition, ResourceType
 from ..serving.call import ServerCall
 from .constants import MALFORMED
-from .log_dirs import log_dir
 
 __all__ = ("describe_configs", "known_kinds", "list_config_resources", "topic_entries")
 
@@ -193,7 +192,7 @@ def _started_with(node: BrokerNode) -> Mapping[str, str]:
         "broker.id": str(node.node_id),
         "controller.listener.names": "CONTROLLER",
         "listeners": f"PLAINTEXT://{node.host}:{node.port}",
-        "log.dirs": log_dir(node.node_id),
+        "log.dirs": ",".join(node.log_dirs.paths),
         "node.id": str(node.node_id),
         "process.roles": "broker,controller",
     }

@@ -1,6 +1,5 @@
 """ElectLeaders, AlterPartitionReassignments and ListPartitionReassignments: leaders and replicas of partitions."""
 
-from enum import IntEnum
 from typing import Final
 
 from ...errors import ErrorCode
@@ -21,13 +20,14 @@ from ...protocol.messages.reassignments import (
     ReplicaElectionResult,
     TopicPartitions,
 )
+from ...types import ElectionType
 from ..cluster.api_error import ApiError
 from ..cluster.reassignment import cancel, reassign
 from ..cluster.replicas import HostedPartition
 from ..cluster.state import ClusterState
 from ..serving.call import ServerCall
 
-__all__ = ("ElectionType", "alter_partition_reassignments", "elect_leaders", "list_partition_reassignments")
+__all__ = ("alter_partition_reassignments", "elect_leaders", "list_partition_reassignments")
 
 
 _MESSAGES: Final = {
@@ -36,13 +36,6 @@ _MESSAGES: Final = {
     ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE: "Eligible topic partition leaders are not available.",
 }
 """Kafka's messages for errors that are raised without a message."""
-
-
-class ElectionType(IntEnum):
-    """The types of elections in ElectLeaders."""
-
-    PREFERRED = 0
-    UNCLEAN = 1
 
 
 # --- elections ---------------------------------------------------------------------------------------------------

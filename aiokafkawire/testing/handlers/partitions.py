@@ -27,6 +27,7 @@ from ..cluster.replicas import NO_LEADER, HostedPartition
 from ..cluster.topics import MOST_PARTITIONS, HostedTopic, invalid_name
 from ..serving.call import ServerCall
 from .constants import NO_OPERATIONS, TOPIC_OPERATIONS
+from .mutations import Mutations
 
 __all__ = ("create_partitions", "delete_records", "describe_topic_partitions")
 
@@ -36,7 +37,7 @@ _MOST_PARTITIONS: Final = 2000  # max.request.partition.size.limit
 
 async def create_partitions(call: ServerCall, request: CreatePartitionsRequest) -> CreatePartitionsResponse:
     """Add partitions to each requested topic; an error of one topic does not affect other topics (KIP-195)."""
-    times = Counter(topic.name for topic in request.topics)
+    times, mutations = Counter(topic.name for topic in request.topics), Mutations(call, strict_since=3)
     results = {}
     left = MOST_PARTITIONS
     for asked in request.topics:
@@ -48,11 +49,14 @@ async def create_partitions(call: ServerCall, request: CreatePartitionsRequest) 
             left -= max(0, asked.count - len(topic.partitions)) if topic else 0
             if left < 0:
                 raise ApiError(ErrorCode.UNKNOWN_SERVER_ERROR)  # Kafka handles this case in CreateTopics only
+            if mutations.limited and topic is not None:
+                _extend(call, asked, validate_only=True)
+                mutations.record(asked.count - len(topic.partitions))
             _extend(call, asked, request.validate_only)
         except ApiError as refused:
             error, message = refused.code, refused.message
         results[asked.name] = CreatePartitionsTopicResult(name=asked.name, error_code=error, error_message=message)
-    return CreatePartitionsResponse(results=list(results.values()))
+    return CreatePartitionsResponse(results=list(results.values()), throttle_time_ms=mutations.throttle_time_ms)
 
 
 def _extend(call: ServerCall, asked: CreatePartitionsTopic, validate_only: bool) -> None:

@@ -15,6 +15,7 @@ from ...protocol.messages.quotas import (
     ValueData,
 )
 from ...protocol.messages.share_fetch import ShareFetchRequest, ShareFetchResponse
+from ...protocol.messages.topics import CreatePartitionsResponse, CreateTopicsResponse, DeleteTopicsResponse
 from ...protocol.schema import Request, Response
 from ..cluster.api_error import ApiError
 from ..configs.quotas import Component, Entity, QuotaOperation, entity_of
@@ -84,6 +85,8 @@ def throttled(call: ServerCall, request: Request[Response], response: Response, 
             pause = max(pause, _fetched(call, request, response, (user, client_id, now)))
         if isinstance(request, ShareFetchRequest) and isinstance(response, ShareFetchResponse):
             pause = max(pause, _share_fetched(call, request, response, (user, client_id, now)))
+    if isinstance(response, CreateTopicsResponse | DeleteTopicsResponse | CreatePartitionsResponse):
+        pause = max(pause, response.throttle_time_ms)  # by controller_mutation_rate
     if pause > 0 and hasattr(response, "throttle_time_ms"):
         response.throttle_time_ms = max(pause, response.throttle_time_ms)
     return pause

@@ -1,6 +1,7 @@
 """CreateTopics and DeleteTopics."""
 
 from collections import Counter
+from uuid import UUID
 
 from ...errors import ErrorCode
 from ...protocol.messages.topics import (
@@ -20,13 +21,14 @@ from ..cluster.state import ClusterState
 from ..cluster.topics import MOST_PARTITIONS, HostedTopic
 from ..serving.call import ServerCall
 from .configs import topic_entries
+from .mutations import Mutations
 
 __all__ = ("create_topics", "delete_topics")
 
 
 async def create_topics(call: ServerCall, request: CreateTopicsRequest) -> CreateTopicsResponse:
     """Create each requested topic; an error of one topic does not affect other topics."""
-    times = Counter(topic.name for topic in request.topics)
+    times, mutations = Counter(topic.name for topic in request.topics), Mutations(call, strict_since=6)
     partitions = sum(_partitions(call.cluster, topic) for topic in request.topics)
     results = {}
     for asked in request.topics:
@@ -35,33 +37,51 @@ async def create_topics(call: ServerCall, request: CreateTopicsRequest) -> Creat
                 raise ApiError(ErrorCode.POLICY_VIOLATION, "Excessively large number of partitions per request.")
             if times[asked.name] > 1:
                 raise ApiError(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
+            if mutations.limited:
+                mutations.record(len(_create(call.cluster, asked, validate_only=True).partitions))
             topic = _create(call.cluster, asked, request.validate_only)
             results[asked.name] = _created(topic, call.node.node_id)
         except ApiError as refused:
             results[asked.name] = CreatableTopicResult(
                 name=asked.name, error_code=refused.code, error_message=refused.message
             )
-    return CreateTopicsResponse(topics=list(results.values()))
+    return CreateTopicsResponse(topics=list(results.values()), throttle_time_ms=mutations.throttle_time_ms)
 
 
 async def delete_topics(call: ServerCall, request: DeleteTopicsRequest) -> DeleteTopicsResponse:
     """Delete each requested topic, which is given by name or by id."""
     topics = request.topics if call.version >= 6 else [DeleteTopicState(name=name) for name in request.topic_names]
     times = Counter((topic.name, topic.topic_id) for topic in topics)
+    mutations = Mutations(call, strict_since=5)
     responses = []
+    requested: dict[UUID, list[HostedTopic]] = {}
     for asked in {(topic.name, topic.topic_id): topic for topic in topics}.values():
         try:
             if times[asked.name, asked.topic_id] > 1:
                 raise ApiError(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
-            topic = _find(call.cluster, asked)
+            found = _find(call.cluster, asked)
+            requested.setdefault(found.topic_id, []).append(found)
         except ApiError as refused:
-            response = DeletableTopicResult(name=asked.name, topic_id=asked.topic_id, error_code=refused.code)
-            response.error_message = refused.message
-        else:
-            call.cluster.delete_topic(topic)
-            response = DeletableTopicResult(name=topic.name, topic_id=topic.topic_id, error_code=ErrorCode.NONE)
-        responses.append(response)
-    return DeleteTopicsResponse(responses=responses)
+            responses.append(_refused(asked.name, asked.topic_id, refused))
+    responses += [_deleted(call, mutations, *found) for found in requested.values()]
+    return DeleteTopicsResponse(responses=responses, throttle_time_ms=mutations.throttle_time_ms)
+
+
+def _deleted(call: ServerCall, mutations: Mutations, topic: HostedTopic, *again: HostedTopic) -> DeletableTopicResult:
+    """Delete a topic, unless it is requested both by name and by id."""
+    try:
+        if again:
+            fault = "The provided topic name maps to an ID that was already supplied."
+            raise ApiError(ErrorCode.INVALID_REQUEST, fault)
+        mutations.record(len(topic.partitions))
+    except ApiError as refused:
+        return _refused(topic.name, topic.topic_id, refused)
+    call.cluster.delete_topic(topic)
+    return DeletableTopicResult(name=topic.name, topic_id=topic.topic_id, error_code=ErrorCode.NONE)
+
+
+def _refused(name: str | None, topic_id: UUID, error: ApiError) -> DeletableTopicResult:
+    return DeletableTopicResult(name=name, topic_id=topic_id, error_code=error.code, error_message=error.message)
 
 
 def _partitions(cluster: ClusterState, asked: CreatableTopic) -> int:

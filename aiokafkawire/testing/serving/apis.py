@@ -23,7 +23,7 @@ from ...protocol.messages.group import (
 )
 from ...protocol.messages.group_admin import DeleteGroupsRequest, DescribeGroupsRequest, ListGroupsRequest
 from ...protocol.messages.group_offsets import OffsetCommitRequest, OffsetDeleteRequest, OffsetFetchRequest
-from ...protocol.messages.log_dirs import DescribeLogDirsRequest
+from ...protocol.messages.log_dirs import AlterReplicaLogDirsRequest, DescribeLogDirsRequest
 from ...protocol.messages.metadata import (
     ApiVersionsRequest,
     DescribeClusterRequest,
@@ -76,7 +76,7 @@ from ..handlers.fetch import fetch
 from ..handlers.group import find_coordinator, heartbeat, join_group, leave_group, sync_group
 from ..handlers.group_admin import delete_groups, describe_groups, list_groups
 from ..handlers.group_offsets import offset_commit, offset_delete, offset_fetch
-from ..handlers.log_dirs import describe_log_dirs
+from ..handlers.log_dirs import alter_replica_log_dirs, describe_log_dirs
 from ..handlers.metadata import api_versions, describe_cluster, metadata
 from ..handlers.offsets import list_offsets, offset_for_leader_epoch
 from ..handlers.partitions import create_partitions, delete_records, describe_topic_partitions
@@ -149,6 +149,7 @@ APIS: Final = {
     ApiKey.ALTER_CONFIGS: _api(AlterConfigsRequest, alter_configs, "0-2"),
     ApiKey.INCREMENTAL_ALTER_CONFIGS: _api(IncrementalAlterConfigsRequest, incremental_alter_configs, "0-1"),
     ApiKey.LIST_CONFIG_RESOURCES: _api(ListConfigResourcesRequest, list_config_resources, "0-1"),
+    ApiKey.ALTER_REPLICA_LOG_DIRS: _api(AlterReplicaLogDirsRequest, alter_replica_log_dirs, "1-2"),
     ApiKey.DESCRIBE_LOG_DIRS: _api(DescribeLogDirsRequest, describe_log_dirs, "1-5"),
     ApiKey.DESCRIBE_CLIENT_QUOTAS: _api(DescribeClientQuotasRequest, describe_client_quotas, "0-1"),
     ApiKey.ALTER_CLIENT_QUOTAS: _api(AlterClientQuotasRequest, alter_client_quotas, "0-1"),
