@@ -8,6 +8,7 @@ from secrets import token_hex
 from typing import Literal
 
 import pytest
+from support.kafka_releases import number_of
 from support.transactional import settled
 
 from aiokafkawire import Client, OffsetAndMetadata, TopicPartition
@@ -104,8 +105,15 @@ async def test_the_lag_of_a_group_without_members_is_sampled(
 
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])
 async def test_members_and_their_partitions_are_read(
-    kafka: Client, topic: str, group: str, sampler: Sampler, protocol: Literal["classic", "consumer"]
+    kafka: Client,
+    topic: str,
+    group: str,
+    sampler: Sampler,
+    protocol: Literal["classic", "consumer"],
+    kafka_release: str | None,
 ) -> None:
+    if protocol == "consumer" and kafka_release is not None and number_of(kafka_release) < (4, 0):
+        pytest.skip("brokers have consumer groups since 4.0 (KIP-848)")
     await write(kafka, topic, 5)
     async with kafka.consumer(
         topic,
@@ -133,7 +141,11 @@ async def test_members_and_their_partitions_are_read(
         assert {one.client_id for one in found.partitions} == {found.members[0].client_id}
 
 
-async def test_the_lag_of_a_share_group_is_sampled(kafka: Client, topic: str, group: str, sampler: Sampler) -> None:
+async def test_the_lag_of_a_share_group_is_sampled(
+    kafka: Client, topic: str, group: str, sampler: Sampler, kafka_release: str | None
+) -> None:
+    if kafka_release is not None and number_of(kafka_release) < (4, 2):
+        pytest.skip("brokers have share groups since 4.2 (KIP-932)")
     await write(kafka, topic, 5)
     await kafka.admin.alter_share_group_offsets(group, {TopicPartition(topic, 0): 2})
     history = await taken(sampler, lambda one: (row := group_row(one)) is not None and row.lag == 3)
