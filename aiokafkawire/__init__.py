@@ -72,6 +72,26 @@ from .types import (
 )
 
 if TYPE_CHECKING:
+    from .admin.cluster_descriptions import (
+        ClusterDescription,
+        ClusterNode,
+        EpochEndOffset,
+        FeatureMetadata,
+        FeatureUpdate,
+        FinalizedVersionRange,
+        QuorumInfo,
+        QuorumReplica,
+        RaftVoterEndpoint,
+        SupportedVersionRange,
+        UpgradeType,
+    )
+    from .admin.streams_group_descriptions import (
+        StreamsGroupDescription,
+        StreamsGroupMemberAssignment,
+        StreamsGroupMemberDescription,
+        StreamsGroupSubtopologyDescription,
+        StreamsTopicInfo,
+    )
     from .admin.topic_descriptions import (
         CreatedTopic,
         LogDirDescription,
@@ -81,6 +101,14 @@ if TYPE_CHECKING:
         ReplicaLogDirInfo,
         TopicDescription,
     )
+    from .admin.transaction_descriptions import (
+        AbortTransactionSpec,
+        FencedProducer,
+        HangingTransaction,
+        ProducerState,
+        TransactionDescription,
+        TransactionListing,
+    )
     from .producer.transaction import Transaction
     from .share._implementation import ShareRecord
     from .share.acknowledgements import Acknowledge
@@ -89,6 +117,7 @@ if TYPE_CHECKING:
     from .transform import OutgoingRecord
 
 __all__ = (
+    "AbortTransactionSpec",
     "Acknowledge",
     "AcknowledgementFailed",
     "Admin",
@@ -97,6 +126,8 @@ __all__ = (
     "BrokerError",
     "BufferFull",
     "Client",
+    "ClusterDescription",
+    "ClusterNode",
     "CommitFailed",
     "ConfigEntry",
     "ConfigError",
@@ -118,10 +149,16 @@ __all__ = (
     "DeliveryFailed",
     "DeserializationError",
     "ElectionType",
+    "EpochEndOffset",
+    "FeatureMetadata",
+    "FeatureUpdate",
+    "FinalizedVersionRange",
+    "FencedProducer",
     "GroupDescription",
     "GroupListing",
     "GroupMember",
     "GroupMetadata",
+    "HangingTransaction",
     "InvalidMessage",
     "IsolationLevel",
     "KafkaError",
@@ -139,6 +176,10 @@ __all__ = (
     "Producer",
     "ProducerFenced",
     "ProducerIdentity",
+    "QuorumInfo",
+    "QuorumReplica",
+    "RaftVoterEndpoint",
+    "ProducerState",
     "RecordMetadata",
     "RecordTooLarge",
     "Reject",
@@ -150,16 +191,25 @@ __all__ = (
     "ShareGroupDescription",
     "ShareMemberDescription",
     "SharePartitionOffsetInfo",
+    "SubscriptionPattern",
+    "SupportedVersionRange",
+    "StreamsGroupDescription",
+    "StreamsGroupMemberAssignment",
+    "StreamsGroupMemberDescription",
+    "StreamsGroupSubtopologyDescription",
+    "StreamsTopicInfo",
     "TimestampType",
     "TopicDescription",
     "TopicNotReady",
-    "SubscriptionPattern",
     "TopicPartition",
     "TopicPartitionReplica",
     "Transaction",
     "TransactionAborted",
+    "TransactionDescription",
+    "TransactionListing",
     "UnknownBrokerError",
     "UnsupportedVersion",
+    "UpgradeType",
     "UsageError",
     "WireError",
 )
@@ -167,23 +217,45 @@ __all__ = (
 # The user's program configures logging; see docs/logging.md.
 logging.getLogger(__name__).addHandler(logging.NullHandler())
 
-# Loaded on first use, since only programs with transactions need these modules.
+# Loaded on first use, since few programs need these modules.
 _load_later: Callable[[str], object] = lazy_exports(
     __name__,
     {
+        "AbortTransactionSpec": ".admin.transaction_descriptions",
         "Acknowledge": ".share.acknowledgements",
         "CreatedTopic": ".admin.topic_descriptions",
         "LogDirDescription": ".admin.topic_descriptions",
         "OutgoingRecord": ".transform",
         "PartitionDescription": ".admin.topic_descriptions",
         "PartitionReassignment": ".admin.topic_descriptions",
+        "ClusterDescription": ".admin.cluster_descriptions",
+        "ClusterNode": ".admin.cluster_descriptions",
+        "EpochEndOffset": ".admin.cluster_descriptions",
+        "FeatureMetadata": ".admin.cluster_descriptions",
+        "FeatureUpdate": ".admin.cluster_descriptions",
+        "FinalizedVersionRange": ".admin.cluster_descriptions",
+        "QuorumInfo": ".admin.cluster_descriptions",
+        "QuorumReplica": ".admin.cluster_descriptions",
+        "RaftVoterEndpoint": ".admin.cluster_descriptions",
+        "FencedProducer": ".admin.transaction_descriptions",
+        "HangingTransaction": ".admin.transaction_descriptions",
+        "ProducerState": ".admin.transaction_descriptions",
         "Reject": ".share.share_record",
         "ReplicaInfo": ".admin.topic_descriptions",
         "ReplicaLogDirInfo": ".admin.topic_descriptions",
         "ShareConsumer": ".share.share_consumer",
         "ShareRecord": ".share._implementation",
         "TopicDescription": ".admin.topic_descriptions",
+        "SupportedVersionRange": ".admin.cluster_descriptions",
         "Transaction": ".producer.transaction",
+        "UpgradeType": ".admin.cluster_descriptions",
+        "StreamsGroupDescription": ".admin.streams_group_descriptions",
+        "StreamsGroupMemberAssignment": ".admin.streams_group_descriptions",
+        "StreamsGroupMemberDescription": ".admin.streams_group_descriptions",
+        "StreamsGroupSubtopologyDescription": ".admin.streams_group_descriptions",
+        "StreamsTopicInfo": ".admin.streams_group_descriptions",
+        "TransactionDescription": ".admin.transaction_descriptions",
+        "TransactionListing": ".admin.transaction_descriptions",
     },
 )
 

@@ -4,7 +4,7 @@ import inspect
 from collections.abc import Callable, Collection, Sequence
 from itertools import count
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, Unpack, overload
 
 import anyio
 
@@ -29,8 +29,9 @@ from .errors import ConfigError, UsageError
 from .network.connector import Connector, connect_tcp
 from .other_clients_names import CLIENT, add_hints
 from .producer.producer import Producer
+from .protocol.schema import Request, Response
 from .runtime import Runtime, finish, opened_at, warn_unclosed
-from .types import BytesLike, OffsetSpec, ProducerIdentity, check_topic_name
+from .types import Address, BytesLike, OffsetSpec, ProducerIdentity, TopicPartition, check_topic_name
 
 if TYPE_CHECKING:
     from .bounded_reads import BoundedBatches, BoundedRecords, Bounds
@@ -42,6 +43,7 @@ __all__ = ("Client",)
 
 K = TypeVar("K")
 V = TypeVar("V")
+R = TypeVar("R", bound=Response)
 
 
 class Client:
@@ -52,7 +54,7 @@ class Client:
 
     Args:
         bootstrap_servers: ``"host:port,host:port"`` or a sequence of ``"host:port"``; one server that answers is
-            enough.
+            enough. Leave it out to speak to controllers (``bootstrap_controllers``).
         connector: opens byte streams, by default over TCP; tests use the connector of an in-process broker.
         runtime: the clock, random numbers and threads, which simulations replace.
         options: see :class:`~aiokafkawire.config.ClientConfig`.
@@ -67,7 +69,7 @@ class Client:
 
     def __init__(
         self,
-        bootstrap_servers: str | Sequence[str],
+        bootstrap_servers: str | Sequence[str] | None = None,
         *,
         connector: Connector = connect_tcp,
         runtime: Runtime | None = None,
@@ -78,7 +80,7 @@ class Client:
             raise ConfigError(f"connector must be a coroutine function of host and port, got {shown(connector)}")
         if runtime is not None and not isinstance(runtime, Runtime):
             raise ConfigError(f"runtime must be a Runtime or None, got {shown(runtime)}")
-        self._cluster = Cluster(parse_servers(bootstrap_servers), config, connector, runtime or Runtime())
+        self._cluster = Cluster(_addresses(bootstrap_servers, config), config, connector, runtime or Runtime())
         self._connector = connector
         self._admin = Admin(self._cluster)
         self._lanes = count(1)
@@ -182,6 +184,7 @@ class Client:
         _check_functions(key_serializer=key_serializer, value_serializer=value_serializer)
         if identity is not None and not isinstance(identity, ProducerIdentity):
             raise UsageError(f"identity must be the identity of another producer, got {shown(identity)}")
+        _check_brokers(self._cluster.config, "producer")
         shared = identity.transactional_id if identity is not None else options.get("transactional_id")
         if options.setdefault("transactional_id", shared) != shared:
             raise ConfigError(f"transactional_id must be {shared!r}, which the identity has, or be left out")
@@ -254,6 +257,7 @@ class Client:
         *,
         joins: bool = True,
     ) -> Consumer[Any, Any]:
+        _check_brokers(self._cluster.config, "consumer")
         config = make_config(ConsumerConfig, options)
         _check_membership(config)
         _check_group_protocol(config, {*options, *(["assignors"] if assignors else [])})
@@ -322,6 +326,7 @@ class Client:
         """
         from .share.share_consumer import ShareConsumer
 
+        _check_brokers(self._cluster.config, "share consumer")
         config = make_config(ShareConsumerConfig, options)
         if not config.group_id:
             raise ConfigError("share_consumer() needs a group_id: the share group whose members share the records")
@@ -430,6 +435,42 @@ class Client:
 
         return BoundedBatches(self._consumer((), reader_options(options)), topic, start, end, columns)
 
+    async def request(
+        self,
+        message: Request[R],
+        *,
+        broker: int | Literal["controller"] | TopicPartition | None = None,
+        version: int | None = None,
+        timeout: float | None = None,
+    ) -> R:
+        """Send any request of Kafka's protocol to a broker, once, and return the response as it is.
+
+        Connecting is retried until the timeout, but the request is sent once. The caller reads the errors in the
+        response::
+
+            response = await kafka.request(MetadataRequest(topics=None), broker=1)
+
+        Args:
+            message: a request of :mod:`aiokafkawire.protocol.messages`.
+            broker: the broker's id; "controller"; a partition, for its leader; or None for the least loaded broker.
+            version: the version of the request; None for the newest that both sides support.
+            timeout: in seconds, by default ``default_api_timeout_ms``, and for the response at most
+                ``request_timeout_ms``. A timeout that is given may be longer.
+
+        Raises:
+            UnsupportedVersion: the broker lacks the request, or the version; or the version lacks a field of the
+                message that is not at its default.
+            InvalidMessage: a field of the message has a wrong value.
+            BrokerNotAvailable: the broker is not in the cluster.
+            RequestTimeout: the timeout has passed; the broker may have executed the request.
+            ConnectionLost: the connection broke before the response; the broker may have executed the request.
+            TopicNotReady: the partition has no leader within the timeout.
+            UsageError: an argument is not valid, or brokers do not answer this request.
+        """
+        from .direct_request import send_request
+
+        return await send_request(self._cluster, message, broker=broker, version=version, timeout=timeout)
+
     async def transform(
         self,
         source: str | Sequence[str],
@@ -500,6 +541,28 @@ class Client:
 
 
 add_hints(Client, CLIENT)
+
+
+def _addresses(servers: str | Sequence[str] | None, config: ClientConfig) -> tuple[Address, ...]:
+    """Return the addresses of bootstrap servers or controllers.
+
+    Raises:
+        ConfigError: there are both or none, or an address is invalid.
+    """
+    if config.bootstrap_controllers is None:
+        return parse_servers("" if servers is None else servers)
+    if servers:
+        raise ConfigError("bootstrap_servers and bootstrap_controllers exclude each other: give one of them")
+    return parse_servers(config.bootstrap_controllers)
+
+
+def _check_brokers(config: ClientConfig, what: str) -> None:
+    """Raise UsageError if the client speaks to controllers, which serve no records."""
+    if config.bootstrap_controllers is not None:
+        raise UsageError(
+            f"a {what} needs brokers, and this client speaks to controllers (bootstrap_controllers): "
+            "use a client with bootstrap_servers"
+        )
 
 
 def _check_functions(**given: object) -> None:

@@ -94,7 +94,9 @@ CONSUMER: Final[Mapping[str, str]] = {
 ADMIN: Final[Mapping[str, str]] = {
     "list_consumer_groups": "list_groups()",
     "delete_consumer_groups": "delete_groups(*group_ids)",
-    "find_coordinator": "describe_groups(group_id): a description has its coordinator",
+    "find_coordinator": "find_coordinators(group_id)",
+    "list_client_metrics_resources": "list_config_resources([ConfigResourceType.CLIENT_METRICS])",
+    "describe_quorum": "describe_metadata_quorum()",
     "list_group_offsets": "list_consumer_group_offsets(group_id)",
     "alter_configs": "incremental_alter_configs({ConfigResource.topic(name): {config: value}})",
     "list_share_groups": "list_groups(types=['share'])",

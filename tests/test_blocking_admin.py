@@ -1,24 +1,44 @@
-"""The blocking admin: share groups, configs, topics, partitions and log directories."""
+"""The blocking admin, and any request."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from secrets import token_hex
+from uuid import uuid4
 
 import pytest
 
 from aiokafkawire import (
+    AbortTransactionSpec,
+    ConfigError,
     ConfigOp,
     ConfigResource,
     ElectionType,
+    EpochEndOffset,
+    IsolationLevel,
     NewTopic,
+    OffsetAndMetadata,
+    OffsetSpec,
+    ProducerFenced,
+    RaftVoterEndpoint,
     SharePartitionOffsetInfo,
     TopicPartition,
     TopicPartitionReplica,
+    UnsupportedVersion,
     UsageError,
     blocking,
 )
-from aiokafkawire.errors import AdminError, GroupIdNotFound, InvalidConfig
+from aiokafkawire.errors import (
+    AdminError,
+    BrokerIdNotRegistered,
+    GroupIdNotFound,
+    InvalidConfig,
+    InvalidUpdateVersion,
+    TransactionalIdNotFound,
+    UnknownMemberId,
+    UnsupportedVersionAnswered,
+)
+from aiokafkawire.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from aiokafkawire.testing.background import BackgroundBroker
 
 
@@ -104,3 +124,87 @@ def test_partitions_and_log_directories(kafka: blocking.Client, topic: str) -> N
     assert list(directory.replica_infos) == [zero]
     kafka.admin.alter_replica_log_dirs({replica: path})
     assert kafka.admin.describe_replica_log_dirs([replica])[replica].current_log_dir == path
+
+
+def test_the_cluster(kafka: blocking.Client, topic: str) -> None:
+    admin = kafka.admin
+    node = admin.describe_cluster(include_authorized_operations=True).nodes[1]
+    assert admin.find_coordinators("a", "b", key_type="transaction") == {"a": node, "b": node}
+    assert 3 in admin.api_versions([1])[1]
+    assert admin.offset_for_leader_epoch({TopicPartition(topic, 0): 0}) == {
+        TopicPartition(topic, 0): EpochEndOffset(0, 3)
+    }
+    with pytest.raises(BrokerIdNotRegistered):
+        admin.unregister_broker(99)
+    for call in (lambda: admin.unregister_controller(99), admin.client_instance_id):
+        with pytest.raises(UnsupportedVersion):
+            call()
+    level = admin.describe_features(broker=1).finalized_features["metadata.version"].max_version_level
+    admin.update_features({"metadata.version": level}, validate_only=True)
+    with pytest.raises(InvalidUpdateVersion):
+        admin.update_features({"metadata.version": level + 100})
+    assert admin.describe_metadata_quorum().leader_id == 1
+    with pytest.raises(UnsupportedVersionAnswered):
+        admin.add_raft_voter(2, uuid4(), [RaftVoterEndpoint("CONTROLLER", "127.0.0.1", 9)])
+    with pytest.raises(UnsupportedVersionAnswered):
+        admin.remove_raft_voter(1, uuid4())
+    assert ConfigResource.topic(topic) in admin.list_config_resources()
+
+
+def test_any_request(kafka: blocking.Client, topic: str) -> None:
+    request = MetadataRequest(topics=[MetadataRequestTopic(name=topic)], allow_auto_topic_creation=False)
+    answer = kafka.request(request, broker=1, version=9, timeout=5)
+    assert [len(found.partitions) for found in answer.topics] == [2]
+    with pytest.raises(UnsupportedVersion):
+        kafka.request(request, version=99)
+
+
+def test_servers_and_controllers_exclude_each_other() -> None:
+    with pytest.raises(ConfigError, match="exclude each other"):
+        blocking.Client("a:1", bootstrap_controllers="b:1")
+
+
+def test_groups_and_their_offsets(kafka: blocking.Client, topic: str) -> None:
+    group, zero, one = f"group-{token_hex(6)}", TopicPartition(topic, 0), TopicPartition(topic, 1)
+    admin = kafka.admin
+    assert admin.reset_consumer_group_offsets(group, {zero: OffsetSpec.LATEST, one: 0}) == {
+        zero: OffsetAndMetadata(3),
+        one: OffsetAndMetadata(0),
+    }
+    assert admin.list_consumer_group_offsets(group, [zero], require_stable=True) == {zero: OffsetAndMetadata(3)}
+    assert admin.list_offsets_of_groups(group) == {group: {zero: OffsetAndMetadata(3), one: OffsetAndMetadata(0)}}
+    assert admin.consumer_group_lag(group, isolation_level=IsolationLevel.READ_COMMITTED) == {zero: 0, one: 0}
+    assert admin.describe_classic_groups(group)[group].state == "Empty"
+    admin.remove_members(group)
+    with pytest.raises(UnknownMemberId):
+        admin.remove_members(group, ["nobody"], reason="a test")
+    admin.delete_consumer_group_offsets(group, [one])
+    assert admin.list_consumer_group_offsets(group) == {zero: OffsetAndMetadata(3)}
+    with pytest.raises(AdminError) as failed:
+        admin.delete_groups(group, f"{group}-missing")
+    assert (failed.value.results, list(failed.value.errors)) == ({group: None}, [f"{group}-missing"])
+
+
+def test_transactions(kafka: blocking.Client, topic: str) -> None:
+    name, zero = f"transaction-{token_hex(6)}", TopicPartition(topic, 0)
+    admin = kafka.admin
+    with pytest.raises(TransactionalIdNotFound):
+        admin.describe_transactions(name)
+    with (
+        kafka.producer(transactional_id=name) as producer,
+        pytest.raises(ProducerFenced),
+        producer.transaction() as transaction,
+    ):
+        transaction.send(topic, b"lost", partition=0)
+        found = admin.describe_transactions(name)[name]
+        assert (found.state, found.topic_partitions) == ("Ongoing", (zero,))
+        (listed,) = admin.list_transactions(states=["Ongoing"], producer_ids=[found.producer_id])
+        assert (listed.transactional_id, listed.coordinator_id) == (name, found.coordinator_id)
+        producers = admin.describe_producers(zero, broker_id=found.coordinator_id)[zero]
+        (active,) = (one for one in producers if one.producer_id == found.producer_id)
+        assert active.current_transaction_start_offset == 3
+        assert admin.find_hanging_transactions(topic, max_transaction_timeout_ms=0) == []
+        admin.abort_transaction(AbortTransactionSpec.of(zero, active))
+        assert [one.current_transaction_start_offset for one in admin.describe_producers(zero)[zero]] == [None, None]
+        admin.force_terminate_transaction(name)
+        assert admin.fence_producers([name])[name].producer_id == found.producer_id

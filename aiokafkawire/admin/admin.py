@@ -1,7 +1,8 @@
 """The admin: the methods for each subject, and lookups of offsets.
 
-For topics see :mod:`.topics`, for their partitions :mod:`.partitions`, for log directories :mod:`.log_dirs`, for groups
-:mod:`.groups` and :mod:`.share_groups`, for configs :mod:`.configs`.
+Each subject has a module here: :mod:`.topics`, :mod:`.partitions`, :mod:`.log_dirs`, :mod:`.groups`,
+:mod:`.share_groups`, :mod:`.streams_groups`, :mod:`.transactions`, :mod:`.configs`, :mod:`.cluster`, :mod:`.features`
+and :mod:`.quorum`.
 """
 
 from collections.abc import Mapping
@@ -9,17 +10,34 @@ from collections.abc import Mapping
 from ..cluster.list_offsets import look_up_offsets
 from ..other_clients_names import ADMIN, add_hints
 from ..types import OffsetAndTimestamp, OffsetSpec, TopicPartition, normalize_specs
+from .cluster import ClusterAdmin
 from .configs import ConfigAdmin
+from .features import FeatureAdmin
 from .groups import GroupAdmin
 from .log_dirs import LogDirAdmin
 from .partitions import PartitionAdmin
+from .quorum import QuorumAdmin
 from .share_groups import ShareGroupAdmin
+from .streams_groups import StreamsGroupAdmin
 from .topics import TopicAdmin
+from .transactions import TransactionAdmin
 
 __all__ = ("Admin",)
 
 
-class Admin(TopicAdmin, PartitionAdmin, LogDirAdmin, GroupAdmin, ShareGroupAdmin, ConfigAdmin):
+class Admin(
+    TopicAdmin,
+    PartitionAdmin,
+    LogDirAdmin,
+    GroupAdmin,
+    ShareGroupAdmin,
+    StreamsGroupAdmin,
+    TransactionAdmin,
+    ConfigAdmin,
+    ClusterAdmin,
+    FeatureAdmin,
+    QuorumAdmin,
+):
     """The administration client, at :attr:`Client.admin`.
 
     Every ``timeout`` is in seconds, by default ``default_api_timeout_ms``; when it has passed, the call raises

@@ -15,10 +15,11 @@ from ..protocol.messages.configs import (
     IncrementalAlterConfigsRequestAlterableConfig,
     IncrementalAlterConfigsRequestAlterConfigsResource,
     IncrementalAlterConfigsResponse,
+    ListConfigResourcesResponse,
 )
 from .config_resources import ConfigEntry, ConfigOp, ConfigResource, ConfigResourceType, ConfigSource, ConfigSynonym
 
-__all__ = ("alter_request", "check_altered", "describe_request", "described_configs")
+__all__ = ("alter_request", "check_altered", "describe_request", "described_configs", "listed_resources")
 
 R = TypeVar("R", DescribeConfigsResult, AlterConfigsResourceResponse)
 
@@ -122,3 +123,19 @@ def _known_source(code: int) -> ConfigSource:
         return ConfigSource(code)
     except ValueError:
         return ConfigSource.UNKNOWN
+
+
+def listed_resources(response: ListConfigResourcesResponse) -> list[ConfigResource]:
+    """Return the resources in a response, without those of types that this client does not know.
+
+    Raises:
+        BrokerError: the response has an error.
+    """
+    if response.error_code != ErrorCode.NONE:
+        raise broker_error(response.error_code, "ListConfigResources")
+    known = {int(kind): kind for kind in ConfigResourceType}
+    return [
+        ConfigResource(known[resource.resource_type], resource.resource_name)
+        for resource in response.config_resources
+        if resource.resource_type in known
+    ]

@@ -7,6 +7,7 @@ from typing import Final
 import anyio
 
 from ..cluster.cluster import Cluster, Route
+from ..cluster.request_variants import RequestVariant, in_newest_form
 from ..cluster.retry import Deadline
 from ..errors import (
     ErrorCode,
@@ -18,13 +19,15 @@ from ..protocol.messages.configs import (
     DescribeConfigsRequest,
     DescribeConfigsResponse,
     IncrementalAlterConfigsResponse,
+    ListConfigResourcesRequest,
+    ListConfigResourcesResponse,
 )
-from ..protocol.schema import Versions
-from .config_messages import alter_request, check_altered, describe_request, described_configs
+from ..protocol.schema import Request, Versions
+from .config_messages import alter_request, check_altered, describe_request, described_configs, listed_resources
 from .config_resources import ConfigEntry, ConfigOp, ConfigResource, ConfigResourceType
 from .routes import to_broker
 
-__all__ = ("describe_configs", "incremental_alter_configs")
+__all__ = ("describe_configs", "incremental_alter_configs", "list_config_resources")
 
 _LANE: Final = "admin"
 _AT_ONCE: Final = 200
@@ -34,6 +37,8 @@ _NEW_TOPIC_PATIENCE: Final = 0.5
 _ANY: Final = Versions.parse("0+")
 _SYNONYMS_SINCE: Final = Versions.parse("1+")  # KIP-226
 _DOCUMENTATION_SINCE: Final = Versions.parse("3+")  # KIP-569
+_RESOURCE_TYPES_SINCE: Final = Versions.parse("1+")  # KIP-1142
+_METRICS_ONLY: Final = Versions.parse("0")  # KIP-1000
 
 
 async def describe_configs(
@@ -123,3 +128,28 @@ def _raise_if_not_controller(response: IncrementalAlterConfigsResponse) -> None:
     for result in response.responses:
         if result.error_code == ErrorCode.NOT_CONTROLLER:
             raise NotController(f"changing configs of {result.resource_name!r}")
+
+
+async def list_config_resources(
+    cluster: Cluster, types: Collection[ConfigResourceType] | None, deadline: Deadline
+) -> list[ConfigResource]:
+    """Return the resources that have configs. Raise as :meth:`Admin.list_config_resources`."""
+    if types is not None and not types:
+        return []  # in requests, no types mean all types
+    of_metrics = types is not None and set(types) == {ConfigResourceType.CLIENT_METRICS}
+
+    def check(response: ListConfigResourcesResponse) -> None:
+        listed_resources(response)
+
+    async def ask(request: Request[ListConfigResourcesResponse], wanted: Versions) -> ListConfigResourcesResponse:
+        return await cluster.ask(cluster.least_loaded, request, deadline, lane=_LANE, wanted=wanted, check=check)
+
+    newer = ListConfigResourcesRequest(resource_types=list(dict.fromkeys(types or ())))
+    forms = [RequestVariant(newer, _RESOURCE_TYPES_SINCE)]
+    if of_metrics:
+        forms.append(RequestVariant(ListConfigResourcesRequest(), _METRICS_ONLY))
+    try:
+        return listed_resources(await in_newest_form(forms, ask))
+    except UnsupportedVersion as refused:
+        needs = "listing resources with configs needs brokers since 4.1 (KIP-1142), only client metrics 3.7 (KIP-1000)"
+        raise UnsupportedVersion(f"{needs}: {refused}") from None

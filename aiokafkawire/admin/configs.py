@@ -87,6 +87,30 @@ class ConfigAdmin(AdminBase):
 
         await incremental_alter_configs(self._cluster, checked, deadline, validate_only=validate_only)
 
+    async def list_config_resources(
+        self, types: Iterable[ConfigResourceType] | None = None, *, timeout: float | None = None
+    ) -> list[ConfigResource]:
+        """Return the resources that have configs (KIP-1142): topics, brokers, groups and subscriptions to metrics.
+
+        Args:
+            types: the types of resources; None for all that the brokers know. Brokers before 4.1 list only
+                ``ConfigResourceType.CLIENT_METRICS`` (KIP-1000, brokers since 3.7).
+            timeout: in seconds, by default ``default_api_timeout_ms``.
+
+        Raises:
+            UnsupportedVersion: the brokers are too old for a type.
+            ClusterAuthorizationFailed, ...: the broker answered with an error.
+            UsageError: a type is not valid.
+            RequestTimeout: the timeout has passed; the message has the last cause.
+        """
+        from .config_requests import list_config_resources
+
+        wanted = None if types is None else items_of("types", types, "[ConfigResourceType.TOPIC]")
+        for wanted_type in wanted or ():
+            if not isinstance(wanted_type, ConfigResourceType):
+                raise UsageError(f"a type must be a ConfigResourceType, got {shown(wanted_type)}")
+        return await list_config_resources(self._cluster, wanted, self._deadline(timeout))
+
 
 _RESOURCE: Final = "ConfigResource.topic('orders')"
 _CHANGES: Final = f"{{{_RESOURCE}: {{'retention.ms': '3600000'}}}}"

@@ -1,123 +1,119 @@
 """The admin's requests for descriptions of groups: ConsumerGroupDescribe, and DescribeGroups for classic groups."""
 
-from collections.abc import Callable, Collection
-from functools import partial
-from typing import Final, TypeVar
+from collections.abc import Iterable, Mapping
+from typing import Final
 
 from ..cluster.cluster import Cluster
 from ..cluster.retry import Deadline
-from ..errors import UnsupportedVersion
+from ..errors import KafkaError, UnsupportedVersion
+from ..protocol.messages import consumer_group, group_admin
 from ..protocol.messages.consumer_group import ConsumerGroupDescribeRequest, ConsumerGroupDescribeResponse
 from ..protocol.messages.group_admin import DescribeGroupsRequest, DescribeGroupsResponse
 from ..protocol.schema import Request, Versions
-from ..types import CoordinatorType
+from ..types import CoordinatorType, OffsetAndMetadata, TopicPartition
+from .coordinator_outcomes import ask_coordinators, ask_one_by_one, call_by_coordinator
 from .descriptions import GroupDescription
-from .group_descriptions import DescribedGroup, check_found, description, found_groups, is_of_another_type
-from .group_offsets import by_coordinator, offsets_of_groups
+from .group_descriptions import DescribedGroup, description, group_outcomes, is_of_another_type
+from .group_offsets import offsets_of_groups
+from .outcomes import Outcomes
 
 __all__ = ("describe_groups",)
 
-R = TypeVar("R", ConsumerGroupDescribeResponse, DescribeGroupsResponse)
-
-_LANE: Final = "admin"
 _ANY: Final = Versions.parse("0+")
 _OPERATIONS_SINCE: Final = Versions.parse("3+")  # of DescribeGroups (KIP-430)
 
 
 async def describe_groups(
-    cluster: Cluster, group_ids: Collection[str], deadline: Deadline, *, operations: bool, classic_only: bool = False
-) -> dict[str, GroupDescription]:
-    """Ask the groups' coordinators for descriptions and committed offsets. Raise as :meth:`Admin.describe_groups`.
+    cluster: Cluster, group_ids: Iterable[str], deadline: Deadline, *, operations: bool, classic_only: bool = False
+) -> Outcomes[str, GroupDescription]:
+    """Ask the groups' coordinators for descriptions and committed offsets; return the outcome of each group.
 
-    With ``classic_only`` a consumer group raises GroupIdNotFound.
+    With ``classic_only`` the outcome of a consumer group is GroupIdNotFound. Raise UnsupportedVersion if all
+    coordinators are too old.
     """
-    requested = list(dict.fromkeys(group_ids))
-    described: dict[str, DescribedGroup] = {}
+
+    async def describe(some: list[str]) -> Outcomes[str, GroupDescription]:
+        return await _describe(cluster, some, deadline, operations=operations, classic_only=classic_only)
+
+    return await call_by_coordinator(cluster, CoordinatorType.GROUP, group_ids, deadline, describe)
+
+
+async def _describe(
+    cluster: Cluster, requested: list[str], deadline: Deadline, *, operations: bool, classic_only: bool
+) -> Outcomes[str, GroupDescription]:
+    described: Outcomes[str, DescribedGroup] = {}
     if not classic_only:
         described |= await _consumer_groups(cluster, requested, deadline, operations=operations)
     others = [group_id for group_id in requested if group_id not in described]
     described |= await _classic_groups(cluster, others, deadline, operations=operations)
-    offsets = await offsets_of_groups(cluster, requested, deadline, stable=False)
-    descriptions = {}
-    for group_id in requested:
+    known = [group_id for group_id in requested if not isinstance(described[group_id], KafkaError)]
+    offsets = await offsets_of_groups(cluster, known, deadline, stable=False)
+
+    async def describe(group_id: str) -> GroupDescription:
         node = await cluster.coordinator(CoordinatorType.GROUP, group_id, deadline)
-        descriptions[group_id] = description(described[group_id], node.address, offsets[group_id])
-    return descriptions
+        group, committed = described[group_id], offsets[group_id]
+        assert not isinstance(group, KafkaError)
+        return description(group, node.address, _offsets(committed))
+
+    found = await ask_one_by_one(known, describe)
+    return {group_id: _described(group_id, described, found) for group_id in requested}
+
+
+def _offsets(
+    outcome: Mapping[TopicPartition, OffsetAndMetadata] | KafkaError,
+) -> Mapping[TopicPartition, OffsetAndMetadata]:
+    if isinstance(outcome, KafkaError):
+        raise outcome
+    return outcome
+
+
+def _described(
+    group_id: str, described: Outcomes[str, DescribedGroup], found: Outcomes[str, GroupDescription]
+) -> GroupDescription | KafkaError:
+    error = described[group_id]
+    return error if isinstance(error, KafkaError) else found[group_id]
 
 
 async def _consumer_groups(
     cluster: Cluster, group_ids: list[str], deadline: Deadline, *, operations: bool
-) -> dict[str, DescribedGroup]:
-    """Describe those of the groups that are consumer groups."""
+) -> Outcomes[str, consumer_group.DescribedGroup]:
+    """Describe those of the groups that are consumer groups; leave out the others."""
 
-    def question(group_ids: list[str]) -> Request[ConsumerGroupDescribeResponse]:
+    def request(group_ids: list[str]) -> Request[ConsumerGroupDescribeResponse]:
         return ConsumerGroupDescribeRequest(group_ids=group_ids, include_authorized_operations=operations)
 
-    found = await _describe_together(cluster, group_ids, question, _ANY, deadline)
-    for group_id in group_ids:
-        if group_id not in found:
-            try:
-                found[group_id] = await _describe(cluster, group_id, question, _ANY, deadline)
-            except UnsupportedVersion:
-                continue  # brokers before 3.7 have no consumer groups
-    return {group_id: group for group_id, group in found.items() if not is_of_another_type(group)}
+    try:
+        found: Outcomes[str, consumer_group.DescribedGroup] = await ask_coordinators(
+            cluster,
+            CoordinatorType.GROUP,
+            group_ids,
+            deadline,
+            request=request,
+            outcomes=lambda response: group_outcomes("ConsumerGroupDescribe", response.groups),
+        )
+    except UnsupportedVersion:
+        return {}  # brokers before 3.7 have no consumer groups
+    return {group_id: group for group_id, group in found.items() if not _is_of_another_type(group)}
+
+
+def _is_of_another_type(group: DescribedGroup | KafkaError) -> bool:
+    if isinstance(group, KafkaError):
+        return isinstance(group, UnsupportedVersion)
+    return is_of_another_type(group)
 
 
 async def _classic_groups(
     cluster: Cluster, group_ids: list[str], deadline: Deadline, *, operations: bool
-) -> dict[str, DescribedGroup]:
-    def question(group_ids: list[str]) -> Request[DescribeGroupsResponse]:
+) -> Outcomes[str, group_admin.DescribedGroup]:
+    def request(group_ids: list[str]) -> Request[DescribeGroupsResponse]:
         return DescribeGroupsRequest(groups=group_ids, include_authorized_operations=operations)
 
-    wanted = _OPERATIONS_SINCE if operations else _ANY
-    found = await _describe_together(cluster, group_ids, question, wanted, deadline)
-    for group_id in group_ids:
-        if group_id not in found:
-            found[group_id] = await _describe(cluster, group_id, question, wanted, deadline)
-    return found
-
-
-async def _describe_together(
-    cluster: Cluster,
-    group_ids: list[str],
-    question: Callable[[list[str]], Request[R]],
-    wanted: Versions,
-    deadline: Deadline,
-) -> dict[str, DescribedGroup]:
-    """Describe groups by one request to each coordinator; leave out groups with errors, and those without another."""
-    found: dict[str, DescribedGroup] = {}
-    for together in await by_coordinator(cluster, group_ids, deadline) if len(group_ids) > 1 else []:
-        try:
-            response = await cluster.ask_coordinator(
-                CoordinatorType.GROUP,
-                together[0],
-                question(together),
-                deadline,
-                lane=_LANE,
-                wanted=wanted,
-                check=lambda _: None,
-            )
-        except UnsupportedVersion:
-            continue
-        found |= found_groups(response)
-    return found
-
-
-async def _describe(
-    cluster: Cluster,
-    group_id: str,
-    question: Callable[[list[str]], Request[R]],
-    wanted: Versions,
-    deadline: Deadline,
-) -> DescribedGroup:
-    """Describe one group, and retry until it is found or has an error that is not retriable."""
-    response = await cluster.ask_coordinator(
+    return await ask_coordinators(
+        cluster,
         CoordinatorType.GROUP,
-        group_id,
-        question([group_id]),
+        group_ids,
         deadline,
-        lane=_LANE,
-        wanted=wanted,
-        check=partial(check_found, group_id),
+        request=request,
+        outcomes=lambda response: group_outcomes("DescribeGroups", response.groups),
+        versions=_OPERATIONS_SINCE if operations else _ANY,
     )
-    return found_groups(response)[group_id]

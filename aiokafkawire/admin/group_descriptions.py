@@ -1,27 +1,25 @@
 """Descriptions of groups from the responses to ConsumerGroupDescribe (KIP-848) and DescribeGroups."""
 
-from collections.abc import Mapping
-from typing import Final, TypeAlias
+from collections.abc import Iterable, Mapping
+from typing import Final, TypeAlias, TypeVar
 
-from ..errors import ErrorCode, WireError, broker_error
+from ..errors import ErrorCode, KafkaError, WireError, broker_error
 from ..group.consumer_protocol import decode_assignment, decode_subscription
 from ..protocol.messages import consumer_group, group_admin
 from ..types import Address, OffsetAndMetadata, TopicPartition
 from .descriptions import GroupDescription, GroupMember
 
 __all__ = (
-    "DescribeResponse",
     "DescribedGroup",
     "authorized_operations",
-    "check_found",
     "description",
-    "found_groups",
+    "group_outcomes",
     "is_of_another_type",
 )
 
 DescribedGroup: TypeAlias = consumer_group.DescribedGroup | group_admin.DescribedGroup
 """A group in a response, or its error."""
-DescribeResponse: TypeAlias = consumer_group.ConsumerGroupDescribeResponse | group_admin.DescribeGroupsResponse
+G = TypeVar("G", consumer_group.DescribedGroup, group_admin.DescribedGroup)
 
 _NOT_REQUESTED: Final = -(2**31)
 _OPERATIONS: Final = (
@@ -41,34 +39,20 @@ def is_of_another_type(group: DescribedGroup) -> bool:
     return isinstance(group, consumer_group.DescribedGroup) and absent
 
 
-def found_groups(response: DescribeResponse) -> dict[str, DescribedGroup]:
-    """Return the groups that a response describes or says to be of another type; leave out groups with errors."""
-    found: dict[str, DescribedGroup] = {}
-    for group in response.groups:
+def group_outcomes(api: str, groups: Iterable[G]) -> dict[str, G | KafkaError]:
+    """Return the group or the error of each group in a response of an API; a group of another type is no error."""
+    found: dict[str, G | KafkaError] = {}
+    for group in groups:
         if group.error_code == ErrorCode.NONE:
             found[group.group_id] = group
         elif is_of_another_type(group):
             # Some brokers list a group twice, the second time as missing.
             found.setdefault(group.group_id, group)
+        else:
+            suffix = f": {group.error_message}" if group.error_message else ""
+            error = broker_error(group.error_code, f"{api} of group {group.group_id!r}{suffix}")
+            found.setdefault(group.group_id, error)
     return found
-
-
-def check_found(group_id: str, response: DescribeResponse) -> None:
-    """Check that a response has the requested group.
-
-    Raises:
-        BrokerError: the group has an error.
-        WireError: the response lacks the group.
-    """
-    if group_id in found_groups(response):
-        return
-    consumer = isinstance(response, consumer_group.ConsumerGroupDescribeResponse)
-    api = "ConsumerGroupDescribe" if consumer else "DescribeGroups"
-    group = next((group for group in response.groups if group.group_id == group_id), None)
-    if group is None:
-        raise WireError(f"the {api} response lacks the requested group {group_id!r}")
-    suffix = f": {group.error_message}" if group.error_message else ""
-    raise broker_error(group.error_code, f"{api} of group {group_id!r}{suffix}")
 
 
 def description(

@@ -1,13 +1,25 @@
 """The admin's requests about committed offsets of groups."""
 
 from collections.abc import Collection, Iterable, Mapping
+from typing import Final
 
 from ..argument_checks import check_mapping
 from ..cluster.cluster import Cluster
 from ..cluster.list_offsets import look_up_offsets
-from ..cluster.metadata import Node
 from ..cluster.retry import Deadline
-from ..errors import ErrorCode, UnknownMemberId, UnsupportedVersion, WireError, broker_error
+from ..errors import (
+    BrokerError,
+    ErrorCode,
+    InvalidCommitOffsetSize,
+    KafkaError,
+    OffsetMetadataTooLarge,
+    RequestTimeout,
+    TopicAuthorizationFailed,
+    UnknownMemberId,
+    UnknownTopicOrPartition,
+    WireError,
+    broker_error,
+)
 from ..group.consumer_protocol import by_topic
 from ..group.group_offsets import GroupOffsets
 from ..group.offset_fetch_messages import groups_fetched, groups_question, only_committed
@@ -28,10 +40,11 @@ from ..types import (
     check_start,
     normalize_offsets,
 )
+from .coordinator_outcomes import ask_one_by_one, by_coordinator, concurrently, timed_out
+from .outcomes import Outcomes
 
 __all__ = (
     "alter_offsets",
-    "by_coordinator",
     "delete_offsets",
     "lag_of",
     "offsets_of",
@@ -39,7 +52,14 @@ __all__ = (
     "reset_offsets",
 )
 
-_LANE = "admin"
+_LANE: Final = "admin"
+_OF_A_PARTITION: Final = (
+    InvalidCommitOffsetSize,
+    OffsetMetadataTooLarge,
+    TopicAuthorizationFailed,
+    UnknownTopicOrPartition,
+)
+"""The errors of a commit that are about one partition; other errors are about the whole group."""
 
 
 # --- looking up ----------------------------------------------------------------------------------------------------
@@ -59,39 +79,31 @@ async def offsets_of(
 
 async def offsets_of_groups(
     cluster: Cluster, group_ids: Iterable[str], deadline: Deadline, *, stable: bool
-) -> dict[str, dict[TopicPartition, OffsetAndMetadata]]:
-    """Return all committed offsets of each group. Raise as :meth:`GroupOffsets.committed`."""
+) -> Outcomes[str, dict[TopicPartition, OffsetAndMetadata]]:
+    """Return all committed offsets of each group, or its error, as :meth:`GroupOffsets.committed` raises it."""
     requested = list(dict.fromkeys(group_ids))
-    found: dict[str, dict[TopicPartition, OffsetAndMetadata]] = {}
-    for together in await by_coordinator(cluster, requested, deadline) if len(requested) > 1 else []:
-        request, wanted = groups_question(together, stable=stable)
+    found: Outcomes[str, dict[TopicPartition, OffsetAndMetadata]] = {}
+
+    async def together(some: list[str]) -> None:
+        request, wanted = groups_question(some, stable=stable)
         try:
             response = await cluster.ask_coordinator(
-                CoordinatorType.GROUP, together[0], request, deadline, lane=_LANE, wanted=wanted, check=lambda _: None
+                CoordinatorType.GROUP, some[0], request, deadline, lane=_LANE, wanted=wanted, check=lambda _: None
             )
-        except UnsupportedVersion:
-            continue
-        found |= {group_id: only_committed(offsets) for group_id, offsets in groups_fetched(response).items()}
-    for group_id in requested:
-        # Retry a group on its own if its coordinator has moved or answered with an error.
-        if group_id not in found:
-            found[group_id] = await GroupOffsets(cluster, group_id).all_committed(deadline, stable=stable)
+        except KafkaError as error:
+            if deadline.passed(cluster.runtime.now()):
+                found.update(dict.fromkeys(some, error))
+            return
+        found.update({group_id: only_committed(offsets) for group_id, offsets in groups_fetched(response).items()})
+
+    async def alone(group_id: str) -> dict[TopicPartition, OffsetAndMetadata]:
+        return await GroupOffsets(cluster, group_id).all_committed(deadline, stable=stable)
+
+    if len(requested) > 1:
+        await concurrently(together, await by_coordinator(cluster, CoordinatorType.GROUP, requested, deadline))
+    # Retry a group on its own if its coordinator has moved or answered with an error.
+    found |= await ask_one_by_one([group_id for group_id in requested if group_id not in found], alone)
     return {group_id: found[group_id] for group_id in requested}
-
-
-async def by_coordinator(cluster: Cluster, group_ids: list[str], deadline: Deadline) -> list[list[str]]:
-    """Return the lists of groups that have the same coordinator, so that one request is enough for each list.
-
-    Groups without another at their coordinator are in no list, nor any if brokers do not support FindCoordinator.
-    """
-    found: dict[Node, list[str]] = {}
-    for group_id in group_ids:
-        try:
-            node = await cluster.coordinator(CoordinatorType.GROUP, group_id, deadline)
-        except UnsupportedVersion:
-            return []
-        found.setdefault(node, []).append(group_id)
-    return [together for together in found.values() if len(together) > 1]
 
 
 async def lag_of(
@@ -113,24 +125,37 @@ async def lag_of(
 
 async def alter_offsets(
     cluster: Cluster, group_id: str, offsets: Mapping[TopicPartition, int | OffsetAndMetadata], deadline: Deadline
-) -> None:
-    """Commit offsets for a group without members. Raise as :meth:`GroupOffsets.commit`."""
+) -> Outcomes[TopicPartition, OffsetAndMetadata]:
+    """Commit offsets for a group without members; return the committed offset or the error of each partition.
+
+    Raise as :meth:`GroupOffsets.commit` if the error is about the whole group, or there is only one partition.
+    """
     check_group_id(group_id)
-    offsets = normalize_offsets(offsets)
-    if not offsets:
-        return
+    requested = normalize_offsets(offsets)
+    answered: dict[TopicPartition, BrokerError | None] = {}
+    if not requested:
+        return {}
     try:
-        await GroupOffsets(cluster, group_id).commit(offsets, deadline)
+        await GroupOffsets(cluster, group_id).commit(requested, deadline, answered=answered.update)
     except UnknownMemberId as error:
         # This client is not a member, so the error means that the group has members.
         why = "the group has members, and only members can commit; stop them first"
         raise UnknownMemberId(f"offsets of group {group_id!r} were not set: {why} ({error})") from error
+    except KafkaError as failure:
+        errors = [error for error in answered.values() if error is not None]
+        if len(requested) == 1 or not errors or not all(isinstance(error, _OF_A_PARTITION) for error in errors):
+            raise
+        outcomes: Outcomes[TopicPartition, OffsetAndMetadata] = {
+            partition: answered.get(partition) or offset for partition, offset in requested.items()
+        }
+        return timed_out(outcomes, deadline) if isinstance(failure, RequestTimeout) else outcomes
+    return dict(requested)
 
 
 async def reset_offsets(
     cluster: Cluster, group_id: str, offsets: Mapping[TopicPartition, OffsetSpec | int], deadline: Deadline
-) -> dict[TopicPartition, OffsetAndMetadata]:
-    """Look up offsets, commit them for a group, return them. Raise as `look_up_offsets` and :func:`alter_offsets`."""
+) -> Outcomes[TopicPartition, OffsetAndMetadata]:
+    """Look up offsets, and commit them for a group. Raise and return as `look_up_offsets` and :func:`alter_offsets`."""
     check_group_id(group_id)
     check_mapping("offsets", offsets, "{TopicPartition('orders', 0): OffsetSpec.EARLIEST}")
     starts: dict[TopicPartition, OffsetSpec | int] = {}
@@ -144,8 +169,7 @@ async def reset_offsets(
         partition: OffsetAndMetadata(found[partition] if isinstance(start, OffsetSpec) else start)
         for partition, start in starts.items()
     }
-    await alter_offsets(cluster, group_id, resolved, deadline)
-    return resolved
+    return await alter_offsets(cluster, group_id, resolved, deadline)
 
 
 async def _resolved(
@@ -164,15 +188,15 @@ async def _resolved(
 
 async def delete_offsets(
     cluster: Cluster, group_id: str, partitions: Collection[TopicPartition], deadline: Deadline
-) -> None:
-    """Delete a group's committed offsets by an OffsetDelete request.
+) -> Outcomes[TopicPartition, None]:
+    """Delete a group's committed offsets by an OffsetDelete request; return None or the error for each partition.
 
     Raises:
-        BrokerError: the offset of a partition was not deleted; offsets of other partitions may be deleted.
+        BrokerError: the coordinator rejected the request as a whole.
         UnsupportedVersion: the broker is older than 2.4.
     """
     if not partitions:
-        return
+        return {}
     topics = [
         OffsetDeleteRequestTopic(
             name=name, partitions=[OffsetDeleteRequestPartition(partition_index=index) for index in indexes]
@@ -193,8 +217,12 @@ async def delete_offsets(
         for topic in response.topics
         for partition in topic.partitions
     }
-    for partition in partitions:
-        if partition not in errors:
-            raise WireError(f"the OffsetDelete response for group {group_id!r} lacks the requested {partition}")
-        if errors[partition] != ErrorCode.NONE:
-            raise broker_error(errors[partition], f"OffsetDelete of {partition} for group {group_id!r}")
+    return {partition: _deleted(group_id, partition, errors.get(partition)) for partition in partitions}
+
+
+def _deleted(group_id: str, partition: TopicPartition, code: int | None) -> KafkaError | None:
+    if code is None:
+        return WireError(f"the OffsetDelete response for group {group_id!r} lacks the requested {partition}")
+    if code == ErrorCode.NONE:
+        return None
+    return broker_error(code, f"OffsetDelete of {partition} for group {group_id!r}")

@@ -1,14 +1,22 @@
 """The admin's requests about groups and their members."""
 
-from collections.abc import Collection, Iterable
-from functools import partial
+from collections.abc import Collection, Iterable, Mapping
 from typing import Final
 
 from ..argument_checks import check_text, shown
 from ..cluster.cluster import Cluster, Route
 from ..cluster.metadata import Node, Snapshot
 from ..cluster.retry import Deadline
-from ..errors import ConnectionLost, ErrorCode, UnknownMemberId, UnsupportedVersion, UsageError, WireError, broker_error
+from ..errors import (
+    ConnectionLost,
+    ErrorCode,
+    KafkaError,
+    UnknownMemberId,
+    UnsupportedVersion,
+    UsageError,
+    WireError,
+    broker_error,
+)
 from ..protocol.messages.group import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity
 from ..protocol.messages.group_admin import (
     DeleteGroupsRequest,
@@ -18,10 +26,12 @@ from ..protocol.messages.group_admin import (
 )
 from ..protocol.schema import Versions
 from ..types import CoordinatorType
+from .coordinator_outcomes import ask_coordinators
 from .describe_groups import describe_groups
 from .descriptions import GroupListing, GroupMember
+from .outcomes import Outcomes, results_of
 
-__all__ = ("delete_groups", "list_groups", "remove_members")
+__all__ = ("delete_described", "delete_groups", "list_groups", "remove_members")
 
 _LANE: Final = "admin"
 _ANY: Final = Versions.parse("0+")
@@ -94,49 +104,83 @@ def _only(node: Node) -> Route:
 # --- removing ------------------------------------------------------------------------------------------------------
 
 
-async def delete_groups(cluster: Cluster, group_ids: Collection[str], deadline: Deadline) -> None:
-    """Delete groups by DeleteGroups requests to their coordinators. Raise as :meth:`Admin.delete_groups`."""
-    for group_id in dict.fromkeys(group_ids):
-        await cluster.ask_coordinator(
-            CoordinatorType.GROUP,
-            group_id,
-            DeleteGroupsRequest(groups_names=[group_id]),
-            deadline,
-            lane=_LANE,
-            check=partial(_check_deleted, group_id),
+async def delete_groups(cluster: Cluster, group_ids: Collection[str], deadline: Deadline) -> Outcomes[str, None]:
+    """Delete groups by DeleteGroups requests to their coordinators; return None or the error for each group.
+
+    Raise UnsupportedVersion if all coordinators are too old.
+    """
+    return await ask_coordinators(
+        cluster,
+        CoordinatorType.GROUP,
+        group_ids,
+        deadline,
+        request=lambda some: DeleteGroupsRequest(groups_names=some),
+        outcomes=_deleted,
+    )
+
+
+async def delete_described(
+    cluster: Cluster, described: Mapping[str, object], deadline: Deadline
+) -> Outcomes[str, None]:
+    """Delete the groups that were described; groups that could not be described keep their errors."""
+    known = [group_id for group_id, outcome in described.items() if not isinstance(outcome, KafkaError)]
+    deleted = await delete_groups(cluster, known, deadline)
+    return {
+        group_id: outcome if isinstance(outcome, KafkaError) else deleted[group_id]
+        for group_id, outcome in described.items()
+    }
+
+
+def _deleted(response: DeleteGroupsResponse) -> dict[str, KafkaError | None]:
+    return {
+        result.group_id: _error(
+            result.error_code, f"DeleteGroups of group {result.group_id!r}{_suffix(result.error_message)}"
         )
-
-
-def _check_deleted(group_id: str, response: DeleteGroupsResponse) -> None:
-    result = next((result for result in response.results if result.group_id == group_id), None)
-    if result is None:
-        raise WireError(f"the DeleteGroups response lacks the requested group {group_id!r}")
-    if result.error_code != ErrorCode.NONE:
-        raise broker_error(result.error_code, f"DeleteGroups of group {group_id!r}{_suffix(result.error_message)}")
+        for result in response.results
+    }
 
 
 async def remove_members(
     cluster: Cluster, group_id: str, members: Iterable[GroupMember | str] | None, reason: str | None, deadline: Deadline
-) -> None:
-    """Remove members from a group by LeaveGroup requests. Raise as :meth:`Admin.remove_members`."""
+) -> Outcomes[GroupMember | str, None]:
+    """Remove members from a group by LeaveGroup requests; return None or the error for each member.
+
+    Raise as :meth:`Admin.remove_members` if the error is about the whole group.
+    """
     everyone = members is None
     if members is None:
-        members = (await describe_groups(cluster, [group_id], deadline, operations=False))[group_id].members
+        described = await describe_groups(cluster, [group_id], deadline, operations=False)
+        members = results_of("describing groups", described)[group_id].members
     members = list(members)
     _check_removable(group_id, members)
-    leaving = [_identity(member, reason) for member in members]
+    identities = [_identity(member, reason) for member in members]
+    leaving = dict(zip(members, identities, strict=True))
     if not leaving:
-        return
+        return {}
+    request = LeaveGroupRequest(group_id=group_id, members=list(leaving.values()))
     try:
-        response = await _leave(cluster, LeaveGroupRequest(group_id=group_id, members=leaving), _MANY_LEAVE, deadline)
+        response = await _leave(cluster, request, _MANY_LEAVE, deadline)
     except UnsupportedVersion as refused:
-        await _leave_one_by_one(cluster, group_id, leaving, refused, deadline, everyone=everyone)
-        return
-    for member in response.members:
-        gone = everyone and member.error_code == ErrorCode.UNKNOWN_MEMBER_ID
-        if member.error_code != ErrorCode.NONE and not gone:
-            name = member.member_id or member.group_instance_id
-            raise broker_error(member.error_code, f"LeaveGroup of member {name!r} of group {group_id!r}")
+        outcomes = await _leave_one_by_one(cluster, group_id, leaving, refused, deadline)
+    else:
+        outcomes = _left(group_id, leaving, response)
+    return {
+        member: None if everyone and isinstance(error, UnknownMemberId) else error for member, error in outcomes.items()
+    }
+
+
+def _left(
+    group_id: str, leaving: Mapping[GroupMember | str, MemberIdentity], response: LeaveGroupResponse
+) -> Outcomes[GroupMember | str, None]:
+    answers = {(member.group_instance_id or member.member_id): member.error_code for member in response.members}
+    found: Outcomes[GroupMember | str, None] = {}
+    for member, identity in leaving.items():
+        name = identity.group_instance_id or identity.member_id
+        if name in answers:
+            found[member] = _error(answers[name], f"LeaveGroup of member {name!r} of group {group_id!r}")
+        else:
+            found[member] = WireError(f"the LeaveGroup response for group {group_id!r} lacks the member {name!r}")
+    return found
 
 
 def _check_removable(group_id: str, members: Iterable[GroupMember | str]) -> None:
@@ -162,21 +206,23 @@ def _identity(member: GroupMember | str, reason: str | None) -> MemberIdentity:
 async def _leave_one_by_one(
     cluster: Cluster,
     group_id: str,
-    leaving: Collection[MemberIdentity],
+    leaving: Mapping[GroupMember | str, MemberIdentity],
     refused: UnsupportedVersion,
     deadline: Deadline,
-    *,
-    everyone: bool,
-) -> None:
-    if any(member.group_instance_id is not None for member in leaving):
+) -> Outcomes[GroupMember | str, None]:
+    if any(identity.group_instance_id is not None for identity in leaving.values()):
         raise UnsupportedVersion(f"removing static members needs brokers since 2.4 (KIP-345): {refused}") from None
-    for member in leaving:
+    found: Outcomes[GroupMember | str, None] = {}
+    for member, identity in leaving.items():
         try:
-            request = LeaveGroupRequest(group_id=group_id, member_id=member.member_id)
+            request = LeaveGroupRequest(group_id=group_id, member_id=identity.member_id)
             await _leave(cluster, request, _ONE_LEAVES, deadline)
-        except UnknownMemberId:
-            if not everyone:
-                raise
+            found[member] = None
+        except UnsupportedVersion:
+            raise
+        except KafkaError as error:
+            found[member] = error
+    return found
 
 
 async def _leave(
@@ -189,6 +235,10 @@ async def _leave(
     return await cluster.ask_coordinator(
         CoordinatorType.GROUP, request.group_id, request, deadline, lane=_LANE, wanted=wanted, check=check
     )
+
+
+def _error(code: int, what: str) -> KafkaError | None:
+    return None if code == ErrorCode.NONE else broker_error(code, what)
 
 
 def _suffix(message: str | None) -> str:

@@ -10,6 +10,7 @@ from ..errors import UsageError
 from ..types import IsolationLevel, OffsetAndMetadata, OffsetSpec, TopicPartition, check_group_id, normalize_partitions
 from .admin_base import AdminBase, check_group_ids
 from .descriptions import GroupDescription, GroupListing, GroupMember
+from .outcomes import results_of
 
 __all__ = ("GroupAdmin",)
 
@@ -65,6 +66,7 @@ class GroupAdmin(AdminBase):
                 describe it as "Dead" instead.
             GroupAuthorizationFailed, ...: a broker answered with an error.
             RequestTimeout: the timeout has passed; the message has the last cause.
+            AdminError: some of several groups have these errors; it has the descriptions of the others.
         """
         return await self._describe(group_ids, timeout, operations=include_authorized_operations, classic_only=False)
 
@@ -101,18 +103,23 @@ class GroupAdmin(AdminBase):
 
         check_flag("include_authorized_operations", operations)
         deadline, names = self._deadline(timeout), check_group_ids(group_ids)
-        return await describe_groups(self._cluster, names, deadline, operations=operations, classic_only=classic_only)
+        described = await describe_groups(
+            self._cluster, names, deadline, operations=operations, classic_only=classic_only
+        )
+        return results_of("describing groups", described)
 
     async def delete_groups(self, *group_ids: str | Collection[str], timeout: float | None = None) -> None:
         """Delete groups that have no members, with their offsets (KIP-229, brokers since 1.1).
 
         Raises:
-            NonEmptyGroup, GroupIdNotFound, ...: a broker rejected a group; groups given before this group are deleted.
+            NonEmptyGroup, GroupIdNotFound, ...: a broker rejected the group.
             RequestTimeout: the timeout has passed; the message has the last cause.
+            AdminError: some of several groups have these errors; the others are deleted.
         """
         from .group_requests import delete_groups
 
-        await delete_groups(self._cluster, check_group_ids(group_ids), self._deadline(timeout))
+        outcomes = await delete_groups(self._cluster, check_group_ids(group_ids), self._deadline(timeout))
+        results_of("deleting groups", outcomes)
 
     async def remove_members(
         self,
@@ -132,7 +139,8 @@ class GroupAdmin(AdminBase):
             timeout: in seconds, by default ``default_api_timeout_ms``.
 
         Raises:
-            UnknownMemberId: a member does not exist; the other members are removed.
+            UnknownMemberId: the member does not exist.
+            AdminError: some of several members have this error; the others are removed.
             UnsupportedVersion: the group is a consumer group of brokers before 4.0.
             GroupAuthorizationFailed, ...: a broker answered with an error.
             RequestTimeout: the timeout has passed; the message has the last cause.
@@ -145,7 +153,8 @@ class GroupAdmin(AdminBase):
         if reason is not None:
             check_text("reason", reason, empty=True)
 
-        await remove_members(self._cluster, group_id, members, reason, self._deadline(timeout))
+        outcomes = await remove_members(self._cluster, group_id, members, reason, self._deadline(timeout))
+        results_of(f"removing members of group {group_id!r}", outcomes)
 
     # --- offsets ---------------------------------------------------------------------------------------
 
@@ -184,14 +193,16 @@ class GroupAdmin(AdminBase):
         """Return all committed offsets of several groups.
 
         The admin sends one request to each coordinator (KIP-709), or one for each group to brokers before 3.0.
-        Arguments and errors are those of :meth:`list_consumer_group_offsets`.
+        Arguments and errors are those of :meth:`list_consumer_group_offsets`; AdminError has the errors of some of
+        several groups, and the offsets of the others.
         """
         from .group_offsets import offsets_of_groups
 
         check_flag("require_stable", require_stable)
         names = check_group_ids(group_ids)
 
-        return await offsets_of_groups(self._cluster, names, self._deadline(timeout), stable=require_stable)
+        outcomes = await offsets_of_groups(self._cluster, names, self._deadline(timeout), stable=require_stable)
+        return results_of("listing offsets of groups", outcomes)
 
     async def alter_consumer_group_offsets(
         self,
@@ -210,13 +221,15 @@ class GroupAdmin(AdminBase):
         Raises:
             UnknownMemberId: the group has members, which would not use the new offsets; stop the members first.
             UsageError: an offset is not valid.
-            GroupAuthorizationFailed, ...: a broker answered with an error; some offsets may be set.
-            RequestTimeout: the timeout has passed, for example because a partition does not exist; the message has the
-                last cause.
+            GroupAuthorizationFailed, ...: a broker answered with an error.
+            RequestTimeout: the timeout has passed, for example because the partition does not exist; the message has
+                the last cause.
+            AdminError: some of several partitions have errors; the offsets of the others are set.
         """
         from .group_offsets import alter_offsets
 
-        await alter_offsets(self._cluster, group_id, offsets, self._deadline(timeout))
+        outcomes = await alter_offsets(self._cluster, group_id, offsets, self._deadline(timeout))
+        results_of(f"setting offsets of group {group_id!r}", outcomes)
 
     async def reset_consumer_group_offsets(
         self, group_id: str, offsets: Mapping[TopicPartition, OffsetSpec | int], *, timeout: float | None = None
@@ -231,7 +244,8 @@ class GroupAdmin(AdminBase):
         """
         from .group_offsets import reset_offsets
 
-        return await reset_offsets(self._cluster, group_id, offsets, self._deadline(timeout))
+        outcomes = await reset_offsets(self._cluster, group_id, offsets, self._deadline(timeout))
+        return results_of(f"resetting offsets of group {group_id!r}", outcomes)
 
     async def delete_consumer_group_offsets(
         self, group_id: str, partitions: Iterable[TopicPartition], *, timeout: float | None = None
@@ -240,14 +254,16 @@ class GroupAdmin(AdminBase):
 
         Raises:
             GroupSubscribedToTopic, NonEmptyGroup: the group reads the topic; stop its members first.
-            GroupIdNotFound, UnknownTopicOrPartition, ...: a broker answered with an error; offsets of other partitions
-                may be deleted.
+            GroupIdNotFound, UnknownTopicOrPartition, ...: a broker answered with an error.
             RequestTimeout: the timeout has passed; the message has the last cause.
+            AdminError: some of several partitions have errors; the offsets of the others are deleted.
         """
         from .group_offsets import delete_offsets
 
         check_group_id(group_id)
-        await delete_offsets(self._cluster, group_id, normalize_partitions(partitions), self._deadline(timeout))
+        requested = normalize_partitions(partitions)
+        outcomes = await delete_offsets(self._cluster, group_id, requested, self._deadline(timeout))
+        results_of(f"deleting offsets of group {group_id!r}", outcomes)
 
     async def consumer_group_lag(
         self,

@@ -2,10 +2,12 @@
 
 from ..cluster.cluster import Cluster, Route
 from ..cluster.metadata import Node, Snapshot
+from ..cluster.request_attempts import Attempts
 from ..cluster.retry import Deadline
-from ..errors import BrokerNotAvailable
+from ..errors import BrokerNotAvailable, KafkaError
+from ..network.connection import Connection
 
-__all__ = ("to_broker",)
+__all__ = ("open_connection", "to_broker")
 
 
 async def to_broker(cluster: Cluster, node_id: int | None, deadline: Deadline) -> Route:
@@ -27,3 +29,25 @@ async def to_broker(cluster: Cluster, node_id: int | None, deadline: Deadline) -
     if node_id not in snapshot.nodes:
         await cluster.metadata.refresh(snapshot, deadline)
     return route
+
+
+async def open_connection(cluster: Cluster, route: Route, what: str, deadline: Deadline, *, lane: str) -> Connection:
+    """Return a connection to the broker that ``route`` returns; retry, with refreshed metadata, until the deadline.
+
+    ``what`` names the request in errors. Raise as :meth:`Cluster.ask`.
+    """
+    attempts = Attempts(what, deadline, cluster.backoff(), cluster.runtime.now)
+    while not attempts.over:
+        cluster.owner.require_open()
+        snapshot = cluster.metadata.snapshot
+        node = route(snapshot)
+        if node is None:
+            attempts.no_broker()
+        else:
+            try:
+                return await cluster.connection(node, lane, deadline)
+            except KafkaError as error:
+                attempts.failed(error)
+        cluster.metadata.mark_stale(snapshot)
+        await attempts.wait()
+    raise attempts.timeout()

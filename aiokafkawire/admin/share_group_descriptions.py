@@ -1,10 +1,12 @@
 """Descriptions of share groups, and their offsets, from the brokers' responses (KIP-932)."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
-from ..errors import ErrorCode, WireError, broker_error
+from ..errors import ErrorCode, KafkaError, WireError, broker_error
 from ..protocol.messages.share_group import (
+    AlterShareGroupOffsetsResponse,
+    DeleteShareGroupOffsetsResponse,
     DescribedGroup,
     DescribeShareGroupOffsetsResponse,
     DescribeShareGroupOffsetsResponseGroup,
@@ -16,14 +18,27 @@ from ..types import Address, TopicPartition
 from .descriptions import ShareGroupDescription, ShareMemberDescription, SharePartitionOffsetInfo
 from .group_descriptions import authorized_operations
 
-__all__ = ("check_described", "check_offsets", "described_groups", "offsets_in", "share_group_description")
+__all__ = (
+    "altered_offsets",
+    "check_described",
+    "check_offsets",
+    "deleted_offsets",
+    "offsets_in",
+    "share_group_description",
+    "share_group_outcomes",
+)
 
 _UNKNOWN: Final = -1
 
 
-def described_groups(response: ShareGroupDescribeResponse) -> dict[str, DescribedGroup]:
-    """Return the groups that a response describes; leave out groups with errors."""
-    return {group.group_id: group for group in response.groups if group.error_code == ErrorCode.NONE}
+def share_group_outcomes(response: ShareGroupDescribeResponse) -> dict[str, DescribedGroup | KafkaError]:
+    """Return the group or the error of each group in a response."""
+    return {
+        group.group_id: group
+        if group.error_code == ErrorCode.NONE
+        else _error(group.error_code, f"ShareGroupDescribe of group {group.group_id!r}", group.error_message)
+        for group in response.groups
+    }
 
 
 def check_described(group_id: str, response: ShareGroupDescribeResponse) -> None:
@@ -33,10 +48,11 @@ def check_described(group_id: str, response: ShareGroupDescribeResponse) -> None
         BrokerError: the group has an error.
         WireError: the response lacks the group.
     """
-    group = next((group for group in response.groups if group.group_id == group_id), None)
-    if group is None:
+    outcome = share_group_outcomes(response).get(group_id)
+    if outcome is None:
         raise WireError(f"the ShareGroupDescribe response lacks the requested group {group_id!r}")
-    _raise_for(group.error_code, f"ShareGroupDescribe of group {group_id!r}", group.error_message)
+    if isinstance(outcome, KafkaError):
+        raise outcome
 
 
 def share_group_description(group: DescribedGroup, coordinator: Address) -> ShareGroupDescription:
@@ -119,6 +135,55 @@ def _partitions(
             yield TopicPartition(topic.topic_name, answer.partition_index), answer
 
 
+def altered_offsets(
+    group_id: str, offsets: Mapping[TopicPartition, int], response: AlterShareGroupOffsetsResponse
+) -> dict[TopicPartition, int | KafkaError]:
+    """Return the offset or the error of each partition.
+
+    Raises:
+        BrokerError: the error of the whole group.
+    """
+    what = f"AlterShareGroupOffsets of group {group_id!r}"
+    _raise_for(response.error_code, what, response.error_message)
+    answers = {
+        TopicPartition(topic.topic_name, answer.partition_index): answer
+        for topic in response.responses
+        for answer in topic.partitions
+    }
+    found: dict[TopicPartition, int | KafkaError] = {}
+    for partition, offset in offsets.items():
+        answer = answers.get(partition)
+        if answer is None:
+            found[partition] = WireError(f"the response to {what} lacks the requested {partition}")
+        elif answer.error_code != ErrorCode.NONE:
+            found[partition] = _error(answer.error_code, f"{what} for {partition}", answer.error_message)
+        else:
+            found[partition] = offset
+    return found
+
+
+def deleted_offsets(
+    group_id: str, topics: Iterable[str], response: DeleteShareGroupOffsetsResponse
+) -> dict[str, KafkaError | None]:
+    """Return None or the error for each topic whose offsets were to be deleted."""
+    what = f"DeleteShareGroupOffsets of group {group_id!r}"
+    answers = {topic.topic_name: topic for topic in response.responses}
+    found: dict[str, KafkaError | None] = {}
+    for name in topics:
+        answer = answers.get(name)
+        if answer is None:
+            found[name] = WireError(f"the response to {what} lacks the requested topic {name!r}")
+        elif answer.error_code != ErrorCode.NONE:
+            found[name] = _error(answer.error_code, f"{what} for topic {name!r}", answer.error_message)
+        else:
+            found[name] = None
+    return found
+
+
 def _raise_for(code: int, request: str, message: str | None) -> None:
     if code != ErrorCode.NONE:
-        raise broker_error(code, f"{request}: {message}" if message else request)
+        raise _error(code, request, message)
+
+
+def _error(code: int, request: str, message: str | None) -> KafkaError:
+    return broker_error(code, f"{request}: {message}" if message else request)

@@ -9,10 +9,11 @@ from ..cluster.cluster import Cluster
 from ..cluster.retry import Deadline
 from ..errors import (
     ErrorCode,
+    KafkaError,
+    RequestTimeout,
     TopicAuthorizationFailed,
     UnsupportedVersion,
     UnsupportedVersionAnswered,
-    WireError,
     broker_error,
 )
 from ..group.consumer_protocol import by_topic
@@ -31,15 +32,18 @@ from ..protocol.messages.share_group import (
 )
 from ..protocol.schema import Request, Response
 from ..types import CoordinatorType, TopicPartition
+from .coordinator_outcomes import ask_coordinators, ask_one_by_one, call_by_coordinator, timed_out
 from .descriptions import ShareGroupDescription, SharePartitionOffsetInfo
-from .group_offsets import by_coordinator
-from .group_requests import delete_groups
+from .group_requests import delete_described
+from .outcomes import Outcomes
 from .share_group_descriptions import (
+    altered_offsets,
     check_described,
     check_offsets,
-    described_groups,
+    deleted_offsets,
     offsets_in,
     share_group_description,
+    share_group_outcomes,
 )
 
 __all__ = ("alter_offsets", "delete_offsets", "delete_share_groups", "describe_share_groups", "list_offsets")
@@ -52,32 +56,44 @@ _NEEDS: Final = "share groups need brokers since 4.2, or 4.1 with the feature sh
 
 async def describe_share_groups(
     cluster: Cluster, group_ids: Collection[str], deadline: Deadline, *, operations: bool
-) -> dict[str, ShareGroupDescription]:
-    """Ask the groups' coordinators for descriptions. Raise as :meth:`Admin.describe_share_groups`."""
+) -> Outcomes[str, ShareGroupDescription]:
+    """Ask the groups' coordinators for descriptions; return the outcome of each group.
 
-    def question(group_ids: list[str]) -> ShareGroupDescribeRequest:
+    Raise UnsupportedVersion if all coordinators are too old.
+    """
+
+    def request(group_ids: list[str]) -> ShareGroupDescribeRequest:
         return ShareGroupDescribeRequest(group_ids=group_ids, include_authorized_operations=operations)
 
-    requested = list(dict.fromkeys(group_ids))
-    found: dict[str, DescribedGroup] = {}
-    for together in await by_coordinator(cluster, requested, deadline) if len(requested) > 1 else []:
-        found |= described_groups(await _ask(cluster, together[0], question(together), deadline, lambda _: None))
-    descriptions = {}
-    for group_id in requested:
-        # Retry a group on its own if its coordinator has moved or answered with an error.
-        if group_id not in found:
-            check = partial(check_described, group_id)
-            found |= described_groups(await _ask(cluster, group_id, question([group_id]), deadline, check))
+    found: Outcomes[str, DescribedGroup] = await ask_coordinators(
+        cluster,
+        CoordinatorType.GROUP,
+        group_ids,
+        deadline,
+        request=request,
+        outcomes=share_group_outcomes,
+        needs=_NEEDS,
+    )
+
+    async def describe(group_id: str) -> ShareGroupDescription:
+        group = found[group_id]
+        if isinstance(group, KafkaError):
+            raise group
         node = await cluster.coordinator(CoordinatorType.GROUP, group_id, deadline)
-        descriptions[group_id] = share_group_description(found[group_id], node.address)
-    return descriptions
+        return share_group_description(group, node.address)
+
+    return await ask_one_by_one(found, describe)
 
 
-async def delete_share_groups(cluster: Cluster, group_ids: Collection[str], deadline: Deadline) -> None:
-    """Delete groups, if all of them are share groups. Raise as :meth:`Admin.delete_share_groups`."""
-    # DeleteGroups deletes groups of any type.
-    await describe_share_groups(cluster, group_ids, deadline, operations=False)
-    await delete_groups(cluster, group_ids, deadline)
+async def delete_share_groups(cluster: Cluster, group_ids: Collection[str], deadline: Deadline) -> Outcomes[str, None]:
+    """Delete those of the groups that are share groups; return None or the error for each group."""
+
+    async def delete(some: list[str]) -> Outcomes[str, None]:
+        # DeleteGroups deletes groups of any type.
+        described = await describe_share_groups(cluster, some, deadline, operations=False)
+        return await delete_described(cluster, described, deadline)
+
+    return await call_by_coordinator(cluster, CoordinatorType.GROUP, group_ids, deadline, delete)
 
 
 # --- offsets -------------------------------------------------------------------------------------------------------
@@ -113,10 +129,14 @@ async def _check_exists(cluster: Cluster, group_id: str, deadline: Deadline) -> 
 
 async def alter_offsets(
     cluster: Cluster, group_id: str, offsets: Mapping[TopicPartition, int], deadline: Deadline
-) -> None:
-    """Set the offsets of a group without members. Raise as :meth:`Admin.alter_share_group_offsets`."""
+) -> Outcomes[TopicPartition, int]:
+    """Set the offsets of a group without members; return the offset or the error of each partition.
+
+    Raise as :meth:`Admin.alter_share_group_offsets` if the error is about the whole group, or there is only one
+    partition.
+    """
     if not offsets:
-        return
+        return {}
     topics = [
         AlterShareGroupOffsetsRequestTopic(
             topic_name=name,
@@ -129,32 +149,36 @@ async def alter_offsets(
         )
         for name, indexes in by_topic(offsets).items()
     ]
+    answered: Outcomes[TopicPartition, int] = {}
+
+    def check(response: AlterShareGroupOffsetsResponse) -> None:
+        answered.clear()
+        answered.update(altered_offsets(group_id, offsets, response))
+        errors = [outcome for outcome in answered.values() if isinstance(outcome, KafkaError)]
+        if errors:
+            raise min(errors, key=lambda error: getattr(error, "retriable", False))
+
     request = AlterShareGroupOffsetsRequest(group_id=group_id, topics=topics)
-    # A coordinator knows a new topic a moment later, so a missing partition is retried like any retriable error.
-    await _ask(cluster, group_id, request, deadline, partial(_check_altered, group_id, offsets))
+    try:
+        # A coordinator knows a new topic a moment later, so a missing partition is retried like any retriable error.
+        await _ask(cluster, group_id, request, deadline, check)
+    except KafkaError as failure:
+        if len(offsets) == 1 or not answered:
+            raise
+        return timed_out(answered, deadline) if isinstance(failure, RequestTimeout) else answered
+    return answered
 
 
-def _check_altered(
-    group_id: str, offsets: Mapping[TopicPartition, int], response: AlterShareGroupOffsetsResponse
-) -> None:
-    what = f"AlterShareGroupOffsets of group {group_id!r}"
-    _raise_for(response.error_code, what, response.error_message)
-    answers = {
-        TopicPartition(topic.topic_name, answer.partition_index): answer
-        for topic in response.responses
-        for answer in topic.partitions
-    }
-    for partition in offsets:
-        if partition not in answers:
-            raise WireError(f"the response to {what} lacks the requested {partition}")
-        _raise_for(answers[partition].error_code, f"{what} for {partition}", answers[partition].error_message)
+async def delete_offsets(
+    cluster: Cluster, group_id: str, topics: Collection[str], deadline: Deadline
+) -> Outcomes[str, None]:
+    """Delete the offsets of a group without members; return None or the error for each topic.
 
-
-async def delete_offsets(cluster: Cluster, group_id: str, topics: Collection[str], deadline: Deadline) -> None:
-    """Delete the offsets of a group without members. Raise as :meth:`Admin.delete_share_group_offsets`."""
+    Raise as :meth:`Admin.delete_share_group_offsets` if the error is about the whole group.
+    """
     names = list(dict.fromkeys(topics))
     if not names:
-        return
+        return {}
     what = f"DeleteShareGroupOffsets of group {group_id!r}"
 
     def check(response: DeleteShareGroupOffsetsResponse) -> None:
@@ -164,11 +188,7 @@ async def delete_offsets(cluster: Cluster, group_id: str, topics: Collection[str
         group_id=group_id, topics=[DeleteShareGroupOffsetsRequestTopic(topic_name=name) for name in names]
     )
     response = await _ask(cluster, group_id, request, deadline, check)
-    answers = {topic.topic_name: topic for topic in response.responses}
-    for name in names:
-        if name not in answers:
-            raise WireError(f"the response to {what} lacks the requested topic {name!r}")
-        _raise_for(answers[name].error_code, f"{what} for topic {name!r}", answers[name].error_message)
+    return deleted_offsets(group_id, names, response)
 
 
 # --- requests ------------------------------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ from ..errors import UsageError
 from ..types import TopicPartition, check_group_id, check_partition, check_topic_name, normalize_partitions
 from .admin_base import AdminBase, check_group_ids
 from .descriptions import ShareGroupDescription, SharePartitionOffsetInfo
+from .outcomes import results_of
 
 __all__ = ("ShareGroupAdmin",)
 
@@ -39,25 +40,29 @@ class ShareGroupAdmin(AdminBase):
             GroupIdNotFound: there is no such group, or it is of another type.
             GroupAuthorizationFailed, ...: a broker answered with an error.
             RequestTimeout: the timeout has passed; the message has the last cause.
+            AdminError: some of several groups have these errors; it has the descriptions of the others.
         """
         from .share_group_requests import describe_share_groups
 
         check_flag("include_authorized_operations", include_authorized_operations)
         deadline, names = self._deadline(timeout), check_group_ids(group_ids)
 
-        return await describe_share_groups(self._cluster, names, deadline, operations=include_authorized_operations)
+        outcomes = await describe_share_groups(self._cluster, names, deadline, operations=include_authorized_operations)
+        return results_of("describing share groups", outcomes)
 
     async def delete_share_groups(self, *group_ids: str | Collection[str], timeout: float | None = None) -> None:
         """Delete share groups that have no members, with their offsets.
 
         Raises:
-            GroupIdNotFound: there is no such group, or it is of another type; no group is deleted.
-            NonEmptyGroup, ...: a broker rejected a group; groups given before this group are deleted.
+            GroupIdNotFound: there is no such group, or it is of another type.
+            NonEmptyGroup, ...: a broker rejected the group.
             RequestTimeout: the timeout has passed; the message has the last cause.
+            AdminError: some of several groups have these errors; the others are deleted.
         """
         from .share_group_requests import delete_share_groups
 
-        await delete_share_groups(self._cluster, check_group_ids(group_ids), self._deadline(timeout))
+        outcomes = await delete_share_groups(self._cluster, check_group_ids(group_ids), self._deadline(timeout))
+        results_of("deleting share groups", outcomes)
 
     async def list_share_group_offsets(
         self, group_id: str, partitions: Iterable[TopicPartition] | None = None, *, timeout: float | None = None
@@ -98,14 +103,16 @@ class ShareGroupAdmin(AdminBase):
             NonEmptyGroup: the group has members; stop them first.
             GroupIdNotFound: the group is of another type.
             UsageError: an offset is not valid.
-            GroupAuthorizationFailed, ...: a broker answered with an error; some offsets may be set.
-            RequestTimeout: the timeout has passed, for example because a partition does not exist; the message has the
-                last cause.
+            GroupAuthorizationFailed, ...: a broker answered with an error.
+            RequestTimeout: the timeout has passed, for example because the partition does not exist; the message has
+                the last cause.
+            AdminError: some of several partitions have errors; the offsets of the others are set.
         """
         from .share_group_requests import alter_offsets
 
         check_group_id(group_id)
-        await alter_offsets(self._cluster, group_id, _start_offsets(offsets), self._deadline(timeout))
+        outcomes = await alter_offsets(self._cluster, group_id, _start_offsets(offsets), self._deadline(timeout))
+        results_of(f"setting offsets of share group {group_id!r}", outcomes)
 
     async def delete_share_group_offsets(
         self, group_id: str, topics: str | Iterable[str], *, timeout: float | None = None
@@ -115,8 +122,9 @@ class ShareGroupAdmin(AdminBase):
         Raises:
             NonEmptyGroup: the group has members; stop them first.
             GroupIdNotFound: there is no such group, or it is of another type.
-            UnknownTopicOrPartition, ...: a broker answered with an error; offsets of other topics may be deleted.
+            UnknownTopicOrPartition, ...: a broker answered with an error.
             RequestTimeout: the timeout has passed; the message has the last cause.
+            AdminError: some of several topics have errors; the offsets of the others are deleted.
         """
         from .share_group_requests import delete_offsets
 
@@ -125,7 +133,8 @@ class ShareGroupAdmin(AdminBase):
         for name in names:
             check_topic_name(name)
 
-        await delete_offsets(self._cluster, group_id, names, self._deadline(timeout))
+        outcomes = await delete_offsets(self._cluster, group_id, names, self._deadline(timeout))
+        results_of(f"deleting offsets of share group {group_id!r}", outcomes)
 
 
 def _start_offsets(offsets: object) -> dict[TopicPartition, int]:

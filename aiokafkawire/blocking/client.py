@@ -4,13 +4,14 @@ import threading
 from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import partial
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, Unpack, overload
 
 from ..client import Client as AsyncClient
 from ..config import AutoOffsetReset, ClientOptions, ConsumerOptions, ProducerOptions, ShareConsumerOptions
 from ..loop_thread import LoopThread
+from ..protocol.schema import Request, Response
 from ..records.batch import ConsumerRecord
-from ..types import OffsetSpec, ProducerIdentity
+from ..types import OffsetSpec, ProducerIdentity, TopicPartition
 from .admin import Admin
 from .consumer import Consumer
 from .producer import Producer
@@ -27,6 +28,7 @@ __all__ = ("Client",)
 
 K = TypeVar("K")
 V = TypeVar("V")
+R = TypeVar("R", bound=Response)
 
 
 class Client:
@@ -34,7 +36,7 @@ class Client:
 
     Args:
         bootstrap_servers: ``"host:port,host:port"`` or a sequence of ``"host:port"``; one server that answers is
-            enough.
+            enough. Leave it out to speak to controllers (``bootstrap_controllers``).
         options: see :class:`~aiokafkawire.config.ClientConfig`.
 
     Raises:
@@ -43,7 +45,7 @@ class Client:
         WireError: the answering server is not Kafka.
     """
 
-    def __init__(self, bootstrap_servers: str | Sequence[str], **options: Unpack[ClientOptions]) -> None:
+    def __init__(self, bootstrap_servers: str | Sequence[str] | None = None, **options: Unpack[ClientOptions]) -> None:
         self._loop = LoopThread()
         self._client = AsyncClient(bootstrap_servers, **options)
         self._admin = Admin(self._loop, self._client)
@@ -89,6 +91,17 @@ class Client:
     def asynchronous(self) -> AsyncClient:
         """The asynchronous client, whose methods must be called on :attr:`loop`."""
         return self._client
+
+    def request(
+        self,
+        message: Request[R],
+        *,
+        broker: int | Literal["controller"] | TopicPartition | None = None,
+        version: int | None = None,
+        timeout: float | None = None,
+    ) -> R:
+        """Send any request of Kafka's protocol to a broker, and return the response, as :meth:`.Client.request`."""
+        return self._loop.call(self._client.request, message, broker=broker, version=version, timeout=timeout)
 
     @overload
     def producer(

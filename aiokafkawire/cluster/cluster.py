@@ -24,6 +24,7 @@ from ..protocol.schema import Request, Response, Versions
 from ..runtime import Owner, Runtime
 from ..types import Address, CoordinatorType, TopicPartition
 from .connection_pool import CONTROL, ConnectionPool
+from .controller_metadata import not_served
 from .coordinators import Coordinators, coordinator_in, lookup_variants, named
 from .metadata import Node, Snapshot, Topic
 from .metadata_requests import BY_ID, keep_only, metadata_variants, names_request
@@ -222,7 +223,12 @@ class Cluster:
     ) -> R:
         connection = await self.connection(node, lane, deadline)
         left = deadline.left(self.runtime.now())
-        answer = await connection.request(request, timeout=min(left, patience), wanted=wanted, slow=slow)
+        try:
+            answer = await connection.request(request, timeout=min(left, patience), wanted=wanted, slow=slow)
+        except UnsupportedVersion as refused:
+            if self.config.bootstrap_controllers is not None and request.api_key not in connection.versions:
+                raise not_served(_name(request), refused) from None
+            raise
         check(answer)
         return answer
 
@@ -369,7 +375,12 @@ class Cluster:
             raise UnsupportedVersion(f"transactions came with Kafka 0.11 (KIP-98): {refused}") from None
 
     def least_loaded(self, snapshot: Snapshot) -> Node | None:
-        """Return the least loaded broker, if possible without failed connections; None if no broker is known."""
+        """Return the least loaded broker, if possible without failed connections; None if no broker is known.
+
+        If the client speaks to controllers, return the active one, since the others do not serve most requests.
+        """
+        if self.config.bootstrap_controllers is not None:
+            return controller(snapshot)
         nodes = {node.address: node for node in snapshot.nodes.values()}
         return next((nodes[address] for address in self.brokers.least_loaded_first(list(nodes))), None)
 

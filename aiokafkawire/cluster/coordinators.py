@@ -23,15 +23,21 @@ _log = logging.getLogger("aiokafkawire.cluster")
 
 # FindCoordinator v0 supports only groups; v4 has a list of keys instead of a single key (KIP-699).
 _MANY_KEYS: Final = Versions.parse("4+")
+_SHARE_KEYS: Final = Versions.parse("6+")  # KIP-932
 _ONE_KEY: Final = {CoordinatorType.GROUP: Versions.parse("0-3"), CoordinatorType.TRANSACTION: Versions.parse("1-3")}
 _MAX_CACHED: Final = 1000
+_NAMES: Final = {
+    CoordinatorType.GROUP: "group",
+    CoordinatorType.TRANSACTION: "transactional id",
+    CoordinatorType.SHARE: "share partition",
+}
 
 _Key: TypeAlias = tuple[CoordinatorType, str]
 
 
 def named(key_type: CoordinatorType, key: str) -> str:
     """Return the name of a group or a transactional id for errors and log lines."""
-    return f"group {key!r}" if key_type is CoordinatorType.GROUP else f"transactional id {key!r}"
+    return f"{_NAMES[key_type]} {key!r}"
 
 
 def lookup_variants(key_type: CoordinatorType, key: str) -> "tuple[RequestVariant[FindCoordinatorResponse], ...]":
@@ -39,6 +45,8 @@ def lookup_variants(key_type: CoordinatorType, key: str) -> "tuple[RequestVarian
     from ..protocol.messages.group import FindCoordinatorRequest
 
     newer = FindCoordinatorRequest(key_type=key_type, coordinator_keys=[key])
+    if key_type is CoordinatorType.SHARE:
+        return (RequestVariant(newer, _SHARE_KEYS),)
     older = FindCoordinatorRequest(key_type=key_type, key=key)
     return RequestVariant(newer, _MANY_KEYS), RequestVariant(older, _ONE_KEY[key_type])
 

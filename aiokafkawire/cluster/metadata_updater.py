@@ -32,6 +32,7 @@ from ..runtime import Owner, Runtime
 from ..types import Address
 from .bootstrap_errors import bootstrap_error, lasting_error
 from .connection_pool import ConnectionPool
+from .controller_metadata import ask_controllers, check_is_broker, need_brokers
 from .metadata import EMPTY, Snapshot, Topic, forget, is_large, is_other_cluster, merge
 from .metadata_cache import MetadataCache
 from .metadata_requests import add_starting_broker, keep_only, metadata_variants
@@ -163,7 +164,10 @@ class MetadataUpdater(MetadataCache):
             TopicNotReady: the topic did not exist for ``topic_metadata_propagation_max_ms``, or was unknown until the
                 deadline; the message has the broker's error.
             BrokerError: the topic's name is invalid, or access is denied.
+            UnsupportedEndpointType: the client speaks to controllers.
         """
+        if self._config.bootstrap_controllers is not None:
+            raise need_brokers(f"topic {name!r}")
         known = self._known_topic(name)
         if isinstance(known, Topic):
             return known
@@ -317,6 +321,9 @@ class MetadataUpdater(MetadataCache):
         asked = self._topics.to_ask(self._runtime.now())
         wanted = None if self._all else asked
         connection = await self._brokers.connection(address, within=left())
+        if self._config.bootstrap_controllers is not None:
+            return await ask_controllers(connection, left()), connection.features, ()
+        check_is_broker(connection)
 
         async def ask(request: Request[MetadataResponse], versions: Versions) -> MetadataResponse:
             response = await connection.request(request, timeout=left(), wanted=versions)

@@ -5,6 +5,7 @@ from typing import Final
 
 import attrs
 
+from ..argument_checks import shown
 from ..errors import ConfigError
 from ..types import Address
 from .fields import choice, integer, text
@@ -23,6 +24,7 @@ class ClientOptions(NetworkOptions, total=False):
     :class:`~.security.SecurityConfig` (TLS and SASL) describe the arguments.
     """
 
+    bootstrap_controllers: str | Sequence[str] | None
     client_id: str
     request_timeout_ms: int
     default_api_timeout_ms: int
@@ -45,6 +47,10 @@ class ClientOptions(NetworkOptions, total=False):
 class ClientConfig(NetworkConfig):
     """The settings that all parts of a client share. Times are in ms, as in Kafka's properties."""
 
+    bootstrap_controllers: str | Sequence[str] | None = attrs.field(default=None)
+    """Controllers of a KRaft cluster, to which the client speaks instead of brokers (KIP-919, Kafka 3.7 and later):
+    ``"host:port,host:port"`` or a sequence of ``"host:port"``. The admin then does what controllers serve, such as
+    features and the quorum, even while no broker runs; producers and consumers need ``bootstrap_servers``."""
     client_id: str = text("aiokafkawire")
     """The client's name in the brokers' logs and quotas."""
     request_timeout_ms: int = integer(30_000, minimum=1)
@@ -81,6 +87,17 @@ class ClientConfig(NetworkConfig):
     """The largest frame to accept from a broker; a larger frame closes the connection."""
     allow_auto_create_topics: bool = choice(False, True, False)
     """Whether a request for the metadata of an unknown topic may create the topic, if the brokers allow that too."""
+
+    @bootstrap_controllers.validator
+    def _check_controllers(self, _: object, controllers: str | Sequence[str] | None) -> None:
+        if controllers is None:
+            return
+        is_text = isinstance(controllers, str) and controllers.strip(", ")
+        is_list = isinstance(controllers, list | tuple) and all(isinstance(one, str) for one in controllers)
+        if not is_text and not (is_list and controllers):
+            known = "'host:port,host:port', a list of 'host:port', or None"
+            raise ConfigError(f"bootstrap_controllers must be {known}, got {shown(controllers)}")
+        parse_servers(controllers)
 
 
 def parse_servers(servers: str | Sequence[str]) -> tuple[Address, ...]:

@@ -31,9 +31,11 @@ from .offset_commit_messages import (
     IN_ZOOKEEPER,
     TopicIdsOutdated,
     check_committed,
+    commit_errors,
     commit_request,
     commit_versions,
     goes_to_zookeeper,
+    raise_gravest,
 )
 from .offset_fetch_messages import (
     Found,
@@ -113,6 +115,7 @@ class GroupOffsets:
         skip_deleted: bool = False,
         newer: Callable[[], Mapping[TopicPartition, OffsetAndMetadata]] | None = None,
         patience: float = math.inf,
+        answered: Callable[[Mapping[TopicPartition, BrokerError | None]], None] = lambda _: None,
     ) -> None:
         """Commit these offsets. If the call raises, some of them may have been committed.
 
@@ -127,6 +130,7 @@ class GroupOffsets:
             patience: the seconds to wait for a response, doubled for each retry. Retries use a new connection: a
                 coordinator that waits for its replicas has accepted the commit, but reads no later request of the same
                 connection. Other requests on the closed connection fail, and have to be retried.
+            answered: called with each response: the error of each partition, or None.
 
         Raises:
             UsageError: a partition or offset is invalid, or a static member gives ``retention_ms``.
@@ -138,7 +142,7 @@ class GroupOffsets:
         """
         given, group = normalize_offsets(offsets), group or GroupMetadata(self.group_id)
         ids, latest = _topic_ids(self._cluster, given), newer or (lambda: given)
-        check = partial(self._check_committed, group.group_id, given, skip_deleted)
+        check = partial(self._check_committed, group.group_id, given, skip_deleted, answered)
         try:
             try:
                 await self._commit(group, latest, deadline, retention_ms, ids, check, patience)
@@ -149,7 +153,7 @@ class GroupOffsets:
                     given = await self._only_of_old_ids(given, ids, snapshot, deadline)
                     if not given:
                         return
-                    check = partial(self._check_committed, group.group_id, given, skip_deleted)
+                    check = partial(self._check_committed, group.group_id, given, skip_deleted, answered)
                 kept = given
 
                 def existing() -> Mapping[TopicPartition, OffsetAndMetadata]:
@@ -193,12 +197,15 @@ class GroupOffsets:
         group_id: str,
         given: Collection[TopicPartition],
         skip_deleted: bool,
+        answered: Callable[[Mapping[TopicPartition, BrokerError | None]], None],
         ids: Mapping[str, UUID],
         response: OffsetCommitResponse,
     ) -> None:
         # An error leads to a metadata refresh, which the next response is checked against.
         existing = [partition for partition in given if not (skip_deleted and self._is_deleted(partition))]
-        check_committed(group_id, existing, response, ids)
+        errors = commit_errors(group_id, existing, response, ids)
+        answered(errors)
+        raise_gravest(errors)
 
     async def _only_of_old_ids(
         self,

@@ -27,10 +27,12 @@ __all__ = (
     "IN_ZOOKEEPER",
     "TopicIdsOutdated",
     "check_committed",
+    "commit_errors",
     "commit_request",
     "commit_versions",
     "goes_to_zookeeper",
     "gravest",
+    "raise_gravest",
 )
 
 IN_ZOOKEEPER: Final = Versions.parse("0")
@@ -120,8 +122,22 @@ def check_committed(
     """Raise unless the response confirms the commit of all these partitions.
 
     Raises:
-        TopicIdsOutdated: the coordinator does not know one of the ``ids``.
         BrokerError: the error of a partition; errors that are not retriable come first.
+        TopicIdsOutdated, WireError: as :func:`commit_errors`.
+    """
+    raise_gravest(commit_errors(group_id, offsets, response, ids))
+
+
+def commit_errors(
+    group_id: str,
+    offsets: Collection[TopicPartition],
+    response: OffsetCommitResponse,
+    ids: Mapping[str, UUID] | None = None,
+) -> dict[TopicPartition, BrokerError | None]:
+    """Return the error of each partition; None if the response confirms its commit.
+
+    Raises:
+        TopicIdsOutdated: the coordinator does not know one of the ``ids``.
         WireError: the response lacks a partition.
     """
     names = {topic_id: name for name, topic_id in (ids or {}).items()}
@@ -130,7 +146,7 @@ def check_committed(
         for topic in response.topics
         for result in topic.partitions
     }
-    errors = []
+    errors: dict[TopicPartition, BrokerError | None] = {}
     for partition in offsets:
         if partition not in answers:
             raise WireError(f"the OffsetCommit response for group {group_id!r} lacks {partition}")
@@ -138,10 +154,18 @@ def check_committed(
             raise TopicIdsOutdated(
                 f"OffsetCommit of {partition} for group {group_id!r}: the coordinator does not know its topic id"
             )
+        errors[partition] = None
         if answers[partition] != ErrorCode.NONE:
-            errors.append(broker_error(answers[partition], f"OffsetCommit of {partition} for group {group_id!r}"))
-    if errors:
-        raise gravest(errors)
+            what = f"OffsetCommit of {partition} for group {group_id!r}"
+            errors[partition] = broker_error(answers[partition], what)
+    return errors
+
+
+def raise_gravest(errors: Mapping[TopicPartition, KafkaError | None]) -> None:
+    """Raise the first error that is not retriable, if any, else the first error, if any."""
+    found = [error for error in errors.values() if isinstance(error, BrokerError)]
+    if found:
+        raise gravest(found)
 
 
 def gravest(errors: Collection[BrokerError]) -> BrokerError:

@@ -27,7 +27,7 @@ from .request_log import LOG, log_answer, log_request
 from .transport import Transport
 from .transport_factory import TransportFactory
 
-__all__ = ("ANY_VERSION", "Connection")
+__all__ = ("ANY_VERSION", "Connection", "versions_request")
 
 R = TypeVar("R", bound=Response)
 
@@ -48,6 +48,11 @@ def _software_version() -> str:
         return version("aiokafkawire")
     except PackageNotFoundError:  # run from a source tree that was never installed
         return "unknown"
+
+
+def versions_request() -> ApiVersionsRequest:
+    """Return the request for a broker's versions, with this client's name and version (KIP-511)."""
+    return ApiVersionsRequest(client_software_name="aiokafkawire", client_software_version=_software_version())
 
 
 class _Reply:
@@ -408,7 +413,7 @@ class Connection:
             ConnectionLost: the broker closes the connection, or does not answer within ``request_timeout_ms``.
             WireError: the answering server is not Kafka.
         """
-        ask = ApiVersionsRequest(client_software_name="aiokafkawire", client_software_version=_software_version())
+        ask = versions_request()
         spoken = ApiVersionsRequest.stable.last
         for _ in range(2):
             try:

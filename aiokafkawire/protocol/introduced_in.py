@@ -28,6 +28,7 @@ _BROUGHT: Final = {
     "3.9": (80, 81),
     "4.1": (76, 77, 78, 79, 90, 91, 92),
     "4.2": (88, 89),
+    "4.4": (94,),
 }
 """API keys by the first release that supports the API for clients. APIs of 0.8.0 and between brokers are left out."""
 

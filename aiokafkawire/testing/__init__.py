@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from .background import BackgroundBroker
     from .broker import ApiError, Broker, UnusedFaultRules
     from .cluster.replicas import HostedPartition
+    from .controllers import Controllers
     from .faults.request_log import LoggedRequest, RequestLog, RequestOutcome
     from .faults.rules import FaultRule, Hold
     from .legacy.server import LegacyServer
@@ -24,6 +25,7 @@ __all__ = (
     "BackgroundBroker",
     "BearerToken",
     "Broker",
+    "Controllers",
     "ErrorCode",
     "FaultRule",
     "Hold",
@@ -47,6 +49,7 @@ _MODULES = {
     "BackgroundBroker": ".background",
     "BearerToken": ".security.bearer_tokens",
     "Broker": ".broker",
+    "Controllers": ".controllers",
     "FaultRule": ".faults.rules",
     "Hold": ".faults.rules",
     "HostedPartition": ".cluster.replicas",

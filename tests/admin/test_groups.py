@@ -8,6 +8,7 @@ from typing import Any
 
 import anyio
 import pytest
+from support.admin_errors import failing
 from support.clusters import QUICK
 from support.consumer_members import ConsumerMember
 from support.group_members import GroupMember
@@ -23,7 +24,15 @@ from aiokafkawire import (
     WireError,
 )
 from aiokafkawire.admin.admin import Admin
-from aiokafkawire.errors import ErrorCode, GroupAuthorizationFailed, GroupIdNotFound, UnknownMemberId
+from aiokafkawire.errors import (
+    AdminError,
+    ErrorCode,
+    GroupAuthorizationFailed,
+    GroupIdNotFound,
+    NonEmptyGroup,
+    TopicAuthorizationFailed,
+    UnknownMemberId,
+)
 from aiokafkawire.protocol.api import ApiKey
 from aiokafkawire.protocol.messages.consumer_group import (
     ConsumerGroupDescribeResponse,
@@ -385,11 +394,115 @@ async def test_an_error_of_one_of_several_groups_is_told() -> None:
             return true
 
         broker.on(ApiKey.OFFSET_FETCH, answer=denied, times=None)
-        with pytest.raises(GroupAuthorizationFailed, match="OffsetFetch of group 'h'"):
+        with failing(r"listing offsets of groups failed for 1 of 2: .*OffsetFetch of group 'h'") as failed:
             await admin.list_offsets_of_groups("g", "h")
+        assert failed.value.results == {"g": {A0: OffsetAndMetadata(0)}}
+        assert {group: type(error) for group, error in failed.value.errors.items()} == {"h": GroupAuthorizationFailed}
+        with pytest.raises(GroupAuthorizationFailed):
+            await admin.list_offsets_of_groups("h")
 
 
 async def test_the_lag_of_an_old_cluster() -> None:
     async with running("0.11.0", nodes=3) as (_, admin):
         await admin.alter_consumer_group_offsets("g", {A0: 0, A1: 0})
         assert await admin.consumer_group_lag("g") == {A0: 0, A1: 0}
+
+
+# --- some of several -----------------------------------------------------------------------------------------------
+
+
+async def test_groups_are_described_although_another_one_is_refused() -> None:
+    async with running(nodes=3) as (broker, admin):
+        await fill(admin, *GROUPS)
+
+        def denied(request: Any, true: Any) -> Any:
+            for group in true.groups:
+                if group.group_id == "g4":
+                    group.error_code, group.error_message = ErrorCode.GROUP_AUTHORIZATION_FAILED, "not yours"
+            return true
+
+        broker.on(ApiKey.DESCRIBE_GROUPS, answer=denied, times=None)
+        with failing(r"describing groups failed for 1 of 9: .*of group 'g4': not yours") as failed:
+            await admin.describe_groups(GROUPS)
+        assert list(failed.value.results) == [group for group in GROUPS if group != "g4"]
+        assert {group: type(error) for group, error in failed.value.errors.items()} == {"g4": GroupAuthorizationFailed}
+
+
+async def test_a_coordinator_that_is_silent_does_not_keep_the_groups_of_others() -> None:
+    async with running(nodes=3) as (broker, admin):
+        await fill(admin, *GROUPS)
+        await admin.describe_groups(GROUPS)
+        silent = [group for group in GROUPS if broker.coordinator(group) == 2]
+        assert 0 < len(silent) < len(GROUPS)
+        for api in (ApiKey.CONSUMER_GROUP_DESCRIBE, ApiKey.DESCRIBE_GROUPS, ApiKey.OFFSET_FETCH, ApiKey.DELETE_GROUPS):
+            broker.on(api, swallow="before", node=2, times=None)
+        for call in (admin.list_offsets_of_groups, admin.describe_groups, admin.delete_groups):
+            with pytest.raises(AdminError) as failed:
+                await call(GROUPS, timeout=0.5)
+            assert list(failed.value.errors) == silent
+            assert list(failed.value.results) == [group for group in GROUPS if group not in silent]
+            assert all(isinstance(error, RequestTimeout) for error in failed.value.errors.values())
+
+
+async def test_groups_are_deleted_although_another_one_has_members() -> None:
+    async with running(nodes=3) as (broker, admin):
+        await fill(admin, *GROUPS)
+        async with member_of(broker, "g4"):
+            with failing("deleting groups failed for 2 of 10") as failed:
+                await admin.delete_groups([*GROUPS, "missing"])
+        assert {group: type(error) for group, error in failed.value.errors.items()} == {
+            "g4": NonEmptyGroup,
+            "missing": GroupIdNotFound,
+        }
+        assert [group.group_id for group in await admin.list_groups()] == ["g4"]
+
+
+async def test_offsets_are_set_and_deleted_although_another_partition_is_refused() -> None:
+    def denied(request: Any, true: Any) -> Any:
+        true.topics[0].partitions[1].error_code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+        return true
+
+    def fenced(request: Any, true: Any) -> Any:
+        for partition in true.topics[0].partitions:
+            partition.error_code = ErrorCode.UNKNOWN_MEMBER_ID
+        return true
+
+    async with running() as (broker, admin):
+        await fill(admin, "g")
+        broker.on(ApiKey.OFFSET_COMMIT, answer=denied)
+        with failing(r"setting offsets of group 'g' failed for 1 of 2: .*OffsetCommit of a-1") as failed:
+            await admin.alter_consumer_group_offsets("g", {A0: 5, A1: 6})
+        assert failed.value.results == {A0: OffsetAndMetadata(5)}
+        assert {at: type(error) for at, error in failed.value.errors.items()} == {A1: TopicAuthorizationFailed}
+        broker.on(ApiKey.OFFSET_DELETE, answer=denied)
+        with failing(r"deleting offsets of group 'g' failed for 1 of 2: .*OffsetDelete of a-1") as failed:
+            await admin.delete_consumer_group_offsets("g", [A0, A1])
+        assert failed.value.results == {A0: None}
+        # What is wrong with the group as a whole is not told for each partition.
+        broker.on(ApiKey.OFFSET_COMMIT, answer=fenced)
+        with pytest.raises(UnknownMemberId, match="offsets of group 'g' were not set: the group has members"):
+            await admin.alter_consumer_group_offsets("g", {A0: 5, A1: 6})
+
+
+async def test_partitions_that_stay_missing_time_out_and_the_others_have_their_offsets() -> None:
+    async with running() as (_, admin):
+        missing = TopicPartition("a", 9)
+        await fill(admin, "g")
+        with pytest.raises(AdminError) as failed:
+            await admin.alter_consumer_group_offsets("g", {A0: 5, missing: 6}, timeout=0.3)
+        assert failed.value.results == {A0: OffsetAndMetadata(5)}
+        assert isinstance(failed.value.errors[missing], RequestTimeout)
+        assert "no success within 0.3 s: UnknownTopicOrPartition" in str(failed.value)
+        assert await admin.list_consumer_group_offsets("g") == {A0: OffsetAndMetadata(5)}
+
+
+async def test_members_are_removed_although_others_are_unknown() -> None:
+    async with running() as (broker, admin), member_of(broker, "g"):
+        (member,) = (await admin.describe_groups("g"))["g"].members
+        with failing("removing members of group 'g' failed for 2 of 3") as failed:
+            await admin.remove_members("g", ["one", member, "two"])
+        assert failed.value.results == {member: None}
+        assert {key: type(error) for key, error in failed.value.errors.items()} == dict.fromkeys(
+            ["one", "two"], UnknownMemberId
+        )
+        assert (await admin.describe_groups("g"))["g"].members == ()

@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
+from support.admin_errors import failing
 from support.clusters import QUICK
 
 from aiokafkawire import Client, SharePartitionOffsetInfo, TopicPartition, UnsupportedVersion, WireError
@@ -172,8 +173,11 @@ async def test_what_a_coordinator_refuses_for_one_topic_is_told() -> None:
 
     async with running() as (broker, admin):
         broker.on(ApiKey.ALTER_SHARE_GROUP_OFFSETS, answer=of_a_partition)
-        with pytest.raises(TopicAuthorizationFailed, match="AlterShareGroupOffsets of group 'g' for a-1: TOPIC_AUTH"):
+        told = r"share group 'g' failed for 1 of 2: AlterShareGroupOffsets of group 'g' for a-1: TOPIC_AUTH"
+        with failing(told) as failed:
             await admin.alter_share_group_offsets("g", {A0: 1, A1: 2})
+        assert failed.value.results == {A0: 1}
+        assert {at: type(error) for at, error in failed.value.errors.items()} == {A1: TopicAuthorizationFailed}
         broker.on(ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS, answer=of_offsets)
         with pytest.raises(TopicAuthorizationFailed, match="DescribeShareGroupOffsets of a-0 for group 'g': TOPIC_AU"):
             await admin.list_share_group_offsets("g")
@@ -206,3 +210,30 @@ async def test_answers_that_lack_what_was_asked() -> None:
         broker.on(ApiKey.DELETE_SHARE_GROUP_OFFSETS, answer=DeleteShareGroupOffsetsResponse(error_code=0, responses=[]))
         with pytest.raises(WireError, match=r"DeleteShareGroupOffsets of group 'g' lacks the requested topic"):
             await admin.delete_share_group_offsets("g", "a")
+
+
+# --- some of several -----------------------------------------------------------------------------------------------
+
+
+async def test_groups_are_described_and_deleted_although_others_are_refused() -> None:
+    async with running(nodes=3) as (_, admin):
+        await fill(admin, *GROUPS)
+        await admin.alter_consumer_group_offsets("classic", {A0: 1})
+        with failing(r"describing share groups failed for 1 of 10: .*classic") as failed:
+            await admin.describe_share_groups([*GROUPS, "classic"])
+        assert list(failed.value.results) == GROUPS
+        with failing("deleting share groups failed for 1 of 10") as failed:
+            await admin.delete_share_groups([*GROUPS, "classic"])
+        assert failed.value.results == dict.fromkeys(GROUPS)
+        assert {group: type(error) for group, error in failed.value.errors.items()} == {"classic": GroupIdNotFound}
+        assert [group.group_id for group in await admin.list_groups()] == ["classic"]
+
+
+async def test_offsets_of_topics_are_deleted_although_another_topic_is_refused() -> None:
+    async with running() as (_, admin):
+        await fill(admin, "g")
+        with failing("deleting offsets of share group 'g' failed for 1 of 2") as failed:
+            await admin.delete_share_group_offsets("g", ["missing", "a"])
+        assert failed.value.results == {"a": None}
+        assert list(failed.value.errors) == ["missing"]
+        assert await admin.list_share_group_offsets("g") == {}

@@ -10,6 +10,7 @@ from typing import Any
 import anyio
 import pytest
 from contract.conftest import Where
+from support.admin_errors import failing
 from support.committed import raw
 from support.consumer_members import ConsumerMember, NewMember, assign_at_once, configure_group, settle
 from support.group_members import GroupMember, error, protocols, subscription
@@ -175,14 +176,20 @@ async def test_groups_of_both_types_are_described_together(
         classic: found[classic],
         offsets_only: found[offsets_only],
     }
-    with pytest.raises(GroupIdNotFound, match=f"DescribeGroups of group '{group}': .*is not a classic group"):
+    told = f"DescribeGroups of group '{group}': .*is not a classic group"
+    with failing(told) as failed:
         await kafka.admin.describe_classic_groups(classic, group)
+    assert list(failed.value.results) == [classic]
 
 
 async def test_a_group_that_is_not_there(kafka: Client, group: str, member: NewMember) -> None:
     await member()
-    with pytest.raises(GroupIdNotFound, match=f"DescribeGroups of group '{group}-2': Group {group}-2 not found"):
+    told = f"DescribeGroups of group '{group}-2': Group {group}-2 not found"
+    with failing(told) as failed:
         await kafka.admin.describe_consumer_groups(group, f"{group}-2")
+    assert list(failed.value.results) == [group]
+    with pytest.raises(GroupIdNotFound, match=told):
+        await kafka.admin.describe_consumer_groups(f"{group}-2")
 
 
 async def test_groups_are_listed_by_type_and_state(kafka: Client, topic: str, group: str, member: NewMember) -> None:

@@ -8,6 +8,7 @@ from secrets import token_hex
 
 import pytest
 from contract.conftest import Where
+from support.admin_errors import failing
 from support.committed import open_from, raw
 from support.fetching import numbers
 from support.group_members import GroupMember, protocols, subscription
@@ -157,6 +158,27 @@ async def test_a_group_that_is_not_there(kafka: Client, topic: str, group: str) 
     assert await kafka.admin.list_offsets_of_groups(group, f"{group}-2") == {group: {}, f"{group}-2": {}}
 
 
+async def test_groups_are_told_apart_from_those_that_fail(
+    cluster: Where, kafka: Client, topic: str, group: str
+) -> None:
+    await kafka.admin.alter_consumer_group_offsets(f"{group}-2", {TopicPartition(topic, 0): 1})
+    missing = f"{group}-3"
+    async with member(cluster, kafka, group, topic):
+        with failing(f"describing groups failed for 1 of 3: .*{missing} not found") as failed:
+            await kafka.admin.describe_groups(group, missing, f"{group}-2")
+        described = {name: found.state for name, found in failed.value.results.items()}
+        assert described == {group: "Stable", f"{group}-2": "Empty"}
+        with failing("deleting groups failed for 2 of 3") as failed:
+            await kafka.admin.delete_groups(group, f"{group}-2", missing)
+        assert failed.value.results == {f"{group}-2": None}
+        errors = {name: type(error) for name, error in failed.value.errors.items()}
+        assert errors == {group: NonEmptyGroup, missing: GroupIdNotFound}
+        found = (await kafka.admin.describe_groups(group))[group].members
+        with failing(f"removing members of group '{group}' failed for 1 of 2") as failed:
+            await kafka.admin.remove_members(group, ["nobody", *found])
+        assert (list(failed.value.errors), list(failed.value.results)) == (["nobody"], list(found))
+
+
 async def test_groups_without_members_are_deleted(cluster: Where, kafka: Client, topic: str, group: str) -> None:
     for name in (group, f"{group}-2"):
         await kafka.admin.alter_consumer_group_offsets(name, {TopicPartition(topic, 0): 1})
@@ -275,8 +297,11 @@ async def test_offsets_are_deleted(kafka: Client, topic: str, group: str) -> Non
     assert await kafka.admin.list_consumer_group_offsets(group) == {one: OffsetAndMetadata(2)}
     await kafka.admin.delete_consumer_group_offsets(group, [])
     missing = TopicPartition(topic, 9)
-    with pytest.raises(UnknownTopicOrPartition, match=f"OffsetDelete of {missing} for group '{group}'"):
+    told = f"deleting offsets of group '{group}' failed for 1 of 2: .*OffsetDelete of {missing} for group '{group}'"
+    with failing(told) as failed:
         await kafka.admin.delete_consumer_group_offsets(group, [missing, one])
+    assert failed.value.results == {one: None}
+    assert isinstance(failed.value.errors[missing], UnknownTopicOrPartition)
     assert await kafka.admin.list_consumer_group_offsets(group) == {}
 
 
@@ -312,7 +337,9 @@ async def test_offsets_of_an_open_transaction_are_waited_for_if_asked(
             for partitions in (None, [where]):
                 with pytest.raises(RequestTimeout, match="UNSTABLE_OFFSET_COMMIT"):
                     await admin.list_consumer_group_offsets(group, partitions, require_stable=True, timeout=0.2)
-            with pytest.raises(RequestTimeout, match="UNSTABLE_OFFSET_COMMIT"):
+            with failing("UNSTABLE_OFFSET_COMMIT") as failed:
                 await admin.list_offsets_of_groups(group, f"{group}-2", require_stable=True, timeout=0.2)
+            assert failed.value.results == {f"{group}-2": {}}
+            assert isinstance(failed.value.errors[group], RequestTimeout)
         stable = await admin.list_consumer_group_offsets(group, require_stable=True)
         assert stable == {where: OffsetAndMetadata(5)}

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack
-from typing import Any, TypeAlias
+from typing import TypeAlias
 from uuid import UUID
 
 import pytest
 from contract.conftest import Where
+from support.admin_errors import failing
 from support.apache_kafka import ApacheKafka
 from support.committed import raw
 from support.consumer_members import ConsumerMember, configure_group
 from support.raw_client import RawClient
 from support.share_members import ACCEPT, ShareMember, new_share_group
+from support.streams_members import StreamsMember
 
 from aiokafkawire import Client, GroupListing, ShareGroupDescription, SharePartitionOffsetInfo, TopicPartition
 from aiokafkawire.errors import (
@@ -23,11 +25,6 @@ from aiokafkawire.errors import (
     UnknownTopicOrPartition,
 )
 from aiokafkawire.network.connector import connect_tcp
-from aiokafkawire.protocol.messages.streams_group import (
-    StreamsGroupHeartbeatRequest,
-    StreamsGroupHeartbeatRequestSubtopology,
-    StreamsGroupHeartbeatRequestTopology,
-)
 
 pytestmark = pytest.mark.anyio
 
@@ -123,8 +120,13 @@ async def test_several_groups_are_described_together(kafka: Client, topic: str, 
     assert [each.member_id for each in found[group].members] == [one.member_id]
     assert await kafka.admin.describe_share_groups([]) == {}
     missing = f"{group}-missing"
-    with pytest.raises(GroupIdNotFound, match=f"ShareGroupDescribe of group '{missing}': Group {missing} not found"):
+    told = f"ShareGroupDescribe of group '{missing}': Group {missing} not found"
+    with failing(told) as failed:
         await kafka.admin.describe_share_groups(group, missing, other)
+    assert list(failed.value.results) == [group, other]
+    assert {name: type(error) for name, error in failed.value.errors.items()} == {missing: GroupIdNotFound}
+    with pytest.raises(GroupIdNotFound, match=told):
+        await kafka.admin.describe_share_groups(missing)
 
 
 async def test_groups_of_all_types_are_told_apart(
@@ -167,40 +169,17 @@ async def test_streams_groups_of_apache_kafka(apache_kafka: ApacheKafka, new_nam
     async with Client(apache_kafka.bootstrap) as kafka, raw(Where(apache_kafka.bootstrap, connect_tcp)) as client:
         await kafka.admin.create_topics({topic: 1})
         await kafka.admin.list_consumer_group_offsets(group)
-        joining = streams_heartbeat(group, 0, rebalance_timeout_ms=30_000, topology=topology(topic), **NO_TASKS)
-        assert not (await client.ask(joining, 0)).error_code
+        member = StreamsMember(client, group, topic)
+        await member.join()
         (found,) = [one for one in await kafka.admin.list_groups(types=["streams"]) if one.group_id == group]
         assert (found.type, found.protocol_type) == ("streams", "streams")
         for call in (changes(kafka, group, topic) | reads(kafka, group, topic)).values():
             with pytest.raises(GroupIdNotFound, match=f"Group {group} is not a share group"):
                 await call()
-        assert not (await client.ask(streams_heartbeat(group, -1), 0)).error_code
+        await member.leave()
         listed = await kafka.admin.list_groups(types=["streams", "share"], states=["Empty"])
         assert [one.type for one in listed if one.group_id == group] == ["streams"]
         await kafka.admin.delete_groups(group)
-
-
-NO_TASKS: dict[str, Any] = {"active_tasks": [], "standby_tasks": [], "warmup_tasks": [], "process_id": "p"}
-
-
-def streams_heartbeat(group: str, epoch: int, **fields: Any) -> StreamsGroupHeartbeatRequest:
-    return StreamsGroupHeartbeatRequest(
-        group_id=group, member_id="m" * 22, member_epoch=epoch, endpoint_information_epoch=0, **fields
-    )
-
-
-def topology(topic: str) -> StreamsGroupHeartbeatRequestTopology:
-    """A topology that reads one topic."""
-    subtopology = StreamsGroupHeartbeatRequestSubtopology(
-        subtopology_id="0",
-        source_topics=[topic],
-        source_topic_regex=[],
-        state_changelog_topics=[],
-        repartition_sink_topics=[],
-        repartition_source_topics=[],
-        copartition_groups=[],
-    )
-    return StreamsGroupHeartbeatRequestTopology(epoch=0, subtopologies=[subtopology])
 
 
 # --- offsets -------------------------------------------------------------------------------------------------------
@@ -348,12 +327,16 @@ async def test_partitions_and_topics_that_do_not_exist(kafka: Client, topic: str
         await kafka.admin.alter_share_group_offsets(group, {missing: 1}, timeout=0.3)
     with pytest.raises(GroupIdNotFound):
         await described(kafka, group)
-    with pytest.raises(RequestTimeout, match=f"for {topic}-3: This server does not host"):
+    with failing(f"for {topic}-3: This server does not host") as failed:
         await kafka.admin.alter_share_group_offsets(group, {zero: 1, TopicPartition(topic, 3): 1}, timeout=1)
+    assert failed.value.results == {zero: 1}
+    assert isinstance(failed.value.errors[TopicPartition(topic, 3)], RequestTimeout)
     assert list(await kafka.admin.list_share_group_offsets(group)) == [zero]
     assert await kafka.admin.list_share_group_offsets(group, [TopicPartition(topic, 3), missing]) == {}
-    with pytest.raises(UnknownTopicOrPartition, match=f"for topic '{missing.topic}': This server does not host"):
+    with failing(f"for topic '{missing.topic}': This server does not host") as failed:
         await kafka.admin.delete_share_group_offsets(group, [missing.topic, topic])
+    assert failed.value.results == {topic: None}
+    assert isinstance(failed.value.errors[missing.topic], UnknownTopicOrPartition)
     assert await kafka.admin.list_share_group_offsets(group) == {}  # the other topic is done nevertheless
 
 
@@ -367,9 +350,11 @@ async def test_groups_are_deleted(kafka: Client, topic: str, group: str, member:
     await kafka.admin.alter_consumer_group_offsets(classic, {where: 0})
     for wrong in (classic, f"{group}-missing"):
         with pytest.raises(GroupIdNotFound, match=f"Group {wrong} "):
-            await kafka.admin.delete_share_groups(group, wrong)
-    assert [each.state for each in (await kafka.admin.describe_share_groups(group, other)).values()] == ["Empty"] * 2
-    await kafka.admin.delete_share_groups(group, other)
+            await kafka.admin.delete_share_groups(wrong)
+    with failing(f"deleting share groups failed for 1 of 2: .*Group {classic} ") as failed:
+        await kafka.admin.delete_share_groups(classic, group)
+    assert failed.value.results == {group: None}
+    await kafka.admin.delete_share_groups(other)
     left = [each.group_id for each in await kafka.admin.list_groups() if is_of(group, each)]
     assert left == [classic]
     again = await member()

@@ -59,4 +59,4 @@ def test_each_request_is_said_to_come_with_the_first_release_that_has_it() -> No
         if key in first and first[key] != "0.8.0" and told[key] is not None
     }
     unsaid = {key for key, since in told.items() if since is None and first.get(key) not in (None, "0.8.0")}
-    assert unsaid == {ApiKey.ALTER_PARTITION, ApiKey.ALLOCATE_PRODUCER_IDS, *range(83, 88), 93, 94}
+    assert unsaid == {ApiKey.ALTER_PARTITION, ApiKey.ALLOCATE_PRODUCER_IDS, *range(83, 88), 93}

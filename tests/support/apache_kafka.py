@@ -98,7 +98,7 @@ class ApacheKafka(Server):
        begin with, such as ``{"transaction.version": 1}``, where the release's own are not wanted (KIP-584). `scram` is
        of users with SCRAM credentials, as kafka-storage takes them: ``SCRAM-SHA-256=[name=alice,password=secret]``.
        `jvm` are more options of Java's.
-    2. After `start`, `bootstrap` is answered: Metadata lists the broker.
+    2. After `start`, `bootstrap` is answered: Metadata lists the broker. `controllers` is where the controller listens.
     3. After `stop`, or a failed `start`, no process and no file of it is left; it can be started again, empty.
     4. The server does not outlive this process, even a killed one.
     """
@@ -121,6 +121,7 @@ class ApacheKafka(Server):
         self.properties = dict(properties or {})
         self.listeners = dict(listeners or {})
         self.features = dict(features or {})
+        self.controllers = ""
         self.bootstrap = ""
         self.addresses: dict[str, str] = {}
         self.boot_seconds = 0.0
@@ -184,6 +185,7 @@ class ApacheKafka(Server):
         self._server.launch()
         self._wait_ready(self._server, f"{_HOST}:{port}")
         self.bootstrap = f"{_HOST}:{port}"
+        self.controllers = f"{_HOST}:{controller_port}"
         self.boot_seconds = time.monotonic() - began
 
     def _more_listeners(self, port: int, controller_port: int) -> dict[str, str]:

@@ -26,7 +26,7 @@ VERBS = frozenset(
     decrement decrypt deduplicate defer define delay delete deliver derive describe deserialize detach detect
     determine discard disconnect dispatch display divide do double drain draw drive drop elect emit enable encode
     encrypt end enforce enqueue enter escape estimate evict examine exchange exclude execute exit expand expect
-    expire explain export extend extract fail fetch fill filter find finish fix flip flush follow forget format
+    expire explain export extend extract fail fence fetch fill filter find finish fix flip flush follow forget format
     forward free freeze gather generate get give go group grow guard guess handle hash hide hold ignore import
     increment infer inflate inject insert inspect install intercept invalidate iterate join keep kill lay leave lend
     let limit list load locate lock log look lookup lose lower make map mark match measure merge migrate modify

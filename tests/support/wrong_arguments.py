@@ -10,20 +10,24 @@ from uuid import UUID
 import anyio
 
 from aiokafkawire import (
+    AbortTransactionSpec,
     Client,
     ConfigOp,
     ConfigOpType,
     ConfigResource,
     ConfigResourceType,
     ElectionType,
+    FeatureUpdate,
     GroupMetadata,
     IsolationLevel,
     NewPartitions,
     NewTopic,
     OffsetAndMetadata,
     OffsetSpec,
+    RaftVoterEndpoint,
     TopicPartition,
 )
+from aiokafkawire.protocol.messages.metadata import MetadataRequest
 
 TP = TopicPartition("t", 0)
 MOST = 2**63 - 1
@@ -85,6 +89,8 @@ _topic: Any = NewTopic
 _partitions: Any = NewPartitions
 _resource: Any = ConfigResource
 _op: Any = ConfigOp
+_update: Any = FeatureUpdate
+_endpoint: Any = RaftVoterEndpoint
 
 SURROGATE = "\ud800"
 NO_TEXT: list[Any] = [5, b"t", ["t", 5], Strange(), True, 1.5]
@@ -246,6 +252,7 @@ NO_NEW_TOPICS += [
     [_topic("a", "3")],
 ]
 NO_NAMES: list[Any] = [5, "Stable", b"x", Strange(), [5], [None], [SURROGATE], [""]]
+NO_BROKER_ID: list[Any] = ["1", 1.5, -1, True, [1], Strange()]
 NO_GROUP_IDS: list[Any] = [None, *NO_TEXT, "", SURROGATE, [5], [""], {"g": 1}]
 NO_CONSUMED: list[Any] = [None, 5, "t", [TP], TP, Strange(), {"t": 5}, *({TP: one} for one in NO_OFFSET)]
 NO_META: list[Any] = [5, "", b"g", Strange(), _group(5), _group("g", "1"), _group("g", -2)]
@@ -490,8 +497,9 @@ def _admin() -> Iterator[Case]:
             NO_NAMES,
         )
     describing: tuple[str, ...] = ("describe_groups", "describe_consumer_groups", "describe_classic_groups")
-    describing += ("describe_share_groups",)
-    for name in (*describing, "delete_groups", "delete_share_groups", "list_offsets_of_groups"):
+    describing += ("describe_share_groups", "describe_streams_groups")
+    deleting = ("delete_groups", "delete_share_groups", "delete_streams_groups")
+    for name in (*describing, *deleting, "list_offsets_of_groups"):
         yield Case(
             f"admin.{name}(group_ids)",
             filled("admin", name, HOLE),
@@ -503,7 +511,7 @@ def _admin() -> Iterator[Case]:
             filled("admin", name, "g", include_authorized_operations=HOLE),
             NO_FLAG,
         )
-    for name in ("list_consumer_group_offsets", "list_offsets_of_groups"):
+    for name in ("list_consumer_group_offsets", "list_streams_group_offsets", "list_offsets_of_groups"):
         yield Case(
             f"admin.{name}(require_stable)",
             filled("admin", name, "g", require_stable=HOLE),
@@ -662,6 +670,76 @@ def _admin_of_share_groups() -> Iterator[Case]:
     )
 
 
+def _admin_of_streams_groups() -> Iterator[Case]:
+    yield Case(
+        "admin.list_streams_group_offsets(partitions)",
+        lambda hands, one: hands.admin.list_streams_group_offsets("g", one),
+        NO_PARTITIONS[1:],
+    )
+    yield Case(
+        "admin.alter_streams_group_offsets(offsets)",
+        lambda hands, one: hands.admin.alter_streams_group_offsets("g", one),
+        [None, *NO_OFFSETS],
+    )
+    yield Case(
+        "admin.delete_streams_group_offsets(partitions)",
+        lambda hands, one: hands.admin.delete_streams_group_offsets("g", one),
+        NO_PARTITIONS,
+    )
+
+
+def _admin_of_transactions() -> Iterator[Case]:
+    yield Case(
+        "admin.describe_producers(partitions)",
+        lambda hands, one: hands.admin.describe_producers(one),
+        [one for one in NO_PARTITIONS if one is not TP],
+    )
+    for name in ("describe_producers", "find_hanging_transactions"):
+        given = (TP,) if name == "describe_producers" else ()
+        yield Case(f"admin.{name}(broker_id)", filled("admin", name, *given, broker_id=HOLE), NO_BROKER_ID)
+    for name in ("fence_producers", "describe_transactions"):
+        yield Case(f"admin.{name}(transactional_ids)", filled("admin", name, HOLE), NO_GROUP_IDS)
+    yield Case(
+        "admin.force_terminate_transaction(transactional_id)",
+        filled("admin", "force_terminate_transaction", HOLE),
+        NO_GROUP,
+    )
+    yield Case("admin.list_transactions(states)", filled("admin", "list_transactions", states=HOLE), NO_NAMES)
+    yield Case(
+        "admin.list_transactions(producer_ids)",
+        filled("admin", "list_transactions", producer_ids=HOLE),
+        [5, "5", b"x", Strange(), ["5"], [None], [-1], [True], [2**63]],
+    )
+    yield Case(
+        "admin.list_transactions(running_longer_than_ms)",
+        filled("admin", "list_transactions", running_longer_than_ms=HOLE),
+        ["5", 1.5, -1, True, 2**63, [5], Strange()],
+    )
+    yield Case(
+        "admin.list_transactions(transactional_id_pattern)",
+        filled("admin", "list_transactions", transactional_id_pattern=HOLE),
+        [5, b"t.*", "", SURROGATE, Strange()],
+    )
+    yield Case(
+        "admin.find_hanging_transactions(topics)",
+        filled("admin", "find_hanging_transactions", HOLE),
+        [5, b"t", "", "a/b", TP, Strange(), [5], [None], ["a/b"]],
+    )
+    yield Case(
+        "admin.find_hanging_transactions(max_transaction_timeout_ms)",
+        filled("admin", "find_hanging_transactions", max_transaction_timeout_ms=HOLE),
+        [None, "5", 1.5, -1, True, 2**31],
+    )
+    yield Case(
+        "admin.abort_transaction(transaction)",
+        filled("admin", "abort_transaction", HOLE),
+        [
+            *[None, "t", TP, {"t": 5}, Strange(), AbortTransactionSpec("t", 1, 0)],  # type: ignore[arg-type]
+            *[AbortTransactionSpec(TP, -1, 0), AbortTransactionSpec(TP, 1, 2**15), AbortTransactionSpec(TP, 1, 0, -1)],
+        ],
+    )
+
+
 def _admin_of_configs() -> Iterator[Case]:
     yield Case(
         "admin.describe_configs(resources)",
@@ -684,6 +762,86 @@ def _admin_of_configs() -> Iterator[Case]:
         filled("admin", "incremental_alter_configs", {ConfigResource.topic("t"): {}}, validate_only=HOLE),
         NO_FLAG,
     )
+
+
+NO_VOTER: list[Any] = [None, "1", -1, 2**31, 1.5, True, Strange()]
+NO_UUID: list[Any] = [None, 5, "x", b"x" * 16, str(UUID(int=1)), Strange()]
+NO_ENDPOINTS: list[Any] = [None, 5, "CONTROLLER", [], [5], ["CONTROLLER://h:1"], Strange()]
+NO_ENDPOINTS += [
+    [_endpoint(5, "h", 1)],
+    [_endpoint("", "h", 1)],
+    [_endpoint("C", None, 1)],
+    [_endpoint("C", SURROGATE, 1)],
+    [_endpoint("C", "h", 0)],
+    [_endpoint("C", "h", "1")],
+    [_endpoint("C", "h", 2**16)],
+]
+NO_UPDATES: list[Any] = [None, 5, "metadata.version", [], {}, Strange(), {5: 1}, {"": 1}, {SURROGATE: 1}]
+NO_UPDATES += [{"a": one} for one in (None, "1", -1, 0, 2**15, True, 1.5, Strange(), _update(0), _update("1"))]
+NO_UPDATES += [{"a": _update(1, 1)}, {"a": _update(1, "UPGRADE")}, {"a": _update(1, None)}]
+
+
+def _admin_of_the_cluster() -> Iterator[Case]:
+    for name in ("include_authorized_operations", "include_fenced_brokers"):
+        yield Case(f"admin.describe_cluster({name})", filled("admin", "describe_cluster", **{name: HOLE}), NO_FLAG)
+    yield Case(
+        "admin.api_versions(brokers)", filled("admin", "api_versions", HOLE), [5, "1", b"1", [None], ["1"], [-1]]
+    )
+    yield Case("admin.find_coordinators(keys)", filled("admin", "find_coordinators", HOLE), NO_GROUP_IDS)
+    yield Case(
+        "admin.find_coordinators(key_type)",
+        filled("admin", "find_coordinators", "g", key_type=HOLE),
+        [None, 0, "GROUP", "topic", [], Strange()],
+    )
+    yield Case(
+        "admin.offset_for_leader_epoch(epochs)",
+        filled("admin", "offset_for_leader_epoch", HOLE),
+        [None, 5, "t", [TP], TP, Strange(), {"t": 0}, *({TP: one} for one in NO_VOTER)],
+    )
+    yield Case("admin.unregister_broker(broker_id)", filled("admin", "unregister_broker", HOLE), NO_VOTER)
+    yield Case("admin.unregister_controller(controller_id)", filled("admin", "unregister_controller", HOLE), NO_VOTER)
+    yield Case("admin.describe_features(broker)", filled("admin", "describe_features", broker=HOLE), NO_VOTER[1:])
+    yield Case("admin.update_features(updates)", filled("admin", "update_features", HOLE), NO_UPDATES)
+    yield Case(
+        "admin.update_features(validate_only)",
+        filled("admin", "update_features", {"a": 1}, validate_only=HOLE),
+        NO_FLAG,
+    )
+    some = [_endpoint("C", "h", 1)]
+    for name, more in (("add_raft_voter", (some,)), ("remove_raft_voter", ())):
+        yield Case(f"admin.{name}(voter_id)", filled("admin", name, HOLE, UUID(int=1), *more), NO_VOTER)
+        yield Case(f"admin.{name}(directory_id)", filled("admin", name, 1, HOLE, *more), NO_UUID)
+        yield Case(
+            f"admin.{name}(cluster_id)",
+            filled("admin", name, 1, UUID(int=1), *more, cluster_id=HOLE),
+            [5, "", b"x", SURROGATE, Strange()],
+        )
+    yield Case("admin.add_raft_voter(endpoints)", filled("admin", "add_raft_voter", 1, UUID(int=1), HOLE), NO_ENDPOINTS)
+    yield Case(
+        "admin.list_config_resources(types)",
+        filled("admin", "list_config_resources", HOLE),
+        [5, "TOPIC", [2], ["TOPIC"], [None], Strange()],
+    )
+
+
+def _request() -> Iterator[Case]:
+    some = MetadataRequest(topics=[])
+    yield Case(
+        "client.request(message)",
+        filled("client", "request", HOLE),
+        [None, 5, "Metadata", MetadataRequest, some.topics, Strange()],
+    )
+    yield Case(
+        "client.request(broker)",
+        filled("client", "request", some, broker=HOLE),
+        ["1", "leader", -1, 2**31, 1.5, True, [1], b"controller", ("t", 0, 0), Strange()],
+    )
+    yield Case(
+        "client.request(version)",
+        filled("client", "request", some, version=HOLE),
+        ["1", -1, 2**15, 1.5, True, [1], Strange()],
+    )
+    yield Case("client.request(timeout)", filled("client", "request", some, timeout=HOLE), NO_SECONDS)
 
 
 def _admin_with_a_timeout() -> Iterator[Case]:
@@ -719,8 +877,33 @@ def _admin_with_a_timeout() -> Iterator[Case]:
         "list_share_group_offsets": ("g",),
         "alter_share_group_offsets": ("g", {TP: 5}),
         "delete_share_group_offsets": ("g", ["t"]),
+        "describe_streams_groups": ("g",),
+        "delete_streams_groups": ("g",),
+        "list_streams_group_offsets": ("g",),
+        "alter_streams_group_offsets": ("g", {TP: 5}),
+        "delete_streams_group_offsets": ("g", [TP]),
+        "describe_producers": (TP,),
+        "fence_producers": ("t",),
+        "force_terminate_transaction": ("t",),
+        "list_transactions": (),
+        "describe_transactions": ("t",),
+        "find_hanging_transactions": (),
+        "abort_transaction": (AbortTransactionSpec(TP, 1, 0),),
         "describe_configs": (ConfigResource.topic("t"),),
         "incremental_alter_configs": ({ConfigResource.topic("t"): {"retention.ms": "5"}},),
+        "list_config_resources": (),
+        "describe_cluster": (),
+        "api_versions": (),
+        "find_coordinators": ("g",),
+        "offset_for_leader_epoch": ({TP: 0},),
+        "unregister_broker": (1,),
+        "unregister_controller": (1,),
+        "client_instance_id": (),
+        "describe_features": (),
+        "update_features": ({"a": 1},),
+        "describe_metadata_quorum": (),
+        "add_raft_voter": (1, UUID(int=1), [_endpoint("C", "h", 1)]),
+        "remove_raft_voter": (1, UUID(int=1)),
     }
     for name, given in calls.items():
         yield Case(
@@ -746,7 +929,11 @@ CASES: list[Case] = [
     *_admin(),
     *_admin_of_topics(),
     *_admin_of_share_groups(),
+    *_admin_of_streams_groups(),
+    *_admin_of_transactions(),
     *_admin_of_configs(),
+    *_admin_of_the_cluster(),
+    *_request(),
     *_admin_with_a_timeout(),
 ]
 

@@ -15,7 +15,15 @@ from ...errors import ConfigError
 from ...protocol.api import ApiKey
 from ...protocol.schema import Versions
 
-__all__ = ("DEFAULT_RELEASE", "RELEASES", "Release", "Served", "release_named", "versions_of")
+__all__ = (
+    "DEFAULT_RELEASE",
+    "RELEASES",
+    "Release",
+    "Served",
+    "controllers_release",
+    "release_named",
+    "versions_of",
+)
 
 DEFAULT_RELEASE: Final = "4.3"
 """The release that a broker emulates unless it is told to emulate another."""
@@ -70,6 +78,15 @@ Produce v0-2, and advertises them only because librdkafka needs them (KIP-896).
 
 _NEVER: Final = Versions.parse("none")
 _UNCHANGED: Final = ("3.4",)
+_OF_CONTROLLERS: Final = frozenset(
+    {
+        *(17, 18, 19, 20, *range(29, 34), *range(36, 42), 43, 44, 45, 46, 49, *range(50, 61)),
+        *(62, 63, 64, 67, 70, 73, 80, 81, 82, 94),
+    }
+)
+"""The API keys that controllers serve, as Kafka's definitions of the messages say (``listeners``).
+
+Fetch is left out, by which controllers replicate the metadata log."""
 _UNDERSTOOD: Final = {
     ApiKey.PRODUCE: "0-2",
     ApiKey.FETCH: "0-3",
@@ -169,6 +186,13 @@ def release_named(name: str, apis: Mapping[ApiKey, Served]) -> Release:
     if _number(name) >= (4, 0):
         served[ApiKey.PRODUCE] = Versions(3, served[ApiKey.PRODUCE].last)
     return Release(name, MappingProxyType(advertised), MappingProxyType(served))
+
+
+def controllers_release(release: Release) -> Release:
+    """Return the release with the APIs that controllers serve (KIP-919)."""
+    advertised = {key: versions for key, versions in release.advertised.items() if key in _OF_CONTROLLERS}
+    served = {key: versions for key, versions in release.served.items() if key in _OF_CONTROLLERS}
+    return Release(release.name, MappingProxyType(advertised), MappingProxyType(served))
 
 
 def _known(name: str) -> str:

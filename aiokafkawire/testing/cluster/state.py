@@ -32,9 +32,11 @@ from ..share.topic_partitions import SubscribedTopic
 from ..transactions.markers import Completion
 from ..transactions.transactions import Transactions
 from .api_error import ApiError
+from .features import ClusterFeatures
 from .fetch_purgatory import FetchPurgatory
 from .java_hash import java_hash
 from .log_dirs import LogDirs
+from .quorum import MetadataQuorum
 from .reassignment import complete
 from .releases import Release
 from .replica_lag import ReplicaLag
@@ -97,6 +99,10 @@ class ClusterState:
         self.clock = clock
         self.new_uuid = new_topic_id
         self.timers: Timers = Timers()
+        self.features: ClusterFeatures = ClusterFeatures(nodes[0].release)
+        self.quorum: MetadataQuorum = MetadataQuorum(cluster_id, nodes, self.features, clock)
+        self.controllers: dict[int, BrokerNode] = {}
+        """The listeners of the nodes as controllers, by id; see :class:`..controllers.Controllers`."""
         self.configs: Configs = Configs(settings, tables_of(nodes[0].release))
         self.quotas: ClientQuotas = ClientQuotas()
         self.mutation_quota: MutationQuota = MutationQuota(self.quotas)
@@ -222,7 +228,7 @@ class ClusterState:
 
     def node_started(self, node: "BrokerNode") -> None:
         """Record that a node runs again."""
-        node.alive = True
+        node.alive = node.registered = True
         self._all_changed(self.topics.node_started(node.node_id))
 
     def reopened(self) -> None:
@@ -357,6 +363,8 @@ class BrokerNode:
     release: Release
     rack: str | None = None
     alive: bool = True
+    registered: bool = True
+    is_controller: bool = False
     sessions: FetchSessions = attrs.field(factory=FetchSessions, init=False, repr=False)
     share_sessions: ShareSessions = attrs.field(factory=ShareSessions, init=False, repr=False)
     log_dirs: LogDirs = attrs.field(init=False, repr=False)

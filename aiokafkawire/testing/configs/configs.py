@@ -102,6 +102,16 @@ class Configs:
         definition = self.tables.groups[name]
         return self._default(definition, None) if own is None else definition.parse(own)
 
+    def broker(self, name: str, node: int) -> str:
+        """Return the effective value of a broker's setting, such as ``transaction.partition.verification.enable``.
+
+        Raises:
+            KeyError: brokers have no such setting.
+        """
+        definition = self.tables.brokers[name]
+        value = self.synonyms(name, node)[0].value
+        return definition.parse(value) if value is not None else ""
+
     def _default(self, definition: Definition, node: int | None) -> str:
         first = next(self._synonyms(definition.synonym, node, {}), None) if definition.synonym else None
         if first is None or first.value is None:

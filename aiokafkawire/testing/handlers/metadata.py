@@ -23,7 +23,6 @@ from ...protocol.messages.metadata import (
 from ...protocol.primitives import ZERO_UUID
 from ...protocol.schema import Versions
 from ..cluster.api_error import ApiError
-from ..cluster.features import add_features
 from ..cluster.state import BrokerNode, ClusterState
 from ..cluster.topics import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, HostedTopic, invalid_name
 from ..serving.call import ServerCall
@@ -34,6 +33,7 @@ __all__ = ("api_versions", "describe_cluster", "metadata", "unsupported_api_vers
 _SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")  # KIP-511
 _BROKERS: Final = 1  # endpoint types (KIP-919)
 _CONTROLLERS: Final = 2
+_ENDPOINTS: Final = {_BROKERS: "BROKER", _CONTROLLERS: "CONTROLLER"}
 _CLUSTER_OPERATIONS: Final = sum(1 << code for code in (5, 7, 8, 9, 10, 11, 12))
 
 
@@ -50,7 +50,7 @@ async def api_versions(call: ServerCall, request: ApiVersionsRequest) -> ApiVers
         call.peer.login.versions_sent()
     keys = [_api_version(key, versions) for key, versions in sorted(call.node.advertised.items())]
     answer = ApiVersionsResponse(error_code=ErrorCode.NONE, api_keys=keys)
-    add_features(answer, call.node.release, call.version)
+    call.cluster.features.add_to(answer, call.version)
     return answer
 
 
@@ -91,20 +91,30 @@ def _listed(call: ServerCall) -> Iterable[BrokerNode]:
 
 
 async def describe_cluster(call: ServerCall, request: DescribeClusterRequest) -> DescribeClusterResponse:
-    """Describe the running brokers (KIP-700); ``include_fenced_brokers`` adds stopped and fenced ones (KIP-1073)."""
+    """Describe the running brokers (KIP-700); ``include_fenced_brokers`` adds stopped and fenced ones (KIP-1073).
+
+    Controllers describe the controllers (KIP-919).
+    """
     cluster = call.cluster
-    error = _wrong_endpoint(request.endpoint_type)
+    error = _wrong_endpoint(call, request.endpoint_type)
     if error is not None:
         return DescribeClusterResponse(error_code=error.code, error_message=error.message, cluster_id="", brokers=[])
+    if call.node.is_controller:
+        nodes, active = list(cluster.controllers.values()), cluster.quorum.leader
+    elif request.include_fenced_brokers:
+        nodes, active = [node for node in cluster.nodes if node.registered], cluster.controller_id
+    else:
+        nodes, active = cluster.alive, cluster.controller_id
     return DescribeClusterResponse(
         error_code=ErrorCode.NONE,
+        endpoint_type=request.endpoint_type,
         cluster_id=cluster.cluster_id,
-        controller_id=cluster.controller_id,
+        controller_id=active,
         brokers=[
             DescribeClusterBroker(
                 broker_id=node.node_id, host=node.host, port=node.port, rack=node.rack, is_fenced=not node.alive
             )
-            for node in (cluster.nodes if request.include_fenced_brokers else cluster.alive)
+            for node in nodes
         ],
         cluster_authorized_operations=(
             _CLUSTER_OPERATIONS if request.include_cluster_authorized_operations else NO_OPERATIONS
@@ -112,12 +122,14 @@ async def describe_cluster(call: ServerCall, request: DescribeClusterRequest) ->
     )
 
 
-def _wrong_endpoint(kind: int) -> ApiError | None:
-    if kind == _BROKERS:
-        return None
-    if kind != _CONTROLLERS:
+def _wrong_endpoint(call: ServerCall, kind: int) -> ApiError | None:
+    if kind not in _ENDPOINTS:
         return ApiError(ErrorCode.UNSUPPORTED_ENDPOINT_TYPE, f"Unsupported endpoint type {kind}")
-    message = "The request was sent to an endpoint of type BROKER, but we wanted an endpoint of type CONTROLLER"
+    here = _CONTROLLERS if call.node.is_controller else _BROKERS
+    if kind == here:
+        return None
+    sent, wanted = _ENDPOINTS[here], _ENDPOINTS[kind]
+    message = f"The request was sent to an endpoint of type {sent}, but we wanted an endpoint of type {wanted}"
     return ApiError(ErrorCode.MISMATCHED_ENDPOINT_TYPE, message)
 
 

@@ -37,6 +37,8 @@ _HINTS_SINCE: Final = 10  # an error response names the leader (KIP-951)
 _TOPIC_IDS_SINCE: Final = 13
 _ADMIN_CLIENT: Final = "__admin_client"
 """The client id that may write to internal topics."""
+_VERIFICATION: Final = "transaction.partition.verification.enable"
+"""The setting of brokers that check with the coordinator that a batch belongs to a transaction (KIP-890)."""
 _WITHOUT_LOG_START: Final = (ErrorCode.CORRUPT_MESSAGE, ErrorCode.MESSAGE_TOO_LARGE)
 """The errors of an append whose response has no log start offset."""
 
@@ -139,7 +141,8 @@ def _partition(
     partition.check_leader(call.node.node_id)
     if batch is None:  # nothing to append
         return PartitionProduceResponse(index=data.index, error_code=ErrorCode.NONE, base_offset=-1)
-    verify_batch(call.cluster.transactions, request.transactional_id, partition, batch.header, call.version)
+    if batch.header.is_transactional and _verifies(call):
+        verify_batch(call.cluster.transactions, request.transactional_id, partition, batch.header, call.version)
     try:
         base_offset, timestamp = _append(call.cluster, topic, partition, batch, request.acks)
     except ApiError as refused:
@@ -234,3 +237,7 @@ def _name_leaders(call: ServerCall, responses: list[TopicProduceResponse]) -> li
         for node in call.cluster.alive
         if node.node_id in named
     ]
+
+
+def _verifies(call: ServerCall) -> bool:
+    return call.cluster.configs.broker(_VERIFICATION, call.node.node_id) == "true"

@@ -9,7 +9,7 @@ from ...errors import ErrorCode
 from ...records.batch import BatchHeader
 from ..cluster.api_error import ApiError
 
-__all__ = ("Appended", "Completed", "ProducerState", "ProducerStates")
+__all__ = ("Appended", "Completed", "LoggedProducer", "ProducerStates")
 
 _RETAINED: Final = 5  # batches per producer, as many as a producer may have in flight
 _SEQUENCES: Final = 2**31  # sequence numbers wrap to 0 after the highest int32
@@ -35,7 +35,7 @@ class Completed(NamedTuple):
 
 
 @attrs.define(eq=False)
-class ProducerState:
+class LoggedProducer:
     """The state of one producer id; ``first_offset`` is the start of its open transaction, or None."""
 
     producer_id: int
@@ -70,12 +70,12 @@ class ProducerStates:
     """The producer ids that have written to one partition, and their open transactions there."""
 
     def __init__(self) -> None:
-        self._producers: dict[int, ProducerState] = {}
+        self._producers: dict[int, LoggedProducer] = {}
         self._verifying: dict[int, _Verifying] = {}
         # The start offsets of open transactions, by producer id; in the order of offsets, since a log only grows.
         self._open: dict[int, int] = {}
 
-    def active(self) -> list[ProducerState]:
+    def active(self) -> list[LoggedProducer]:
         """Return the states of all known producers."""
         return list(self._producers.values())
 
@@ -156,7 +156,7 @@ class ProducerStates:
             if known.first_offset is None:
                 known.first_offset = self._open[header.producer_id] = header.base_offset
 
-    def _check_sequence(self, known: ProducerState | None, header: BatchHeader) -> None:
+    def _check_sequence(self, known: LoggedProducer | None, header: BatchHeader) -> None:
         first = header.base_sequence
         asked = self._verifying.get(header.producer_id)
         if asked is not None:
@@ -203,15 +203,15 @@ class ProducerStates:
         known.last_timestamp = header.max_timestamp
         return None if first is None else Completed(header.producer_id, first, header.base_offset)
 
-    def _enter(self, header: BatchHeader) -> ProducerState:
+    def _enter(self, header: BatchHeader) -> LoggedProducer:
         known = self._producers.get(header.producer_id)
         if known is None:
-            known = self._producers[header.producer_id] = ProducerState(header.producer_id, header.producer_epoch)
+            known = self._producers[header.producer_id] = LoggedProducer(header.producer_id, header.producer_epoch)
         known.enter(header.producer_epoch)
         return known
 
 
-def _check_epoch(known: ProducerState, header: BatchHeader) -> None:
+def _check_epoch(known: LoggedProducer, header: BatchHeader) -> None:
     if header.producer_epoch < known.epoch:
         raise ApiError(ErrorCode.INVALID_PRODUCER_EPOCH)
 

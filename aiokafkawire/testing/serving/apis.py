@@ -13,6 +13,11 @@ from ...protocol.messages.configs import (
     ListConfigResourcesRequest,
 )
 from ...protocol.messages.consumer_group import ConsumerGroupDescribeRequest, ConsumerGroupHeartbeatRequest
+from ...protocol.messages.controller import (
+    UnregisterBrokerRequest,
+    UnregisterControllerRequest,
+    UpdateFeaturesRequest,
+)
 from ...protocol.messages.fetch import FetchRequest
 from ...protocol.messages.group import (
     FindCoordinatorRequest,
@@ -32,6 +37,7 @@ from ...protocol.messages.metadata import (
 )
 from ...protocol.messages.offsets import ListOffsetsRequest, OffsetForLeaderEpochRequest
 from ...protocol.messages.produce import ProduceRequest
+from ...protocol.messages.quorum_voters import AddRaftVoterRequest, DescribeQuorumRequest, RemoveRaftVoterRequest
 from ...protocol.messages.quotas import AlterClientQuotasRequest, DescribeClientQuotasRequest
 from ...protocol.messages.reassignments import (
     AlterPartitionReassignmentsRequest,
@@ -48,6 +54,7 @@ from ...protocol.messages.share_group import (
     ShareGroupDescribeRequest,
     ShareGroupHeartbeatRequest,
 )
+from ...protocol.messages.streams_group import StreamsGroupDescribeRequest
 from ...protocol.messages.topics import (
     CreatePartitionsRequest,
     CreateTopicsRequest,
@@ -72,6 +79,7 @@ from ..handlers.alter_configs import alter_configs, incremental_alter_configs
 from ..handlers.configs import describe_configs, list_config_resources
 from ..handlers.consumer_group import consumer_group_describe, consumer_group_heartbeat
 from ..handlers.elections import alter_partition_reassignments, elect_leaders, list_partition_reassignments
+from ..handlers.features import update_features
 from ..handlers.fetch import fetch
 from ..handlers.group import find_coordinator, heartbeat, join_group, leave_group, sync_group
 from ..handlers.group_admin import delete_groups, describe_groups, list_groups
@@ -81,7 +89,9 @@ from ..handlers.metadata import api_versions, describe_cluster, metadata
 from ..handlers.offsets import list_offsets, offset_for_leader_epoch
 from ..handlers.partitions import create_partitions, delete_records, describe_topic_partitions
 from ..handlers.produce import produce
+from ..handlers.quorum import add_raft_voter, describe_quorum, remove_raft_voter
 from ..handlers.quotas import alter_client_quotas, describe_client_quotas
+from ..handlers.registrations import unregister_broker, unregister_controller
 from ..handlers.sasl import sasl_authenticate, sasl_handshake
 from ..handlers.scram import alter_user_scram_credentials, describe_user_scram_credentials
 from ..handlers.share_fetch import share_acknowledge, share_fetch
@@ -91,6 +101,7 @@ from ..handlers.share_offsets import (
     delete_share_group_offsets,
     describe_share_group_offsets,
 )
+from ..handlers.streams_group import streams_group_describe
 from ..handlers.topics import create_topics, delete_topics
 from ..handlers.transaction_admin import describe_producers, describe_transactions, list_transactions
 from ..handlers.transaction_offsets import txn_offset_commit
@@ -174,6 +185,12 @@ APIS: Final = {
     ),
     ApiKey.LIST_PARTITION_REASSIGNMENTS: _api(ListPartitionReassignmentsRequest, list_partition_reassignments, "0"),
     ApiKey.DESCRIBE_CLUSTER: _api(DescribeClusterRequest, describe_cluster, "0-2"),
+    ApiKey.UPDATE_FEATURES: _api(UpdateFeaturesRequest, update_features, "0-2"),
+    ApiKey.DESCRIBE_QUORUM: _api(DescribeQuorumRequest, describe_quorum, "0-2"),
+    ApiKey.ADD_RAFT_VOTER: _api(AddRaftVoterRequest, add_raft_voter, "0-1"),
+    ApiKey.REMOVE_RAFT_VOTER: _api(RemoveRaftVoterRequest, remove_raft_voter, "0"),
+    ApiKey.UNREGISTER_BROKER: _api(UnregisterBrokerRequest, unregister_broker, "0"),
+    ApiKey.UNREGISTER_CONTROLLER: _api(UnregisterControllerRequest, unregister_controller, "0"),
     ApiKey.CONSUMER_GROUP_HEARTBEAT: _api(ConsumerGroupHeartbeatRequest, consumer_group_heartbeat, "0-1"),
     ApiKey.CONSUMER_GROUP_DESCRIBE: _api(ConsumerGroupDescribeRequest, consumer_group_describe, "0-1"),
     ApiKey.SHARE_GROUP_HEARTBEAT: _api(ShareGroupHeartbeatRequest, share_group_heartbeat, "1"),
@@ -183,5 +200,6 @@ APIS: Final = {
     ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS: _api(DescribeShareGroupOffsetsRequest, describe_share_group_offsets, "0-1"),
     ApiKey.ALTER_SHARE_GROUP_OFFSETS: _api(AlterShareGroupOffsetsRequest, alter_share_group_offsets, "0"),
     ApiKey.DELETE_SHARE_GROUP_OFFSETS: _api(DeleteShareGroupOffsetsRequest, delete_share_group_offsets, "0"),
+    ApiKey.STREAMS_GROUP_DESCRIBE: _api(StreamsGroupDescribeRequest, streams_group_describe, "0-1"),
 }
 """The APIs with a handler, in the versions of the newest Apache Kafka."""
