@@ -72,6 +72,13 @@ from .types import (
 )
 
 if TYPE_CHECKING:
+    from .admin.acl_bindings import AclBinding, AclBindingFilter, ResourcePattern
+    from .admin.client_quotas import (
+        ClientQuotaEntity,
+        ClientQuotaFilter,
+        ClientQuotaFilterComponent,
+        ClientQuotaMatchType,
+    )
     from .admin.cluster_descriptions import (
         ClusterDescription,
         ClusterNode,
@@ -84,6 +91,13 @@ if TYPE_CHECKING:
         RaftVoterEndpoint,
         SupportedVersionRange,
         UpgradeType,
+    )
+    from .admin.delegation_token_descriptions import DelegationToken, KafkaPrincipal
+    from .admin.scram_credentials import (
+        ScramCredentialInfo,
+        ScramMechanism,
+        UserScramCredentialDeletion,
+        UserScramCredentialUpsertion,
     )
     from .admin.streams_group_descriptions import (
         StreamsGroupDescription,
@@ -110,6 +124,7 @@ if TYPE_CHECKING:
         TransactionListing,
     )
     from .producer.transaction import Transaction
+    from .protocol.acl_codes import AclOperation, AclPermissionType, PatternType, ResourceType
     from .share._implementation import ShareRecord
     from .share.acknowledgements import Acknowledge
     from .share.share_consumer import ShareConsumer
@@ -120,6 +135,10 @@ __all__ = (
     "AbortTransactionSpec",
     "Acknowledge",
     "AcknowledgementFailed",
+    "AclBinding",
+    "AclBindingFilter",
+    "AclOperation",
+    "AclPermissionType",
     "Admin",
     "AuthenticationFailed",
     "AwsCredentials",
@@ -128,6 +147,10 @@ __all__ = (
     "Client",
     "ClusterDescription",
     "ClusterNode",
+    "ClientQuotaEntity",
+    "ClientQuotaFilter",
+    "ClientQuotaFilterComponent",
+    "ClientQuotaMatchType",
     "CommitFailed",
     "ConfigEntry",
     "ConfigError",
@@ -145,6 +168,7 @@ __all__ = (
     "ConsumerStalled",
     "CorruptBatch",
     "CreatedTopic",
+    "DelegationToken",
     "Delivery",
     "DeliveryFailed",
     "DeserializationError",
@@ -162,6 +186,7 @@ __all__ = (
     "InvalidMessage",
     "IsolationLevel",
     "KafkaError",
+    "KafkaPrincipal",
     "LogDirDescription",
     "NewPartitions",
     "NewTopic",
@@ -173,6 +198,7 @@ __all__ = (
     "OutgoingRecord",
     "PartitionDescription",
     "PartitionReassignment",
+    "PatternType",
     "Producer",
     "ProducerFenced",
     "ProducerIdentity",
@@ -186,6 +212,10 @@ __all__ = (
     "ReplicaInfo",
     "ReplicaLogDirInfo",
     "RequestTimeout",
+    "ScramCredentialInfo",
+    "ScramMechanism",
+    "ResourcePattern",
+    "ResourceType",
     "ShareConsumer",
     "ShareRecord",
     "ShareGroupDescription",
@@ -211,6 +241,8 @@ __all__ = (
     "UnsupportedVersion",
     "UpgradeType",
     "UsageError",
+    "UserScramCredentialDeletion",
+    "UserScramCredentialUpsertion",
     "WireError",
 )
 
@@ -218,11 +250,18 @@ __all__ = (
 logging.getLogger(__name__).addHandler(logging.NullHandler())
 
 # Loaded on first use, since few programs need these modules.
+# Loaded on first use, since only some programs need these modules.
 _load_later: Callable[[str], object] = lazy_exports(
     __name__,
     {
         "AbortTransactionSpec": ".admin.transaction_descriptions",
         "Acknowledge": ".share.acknowledgements",
+        "ClientQuotaEntity": ".admin.client_quotas",
+        "ClientQuotaFilter": ".admin.client_quotas",
+        "ClientQuotaFilterComponent": ".admin.client_quotas",
+        "ClientQuotaMatchType": ".admin.client_quotas",
+        "DelegationToken": ".admin.delegation_token_descriptions",
+        "KafkaPrincipal": ".admin.delegation_token_descriptions",
         "CreatedTopic": ".admin.topic_descriptions",
         "LogDirDescription": ".admin.topic_descriptions",
         "OutgoingRecord": ".transform",
@@ -241,8 +280,17 @@ _load_later: Callable[[str], object] = lazy_exports(
         "HangingTransaction": ".admin.transaction_descriptions",
         "ProducerState": ".admin.transaction_descriptions",
         "Reject": ".share.share_record",
+        "ScramCredentialInfo": ".admin.scram_credentials",
+        "ScramMechanism": ".admin.scram_credentials",
         "ReplicaInfo": ".admin.topic_descriptions",
         "ReplicaLogDirInfo": ".admin.topic_descriptions",
+        "AclBinding": ".admin.acl_bindings",
+        "AclBindingFilter": ".admin.acl_bindings",
+        "AclOperation": ".protocol.acl_codes",
+        "AclPermissionType": ".protocol.acl_codes",
+        "PatternType": ".protocol.acl_codes",
+        "ResourcePattern": ".admin.acl_bindings",
+        "ResourceType": ".protocol.acl_codes",
         "ShareConsumer": ".share.share_consumer",
         "ShareRecord": ".share._implementation",
         "TopicDescription": ".admin.topic_descriptions",
@@ -256,6 +304,8 @@ _load_later: Callable[[str], object] = lazy_exports(
         "StreamsTopicInfo": ".admin.streams_group_descriptions",
         "TransactionDescription": ".admin.transaction_descriptions",
         "TransactionListing": ".admin.transaction_descriptions",
+        "UserScramCredentialDeletion": ".admin.scram_credentials",
+        "UserScramCredentialUpsertion": ".admin.scram_credentials",
     },
 )
 

@@ -2,38 +2,53 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from secrets import token_hex
+from typing import Any
 from uuid import uuid4
 
 import pytest
 
 from aiokafkawire import (
     AbortTransactionSpec,
+    AclBinding,
+    AclOperation,
+    ClientQuotaEntity,
+    ClientQuotaFilter,
+    ClientQuotaFilterComponent,
     ConfigError,
     ConfigOp,
     ConfigResource,
     ElectionType,
     EpochEndOffset,
     IsolationLevel,
+    KafkaPrincipal,
     NewTopic,
     OffsetAndMetadata,
     OffsetSpec,
     ProducerFenced,
     RaftVoterEndpoint,
+    ResourcePattern,
+    ScramCredentialInfo,
+    ScramMechanism,
     SharePartitionOffsetInfo,
     TopicPartition,
     TopicPartitionReplica,
     UnsupportedVersion,
     UsageError,
+    UserScramCredentialDeletion,
+    UserScramCredentialUpsertion,
     blocking,
 )
 from aiokafkawire.errors import (
     AdminError,
     BrokerIdNotRegistered,
+    DelegationTokenRequestNotAllowed,
     GroupIdNotFound,
     InvalidConfig,
     InvalidUpdateVersion,
+    ResourceNotFound,
     TransactionalIdNotFound,
     UnknownMemberId,
     UnsupportedVersionAnswered,
@@ -208,3 +223,64 @@ def test_transactions(kafka: blocking.Client, topic: str) -> None:
         assert [one.current_transaction_start_offset for one in admin.describe_producers(zero)[zero]] == [None, None]
         admin.force_terminate_transaction(name)
         assert admin.fence_producers([name])[name].producer_id == found.producer_id
+
+
+def test_users_and_quotas(kafka: blocking.Client) -> None:
+    user, mechanism = f"user-{token_hex(6)}", ScramMechanism.SCRAM_SHA_256
+    with pytest.raises(ResourceNotFound):
+        kafka.admin.describe_user_scram_credentials(user)
+    info = ScramCredentialInfo(mechanism, 5000)
+    kafka.admin.alter_user_scram_credentials([UserScramCredentialUpsertion(user, info, "s3cret")])
+    entity, rate = ClientQuotaEntity.user(user), {"producer_byte_rate": 1e9}
+    kafka.admin.alter_client_quotas({entity: {"consumer_byte_rate": 5}}, validate_only=True)
+    kafka.admin.alter_client_quotas({entity: rate})
+    of_user = ClientQuotaFilter.contains(ClientQuotaFilterComponent.of_entity("user", user))
+    until(lambda: kafka.admin.describe_client_quotas(of_user) == {entity: rate})
+    assert kafka.admin.describe_user_scram_credentials([user]) == {user: (info,)}
+    kafka.admin.alter_client_quotas({entity: {"producer_byte_rate": None}})
+    kafka.admin.alter_user_scram_credentials([UserScramCredentialDeletion(user, mechanism)])
+    until(lambda: user not in kafka.admin.describe_user_scram_credentials())
+
+
+def until(condition: Callable[[], bool]) -> None:
+    """Wait for what a broker of Apache Kafka hears from its controller."""
+    ends = time.monotonic() + 20
+    while not condition():
+        assert time.monotonic() < ends
+
+
+def test_delegation_tokens() -> None:
+    options: dict[str, Any] = {"security_protocol": "SASL_PLAINTEXT", "sasl_mechanism": "SCRAM-SHA-256"}
+    alice = KafkaPrincipal.user("alice")
+    with (
+        BackgroundBroker(users={"alice": "alice-secret"}, delegation_token_secret_key="key") as broker,
+        blocking.Client(broker.bootstrap, **options, sasl_username="alice", sasl_password="alice-secret") as kafka,
+    ):
+        token = kafka.admin.create_delegation_token(renewers=[alice], max_lifetime_ms=60_000)
+        assert kafka.admin.describe_delegation_token([alice]) == (token,)
+        assert kafka.admin.renew_delegation_token(token, renew_time_period_ms=5) < token.expiry_timestamp_ms
+        assert kafka.admin.expire_delegation_token(token, expiry_time_period_ms=90_000) == token.max_timestamp_ms
+        by_token: dict[str, Any] = {
+            "sasl_username": token.token_id,
+            "sasl_password": token.hmac_base64,
+            "sasl_tokenauth": True,
+        }
+        with (
+            blocking.Client(broker.bootstrap, **options, **by_token) as other,
+            pytest.raises(DelegationTokenRequestNotAllowed),
+        ):
+            other.admin.create_delegation_token(owner=alice)
+        kafka.admin.expire_delegation_token(token)
+        assert kafka.admin.describe_delegation_token() == ()
+
+
+def test_acls() -> None:
+    acl = AclBinding(ResourcePattern.topic("t"), "User:alice", AclOperation.READ)
+    with (
+        BackgroundBroker(authorizer=True, super_users=["User:ANONYMOUS"]) as broker,
+        blocking.Client(broker.bootstrap) as kafka,
+    ):
+        kafka.admin.create_acls([acl])
+        assert kafka.admin.describe_acls() == kafka.admin.describe_acls(acl.to_filter()) == [acl]
+        assert kafka.admin.delete_acls(acl.to_filter()) == {acl.to_filter(): [acl]}
+        assert kafka.admin.describe_acls() == []

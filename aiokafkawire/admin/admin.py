@@ -1,8 +1,8 @@
 """The admin: the methods for each subject, and lookups of offsets.
 
-Each subject has a module here: :mod:`.topics`, :mod:`.partitions`, :mod:`.log_dirs`, :mod:`.groups`,
+Each subject has a module here: :mod:`.acls`, :mod:`.topics`, :mod:`.partitions`, :mod:`.log_dirs`, :mod:`.groups`,
 :mod:`.share_groups`, :mod:`.streams_groups`, :mod:`.transactions`, :mod:`.configs`, :mod:`.cluster`, :mod:`.features`
-and :mod:`.quorum`.
+:mod:`.quorum`, :mod:`.users`, :mod:`.quotas` and :mod:`.delegation_tokens`.
 """
 
 from collections.abc import Mapping
@@ -10,17 +10,21 @@ from collections.abc import Mapping
 from ..cluster.list_offsets import look_up_offsets
 from ..other_clients_names import ADMIN, add_hints
 from ..types import OffsetAndTimestamp, OffsetSpec, TopicPartition, normalize_specs
+from .acls import AclAdmin
 from .cluster import ClusterAdmin
 from .configs import ConfigAdmin
+from .delegation_tokens import DelegationTokenAdmin
 from .features import FeatureAdmin
 from .groups import GroupAdmin
 from .log_dirs import LogDirAdmin
 from .partitions import PartitionAdmin
 from .quorum import QuorumAdmin
+from .quotas import QuotaAdmin
 from .share_groups import ShareGroupAdmin
 from .streams_groups import StreamsGroupAdmin
 from .topics import TopicAdmin
 from .transactions import TransactionAdmin
+from .users import UserAdmin
 
 __all__ = ("Admin",)
 
@@ -37,6 +41,10 @@ class Admin(
     ClusterAdmin,
     FeatureAdmin,
     QuorumAdmin,
+    UserAdmin,
+    QuotaAdmin,
+    DelegationTokenAdmin,
+    AclAdmin,
 ):
     """The administration client, at :attr:`Client.admin`.
 

@@ -91,7 +91,7 @@ _STRATEGIES: Final = {
 }
 _MODULES: Final = {
     "PlainLoginModule": {"username": "sasl_username", "password": "sasl_password"},
-    "ScramLoginModule": {"username": "sasl_username", "password": "sasl_password"},
+    "ScramLoginModule": {"username": "sasl_username", "password": "sasl_password", "tokenauth": "sasl_tokenauth"},
     "OAuthBearerLoginModule": {
         "clientId": "sasl_oauthbearer_client_id",
         "clientSecret": "sasl_oauthbearer_client_secret",
@@ -217,14 +217,12 @@ def _take_jaas(client: dict[str, Any], text: str) -> None:
     known = _MODULES.get(name)
     if known is None:
         raise ConfigError(f"sasl.jaas.config: unknown login module {name}; known: {', '.join(_MODULES)}")
-    if options.get("tokenauth", "").lower() == "true":
-        raise ConfigError("sasl.jaas.config: tokenauth (delegation tokens) is not supported")
     if any(option.startswith("unsecuredLogin") for option in options):
         raise ConfigError("sasl.jaas.config: unsecured tokens are for tests; set sasl_oauthbearer_token to a function")
     extensions = {}
     for option, value in options.items():
         if option in known:
-            client[known[option]] = value
+            client[known[option]] = value if option != "tokenauth" else value.lower() == "true"
         elif option.startswith("extension_"):
             extensions[option.removeprefix("extension_")] = value
         elif name in ("PlainLoginModule", "ScramLoginModule", "OAuthBearerLoginModule"):

@@ -105,6 +105,7 @@ class SecurityOptions(TypedDict, total=False):
     sasl_mechanism: SaslMechanism | None
     sasl_username: str | None
     sasl_password: str | None
+    sasl_tokenauth: bool
     sasl_scram_iterations_max: int
     sasl_oauthbearer_token: TokenProvider | None
     sasl_oauthbearer_method: Literal["default", "oidc"]
@@ -155,6 +156,9 @@ class SecurityConfig:
     """The user's name for PLAIN and SCRAM."""
     sasl_password: str | None = secret()
     """The user's password for PLAIN and SCRAM."""
+    sasl_tokenauth: bool = choice(False, True, False)
+    """Whether SCRAM logs in by a delegation token (KIP-48), as ``tokenauth`` of Java's ``ScramLoginModule``: then
+    ``sasl_username`` is the token's id, and ``sasl_password`` its HMAC in Base64."""
     sasl_scram_iterations_max: int = integer(100_000, minimum=4096)
     """The maximal number of SCRAM's hash iterations that this client accepts from a broker. Brokers allow at most
     16,384 (KIP-554)."""
@@ -196,6 +200,8 @@ class SecurityConfig:
         _check_service_name(self.sasl_kerberos_service_name)
         _check_used(self, self.uses_tls, "ssl_", "'SSL' or 'SASL_SSL'")
         _check_used(self, self.uses_sasl, "sasl_", "'SASL_SSL' or 'SASL_PLAINTEXT'")
+        if self.sasl_tokenauth and not self.uses_sasl:
+            raise ConfigError("sasl_tokenauth is True: set security_protocol to 'SASL_SSL' or 'SASL_PLAINTEXT'")
         if self.uses_tls:
             _check_tls(self)
         if self.uses_sasl:
@@ -257,6 +263,8 @@ def _check_sasl(config: SecurityConfig) -> None:
     for name in _NEEDED.get(mechanism, ()):
         if not getattr(config, name):
             raise ConfigError(f"sasl_mechanism {mechanism} needs {name}")
+    if config.sasl_tokenauth and not mechanism.startswith("SCRAM-"):
+        raise ConfigError(f"sasl_tokenauth needs SCRAM-SHA-256 or SCRAM-SHA-512 as sasl_mechanism, got {mechanism}")
     if mechanism == "OAUTHBEARER":
         _check_oauth(config)
     if mechanism == "PLAIN" and "\0" in f"{config.sasl_username}{config.sasl_password}":

@@ -19,6 +19,7 @@ from ..protocol.api import choose_version
 from ..protocol.messages.fetch import FetchRequest, FetchResponse
 from ..protocol.primitives import ZERO_UUID
 from ..protocol.schema import Versions
+from ..protocol.throttling import client_waits
 from ..runtime import Worker
 from ..types import Address, IsolationLevel, TopicPartition
 from .changed_partitions import ChangedPartitions
@@ -247,7 +248,7 @@ class Fetcher:
         if failed:
             return self._failed(node_id), notify
         self._backoffs.pop(node_id, None)
-        if response.throttle_time_ms > 0:
+        if response.throttle_time_ms > 0 and client_waits(FetchRequest.api_key, version):
             return float(response.throttle_time_ms) / 1000, notify
         # An early empty response is no error: the broker has not waited for data, although requested to.
         is_early = waits and now - began < self._config.fetch_max_wait_ms / 2000

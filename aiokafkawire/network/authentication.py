@@ -129,7 +129,14 @@ class Login:
 
                 return aws_msk_iam(at.host, config.sasl_aws_region, self._runtime.wall_ms)
         most = config.sasl_scram_iterations_max
-        return scram(self.mechanism, username, password, self._new_nonce(), max_iterations=most)
+        return scram(
+            self.mechanism,
+            username,
+            password,
+            self._new_nonce(),
+            max_iterations=most,
+            tokenauth=config.sasl_tokenauth,
+        )
 
     async def _run(self, exchange: Exchange, broker: "_Authenticate | _BareTokens", at: Address) -> int:
         try:

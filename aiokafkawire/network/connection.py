@@ -16,6 +16,7 @@ from ..protocol.messages.metadata import ApiVersionsRequest, ApiVersionsResponse
 from ..protocol.pre_api_versions import ANSWERS_API_VERSIONS, BrokerVersion
 from ..protocol.primitives import Buffer
 from ..protocol.schema import Request, Response, Versions
+from ..protocol.throttling import client_waits
 from ..runtime import Owner, Runtime, background_tasks
 from ..types import Address
 from .client_security import Security
@@ -117,6 +118,9 @@ class Connection:
         self._uses_sasl = config.uses_sasl
         # The number of answered requests when a request last timed out.
         self._answered_at_timeout: int | None = None
+        self.throttled_until: float = float("-inf")
+        """The time until which the broker throttles this client (KIP-219), in seconds of the runtime's clock."""
+        self._ended = anyio.Event()
         self.used_at: float = runtime.now()
         """The time at which the last request was sent, in seconds of the runtime's clock."""
 
@@ -227,6 +231,8 @@ class Connection:
         ``request_timeout_ms`` at most. ``slow`` allows a longer timeout, as for JoinGroup, whose response waits for
         other members.
 
+        While the broker throttles this client, the request waits; the timeout includes that wait (KIP-219).
+
         Raises:
             RequestTimeout: the broker did not answer in time.
             ConnectionLost: the connection broke before the response came; the broker may have executed the request.
@@ -234,11 +240,38 @@ class Connection:
             UnsupportedVersion, InvalidMessage: the request cannot be encoded; nothing was sent.
         """
         spoken = self.choose(type(request), wanted)
+        if self.throttled_until > self._runtime.now():
+            timeout = await self._wait_while_throttled(type(request), timeout)
         frame, position = await self._exchange(request, spoken, timeout, slow=slow)
         answer: Any = type(request).response
         if len(frame) > _LARGE and request.api_key != ApiKey.FETCH:
-            return await self._runtime.offload(self.decode, answer, spoken, frame, position)
-        return self.decode(answer, spoken, frame, position)  # type: ignore[no-any-return]
+            response = await self._runtime.offload(self.decode, answer, spoken, frame, position)
+        else:
+            response = self.decode(answer, spoken, frame, position)
+        self.heed_throttle(response, spoken)
+        return response  # type: ignore[no-any-return]
+
+    def heed_throttle(self, response: Response, spoken: int) -> None:
+        """Extend :attr:`throttled_until` by the throttle time of a response, unless the broker has waited itself."""
+        pause = getattr(response, "throttle_time_ms", 0) / 1000
+        if pause > 0 and client_waits(response.api_key, spoken):
+            self.throttled_until = max(self.throttled_until, self._runtime.now() + pause)
+
+    async def _wait_while_throttled(self, request: type[Request[Any]], timeout: float | None) -> float | None:
+        """Wait while the broker throttles this client, or until the connection ends; return the rest of the timeout.
+
+        The broker would not read a request before (KIP-219), and it would count as unanswered.
+        """
+        began, limit = self._runtime.now(), self._request_timeout if timeout is None else timeout
+        with anyio.move_on_after(limit):
+            while not self._ended.is_set() and (left := self.throttled_until - self._runtime.now()) > 0:
+                with anyio.move_on_after(left):
+                    await self._ended.wait()
+            return None if timeout is None else max(0.0, timeout - (self._runtime.now() - began))
+        left = self.throttled_until - self._runtime.now()
+        name = request.__name__.removesuffix("Request")
+        why = f"the client has used up a quota, and {self.broker} throttles it for {left:.1f} s more"
+        raise RequestTimeout(f"{name} was not sent within {limit:g} s: {why}")
 
     def submit(
         self,
@@ -422,6 +455,7 @@ class Connection:
                 raise ConnectionLost(f"{cause} (is it a Kafka listener?)") from cause
             refused = int.from_bytes(frame[position : position + 2], "big") == ErrorCode.UNSUPPORTED_VERSION
             answer = self.decode(ApiVersionsResponse, 0 if refused else spoken, frame, position)
+            self.heed_throttle(answer, 0 if refused else spoken)
             self.versions = {api.api_key: Versions(api.min_version, api.max_version) for api in answer.api_keys}
             self._chosen.clear()
             if not refused:
@@ -450,6 +484,7 @@ class Connection:
         try:
             await self._run_transport()
         finally:
+            self._ended.set()
             LOG.debug("connection to %s closed: %s", self.broker, self.failure or "cancelled")
 
     async def _run_transport(self) -> None:

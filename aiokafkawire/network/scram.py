@@ -31,7 +31,9 @@ _MAX_SIZE: Final = 4096  # the maximal size of a response, in bytes
 _SHOWN: Final = 200
 
 
-def scram(mechanism: str, username: str, password: str, nonce: str, *, max_iterations: int) -> Exchange:
+def scram(
+    mechanism: str, username: str, password: str, nonce: str, *, max_iterations: int, tokenauth: bool = False
+) -> Exchange:
     """Authenticate with SCRAM.
 
     Args:
@@ -39,12 +41,13 @@ def scram(mechanism: str, username: str, password: str, nonce: str, *, max_itera
         username, password: the credentials.
         nonce: an unguessable printable text without a comma, new for each authentication.
         max_iterations: the maximal number of hashing rounds, so that a hostile broker cannot keep the client busy.
+        tokenauth: whether the credentials are the id and the HMAC of a delegation token (KIP-48).
 
     Raises:
         AuthenticationFailed: the broker refuses, sends no valid SCRAM message, or does not know the password itself.
     """
     name = _HASHES[mechanism]
-    bare = f"n={username.replace('=', '=3D').replace(',', '=2C')},r={nonce}"
+    bare = f"n={username.replace('=', '=3D').replace(',', '=2C')},r={nonce}" + (",tokenauth=true" if tokenauth else "")
     found = _read(_FIRST, (yield f"n,,{bare}".encode()), mechanism)
     first, iterations = found.string, int(found["iterations"])
     _check_first(found["nonce"], nonce, iterations, max_iterations, mechanism)

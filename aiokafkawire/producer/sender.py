@@ -101,6 +101,8 @@ class Sender:
         self._routes: dict[TopicPartition, tuple[int, Connection]] = {}
         self._draining = False
         self._next_step = self._next_ready_at = float("inf")
+        # The time of the current drain, and when the first throttled connection that it met may be used again.
+        self._drain_at, self._resumes_at = float("-inf"), float("inf")
         self._availability = BrokerAvailability(config)
         self._worker = Worker(self._step, self._fail_unfinished)
 
@@ -155,6 +157,8 @@ class Sender:
         moment = self.accumulator.deadline(now)
         if moment is not None:
             waits.append(moment - now)
+        if self._resumes_at < float("inf"):
+            waits.append(self._resumes_at - now)
         wait = min(waits, default=None)
         self._next_step = float("inf") if wait is None else now + wait
         return wait
@@ -196,6 +200,7 @@ class Sender:
         """Submit every request that is ready; return the drain's result, and the connections that must transmit."""
         if self._draining or self._worker.has_ended:
             return NOTHING_READY, []
+        self._drain_at, self._resumes_at = now, float("inf")
         self._draining = True
         try:
             snapshot = self._cluster.metadata.snapshot
@@ -272,7 +277,7 @@ class Sender:
         """Return whether :meth:`_step` must run before its scheduled time, to start work or to end a wait in time."""
         if self._unopened or self._to_compress or self._unacknowledged or self._no_leader or self._wants_producer_id:
             return True
-        if self._next_ready_at < self._next_step:
+        if min(self._next_ready_at, self._resumes_at) < self._next_step:
             return True
         soonest = min(self._request_timeout, self._config.delivery_timeout_ms / 1000)
         return bool(self._in_flight or self.accumulator.has_waiting) and self._next_step > now + soonest
@@ -291,6 +296,7 @@ class Sender:
         except KafkaError as error:
             self._end_request(request, error)
             return
+        connection.heed_throttle(response, request.version)
         self._remove(request)
         if not self.completion.response_received(request, response):
             self.wake()
@@ -332,7 +338,8 @@ class Sender:
     def _close_silent(self, tasks: TaskGroup, now: float) -> Iterator[float]:
         """Close each connection whose oldest request has timed out; for the others, yield the seconds until then."""
         for request in self._in_flight.oldest():
-            left = request.sent_at + self._request_timeout - now
+            # A broker reads no request of a throttled connection.
+            left = max(request.sent_at, request.connection.throttled_until) + self._request_timeout - now
             if left > 0:
                 yield left
                 continue
@@ -378,7 +385,7 @@ class Sender:
         route = self._routes.get(partition)
         if route is not None and route[1].failure is None:
             self._connections[route[0]] = route[1]
-            return route[0]
+            return route[0] if route[1].throttled_until <= self._drain_at else self._not_before(route[1])
         if route is not None and not self._acks:
             # With acks=0 a broker closes the connection at any error: the metadata may be wrong, so wait for a refresh.
             return NO_LEADER
@@ -392,7 +399,12 @@ class Sender:
             return NOT_READY
         self._connections[node.node_id] = connection
         self._routes[partition] = node.node_id, connection
-        return node.node_id
+        return node.node_id if connection.throttled_until <= self._drain_at else self._not_before(connection)
+
+    def _not_before(self, connection: Connection) -> int:
+        """Return NOT_READY, and have the next step run when the broker throttles the connection no longer (KIP-219)."""
+        self._resumes_at = min(self._resumes_at, connection.throttled_until)
+        return NOT_READY
 
     async def _open(self, node: Node) -> None:
         snapshot = self._cluster.metadata.snapshot

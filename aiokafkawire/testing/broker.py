@@ -13,27 +13,29 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from itertools import count
 from types import TracebackType
-from typing import Any, Final, Self
+from typing import Final, Self
 from uuid import UUID, uuid4
 
 import anyio.lowlevel
 from anyio.abc import ByteStream
 
-from ..argument_checks import shown
 from ..runtime import Owner
 from ..types import Address
 from .broker_options import (
+    authorizer_of,
     check_choices,
+    check_configs,
     check_consumer_groups,
     check_index,
     check_listening,
     check_name,
     check_nodes,
     check_types,
+    settings_of,
 )
 from .cluster.api_error import ApiError
 from .cluster.releases import DEFAULT_RELEASE, release_named
-from .cluster.state import BrokerNode, ClusterState, Settings
+from .cluster.state import BrokerNode, ClusterState
 from .cluster.topics import HostedTopic
 from .cluster_control import ClusterControl
 from .faults.fault_api import Faults
@@ -42,6 +44,7 @@ from .groups.target_assignment import ASSIGNORS
 from .logs.log import PartitionLog
 from .security.bearer_tokens import TokenValidator, bearer_tokens
 from .security.credentials import Credentials
+from .security.delegation_tokens import DelegationTokens
 from .security.mechanisms import MECHANISMS, enabled_mechanisms
 from .serving.apis import APIS
 from .serving.listening import NodeServer
@@ -118,8 +121,16 @@ class Broker(ClusterControl, Faults):
         connections_max_reauth_ms: the longest lifetime of an authentication (KIP-368). 0 means no limit, except
             that an authentication by OAUTHBEARER ends with its token.
         connection_failed_authentication_delay_ms: the delay before a failed authentication is answered (KIP-306).
+        delegation_token_secret_key: the key of delegation tokens (KIP-48); with None there can be none.
+        delegation_token_max_lifetime_ms: the longest lifetime of a delegation token.
+        delegation_token_expiry_time_ms: how long a delegation token is valid without a renewal.
         tls: the context for TLS on the TCP ports; in-memory connections are plain. If the context requires a client
             certificate, the certificate names the principal.
+        authorizer: whether ACLs decide what clients may do, as in Kafka's StandardAuthorizer; by default all may
+            do everything.
+        super_users: the principals that may do everything, such as "User:admin", if there is an authorizer.
+        allow_everyone_if_no_acl_found: whether resources that no ACL covers are for everyone, and not for super users
+            only.
 
         log_dirs: the number of log directories of each broker, between which replicas can move.
         message_max_bytes: the largest batch size.
@@ -166,8 +177,14 @@ class Broker(ClusterControl, Faults):
         oauthbearer: bool | TokenValidator = False,
         connections_max_reauth_ms: int = 0,
         connection_failed_authentication_delay_ms: int = 100,
+        delegation_token_secret_key: str | None = None,
+        delegation_token_max_lifetime_ms: int = 604_800_000,
+        delegation_token_expiry_time_ms: int = 86_400_000,
         tls: ssl.SSLContext | None = None,
         log_dirs: int = 1,
+        authorizer: bool = False,
+        super_users: Sequence[str] = (),
+        allow_everyone_if_no_acl_found: bool = False,
         message_max_bytes: int = 1_048_588,
         max_incremental_fetch_session_cache_slots: int = 1_000,
         socket_request_max_bytes: int = 104_857_600,
@@ -186,30 +203,12 @@ class Broker(ClusterControl, Faults):
         check_consumer_groups(group_consumer_assignors, group_consumer_migration_policy)
         release = release_named(DEFAULT_RELEASE if max_versions is None else max_versions, APIS)
         tokens = bearer_tokens(oauthbearer, clock)
-        settings = Settings(
+        settings = settings_of(
+            given,
             message_timestamp_after_max_ms=3_600_000 if release.since("4.0") else 2**63 - 1,  # KIP-1030
-            auto_create_topics_enable=auto_create_topics_enable,
-            num_partitions=num_partitions,
             default_replication_factor=default_replication_factor or min(nodes, 3),
-            min_insync_replicas=min_insync_replicas,
-            replica_lag_time_max_ms=replica_lag_time_max_ms,
-            replica_selector_class=replica_selector_class,
-            log_dirs=log_dirs,
-            message_max_bytes=message_max_bytes,
-            max_incremental_fetch_session_cache_slots=max_incremental_fetch_session_cache_slots,
-            group_min_session_timeout_ms=group_min_session_timeout_ms,
-            group_initial_rebalance_delay_ms=group_initial_rebalance_delay_ms,
-            group_max_size=group_max_size,
-            group_consumer_session_timeout_ms=group_consumer_session_timeout_ms,
-            group_consumer_heartbeat_interval_ms=group_consumer_heartbeat_interval_ms,
-            group_consumer_max_size=group_consumer_max_size,
             group_consumer_assignors=tuple(group_consumer_assignors),
-            group_consumer_migration_policy=group_consumer_migration_policy,
-            socket_request_max_bytes=socket_request_max_bytes,
-            max_connections_per_ip=max_connections_per_ip,
             sasl_enabled_mechanisms=enabled_mechanisms(users, sasl_enabled_mechanisms, tokens),
-            connections_max_reauth_ms=connections_max_reauth_ms,
-            connection_failed_authentication_delay_ms=connection_failed_authentication_delay_ms,
         )
         numbers = count(1)
         made, self._servers = list[BrokerNode](), _Servers()
@@ -222,9 +221,18 @@ class Broker(ClusterControl, Faults):
             listens_on = None if port is None else (host, port and port + index)
             made.append(node)
             self._servers[number] = NodeServer(node, listens_on, lambda: next(numbers), self._failed, tls)
-        credentials = Credentials(users, settings.sasl_enabled_mechanisms, tokens)
+        lifetimes = delegation_token_max_lifetime_ms, delegation_token_expiry_time_ms
+        key = delegation_token_secret_key
+        delegation_tokens = None if key is None else DelegationTokens(key, *lifetimes, clock, new_uuid)
+        credentials = Credentials(users, settings.sasl_enabled_mechanisms, tokens, delegation_tokens)
         self._cluster = ClusterState(
-            cluster_id, made, settings, clock=clock, new_topic_id=new_uuid, credentials=credentials
+            cluster_id,
+            made,
+            settings,
+            clock=clock,
+            new_topic_id=new_uuid,
+            credentials=credentials,
+            authorizer=authorizer_of(given),
         )
         for node in made:
             node.cluster = self._cluster
@@ -246,7 +254,7 @@ class Broker(ClusterControl, Faults):
         """
         check_name("a topic's name", name)
         check_index("partitions", partitions)
-        _check_configs(configs)
+        check_configs(configs)
         return self._cluster.topics.create(name, num_partitions=partitions, configs=configs)
 
     def delete_topic(self, name: str) -> None:
@@ -380,15 +388,6 @@ class Broker(ClusterControl, Faults):
     def _failed(self, fault: Exception) -> None:
         _log.error("the broker failed: %s", _describe(fault), exc_info=fault)
         self.faults.append(fault)
-
-
-def _check_configs(configs: Any) -> None:
-    """Raise TypeError unless ``configs`` is a mapping of a topic's settings, or None."""
-    if configs is not None and not isinstance(configs, Mapping):
-        raise TypeError(f"configs must be a mapping such as {{'cleanup.policy': 'compact'}}, got {shown(configs)}")
-    for name, value in (configs or {}).items():
-        check_name("a setting's name", name)
-        check_name(f"the setting {name}", value)
 
 
 def _describe(fault: Exception) -> str:

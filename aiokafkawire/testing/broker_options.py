@@ -5,17 +5,22 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, TypedDict
 from uuid import UUID
 
-from ..argument_checks import INT32, is_integer, shown
+import attrs
+
+from ..argument_checks import INT32, is_integer, is_text, shown
 from ..errors import ConfigError
+from .cluster.state import Settings
 from .groups.settings import MIGRATION_POLICIES
 from .groups.target_assignment import ASSIGNORS
 from .logs.log_reader import RACK_AWARE
+from .security.authorizer import Authorizer
 from .security.bearer_tokens import TokenValidator
 
 __all__ = (
     "BrokerArguments",
     "SimulatedArguments",
     "check_choices",
+    "check_configs",
     "check_consumer_groups",
     "check_index",
     "check_types",
@@ -23,6 +28,8 @@ __all__ = (
     "check_name",
     "check_nodes",
     "check_number",
+    "authorizer_of",
+    "settings_of",
 )
 
 _LAST_PORT: Final = 65_535
@@ -55,7 +62,13 @@ class SimulatedArguments(TypedDict, total=False):
     oauthbearer: bool | TokenValidator
     connections_max_reauth_ms: int
     connection_failed_authentication_delay_ms: int
+    delegation_token_secret_key: str | None
+    delegation_token_max_lifetime_ms: int
+    delegation_token_expiry_time_ms: int
     log_dirs: int
+    authorizer: bool
+    super_users: Sequence[str]
+    allow_everyone_if_no_acl_found: bool
     message_max_bytes: int
     max_incremental_fetch_session_cache_slots: int
     socket_request_max_bytes: int
@@ -87,13 +100,15 @@ _NUMBERS: Final[Mapping[str, int]] = {  # the least allowed value of each
     "group_consumer_max_size": 1,
     "connections_max_reauth_ms": 0,
     "connection_failed_authentication_delay_ms": 0,
+    "delegation_token_max_lifetime_ms": 1,
+    "delegation_token_expiry_time_ms": 1,
     "log_dirs": 1,
     "message_max_bytes": 0,
     "max_incremental_fetch_session_cache_slots": 0,
     "socket_request_max_bytes": 1,
     "max_connections_per_ip": 0,
 }
-_FLAGS: Final = ("auto_create_topics_enable", "strict")
+_FLAGS: Final = ("allow_everyone_if_no_acl_found", "authorizer", "auto_create_topics_enable", "strict")
 _FUNCTIONS: Final = ("clock", "new_uuid")
 
 
@@ -115,6 +130,9 @@ def check_types(given: Mapping[str, Any]) -> None:
         _check_text(name, given[name])
     if given["advertised_host"] is not None:
         _check_text("advertised_host", given["advertised_host"])
+    secret_key = given["delegation_token_secret_key"]
+    if secret_key is not None and not (isinstance(secret_key, str) and secret_key and is_text(secret_key)):
+        raise ConfigError("delegation_token_secret_key is text that is not empty (not shown), or None")
     racks, users = given["racks"], given["users"]
     if (
         isinstance(racks, str)
@@ -154,6 +172,15 @@ def check_number(what: str, given: Any, *, whole: bool = False) -> None:
         raise TypeError(f"{what} must be {'an integer' if whole else 'a number'}, got {shown(given)}")
     if not given >= 0:
         raise ValueError(f"{what} must be 0 or more, got {shown(given)}")
+
+
+def check_configs(configs: Any) -> None:
+    """Raise TypeError unless ``configs`` is a mapping of a topic's settings, or None."""
+    if configs is not None and not isinstance(configs, Mapping):
+        raise TypeError(f"configs must be a mapping such as {{'cleanup.policy': 'compact'}}, got {shown(configs)}")
+    for name, value in (configs or {}).items():
+        check_name("a setting's name", name)
+        check_name(f"the setting {name}", value)
 
 
 def check_nodes(nodes: Any, racks: Sequence[str | None], default_replication_factor: int | None) -> None:
@@ -206,3 +233,31 @@ def check_consumer_groups(assignors: Any, migration_policy: Any) -> None:
 
 def _is_int(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
+
+
+# --- what the arguments make -------------------------------------------------------------------------------------
+
+
+def settings_of(given: Mapping[str, Any], **derived: Any) -> Settings:
+    """Return the settings of the brokers: those among the arguments, and ``derived`` ones instead of these."""
+    names = {field.name for field in attrs.fields(Settings)}
+    return Settings(**{name: value for name, value in {**given, **derived}.items() if name in names})
+
+
+def authorizer_of(given: Mapping[str, Any]) -> Authorizer | None:
+    """Return the authorizer that the arguments ask for; None if there is to be none.
+
+    Raises:
+        ConfigError: the super users are no principals, or there are some without an authorizer.
+    """
+    super_users = given["super_users"]
+    is_list = isinstance(super_users, Sequence) and not isinstance(super_users, str | bytes)
+    if not is_list or not all(isinstance(user, str) and user.partition(":")[2] for user in super_users):
+        raise ConfigError(f'super_users is {shown(super_users)}: a list of principals such as "User:admin"')
+    allows = given["allow_everyone_if_no_acl_found"]
+    if given["authorizer"]:
+        return Authorizer(super_users, allow_everyone_if_no_acl_found=allows)
+    if super_users or allows:
+        name = "super_users" if super_users else "allow_everyone_if_no_acl_found"
+        raise ConfigError(f"{name} needs authorizer=True: without an authorizer everyone may do everything")
+    return None

@@ -80,6 +80,14 @@ def test_a_name_is_escaped() -> None:
     assert first == b"n,,n=a=3Db=2Cc,r=n"
 
 
+def test_a_login_by_a_token_says_so_and_the_proof_covers_it() -> None:
+    exchange = rfc(tokenauth=True)
+    assert next(exchange) == b"n,,n=user,r=rOprNGfwEbeRWgbNEkqO,tokenauth=true"
+    assert len(run(rfc(), SERVER_FIRST.encode(), SERVER_FINAL.encode())) == 2
+    with pytest.raises(AuthenticationFailed, match="signature is wrong"):
+        run(rfc(tokenauth=True), SERVER_FIRST.encode(), SERVER_FINAL.encode())
+
+
 def server(mechanism: str, password: str, salt: bytes, iterations: int) -> Callable[[Exchange], list[bytes]]:
     """A broker that knows the password; runs a login, and checks the client's proof."""
     name = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}[mechanism]

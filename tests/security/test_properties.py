@@ -75,6 +75,16 @@ def test_java_client_properties() -> None:
     Client(settings.bootstrap_servers, **settings.client)
 
 
+@pytest.mark.parametrize(("given", "means"), [("true", True), ("TRUE", True), ("false", False), ("yes", False)])
+def test_a_login_by_a_delegation_token(given: str, means: bool) -> None:
+    module = "org.apache.kafka.common.security.scram.ScramLoginModule"
+    jaas = f'{module} required username="id" password="aG1hYw==" tokenauth="{given}";'
+    settings = settings_from(f"security.protocol=SASL_PLAINTEXT\nsasl.mechanism=SCRAM-SHA-256\nsasl.jaas.config={jaas}")
+    assert settings.client["sasl_tokenauth"] is means
+    assert (settings.client["sasl_username"], settings.client["sasl_password"]) == ("id", "aG1hYw==")
+    Client("a:1", **settings.client)
+
+
 @pytest.mark.parametrize(
     ("given", "client"),
     [
@@ -163,7 +173,10 @@ def test_the_function_of_confluent_kafka() -> None:
         ({"sasl.jaas.config": PLAIN}, "sasl_username is set, but security_protocol is PLAINTEXT"),
         ({"sasl.jaas.config": PLAIN.replace("password", "passwort")}, "did you mean password?"),
         ({"sasl.jaas.config": PLAIN.replace("Plain", "Fancy")}, "unknown login module FancyLoginModule"),
-        ({"sasl.jaas.config": PLAIN.replace(";", ' tokenauth="true";')}, "delegation tokens"),
+        (
+            {"sasl.jaas.config": PLAIN.replace(";", ' tokenauth="true";')},
+            "unknown option 'tokenauth' of PlainLoginModule",
+        ),
         ({"sasl.jaas.config": PLAIN[:-1]}, "must be one login module"),
         ({"sasl.jaas.config": PLAIN[:-2]}, "an unterminated quote"),
         ({"sasl.jaas.config": PLAIN + PLAIN}, "of one login module only (after 'password')"),

@@ -31,7 +31,7 @@ from aiokafkawire.protocol.messages.sasl import (
 )
 from aiokafkawire.runtime import Runtime
 from aiokafkawire.testing.broker import Broker
-from aiokafkawire.testing.security.credentials import ScramMechanism
+from aiokafkawire.testing.security.credentials import ScramAlgorithm
 from aiokafkawire.testing.virtual.clock import VirtualClock
 from aiokafkawire.types import OAuthBearerToken
 
@@ -230,7 +230,7 @@ def test_a_producer_goes_on_while_tokens_end_and_others_take_their_place() -> No
 @asynccontextmanager
 async def locked_out(**more: Any) -> AsyncIterator[tuple[Broker, Client]]:
     """A client that has logged in, and could not do so again."""
-    mechanism = ScramMechanism.SHA_256
+    mechanism = ScramAlgorithm.SHA_256
     async with Broker(users=USERS, connection_failed_authentication_delay_ms=0) as broker:
         broker.create_topic("t")
         async with Client(broker.bootstrap, **alice(mechanism.value), **more) as client:

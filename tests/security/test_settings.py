@@ -133,6 +133,12 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({**OIDC, "sasl_oauthbearer_token_endpoint_url": "file:///etc/passwd"}, "must begin with https:// or http://"),
     ({**OAUTH, "sasl_oauthbearer_extensions": {"a": 1}}, "sasl_oauthbearer_extensions must be a mapping of strings"),
     ({**SASL, "sasl_mechanism": "PLAIN", "sasl_scram_iterations_max": 1}, "sasl_scram_iterations_max must be a whole"),
+    (
+        {**SASL, "sasl_mechanism": "PLAIN", "sasl_tokenauth": True},
+        "sasl_tokenauth needs SCRAM-SHA-256 or SCRAM-SHA-512",
+    ),
+    ({**SASL, "sasl_tokenauth": "true"}, "sasl_tokenauth must be one of True, False, got 'true'"),
+    ({"sasl_tokenauth": True}, "sasl_tokenauth is True: set security_protocol to 'SASL_SSL' or 'SASL_PLAINTEXT'"),
     ({"security_protocol": "SASL_SSL", "sasl_mechanism": "GSSAPI", "sasl_kerberos_service_name": ""}, "must be a name"),
     ({"security.protocol": "SSL"}, "unknown setting 'security.protocol': did you mean security_protocol?"),
     ({"sasl.passwort": "s3cret"}, "unknown setting 'sasl.passwort': did you mean sasl_password?"),

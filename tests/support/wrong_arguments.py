@@ -11,7 +11,15 @@ import anyio
 
 from aiokafkawire import (
     AbortTransactionSpec,
+    AclBinding,
+    AclBindingFilter,
+    AclOperation,
+    AclPermissionType,
     Client,
+    ClientQuotaEntity,
+    ClientQuotaFilter,
+    ClientQuotaFilterComponent,
+    ClientQuotaMatchType,
     ConfigOp,
     ConfigOpType,
     ConfigResource,
@@ -20,12 +28,20 @@ from aiokafkawire import (
     FeatureUpdate,
     GroupMetadata,
     IsolationLevel,
+    KafkaPrincipal,
     NewPartitions,
     NewTopic,
     OffsetAndMetadata,
     OffsetSpec,
+    PatternType,
     RaftVoterEndpoint,
+    ResourcePattern,
+    ResourceType,
+    ScramCredentialInfo,
+    ScramMechanism,
     TopicPartition,
+    UserScramCredentialDeletion,
+    UserScramCredentialUpsertion,
 )
 from aiokafkawire.protocol.messages.metadata import MetadataRequest
 
@@ -91,6 +107,15 @@ _resource: Any = ConfigResource
 _op: Any = ConfigOp
 _update: Any = FeatureUpdate
 _endpoint: Any = RaftVoterEndpoint
+_deletion: Any = UserScramCredentialDeletion
+_upsertion: Any = UserScramCredentialUpsertion
+_info: Any = ScramCredentialInfo
+_filter: Any = ClientQuotaFilter
+_component: Any = ClientQuotaFilterComponent
+_principal: Any = KafkaPrincipal
+_acl: Any = AclBinding
+_pattern: Any = ResourcePattern
+_filter: Any = AclBindingFilter
 
 SURROGATE = "\ud800"
 NO_TEXT: list[Any] = [5, b"t", ["t", 5], Strange(), True, 1.5]
@@ -187,6 +212,61 @@ NO_CHANGES += [{one: {"retention.ms": "1"}} for one in NO_RESOURCE]
 NO_CHANGES += [{ConfigResource.topic("t"): one} for one in (None, 5, "retention.ms=1", ["retention.ms"])]
 NO_CHANGES += [{ConfigResource.topic("t"): {one: "1"}} for one in (None, 5, "", SURROGATE)]
 NO_CHANGES += [{ConfigResource.topic("t"): {"retention.ms": one}} for one in NO_CONFIG]
+ORDERS = ResourcePattern.topic("t")
+NO_ACL: list[Any] = [
+    None,
+    5,
+    b"t",
+    "t",
+    TP,
+    Strange(),
+    ORDERS,
+    AclBindingFilter(),
+    _acl("t", "User:a", AclOperation.READ),
+    _acl(ORDERS, "a", AclOperation.READ),
+    _acl(ORDERS, None, AclOperation.READ),
+    _acl(ORDERS, "", AclOperation.READ),
+    _acl(ORDERS, f"User:{SURROGATE}", AclOperation.READ),
+    _acl(ORDERS, "User:a", 3),
+    _acl(ORDERS, "User:a", "READ"),
+    _acl(ORDERS, "User:a", AclOperation.ANY),
+    _acl(ORDERS, "User:a", AclOperation.UNKNOWN),
+    _acl(ORDERS, "User:a", AclOperation.READ, AclPermissionType.ANY),
+    _acl(ORDERS, "User:a", AclOperation.READ, True),
+    _acl(ORDERS, "User:a", AclOperation.READ, host=""),
+    _acl(ORDERS, "User:a", AclOperation.READ, host=None),
+    *(
+        _acl(one, "User:a", AclOperation.READ)
+        for one in (
+            _pattern("topic", "t"),
+            _pattern(ResourceType.ANY, "t"),
+            _pattern(ResourceType.TOPIC, ""),
+            _pattern(ResourceType.TOPIC, None),
+            _pattern(ResourceType.TOPIC, "t", PatternType.MATCH),
+            _pattern(ResourceType.TOPIC, "t", 3),
+        )
+    ),
+]
+NO_FILTER: list[Any] = [
+    5,
+    b"t",
+    "User:a",
+    TP,
+    Strange(),
+    ORDERS,
+    _filter(resource_type=2),
+    _filter(resource_type=ResourceType.UNKNOWN),
+    _filter(resource_name=""),
+    _filter(resource_name=5),
+    _filter(pattern_type="any"),
+    _filter(principal="alice"),
+    _filter(principal=5),
+    _filter(host=""),
+    _filter(host=SURROGATE),
+    _filter(operation=None),
+    _filter(operation=AclOperation.UNKNOWN),
+    _filter(permission_type="ALLOW"),
+]
 NO_FUNCTION: list[Any] = [5, "f", b"f", [], Strange()]
 NO_BYTES: list[Any] = [5, 1.5, "text", ["x"], {"a": 1}, True, Strange()]
 NO_HEADERS: list[Any] = [
@@ -259,6 +339,62 @@ NO_META: list[Any] = [5, "", b"g", Strange(), _group(5), _group("g", "1"), _grou
 NO_META += [
     _group("g", 1, None),
     _group("g", 1, "m", 5),
+]
+
+
+_SHA_256 = ScramMechanism.SCRAM_SHA_256
+NO_ALTERATIONS: list[Any] = [
+    None,
+    5,
+    "alice",
+    Strange(),
+    {"alice": "secret"},
+    _deletion("alice", _SHA_256),
+    *(
+        [one]
+        for one in (
+            None,
+            "alice",
+            Strange(),
+            _deletion("", _SHA_256),
+            _deletion(None, _SHA_256),
+            _deletion(SURROGATE, _SHA_256),
+            _deletion("alice", 1),
+            _deletion("alice", ScramMechanism.UNKNOWN),
+            _upsertion("", _info(_SHA_256), "p"),
+            _upsertion("alice", _SHA_256, "p"),
+            _upsertion("alice", _info("SCRAM-SHA-256"), "p"),
+            *(_upsertion("alice", _info(_SHA_256, count), "p") for count in (None, 0, 4095, 16385, 4096.0, True)),
+            *(_upsertion("alice", _info(_SHA_256), password) for password in (None, 5, "", b"", SURROGATE)),
+            *(_upsertion("alice", _info(_SHA_256), "p", salt) for salt in ("salt", b"", 5)),
+        )
+    ),
+]
+NO_QUOTAS: list[Any] = [
+    None,
+    5,
+    "u",
+    [ClientQuotaEntity.user("u")],
+    Strange(),
+    {"u": {}},
+    {None: {}},
+    {ClientQuotaEntity({}): {}},
+    *({ClientQuotaEntity.user("u"): one} for one in (None, 5, [("a", 1.0)], {5: 1.0}, {"": 1.0}, {SURROGATE: 1.0})),
+    *({ClientQuotaEntity.user("u"): {"q": one}} for one in ("1", math.nan, math.inf, True, 10**400, [1.0], Strange())),
+]
+NO_FILTERS: list[Any] = [5, "u", [], Strange(), {"user": "u"}, _filter(5), _filter("user"), _filter((), strict=1)]
+NO_FILTERS += [
+    _filter((one,))
+    for one in (
+        None,
+        "user",
+        _component("", ClientQuotaMatchType.ANY),
+        _component(5, ClientQuotaMatchType.ANY),
+        _component("user", 2),
+        _component("user", ClientQuotaMatchType.EXACT),
+        _component("user", ClientQuotaMatchType.EXACT, 5),
+        _component("user", ClientQuotaMatchType.ANY, "u"),
+    )
 ]
 
 
@@ -844,6 +980,60 @@ def _request() -> Iterator[Case]:
     yield Case("client.request(timeout)", filled("client", "request", some, timeout=HOLE), NO_SECONDS)
 
 
+def _admin_of_users() -> Iterator[Case]:
+    yield Case(
+        "admin.describe_user_scram_credentials(users)",
+        filled("admin", "describe_user_scram_credentials", HOLE),
+        [5, b"u", "", SURROGATE, Strange(), [5], [None], [""], [SURROGATE], "x" * 40_000],
+    )
+    yield Case(
+        "admin.alter_user_scram_credentials(alterations)",
+        filled("admin", "alter_user_scram_credentials", HOLE),
+        NO_ALTERATIONS,
+    )
+    yield Case(
+        "admin.describe_client_quotas(quota_filter)", filled("admin", "describe_client_quotas", HOLE), NO_FILTERS
+    )
+    yield Case("admin.alter_client_quotas(alterations)", filled("admin", "alter_client_quotas", HOLE), NO_QUOTAS)
+    yield Case(
+        "admin.alter_client_quotas(validate_only)",
+        filled("admin", "alter_client_quotas", {}, validate_only=HOLE),
+        NO_FLAG,
+    )
+
+
+def _admin_of_delegation_tokens() -> Iterator[Case]:
+    no_principals = [5, "User:u", b"u", Strange(), [5], [None], ["User:u"], [_principal("User", "")]]
+    no_principals += [[_principal(5, "u")], [_principal("User", SURROGATE)]]
+    no_period = ["5", 1.5, -1, 2**63, True, Strange()]
+    name = "create_delegation_token"
+    yield Case(f"admin.{name}(renewers)", filled("admin", name, renewers=HOLE), [None, *no_principals])
+    yield Case(f"admin.{name}(owner)", filled("admin", name, owner=HOLE), no_principals)
+    yield Case(f"admin.{name}(max_lifetime_ms)", filled("admin", name, max_lifetime_ms=HOLE), [0, *no_period])
+    name = "describe_delegation_token"
+    yield Case(f"admin.{name}(owners)", filled("admin", name, HOLE), no_principals)
+    for name, period, least in (
+        ("renew_delegation_token", "renew_time_period_ms", [0]),
+        ("expire_delegation_token", "expiry_time_period_ms", []),
+    ):
+        yield Case(f"admin.{name}(token)", filled("admin", name, HOLE), [None, 5, "hmac", b"", Strange(), [b"h"]])
+        yield Case(f"admin.{name}({period})", filled("admin", name, b"h", **{period: HOLE}), [*least, *no_period])
+
+
+def _admin_of_acls() -> Iterator[Case]:
+    yield Case(
+        "admin.create_acls(acls)",
+        lambda hands, one: hands.admin.create_acls(one),
+        [*NO_ACL, *([one] for one in NO_ACL)],
+    )
+    yield Case("admin.describe_acls(filter)", lambda hands, one: hands.admin.describe_acls(one), NO_FILTER)
+    yield Case(
+        "admin.delete_acls(filters)",
+        lambda hands, one: hands.admin.delete_acls(one),
+        [None, *NO_FILTER, *([one] for one in NO_FILTER)],
+    )
+
+
 def _admin_with_a_timeout() -> Iterator[Case]:
     calls: dict[str, tuple[Any, ...]] = {
         "create_topics": ({"a": 1},),
@@ -904,6 +1094,17 @@ def _admin_with_a_timeout() -> Iterator[Case]:
         "describe_metadata_quorum": (),
         "add_raft_voter": (1, UUID(int=1), [_endpoint("C", "h", 1)]),
         "remove_raft_voter": (1, UUID(int=1)),
+        "describe_user_scram_credentials": (),
+        "alter_user_scram_credentials": ([_deletion("u", ScramMechanism.SCRAM_SHA_256)],),
+        "describe_client_quotas": (),
+        "alter_client_quotas": ({ClientQuotaEntity.user("u"): {}},),
+        "create_delegation_token": (),
+        "renew_delegation_token": (b"h",),
+        "expire_delegation_token": (b"h",),
+        "describe_delegation_token": (),
+        "create_acls": (AclBinding(ResourcePattern.topic("t"), "User:a", AclOperation.READ),),
+        "describe_acls": (),
+        "delete_acls": (AclBindingFilter(),),
     }
     for name, given in calls.items():
         yield Case(
@@ -934,6 +1135,9 @@ CASES: list[Case] = [
     *_admin_of_configs(),
     *_admin_of_the_cluster(),
     *_request(),
+    *_admin_of_users(),
+    *_admin_of_delegation_tokens(),
+    *_admin_of_acls(),
     *_admin_with_a_timeout(),
 ]
 

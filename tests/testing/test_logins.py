@@ -29,7 +29,7 @@ from aiokafkawire.testing.cluster.api_error import ApiError, Disconnect
 from aiokafkawire.testing.handlers import sasl
 from aiokafkawire.testing.security.authentication import LoginState
 from aiokafkawire.testing.security.bearer_tokens import BearerToken, BearerTokens, UnsecuredTokens, bearer_tokens
-from aiokafkawire.testing.security.credentials import Credentials, ScramCredential, ScramMechanism
+from aiokafkawire.testing.security.credentials import Credentials, ScramAlgorithm, ScramCredential
 from aiokafkawire.testing.security.mechanisms import LoginFailed, OAuthBearer, enabled_mechanisms
 
 USERS = {"alice": "hunter2-hunter2"}
@@ -232,7 +232,7 @@ def test_a_mechanism_that_there_is_not() -> None:
 
 
 def test_secrets_have_no_repr() -> None:
-    credential = ScramCredential.made_of(ScramMechanism.SHA_256, b"salted", b"pepper", 4096)
+    credential = ScramCredential.made_of(ScramAlgorithm.SHA_256, b"salted", b"pepper", 4096)
     upsertion = ScramCredentialUpsertion(
         name="alice", mechanism=1, iterations=4096, salt=b"pepper", salted_password=b"salted"
     )
@@ -245,7 +245,7 @@ def test_secrets_have_no_repr() -> None:
 
 def test_known_values_of_scram() -> None:
     """The example of RFC 7677."""
-    mechanism = ScramMechanism.SHA_256
+    mechanism = ScramAlgorithm.SHA_256
     salt = base64.b64decode("W22ZaJ0SNY7soEsUEjb6gQ==")
     credential = ScramCredential.made_of(mechanism, mechanism.salted("pencil", salt, 4096), salt, 4096)
     said = (

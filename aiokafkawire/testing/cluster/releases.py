@@ -97,9 +97,16 @@ _UNDERSTOOD: Final = {
     ApiKey.DELETE_TOPICS: "0",
     ApiKey.OFFSET_FOR_LEADER_EPOCH: "0-1",
     ApiKey.WRITE_TXN_MARKERS: "0",
+    ApiKey.DESCRIBE_ACLS: "0",
+    ApiKey.CREATE_ACLS: "0",
+    ApiKey.DELETE_ACLS: "0",
     ApiKey.DESCRIBE_CONFIGS: "0",
     ApiKey.ALTER_REPLICA_LOG_DIRS: "0",
     ApiKey.DESCRIBE_LOG_DIRS: "0",
+    ApiKey.CREATE_DELEGATION_TOKEN: "0",
+    ApiKey.RENEW_DELEGATION_TOKEN: "0",
+    ApiKey.EXPIRE_DELEGATION_TOKEN: "0",
+    ApiKey.DESCRIBE_DELEGATION_TOKEN: "0",
 }
 """Versions that the newest release has dropped and that this broker still answers if it emulates an older release."""
 

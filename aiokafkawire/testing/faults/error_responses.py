@@ -184,6 +184,8 @@ def _made(cls: type[Any], version: int, source: Any, *, force: bool) -> Any:
             kind, value = theirs[meaning]
             fits = kind is field.kind and (value is not None or version in field.nullable)
             values[field.name] = value if fits else _empty(field, version)
+        elif field.array and _arrays(source).get(field.name) is field.kind:
+            values[field.name] = list(getattr(source, field.name) or ())
         elif first and not attrs.has(type(source)) and _takes(field, source):
             values[field.name], first = source, False
         elif field.default is attrs.NOTHING or field.name in _NO_NODE:
@@ -197,6 +199,14 @@ def _scalars(source: Any, version: int) -> dict[str, tuple[Any, Any]]:
         return {}
     fields = [field for field in schema_of(type(source)).fields if version in field.versions]
     return {_meaning(field.name): (field.kind, getattr(source, field.name)) for field in fields if not field.array}
+
+
+def _arrays(source: Any) -> dict[str, Any]:
+    """Return the class of the structs in each array of ``source``, such as the parts of an entity that has quotas."""
+    if not attrs.has(type(source)):
+        return {}
+    fields = schema_of(type(source)).fields
+    return {field.name: field.kind for field in fields if field.array and isinstance(field.kind, type)}
 
 
 def _takes(field: FieldSchema, value: Any) -> bool:

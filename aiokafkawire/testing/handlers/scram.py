@@ -16,7 +16,7 @@ from ...protocol.messages.scram import (
     ScramCredentialUpsertion,
 )
 from ..cluster.api_error import ApiError
-from ..security.credentials import LEAST_ITERATIONS, MOST_ITERATIONS, Credentials, ScramCredential, ScramMechanism
+from ..security.credentials import LEAST_ITERATIONS, MOST_ITERATIONS, Credentials, ScramAlgorithm, ScramCredential
 from ..serving.call import ServerCall
 
 __all__ = ("alter_user_scram_credentials", "describe_user_scram_credentials")
@@ -79,7 +79,7 @@ def _described(credentials: Credentials, user: str, times: int) -> list[Credenti
             ErrorCode.DUPLICATE_RESOURCE,
             f"Cannot describe SCRAM credentials for the same user twice in a single request: {user}",
         )
-    found = [(mechanism, credentials.scram(mechanism, user)) for mechanism in ScramMechanism]
+    found = [(mechanism, credentials.scram(mechanism, user)) for mechanism in ScramAlgorithm]
     infos = [
         CredentialInfo(mechanism=mechanism.code, iterations=credential.iterations)
         for mechanism, credential in found
@@ -117,5 +117,5 @@ def _apply(credentials: Credentials, change: ScramCredentialDeletion | ScramCred
         credentials.put(mechanism, change.name, ScramCredential.made_of(mechanism, salted, salt, change.iterations))
 
 
-def _mechanism(code: int) -> ScramMechanism | None:
-    return next((mechanism for mechanism in ScramMechanism if mechanism.code == code), None)
+def _mechanism(code: int) -> ScramAlgorithm | None:
+    return next((mechanism for mechanism in ScramAlgorithm if mechanism.code == code), None)

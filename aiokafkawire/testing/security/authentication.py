@@ -1,5 +1,6 @@
 """SASL authentication: the requests that are allowed at each stage of a connection (KIP-43, KIP-152, KIP-368)."""
 
+import math
 from collections.abc import Callable, Sequence
 from enum import Enum, auto
 from typing import Final
@@ -51,6 +52,8 @@ class LoginState:
         self.mechanisms: list[str] = list(mechanisms)
         self.user: str | None = None
         """The authenticated user."""
+        self.by_token: bool = False
+        """Whether the client authenticated by a delegation token."""
         self.failed: str | None = None
         """The reason why the broker will disconnect the client, or None."""
         self._credentials = credentials
@@ -141,8 +144,8 @@ class LoginState:
     def answer(self, token: bytes, now: float) -> tuple[bytes, int]:
         """Return the response to a token, and the lifetime of the authentication in ms.
 
-        The lifetime is 0 while the authentication is incomplete and if it has no limit. Raises as
-        :meth:`Exchange.answer`.
+        The lifetime is 0 while the authentication is incomplete, if it has no limit, and if it has expired already.
+        Raises as :meth:`Exchange.answer`.
         """
         exchange = self._exchange
         assert exchange is not None
@@ -157,18 +160,19 @@ class LoginState:
             self.failed = f"authentication failed: {failure}"
             raise
         lifetime = self._lifetime_ms(exchange)
-        self.user = exchange.user
+        self.user, self.by_token = exchange.user, exchange.by_token
         self._exchange = None
         self._stage = _Stage.DONE
-        if lifetime > 0:
-            self._expires = now + lifetime / 1000
-        return response, lifetime
+        if lifetime is not None:
+            # Apache Kafka accepts a token that has expired and is not removed yet, but no request after it.
+            self._expires = now + lifetime / 1000 if lifetime else -math.inf
+        return response, lifetime or 0
 
-    def _lifetime_ms(self, exchange: Exchange) -> int:
-        """Return the authentication's lifetime in ms: the lower of the broker's and the token's limits; 0 for none."""
-        limits = [limit for limit in (self._max_reauth_ms, exchange.holds_ms) if limit is not None and limit > 0]
-        lifetime = min(limits, default=0)
-        if lifetime > _LONGEST_MS:
+    def _lifetime_ms(self, exchange: Exchange) -> int | None:
+        """Return the authentication's lifetime in ms: the lower of the broker's and the token's limits, or None."""
+        limits = [limit for limit in (self._max_reauth_ms or None, exchange.holds_ms) if limit is not None]
+        lifetime = min(limits, default=None)
+        if lifetime is not None and lifetime > _LONGEST_MS:
             raise Disconnect("the authentication would be valid for centuries")  # Apache Kafka fails here, too
         return lifetime
 

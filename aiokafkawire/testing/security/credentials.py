@@ -4,19 +4,22 @@ import hashlib
 import hmac
 from collections.abc import Collection, Mapping
 from enum import Enum
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import attrs
 
 from .bearer_tokens import BearerTokens
 
-__all__ = ("LEAST_ITERATIONS", "MOST_ITERATIONS", "Credentials", "ScramCredential", "ScramMechanism")
+if TYPE_CHECKING:
+    from .delegation_tokens import DelegationTokens
+
+__all__ = ("LEAST_ITERATIONS", "MOST_ITERATIONS", "Credentials", "ScramAlgorithm", "ScramCredential")
 
 LEAST_ITERATIONS: Final = 4096
 MOST_ITERATIONS: Final = 16384
 
 
-class ScramMechanism(Enum):
+class ScramAlgorithm(Enum):
     """The two SCRAM mechanisms; the values are their names in SaslHandshake."""
 
     SHA_256 = "SCRAM-SHA-256"
@@ -25,7 +28,7 @@ class ScramMechanism(Enum):
     @property
     def code(self) -> int:
         """The mechanism's code in the requests of KIP-554."""
-        return 1 if self is ScramMechanism.SHA_256 else 2
+        return 1 if self is ScramAlgorithm.SHA_256 else 2
 
     @property
     def hash_name(self) -> str:
@@ -56,7 +59,7 @@ class ScramCredential:
 
     @classmethod
     def made_of(
-        cls, mechanism: ScramMechanism, salted_password: bytes, salt: bytes, iterations: int
+        cls, mechanism: ScramAlgorithm, salted_password: bytes, salt: bytes, iterations: int
     ) -> "ScramCredential":
         """Derive a credential from the salted password, which is not kept."""
         client_key = mechanism.hmac(salted_password, b"Client Key")
@@ -70,6 +73,7 @@ class Credentials:
         passwords: the password of each user, for all mechanisms.
         mechanisms: the enabled mechanisms; users get credentials for the SCRAM mechanisms among them.
         tokens: the validator of OAUTHBEARER tokens; None if OAUTHBEARER is disabled.
+        delegation_tokens: the tokens by which clients may log in with SCRAM; None if there can be none.
 
     Raises:
         ValueError: there are passwords, but no enabled mechanism.
@@ -80,13 +84,15 @@ class Credentials:
         passwords: Mapping[str, str] | None = None,
         mechanisms: Collection[str] = (),
         tokens: BearerTokens | None = None,
+        delegation_tokens: "DelegationTokens | None" = None,
     ) -> None:
         if passwords is not None and not mechanisms:
             raise ValueError("users need at least one mechanism in sasl_enabled_mechanisms")
         self.tokens: BearerTokens | None = tokens
+        self.delegation_tokens = delegation_tokens
         self._passwords = dict(passwords or {})
-        self._scram: dict[ScramMechanism, dict[str, ScramCredential]] = {each: {} for each in ScramMechanism}
-        for mechanism in ScramMechanism:
+        self._scram: dict[ScramAlgorithm, dict[str, ScramCredential]] = {each: {} for each in ScramAlgorithm}
+        for mechanism in ScramAlgorithm:
             if mechanism.value in mechanisms:
                 for user, password in self._passwords.items():
                     # The salt is derived from the name, so that all runs are alike; no test needs a random salt.
@@ -99,7 +105,7 @@ class Credentials:
         known = self._passwords.get(user)
         return known is not None and hmac.compare_digest(known.encode(), password.encode())
 
-    def scram(self, mechanism: ScramMechanism, user: str) -> ScramCredential | None:
+    def scram(self, mechanism: ScramAlgorithm, user: str) -> ScramCredential | None:
         """Return a user's credential for a mechanism; None if there is none."""
         return self._scram[mechanism].get(user)
 
@@ -107,11 +113,11 @@ class Credentials:
         """Return all users with a SCRAM credential."""
         return list(dict.fromkeys(user for users in self._scram.values() for user in users))
 
-    def put(self, mechanism: ScramMechanism, user: str, credential: ScramCredential) -> None:
+    def put(self, mechanism: ScramAlgorithm, user: str, credential: ScramCredential) -> None:
         """Set or replace a user's credential for a mechanism."""
         self._scram[mechanism][user] = credential
 
-    def remove(self, mechanism: ScramMechanism, user: str) -> None:
+    def remove(self, mechanism: ScramAlgorithm, user: str) -> None:
         """Delete a user's credential for a mechanism.
 
         Raises:

@@ -9,7 +9,8 @@ from typing import Final, Protocol
 from ...errors import ConfigError
 from ..cluster.api_error import Disconnect
 from .bearer_tokens import BearerTokens, TokenRefused
-from .credentials import LEAST_ITERATIONS, Credentials, ScramCredential, ScramMechanism
+from .credentials import LEAST_ITERATIONS, Credentials, ScramAlgorithm, ScramCredential
+from .delegation_tokens import IssuedToken
 
 __all__ = (
     "MECHANISMS",
@@ -43,6 +44,8 @@ class Exchange(Protocol):
     """The authenticated user; None until authentication is complete."""
     holds_ms: int | None
     """The lifetime of the authentication in ms; None for no limit."""
+    by_token: bool
+    """Whether the client authenticated by a delegation token."""
 
     def answer(self, token: bytes) -> bytes:
         """Return the response to the client's next token.
@@ -59,6 +62,7 @@ class Plain:
     def __init__(self, credentials: Credentials) -> None:
         self.user: str | None = None
         self.holds_ms: int | None = None
+        self.by_token: bool = False
         self._credentials = credentials
 
     def answer(self, token: bytes) -> bytes:
@@ -85,7 +89,7 @@ _EXTENSIONS: Final = rf"(?:,[A-Za-z]+={_VALUE})*"
 # Kafka does not support channel binding: the flags "y" and "p" do not match.
 _FIRST: Final = re.compile(
     rf"n,(?:a=(?P<for_user>{_SASL_NAME}))?,"
-    rf"(?P<bare>(?:m={_VALUE},)?n=(?P<user>{_SASL_NAME}),r=(?P<nonce>{_NONCE}){_EXTENSIONS})"
+    rf"(?P<bare>(?:m={_VALUE},)?n=(?P<user>{_SASL_NAME}),r=(?P<nonce>{_NONCE})(?P<extensions>{_EXTENSIONS}))"
 )
 _FINAL: Final = re.compile(
     rf"(?P<without_proof>c=(?P<binding>{_BASE64}),r=(?P<nonce>{_NONCE}){_EXTENSIONS}),p=(?P<proof>{_BASE64})"
@@ -95,12 +99,14 @@ _FINAL: Final = re.compile(
 class Scram:
     """SCRAM: the client proves that it knows the password, and the server proves that it has the credential."""
 
-    def __init__(self, mechanism: ScramMechanism, credentials: Credentials, new_nonce: Callable[[], str]) -> None:
+    def __init__(self, mechanism: ScramAlgorithm, credentials: Credentials, new_nonce: Callable[[], str]) -> None:
         self.user: str | None = None
         self.holds_ms: int | None = None
+        self.by_token: bool = False
         self._mechanism = mechanism
         self._credentials = credentials
         self._new_nonce = new_nonce
+        self._token: IssuedToken | None = None
         self._begun: _Begun | None = None
 
     def answer(self, token: bytes) -> bytes:
@@ -113,9 +119,7 @@ class Scram:
         if found is None:
             raise LoginFailed("invalid first message of SCRAM without channel binding")
         user = found["user"].replace("=2C", ",").replace("=3D", "=")
-        credential = self._credentials.scram(self._mechanism, user)
-        if credential is None:
-            raise LoginFailed("the user has no credentials")
+        credential = self._credential(user, found["extensions"])
         _check_authorization_id(found["for_user"] or "", user)
         if credential.iterations < LEAST_ITERATIONS:
             raise LoginFailed(f"{credential.iterations} iterations are fewer than {LEAST_ITERATIONS}")
@@ -123,6 +127,24 @@ class Scram:
         message = f"r={nonce},s={base64.b64encode(credential.salt).decode()},i={credential.iterations}"
         self._begun = _Begun(user, credential, nonce, f"{found['bare']},{message}")
         return message.encode()
+
+    def _credential(self, user: str, extensions: str) -> ScramCredential:
+        """Return the credential of a user, or that of a delegation token, if the client logs in by one (KIP-48).
+
+        Raises:
+            LoginFailed: there is no such user or token.
+        """
+        given = dict(extension.split("=", 1) for extension in extensions.split(",")[1:])
+        if given.get("tokenauth", "").lower() == "true":
+            tokens = self._credentials.delegation_tokens
+            self._token = tokens.get(user) if tokens is not None else None
+            if self._token is None:
+                raise LoginFailed("there is no such delegation token")
+            return self._token.credential(self._mechanism)
+        credential = self._credentials.scram(self._mechanism, user)
+        if credential is None:
+            raise LoginFailed("the user has no credentials")
+        return credential
 
     def _final(self, text: str, begun: "_Begun") -> bytes:
         found = _FINAL.fullmatch(text)
@@ -139,6 +161,10 @@ class Scram:
         if not hmac.compare_digest(mechanism.hash(client_key), credential.stored_key):
             raise LoginFailed("the proof is wrong")
         self.user = begun.user
+        if self._token is not None and self._credentials.delegation_tokens is not None:
+            self.by_token = True
+            self.user = self._token.owner.partition(":")[2]
+            self.holds_ms = max(0, self._token.expires_ms - self._credentials.delegation_tokens.clock())
         return b"v=" + base64.b64encode(mechanism.hmac(credential.server_key, signed))
 
 
@@ -167,6 +193,7 @@ class OAuthBearer:
     def __init__(self, tokens: BearerTokens) -> None:
         self.user: str | None = None
         self.holds_ms: int | None = None
+        self.by_token: bool = False
         self._tokens = tokens
         self._refused: TokenRefused | None = None
 
@@ -202,7 +229,7 @@ class OAuthBearer:
         return b""
 
 
-MECHANISMS: Final = ("PLAIN", *(mechanism.value for mechanism in ScramMechanism))
+MECHANISMS: Final = ("PLAIN", *(mechanism.value for mechanism in ScramAlgorithm))
 """The mechanisms that authenticate users by passwords."""
 
 
@@ -244,7 +271,7 @@ def new_exchange(mechanism: str, credentials: Credentials, new_nonce: Callable[[
         return Plain(credentials)
     if credentials.tokens is not None and mechanism == _OAUTHBEARER:
         return OAuthBearer(credentials.tokens)
-    return Scram(ScramMechanism(mechanism), credentials, new_nonce)
+    return Scram(ScramAlgorithm(mechanism), credentials, new_nonce)
 
 
 def _check_authorization_id(for_user: str, user: str) -> None:

@@ -6,6 +6,7 @@ from typing import Any, Final, TypeAlias
 import attrs
 
 from ...protocol.api import ApiKey
+from ...protocol.messages.acls import CreateAclsRequest, DeleteAclsRequest, DescribeAclsRequest
 from ...protocol.messages.configs import (
     AlterConfigsRequest,
     DescribeConfigsRequest,
@@ -13,10 +14,12 @@ from ...protocol.messages.configs import (
     ListConfigResourcesRequest,
 )
 from ...protocol.messages.consumer_group import ConsumerGroupDescribeRequest, ConsumerGroupHeartbeatRequest
-from ...protocol.messages.controller import (
-    UnregisterBrokerRequest,
-    UnregisterControllerRequest,
-    UpdateFeaturesRequest,
+from ...protocol.messages.controller import UnregisterBrokerRequest, UnregisterControllerRequest, UpdateFeaturesRequest
+from ...protocol.messages.delegation_tokens import (
+    CreateDelegationTokenRequest,
+    DescribeDelegationTokenRequest,
+    ExpireDelegationTokenRequest,
+    RenewDelegationTokenRequest,
 )
 from ...protocol.messages.fetch import FetchRequest
 from ...protocol.messages.group import (
@@ -75,9 +78,16 @@ from ...protocol.messages.transactions import (
     WriteTxnMarkersRequest,
 )
 from ...protocol.schema import Request, Response, Versions
+from ..handlers.acls import create_acls, delete_acls, describe_acls
 from ..handlers.alter_configs import alter_configs, incremental_alter_configs
 from ..handlers.configs import describe_configs, list_config_resources
 from ..handlers.consumer_group import consumer_group_describe, consumer_group_heartbeat
+from ..handlers.delegation_tokens import (
+    create_delegation_token,
+    describe_delegation_token,
+    expire_delegation_token,
+    renew_delegation_token,
+)
 from ..handlers.elections import alter_partition_reassignments, elect_leaders, list_partition_reassignments
 from ..handlers.features import update_features
 from ..handlers.fetch import fetch
@@ -96,11 +106,7 @@ from ..handlers.sasl import sasl_authenticate, sasl_handshake
 from ..handlers.scram import alter_user_scram_credentials, describe_user_scram_credentials
 from ..handlers.share_fetch import share_acknowledge, share_fetch
 from ..handlers.share_group import share_group_describe, share_group_heartbeat
-from ..handlers.share_offsets import (
-    alter_share_group_offsets,
-    delete_share_group_offsets,
-    describe_share_group_offsets,
-)
+from ..handlers.share_offsets import alter_share_group_offsets, delete_share_group_offsets, describe_share_group_offsets
 from ..handlers.streams_group import streams_group_describe
 from ..handlers.topics import create_topics, delete_topics
 from ..handlers.transaction_admin import describe_producers, describe_transactions, list_transactions
@@ -156,6 +162,9 @@ APIS: Final = {
     ApiKey.DELETE_RECORDS: _api(DeleteRecordsRequest, delete_records, "0-2"),
     ApiKey.CREATE_PARTITIONS: _api(CreatePartitionsRequest, create_partitions, "0-3"),
     ApiKey.DESCRIBE_TOPIC_PARTITIONS: _api(DescribeTopicPartitionsRequest, describe_topic_partitions, "0"),
+    ApiKey.DESCRIBE_ACLS: _api(DescribeAclsRequest, describe_acls, "1-3"),
+    ApiKey.CREATE_ACLS: _api(CreateAclsRequest, create_acls, "1-3"),
+    ApiKey.DELETE_ACLS: _api(DeleteAclsRequest, delete_acls, "1-3"),
     ApiKey.DESCRIBE_CONFIGS: _api(DescribeConfigsRequest, describe_configs, "1-4"),
     ApiKey.ALTER_CONFIGS: _api(AlterConfigsRequest, alter_configs, "0-2"),
     ApiKey.INCREMENTAL_ALTER_CONFIGS: _api(IncrementalAlterConfigsRequest, incremental_alter_configs, "0-1"),
@@ -174,6 +183,10 @@ APIS: Final = {
     ApiKey.DESCRIBE_TRANSACTIONS: _api(DescribeTransactionsRequest, describe_transactions, "0"),
     ApiKey.LIST_TRANSACTIONS: _api(ListTransactionsRequest, list_transactions, "0-2"),
     ApiKey.SASL_AUTHENTICATE: _api(SaslAuthenticateRequest, sasl_authenticate, "0-2"),
+    ApiKey.CREATE_DELEGATION_TOKEN: _api(CreateDelegationTokenRequest, create_delegation_token, "1-3"),
+    ApiKey.RENEW_DELEGATION_TOKEN: _api(RenewDelegationTokenRequest, renew_delegation_token, "1-2"),
+    ApiKey.EXPIRE_DELEGATION_TOKEN: _api(ExpireDelegationTokenRequest, expire_delegation_token, "1-2"),
+    ApiKey.DESCRIBE_DELEGATION_TOKEN: _api(DescribeDelegationTokenRequest, describe_delegation_token, "1-3"),
     ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS: _api(
         DescribeUserScramCredentialsRequest, describe_user_scram_credentials, "0"
     ),

@@ -33,7 +33,7 @@ from aiokafkawire.protocol.messages.metadata import ApiVersionsRequest, Metadata
 from aiokafkawire.protocol.messages.sasl import SaslAuthenticateRequest, SaslHandshakeRequest
 from aiokafkawire.protocol.messages.scram import AlterUserScramCredentialsRequest, ScramCredentialUpsertion
 from aiokafkawire.testing.broker import Broker
-from aiokafkawire.testing.security.credentials import ScramMechanism
+from aiokafkawire.testing.security.credentials import ScramAlgorithm
 
 pytestmark = pytest.mark.anyio
 
@@ -57,7 +57,7 @@ def _properties() -> dict[str, str]:
     for listener in ("listener.name.guarded", "listener.name.renewed"):
         found[f"{listener}.sasl.enabled.mechanisms"] = ",".join(MECHANISMS)
         found[f"{listener}.plain.sasl.jaas.config"] = f"{modules}.plain.PlainLoginModule required {users};"
-        for mechanism in ScramMechanism:
+        for mechanism in ScramAlgorithm:
             name = mechanism.value.lower()
             found[f"{listener}.{name}.sasl.jaas.config"] = f"{modules}.scram.ScramLoginModule required;"
     for mechanism_name in MECHANISMS:
@@ -88,7 +88,7 @@ async def _enroll_soon(bootstrap: str) -> None:
 async def _enroll(bootstrap: str) -> None:
     """Give the users SCRAM credentials, and wait until those count."""
     async with RawClient(await over_tcp(bootstrap)) as client:
-        for mechanism in ScramMechanism:
+        for mechanism in ScramAlgorithm:
             salt = b"salt of alice"
             upsertions = [
                 ScramCredentialUpsertion(
