@@ -72,6 +72,7 @@ from .types import (
 )
 
 if TYPE_CHECKING:
+    from .admin.acl_bindings import AclBinding, AclBindingFilter, ResourcePattern
     from .admin.client_quotas import (
         ClientQuotaEntity,
         ClientQuotaFilter,
@@ -123,6 +124,7 @@ if TYPE_CHECKING:
         TransactionListing,
     )
     from .producer.transaction import Transaction
+    from .protocol.acl_codes import AclOperation, AclPermissionType, PatternType, ResourceType
     from .share._implementation import ShareRecord
     from .share.acknowledgements import Acknowledge
     from .share.share_consumer import ShareConsumer
@@ -133,6 +135,10 @@ __all__ = (
     "AbortTransactionSpec",
     "Acknowledge",
     "AcknowledgementFailed",
+    "AclBinding",
+    "AclBindingFilter",
+    "AclOperation",
+    "AclPermissionType",
     "Admin",
     "AuthenticationFailed",
     "AwsCredentials",
@@ -192,6 +198,7 @@ __all__ = (
     "OutgoingRecord",
     "PartitionDescription",
     "PartitionReassignment",
+    "PatternType",
     "Producer",
     "ProducerFenced",
     "ProducerIdentity",
@@ -207,6 +214,8 @@ __all__ = (
     "RequestTimeout",
     "ScramCredentialInfo",
     "ScramMechanism",
+    "ResourcePattern",
+    "ResourceType",
     "ShareConsumer",
     "ShareRecord",
     "ShareGroupDescription",
@@ -241,6 +250,7 @@ __all__ = (
 logging.getLogger(__name__).addHandler(logging.NullHandler())
 
 # Loaded on first use, since few programs need these modules.
+# Loaded on first use, since only some programs need these modules.
 _load_later: Callable[[str], object] = lazy_exports(
     __name__,
     {
@@ -274,6 +284,13 @@ _load_later: Callable[[str], object] = lazy_exports(
         "ScramMechanism": ".admin.scram_credentials",
         "ReplicaInfo": ".admin.topic_descriptions",
         "ReplicaLogDirInfo": ".admin.topic_descriptions",
+        "AclBinding": ".admin.acl_bindings",
+        "AclBindingFilter": ".admin.acl_bindings",
+        "AclOperation": ".protocol.acl_codes",
+        "AclPermissionType": ".protocol.acl_codes",
+        "PatternType": ".protocol.acl_codes",
+        "ResourcePattern": ".admin.acl_bindings",
+        "ResourceType": ".protocol.acl_codes",
         "ShareConsumer": ".share.share_consumer",
         "ShareRecord": ".share._implementation",
         "TopicDescription": ".admin.topic_descriptions",

@@ -8,6 +8,7 @@ import logging
 import os
 import signal
 from collections.abc import AsyncIterator, Generator, Iterator
+from functools import partial
 from importlib.util import find_spec
 from typing import Any
 
@@ -15,12 +16,15 @@ import anyio.lowlevel
 import pytest
 import sniffio
 from support.apache_kafka import NEEDS, ApacheKafka, missing
+from support.authorizing import Authorizing, apache_with_acls
 from support.command_line import is_selective
+from support.dialling import over_tcp
 from support.examples import register_profiles
 from support.log_scan import LogScan
 from support.needing import require
 from support.virtual_time import VIRTUAL, virtual_backend
 
+from aiokafkawire.network.connector import connect_tcp
 from aiokafkawire.protocol import compiler
 from aiokafkawire.records import batch
 
@@ -44,6 +48,15 @@ def apache_kafka(request: pytest.FixtureRequest) -> Iterator[ApacheKafka]:
     with ApacheKafka(request.config.option.kafka) as kafka:
         _tell(request.config, f"{kafka.version}, booted in {kafka.boot_seconds:.1f} s")
         yield kafka
+
+
+@pytest.fixture(scope="session")
+def apache_kafka_with_acls(request: pytest.FixtureRequest) -> Iterator[Authorizing]:
+    """A running Apache Kafka with an authorizer, which all tests of the session share."""
+    require(missing())
+    with apache_with_acls(request.config.option.kafka) as kafka:
+        address = kafka.addresses["GUARDED"]
+        yield Authorizing(address, connect_tcp, partial(over_tcp, address))
 
 
 def _tell(config: pytest.Config, booted: str) -> None:
@@ -201,7 +214,7 @@ def pytest_collection() -> Generator[None, object, object]:
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> Iterator[None]:
     for item in items:  # before -m selects by marker
-        if "apache_kafka" in getattr(item, "fixturenames", ()):
+        if {"apache_kafka", "apache_kafka_with_acls"} & {*getattr(item, "fixturenames", ())}:
             item.add_marker(pytest.mark.kafka)
     yield
     # What takes minutes runs only where -m names it.

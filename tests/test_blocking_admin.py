@@ -12,6 +12,8 @@ import pytest
 
 from aiokafkawire import (
     AbortTransactionSpec,
+    AclBinding,
+    AclOperation,
     ClientQuotaEntity,
     ClientQuotaFilter,
     ClientQuotaFilterComponent,
@@ -27,6 +29,7 @@ from aiokafkawire import (
     OffsetSpec,
     ProducerFenced,
     RaftVoterEndpoint,
+    ResourcePattern,
     ScramCredentialInfo,
     ScramMechanism,
     SharePartitionOffsetInfo,
@@ -269,3 +272,15 @@ def test_delegation_tokens() -> None:
             other.admin.create_delegation_token(owner=alice)
         kafka.admin.expire_delegation_token(token)
         assert kafka.admin.describe_delegation_token() == ()
+
+
+def test_acls() -> None:
+    acl = AclBinding(ResourcePattern.topic("t"), "User:alice", AclOperation.READ)
+    with (
+        BackgroundBroker(authorizer=True, super_users=["User:ANONYMOUS"]) as broker,
+        blocking.Client(broker.bootstrap) as kafka,
+    ):
+        kafka.admin.create_acls([acl])
+        assert kafka.admin.describe_acls() == kafka.admin.describe_acls(acl.to_filter()) == [acl]
+        assert kafka.admin.delete_acls(acl.to_filter()) == {acl.to_filter(): [acl]}
+        assert kafka.admin.describe_acls() == []

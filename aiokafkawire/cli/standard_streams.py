@@ -3,7 +3,7 @@
 import os
 import sys
 
-__all__ = ("open_closed_streams",)
+__all__ = ("discard_output", "open_closed_streams")
 
 _STREAMS = (("stdin", "r"), ("stdout", "w"), ("stderr", "w"))
 
@@ -31,3 +31,10 @@ def _open_descriptor(number: int) -> None:
         if null != number:
             os.dup2(null, number)
             os.close(null)
+
+
+def discard_output() -> None:
+    """Let standard output go to the null device from now on: its reader is gone, and Python flushes it at exit."""
+    null = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, sys.stdout.fileno())
+    os.close(null)

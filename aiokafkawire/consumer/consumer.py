@@ -30,10 +30,11 @@ from ..types import (
     normalize_specs,
 )
 from .assign_all import AllPartitions
+from .consumer_batch import ConsumerBatch
 from .fetcher import Fetcher
 from .health import ConsumerHealth, health_snapshot
 from .offset_reset_policy import parse_reset_policy
-from .record_iteration import ConsumerBatch, RecordIteration
+from .record_iteration import RecordIteration
 from .subscription_state import SubscriptionState
 
 if TYPE_CHECKING:  # consumers without a group do not need these

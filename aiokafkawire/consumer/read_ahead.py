@@ -23,7 +23,8 @@ import attrs
 from ..errors import ConsumerStalled, CorruptBatch, UsageError
 from ..records.batch import ConsumerRecord
 from .completed_fetch import CompletedFetch
-from .record_iteration import ConsumerBatch, RecordIteration
+from .consumer_batch import ConsumerBatch
+from .record_iteration import RecordIteration
 from .subscription_state import SubscriptionState
 
 __all__ = ("Lent", "ReadAhead")

@@ -3,7 +3,7 @@
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Collection, Iterator
 from contextlib import suppress
-from typing import TYPE_CHECKING, Generic, Literal, TypeVar
+from typing import Generic, Literal, TypeVar
 
 import anyio
 import anyio.lowlevel
@@ -13,21 +13,17 @@ from ..cluster.cluster import Cluster
 from ..config import ConsumerConfig
 from ..errors import ConsumerStalled, CorruptBatch, UsageError
 from ..records.batch import AnyReader, ConsumerRecord
-from ..records.columns import Columns
 from ..runtime import loop_time
-from ..types import TimestampType, TopicPartition
 from ._implementation import RecordIterator
 from .background_decompression import LARGE, BackgroundDecompression
 from .completed_fetch import CompletedFetch
+from .consumer_batch import ConsumerBatch
 from .fetcher import Fetcher
 from .health import ConsumerHealth
 from .single_task_guard import SingleUser
 from .subscription_state import PartitionState, SubscriptionState
 
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-__all__ = ("ConsumerBatch", "RecordIteration", "check_poll")
+__all__ = ("RecordIteration", "check_poll")
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -36,60 +32,6 @@ _YIELD_EVERY = 0.01
 """Seconds after which an iteration that does not wait lets other tasks run."""
 _CLOCK_EVERY = 16
 """The number of records between two readings of the clock."""
-
-
-class ConsumerBatch(Generic[K, V]):
-    """A batch of one partition, as the producer wrote it: iterate it for its records, or call :meth:`columns`.
-
-    Records are decoded when they are iterated. The iteration raises CorruptBatch or DeserializationError; after a
-    DeserializationError, iterate again to continue with the next record.
-    """
-
-    __slots__ = ("_reader", "next_offset", "partition", "timestamp_type", "topic")
-
-    def __init__(
-        self,
-        partition: TopicPartition,
-        reader: "AnyReader[K, V]",
-        next_offset: int,
-        timestamp_type: TimestampType = TimestampType.CREATE_TIME,
-    ) -> None:
-        self.topic: str = partition.topic
-        self.partition: int = partition.partition
-        self._reader = reader
-        self.next_offset: int = next_offset
-        """The offset after the batch."""
-        self.timestamp_type: TimestampType = timestamp_type
-        """Whether the producer or the broker set the timestamps of the batch."""
-
-    def __iter__(self) -> Iterator[ConsumerRecord[K, V]]:
-        return self._reader
-
-    def columns(self) -> Columns:
-        """Return the remaining records, not deserialized, as buffers in Arrow's layout without an object per record.
-
-        Raises:
-            CorruptBatch: the batch is damaged; no record is returned.
-        """
-        return self._reader.columns()
-
-    def to_arrow(self) -> "pa.RecordBatch":
-        """Return the remaining records as an Arrow record batch; deserializers are not used.
-
-        Its columns: ``key`` and ``value`` (binary), ``topic`` (string, dictionary-encoded), ``partition`` (int32),
-        ``offset`` (int64), ``timestamp`` (ms, UTC; null in formats without timestamps), and ``headers`` (a list of
-        ``key``, string, and ``value``, binary). The buffers of :meth:`columns` are not copied.
-
-        Raises:
-            CorruptBatch: the batch is damaged; no record is returned.
-            ImportError: pyarrow is not installed (``pip install aiokafkawire[arrow]``).
-        """
-        from ..records.arrow import record_batch
-
-        return record_batch(self.columns(), self.topic, self.partition)
-
-    def __repr__(self) -> str:
-        return f"<ConsumerBatch {self.topic}-{self.partition} up to {self.next_offset}>"
 
 
 class RecordIteration(Generic[K, V]):

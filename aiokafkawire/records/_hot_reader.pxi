@@ -177,6 +177,40 @@ cdef class RecordReader:
         finally:
             PyMem_Free(all)
 
+    def joined_values(self, bytes delimiter not None, bytes null not None):
+        """Return the number of the remaining records and their raw values, each with the delimiter after it."""
+        cdef Py_ssize_t count = 0, index, room = self._left
+        cdef int64_t total = 0, size
+        cdef int64_t mark = PyBytes_GET_SIZE(delimiter), nothing = PyBytes_GET_SIZE(null)
+        cdef bytes made
+        cdef char *to
+        cdef Found *all = <Found *>PyMem_Malloc(max(1, room) * sizeof(Found))
+        if all is NULL:
+            raise MemoryError
+        try:
+            while self.find(&all[count]):
+                size = all[count].value_size
+                total += mark + (nothing if size < 0 else size)
+                count += 1
+            self._headers = ()
+            if self._left or self._at != self._end:
+                self.damaged()
+            made = PyBytes_FromStringAndSize(NULL, total)
+            to = PyBytes_AS_STRING(made)
+            for index in range(count):
+                size = all[index].value_size
+                if size < 0:
+                    memcpy(to, PyBytes_AS_STRING(null), nothing)
+                    to += nothing
+                else:
+                    memcpy(to, all[index].value_at, size)
+                    to += size
+                memcpy(to, PyBytes_AS_STRING(delimiter), mark)
+                to += mark
+            return count, made
+        finally:
+            PyMem_Free(all)
+
     cdef object ended(self):
         """Raise StopIteration at the end of the batch, or CorruptBatch at damage."""
         if self._left or self._at != self._end:

@@ -8,7 +8,7 @@ from ..types import Header, RecordMetadata, TimestampType
 from . import layout
 from ._pure_builder import BatchBuilder, record_size_bound
 from ._pure_record import ConsumerRecord, Source, undeserializable
-from .columns import Columns, columns_of
+from .columns import Columns, columns_of, join_values
 from .delivery_result import DeliveryResult
 from .pickling import RAW
 from .varint import UNZIGZAG, read_varint
@@ -87,6 +87,11 @@ class RecordReader(Generic[K, V]):
         """Return the remaining records as columns, with raw keys and values."""
         self._key_deserializer = self._value_deserializer = None
         return columns_of(self)
+
+    def joined_values(self, delimiter: bytes, null: bytes) -> tuple[int, bytes]:
+        """Return the number of the remaining records and their raw values, each with the delimiter after it."""
+        self._key_deserializer = self._value_deserializer = None
+        return join_values(self, delimiter, null)
 
     def __iter__(self) -> "RecordReader[K, V]":
         return self

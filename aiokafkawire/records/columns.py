@@ -1,4 +1,4 @@
-"""The records of a batch as columns in Arrow's layout, without an object for each record."""
+"""The records of a batch as columns in Arrow's layout, and their values as one text, in plain Python."""
 
 from array import array
 from collections.abc import Iterable
@@ -11,7 +11,7 @@ from ..types import Header
 if TYPE_CHECKING:
     from ._pure import ConsumerRecord
 
-__all__ = ("BytesColumn", "Columns", "columns_of")
+__all__ = ("BytesColumn", "Columns", "columns_of", "join_values")
 
 
 @attrs.frozen
@@ -63,6 +63,15 @@ def columns_of(records: "Iterable[ConsumerRecord[Any, Any]]") -> Columns:
         values=_column(values),
         headers=headers if any(headers) else None,
     )
+
+
+def join_values(records: "Iterable[ConsumerRecord[Any, Any]]", delimiter: bytes, null: bytes) -> tuple[int, bytes]:
+    """Return the number of records and their raw values, each with the delimiter after it, in plain Python."""
+    values = [record.raw_value for record in records]
+    count = len(values)
+    if not count:
+        return 0, b""
+    return count, delimiter.join([null if value is None else value for value in values]) + delimiter
 
 
 def _column(parts: list[bytes | None]) -> BytesColumn:

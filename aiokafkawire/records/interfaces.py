@@ -84,6 +84,12 @@ class AnyReader(Protocol[K, V]):
     def columns(self) -> Columns:
         """Return the remaining records as columns, with raw keys and values."""
 
+    def joined_values(self, delimiter: bytes, null: bytes) -> tuple[int, bytes]:
+        """Return the number of the remaining records and their raw values, each with the delimiter after it.
+
+        A null value is the text ``null``.
+        """
+
     def __iter__(self) -> Iterator["ConsumerRecord[K, V]"]: ...
 
     def __next__(self) -> "ConsumerRecord[K, V]": ...

@@ -9,7 +9,7 @@ from ..types import TimestampType
 from . import layout
 from ._pure_record import undeserializable
 from .batch import ConsumerRecord
-from .columns import Columns, columns_of
+from .columns import Columns, columns_of, join_values
 from .pickling import RAW
 
 __all__ = ("MessageReader", "key_and_value")
@@ -92,6 +92,11 @@ class MessageReader(Generic[K, V]):
         """Return the remaining records as columns, with raw keys and values."""
         self._key_deserializer = self._value_deserializer = None
         return columns_of(self)
+
+    def joined_values(self, delimiter: bytes, null: bytes) -> tuple[int, bytes]:
+        """Return the number of the remaining records and their raw values, each with the delimiter after it."""
+        self._key_deserializer = self._value_deserializer = None
+        return join_values(self, delimiter, null)
 
     def __iter__(self) -> "MessageReader[K, V]":
         return self

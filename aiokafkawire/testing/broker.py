@@ -22,6 +22,7 @@ from anyio.abc import ByteStream
 from ..runtime import Owner
 from ..types import Address
 from .broker_options import (
+    authorizer_of,
     check_choices,
     check_configs,
     check_consumer_groups,
@@ -30,10 +31,11 @@ from .broker_options import (
     check_name,
     check_nodes,
     check_types,
+    settings_of,
 )
 from .cluster.api_error import ApiError
 from .cluster.releases import DEFAULT_RELEASE, release_named
-from .cluster.state import BrokerNode, ClusterState, Settings
+from .cluster.state import BrokerNode, ClusterState
 from .cluster.topics import HostedTopic
 from .cluster_control import ClusterControl
 from .faults.fault_api import Faults
@@ -124,6 +126,11 @@ class Broker(ClusterControl, Faults):
         delegation_token_expiry_time_ms: how long a delegation token is valid without a renewal.
         tls: the context for TLS on the TCP ports; in-memory connections are plain. If the context requires a client
             certificate, the certificate names the principal.
+        authorizer: whether ACLs decide what clients may do, as in Kafka's StandardAuthorizer; by default all may
+            do everything.
+        super_users: the principals that may do everything, such as "User:admin", if there is an authorizer.
+        allow_everyone_if_no_acl_found: whether resources that no ACL covers are for everyone, and not for super users
+            only.
 
         log_dirs: the number of log directories of each broker, between which replicas can move.
         message_max_bytes: the largest batch size.
@@ -175,6 +182,9 @@ class Broker(ClusterControl, Faults):
         delegation_token_expiry_time_ms: int = 86_400_000,
         tls: ssl.SSLContext | None = None,
         log_dirs: int = 1,
+        authorizer: bool = False,
+        super_users: Sequence[str] = (),
+        allow_everyone_if_no_acl_found: bool = False,
         message_max_bytes: int = 1_048_588,
         max_incremental_fetch_session_cache_slots: int = 1_000,
         socket_request_max_bytes: int = 104_857_600,
@@ -193,30 +203,12 @@ class Broker(ClusterControl, Faults):
         check_consumer_groups(group_consumer_assignors, group_consumer_migration_policy)
         release = release_named(DEFAULT_RELEASE if max_versions is None else max_versions, APIS)
         tokens = bearer_tokens(oauthbearer, clock)
-        settings = Settings(
+        settings = settings_of(
+            given,
             message_timestamp_after_max_ms=3_600_000 if release.since("4.0") else 2**63 - 1,  # KIP-1030
-            auto_create_topics_enable=auto_create_topics_enable,
-            num_partitions=num_partitions,
             default_replication_factor=default_replication_factor or min(nodes, 3),
-            min_insync_replicas=min_insync_replicas,
-            replica_lag_time_max_ms=replica_lag_time_max_ms,
-            replica_selector_class=replica_selector_class,
-            log_dirs=log_dirs,
-            message_max_bytes=message_max_bytes,
-            max_incremental_fetch_session_cache_slots=max_incremental_fetch_session_cache_slots,
-            group_min_session_timeout_ms=group_min_session_timeout_ms,
-            group_initial_rebalance_delay_ms=group_initial_rebalance_delay_ms,
-            group_max_size=group_max_size,
-            group_consumer_session_timeout_ms=group_consumer_session_timeout_ms,
-            group_consumer_heartbeat_interval_ms=group_consumer_heartbeat_interval_ms,
-            group_consumer_max_size=group_consumer_max_size,
             group_consumer_assignors=tuple(group_consumer_assignors),
-            group_consumer_migration_policy=group_consumer_migration_policy,
-            socket_request_max_bytes=socket_request_max_bytes,
-            max_connections_per_ip=max_connections_per_ip,
             sasl_enabled_mechanisms=enabled_mechanisms(users, sasl_enabled_mechanisms, tokens),
-            connections_max_reauth_ms=connections_max_reauth_ms,
-            connection_failed_authentication_delay_ms=connection_failed_authentication_delay_ms,
         )
         numbers = count(1)
         made, self._servers = list[BrokerNode](), _Servers()
@@ -234,7 +226,13 @@ class Broker(ClusterControl, Faults):
         delegation_tokens = None if key is None else DelegationTokens(key, *lifetimes, clock, new_uuid)
         credentials = Credentials(users, settings.sasl_enabled_mechanisms, tokens, delegation_tokens)
         self._cluster = ClusterState(
-            cluster_id, made, settings, clock=clock, new_topic_id=new_uuid, credentials=credentials
+            cluster_id,
+            made,
+            settings,
+            clock=clock,
+            new_topic_id=new_uuid,
+            credentials=credentials,
+            authorizer=authorizer_of(given),
         )
         for node in made:
             node.cluster = self._cluster

@@ -5,11 +5,15 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, TypedDict
 from uuid import UUID
 
+import attrs
+
 from ..argument_checks import INT32, is_integer, is_text, shown
 from ..errors import ConfigError
+from .cluster.state import Settings
 from .groups.settings import MIGRATION_POLICIES
 from .groups.target_assignment import ASSIGNORS
 from .logs.log_reader import RACK_AWARE
+from .security.authorizer import Authorizer
 from .security.bearer_tokens import TokenValidator
 
 __all__ = (
@@ -24,6 +28,8 @@ __all__ = (
     "check_name",
     "check_nodes",
     "check_number",
+    "authorizer_of",
+    "settings_of",
 )
 
 _LAST_PORT: Final = 65_535
@@ -60,6 +66,9 @@ class SimulatedArguments(TypedDict, total=False):
     delegation_token_max_lifetime_ms: int
     delegation_token_expiry_time_ms: int
     log_dirs: int
+    authorizer: bool
+    super_users: Sequence[str]
+    allow_everyone_if_no_acl_found: bool
     message_max_bytes: int
     max_incremental_fetch_session_cache_slots: int
     socket_request_max_bytes: int
@@ -99,7 +108,7 @@ _NUMBERS: Final[Mapping[str, int]] = {  # the least allowed value of each
     "socket_request_max_bytes": 1,
     "max_connections_per_ip": 0,
 }
-_FLAGS: Final = ("auto_create_topics_enable", "strict")
+_FLAGS: Final = ("allow_everyone_if_no_acl_found", "authorizer", "auto_create_topics_enable", "strict")
 _FUNCTIONS: Final = ("clock", "new_uuid")
 
 
@@ -224,3 +233,31 @@ def check_consumer_groups(assignors: Any, migration_policy: Any) -> None:
 
 def _is_int(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
+
+
+# --- what the arguments make -------------------------------------------------------------------------------------
+
+
+def settings_of(given: Mapping[str, Any], **derived: Any) -> Settings:
+    """Return the settings of the brokers: those among the arguments, and ``derived`` ones instead of these."""
+    names = {field.name for field in attrs.fields(Settings)}
+    return Settings(**{name: value for name, value in {**given, **derived}.items() if name in names})
+
+
+def authorizer_of(given: Mapping[str, Any]) -> Authorizer | None:
+    """Return the authorizer that the arguments ask for; None if there is to be none.
+
+    Raises:
+        ConfigError: the super users are no principals, or there are some without an authorizer.
+    """
+    super_users = given["super_users"]
+    is_list = isinstance(super_users, Sequence) and not isinstance(super_users, str | bytes)
+    if not is_list or not all(isinstance(user, str) and user.partition(":")[2] for user in super_users):
+        raise ConfigError(f'super_users is {shown(super_users)}: a list of principals such as "User:admin"')
+    allows = given["allow_everyone_if_no_acl_found"]
+    if given["authorizer"]:
+        return Authorizer(super_users, allow_everyone_if_no_acl_found=allows)
+    if super_users or allows:
+        name = "super_users" if super_users else "allow_everyone_if_no_acl_found"
+        raise ConfigError(f"{name} needs authorizer=True: without an authorizer everyone may do everything")
+    return None

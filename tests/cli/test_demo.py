@@ -233,7 +233,9 @@ def test_an_interruption_while_java_starts_leaves_no_java() -> None:
 
 
 def test_a_demo_with_spark_has_its_own_topics_and_needs_spark(monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
-    monkeypatch.setattr("aiokafkawire.cli.main.find_spec", lambda name: None if name == "pyspark" else find_spec(name))
+    monkeypatch.setattr(
+        "aiokafkawire.cli.plain_verbs.find_spec", lambda name: None if name == "pyspark" else find_spec(name)
+    )
     assert main(["demo", "--spark"]) == 2
     assert (
         'the demo needs pyspark, which is not installed: pip install "aiokafkawire[demo,spark]"'

@@ -56,7 +56,7 @@ def test_help_shows_examples(argv: list[str], taught: str, capsys: Capture) -> N
 
 def test_without_a_command_there_is_help(capsys: Capture) -> None:
     assert main([]) == 2
-    assert "examples:" in capsys.readouterr().err
+    assert "Examples:" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -73,7 +73,7 @@ def test_a_whole_java_will_do(home: Path) -> None:
 def test_no_java_is_one_line_and_the_status_of_wrong_usage(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("aiokafkawire.cli.main.find_spec", lambda name: SimpleNamespace())
+    monkeypatch.setattr("aiokafkawire.cli.plain_verbs.find_spec", lambda name: SimpleNamespace())
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     assert main(["demo", "--spark"]) == 2
     told = f"aiokafkawire: Spark needs Java 17 or later, but JAVA_HOME is {tmp_path}, which has no bin/java\n"
@@ -142,6 +142,6 @@ def test_a_spark_that_stands_still_is_given_up(monkeypatch: pytest.MonkeyPatch) 
 def test_what_means_nothing_with_spark_is_refused(
     argument: tuple[str, str], told: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("aiokafkawire.cli.main.find_spec", lambda name: SimpleNamespace())
+    monkeypatch.setattr("aiokafkawire.cli.plain_verbs.find_spec", lambda name: SimpleNamespace())
     assert main(["demo", "--spark", *argument]) == 2
     assert capsys.readouterr().err == f"aiokafkawire: {told}\n"

@@ -7,10 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aiokafkawire.errors import CorruptBatch
+from aiokafkawire import TopicPartition
+from aiokafkawire.consumer.consumer_batch import ConsumerBatch
+from aiokafkawire.errors import CorruptBatch, UsageError
 from aiokafkawire.records import layout
 from aiokafkawire.records.batch import BatchBuilder, RecordBatch
-from aiokafkawire.records.columns import Columns
+from aiokafkawire.records.columns import Columns, join_values
 from aiokafkawire.records.interfaces import AnyReader
 from aiokafkawire.types import Header
 
@@ -94,3 +96,40 @@ def test_deserializers_are_left_out() -> None:
     reader = batch_of([(5, b"k", b"v", ())]).records("t", 3, key_deserializer=refuse, value_deserializer=refuse)
     columns = reader.columns()
     assert (columns.keys.data, columns.values.data) == (b"k", b"v")
+
+
+@given(st.lists(contents, min_size=1, max_size=40), st.integers(0, 5), st.binary(max_size=2), st.binary(max_size=4))
+def test_joined_values_are_those_of_the_records(
+    records: list[Content], skipped: int, delimiter: bytes, null: bytes
+) -> None:
+    values = [null if value is None else value for _, _, value, _ in records[skipped:]]
+    expected = len(values), b"".join(value + delimiter for value in values)
+    reader: AnyReader[bytes, bytes] = batch_of(records).records("t", 3, from_offset=skipped)
+    assert reader.joined_values(delimiter, null) == expected
+    assert reader.next_offset == max(len(records), skipped)
+    again: AnyReader[bytes, bytes] = batch_of(records).records("t", 3, from_offset=skipped)
+    assert join_values(again, delimiter, null) == expected
+
+
+def test_joined_values_begin_after_the_records_that_were_read() -> None:
+    reader: AnyReader[bytes, bytes] = batch_of([(5, None, value, ()) for value in (b"a", None, b"c")]).records("t", 3)
+    assert next(reader).value == b"a"
+    assert reader.joined_values(b";", b"-") == (2, b"-;c;")
+    assert reader.joined_values(b";", b"-") == (0, b"")
+
+
+def test_a_damaged_batch_has_no_joined_values_and_says_why() -> None:
+    data = bytearray(batch_of([(5, None, b"a" * 10, ()), (6, None, b"b" * 10, ())]).view)
+    data[layout.HEADER_SIZE + 20] ^= 0x7F  # in the second record's length
+    reader: AnyReader[bytes, bytes] = RecordBatch.parse(memoryview(bytes(data))).records("t", 3, check_crcs=False)
+    with pytest.raises(CorruptBatch, match=r"^t-3: batch at offset 0"):
+        reader.joined_values(b"\n", b"")
+
+
+@pytest.mark.parametrize(("arguments", "named"), [({"delimiter": "\n"}, "delimiter"), ({"null": None}, "null")])
+def test_joined_values_take_bytes_alone(arguments: dict[str, Any], named: str) -> None:
+    reader: AnyReader[bytes, bytes] = batch_of([(5, None, b"a", ())]).records("t", 3)
+    batch = ConsumerBatch(TopicPartition("t", 3), reader, 1)
+    with pytest.raises(UsageError, match=f"{named} must be bytes, got "):
+        batch.joined_values(**arguments)
+    assert batch.joined_values() == (1, b"a\n")

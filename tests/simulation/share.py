@@ -11,7 +11,7 @@ from aiokafkawire import TopicPartition
 from aiokafkawire.errors import ErrorCode
 from aiokafkawire.protocol.api import ApiKey
 from aiokafkawire.testing.broker import ApiError
-from aiokafkawire.testing.configs.types import ResourceType
+from aiokafkawire.testing.configs.types import ConfigKind
 from aiokafkawire.testing.simulation import Run, Simulation, simulate
 
 from .checks import Journal, Logs, check_origin, check_writing, no_task_fails_unheard
@@ -107,7 +107,7 @@ class _Play:
         for topic in self.topics:
             sim.broker.create_topic(topic, partitions=sum(one.topic == topic for one in self.partitions))
         # Brokers allow no session timeout as short as this.
-        sim.broker._cluster.configs.replace(ResourceType.GROUP, GROUP, self.group.configs())
+        sim.broker._cluster.configs.replace(ConfigKind.GROUP, GROUP, self.group.configs())
         writes = write_in_transactions if self.group.is_transactional else write
         seats, before = chance.randint(1, 4), tasks()
         with wiretap(sim, self.watch, lambda member_id: self.names[member_id]):

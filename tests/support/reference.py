@@ -1,14 +1,30 @@
 """The pages of docs/ that are made from the code: `python tests/support/reference.py` writes them again."""
 
 import inspect
+from collections.abc import Iterator
 from pathlib import Path
 
+import click
+
+from aiokafkawire.cli.shell.app import PROGRAM, root_command
+from aiokafkawire.cli.shell.command import ShellCommand
+from aiokafkawire.cli.shell.shared_options import SHARED
+from aiokafkawire.cli.shell.verb_list import SHELL_VERBS
 from aiokafkawire.error_codes import ErrorCode
 from aiokafkawire.errors import BrokerError, Refresh, broker_error
 from aiokafkawire.protocol.api import ApiKey
 from aiokafkawire.protocol.message_registry import FAMILIES, request_of
 
 DOCS = Path(__file__).parent.parent.parent / "docs"
+
+COMMANDS = """\
+# The commands of the shell
+
+Look up the options of a command; `aiokafkawire VERB --help` prints the same. [shell.md](shell.md) explains them.
+
+## Options of every command
+
+"""
 
 ERRORS = """\
 # The errors that brokers answer
@@ -67,7 +83,52 @@ def _first_line(cls: type[object]) -> str:
     return " ".join(summary.split())
 
 
-PAGES = {"errors.md": errors_page, "messages.md": messages_page}
+def commands_page() -> str:
+    """Return the page docs/commands.md."""
+    root = root_command()
+    context = click.Context(root)
+    found: list[str] = [COMMANDS, *_table(root, shared=True)]
+    for verb in SHELL_VERBS:
+        command = root.get_command(context, verb)
+        assert command is not None
+        commands = command.commands if isinstance(command, click.Group) else {"": command}
+        for name, each in commands.items():
+            assert isinstance(each, ShellCommand)
+            found += _section(f"{PROGRAM} {verb} {name}".strip(), each)
+    return "".join(found)
+
+
+def _section(path: str, command: ShellCommand) -> Iterator[str]:
+    arguments = [_value(one) for one in command.params if isinstance(one, click.Argument)]
+    yield f"\n## {path}\n\n"
+    yield f"`{' '.join((path, *arguments))}`\n\n"
+    yield f"{' '.join((command.help or '').split())}\n\n"
+    yield from _table(command, shared=False)
+    yield "\n```sh\n" + "".join(f"{line}\n" for line in command.examples) + "```\n"
+
+
+def _table(command: click.Command, *, shared: bool) -> Iterator[str]:
+    options = [one for one in command.params if isinstance(one, click.Option) and (one.name in SHARED) is shared]
+    if not options:
+        return
+    yield "| option | |\n|---|---|\n"
+    for option in options:
+        names = ", ".join(option.opts)
+        text = f"{names} {_value(option)}".strip()
+        yield f"| `{text}` | {_escaped(option.help or '')} |\n"
+
+
+def _value(parameter: click.Parameter) -> str:
+    if isinstance(parameter.type, click.Choice):
+        return "/".join(map(str, parameter.type.choices))
+    return parameter.metavar or ""
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\\", "\\\\").replace("|", "\\|").replace("<", "\\<")
+
+
+PAGES = {"commands.md": commands_page, "errors.md": errors_page, "messages.md": messages_page}
 
 
 if __name__ == "__main__":

@@ -32,7 +32,7 @@ from aiokafkawire.protocol.messages.share_fetch import (
 )
 from aiokafkawire.protocol.messages.share_group import ShareGroupHeartbeatRequest, ShareGroupHeartbeatResponse
 from aiokafkawire.records.batch import AnyReader, split
-from aiokafkawire.testing.configs.types import ResourceType
+from aiokafkawire.testing.configs.types import ConfigKind
 
 from .group_members import new_group
 from .raw_client import RawClient
@@ -223,7 +223,7 @@ async def configure(client: RawClient, group: str, **configs: str | None) -> Non
         for key, value in configs.items()
     ]
     resource = IncrementalAlterConfigsRequestAlterConfigsResource(
-        resource_type=ResourceType.GROUP, resource_name=group, configs=given
+        resource_type=ConfigKind.GROUP, resource_name=group, configs=given
     )
     answer = await client.ask(IncrementalAlterConfigsRequest(resources=[resource], validate_only=False), 1)
     assert not answer.responses[0].error_code, answer

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from typing import Final, Literal
 
 from aiokafkawire import ShareConsumer, TopicPartition
-from aiokafkawire.testing.configs.types import ResourceType
+from aiokafkawire.testing.configs.types import ConfigKind
 from aiokafkawire.testing.simulation import Simulation, simulate
 
 __all__ = ("A0", "LOCK", "share")
@@ -28,7 +28,7 @@ def share(
     async def main(sim: Simulation) -> None:
         sim.broker.create_topic("a")
         configs = {"share.auto.offset.reset": "earliest", "share.record.lock.duration.ms": str(round(LOCK * 1000))}
-        sim.broker._cluster.configs.replace(ResourceType.GROUP, "g", configs)
+        sim.broker._cluster.configs.replace(ConfigKind.GROUP, "g", configs)
         async with sim.client() as client:
             async with client.producer(linger_ms=50) as producer:
                 await producer.send_many("a", [b"%d" % number for number in range(records)])

@@ -11,6 +11,10 @@ import anyio
 
 from aiokafkawire import (
     AbortTransactionSpec,
+    AclBinding,
+    AclBindingFilter,
+    AclOperation,
+    AclPermissionType,
     Client,
     ClientQuotaEntity,
     ClientQuotaFilter,
@@ -29,7 +33,10 @@ from aiokafkawire import (
     NewTopic,
     OffsetAndMetadata,
     OffsetSpec,
+    PatternType,
     RaftVoterEndpoint,
+    ResourcePattern,
+    ResourceType,
     ScramCredentialInfo,
     ScramMechanism,
     TopicPartition,
@@ -103,9 +110,12 @@ _endpoint: Any = RaftVoterEndpoint
 _deletion: Any = UserScramCredentialDeletion
 _upsertion: Any = UserScramCredentialUpsertion
 _info: Any = ScramCredentialInfo
-_filter: Any = ClientQuotaFilter
+_quota_filter: Any = ClientQuotaFilter
 _component: Any = ClientQuotaFilterComponent
 _principal: Any = KafkaPrincipal
+_acl: Any = AclBinding
+_pattern: Any = ResourcePattern
+_filter: Any = AclBindingFilter
 
 SURROGATE = "\ud800"
 NO_TEXT: list[Any] = [5, b"t", ["t", 5], Strange(), True, 1.5]
@@ -202,6 +212,61 @@ NO_CHANGES += [{one: {"retention.ms": "1"}} for one in NO_RESOURCE]
 NO_CHANGES += [{ConfigResource.topic("t"): one} for one in (None, 5, "retention.ms=1", ["retention.ms"])]
 NO_CHANGES += [{ConfigResource.topic("t"): {one: "1"}} for one in (None, 5, "", SURROGATE)]
 NO_CHANGES += [{ConfigResource.topic("t"): {"retention.ms": one}} for one in NO_CONFIG]
+ORDERS = ResourcePattern.topic("t")
+NO_ACL: list[Any] = [
+    None,
+    5,
+    b"t",
+    "t",
+    TP,
+    Strange(),
+    ORDERS,
+    AclBindingFilter(),
+    _acl("t", "User:a", AclOperation.READ),
+    _acl(ORDERS, "a", AclOperation.READ),
+    _acl(ORDERS, None, AclOperation.READ),
+    _acl(ORDERS, "", AclOperation.READ),
+    _acl(ORDERS, f"User:{SURROGATE}", AclOperation.READ),
+    _acl(ORDERS, "User:a", 3),
+    _acl(ORDERS, "User:a", "READ"),
+    _acl(ORDERS, "User:a", AclOperation.ANY),
+    _acl(ORDERS, "User:a", AclOperation.UNKNOWN),
+    _acl(ORDERS, "User:a", AclOperation.READ, AclPermissionType.ANY),
+    _acl(ORDERS, "User:a", AclOperation.READ, True),
+    _acl(ORDERS, "User:a", AclOperation.READ, host=""),
+    _acl(ORDERS, "User:a", AclOperation.READ, host=None),
+    *(
+        _acl(one, "User:a", AclOperation.READ)
+        for one in (
+            _pattern("topic", "t"),
+            _pattern(ResourceType.ANY, "t"),
+            _pattern(ResourceType.TOPIC, ""),
+            _pattern(ResourceType.TOPIC, None),
+            _pattern(ResourceType.TOPIC, "t", PatternType.MATCH),
+            _pattern(ResourceType.TOPIC, "t", 3),
+        )
+    ),
+]
+NO_FILTER: list[Any] = [
+    5,
+    b"t",
+    "User:a",
+    TP,
+    Strange(),
+    ORDERS,
+    _filter(resource_type=2),
+    _filter(resource_type=ResourceType.UNKNOWN),
+    _filter(resource_name=""),
+    _filter(resource_name=5),
+    _filter(pattern_type="any"),
+    _filter(principal="alice"),
+    _filter(principal=5),
+    _filter(host=""),
+    _filter(host=SURROGATE),
+    _filter(operation=None),
+    _filter(operation=AclOperation.UNKNOWN),
+    _filter(permission_type="ALLOW"),
+]
 NO_FUNCTION: list[Any] = [5, "f", b"f", [], Strange()]
 NO_BYTES: list[Any] = [5, 1.5, "text", ["x"], {"a": 1}, True, Strange()]
 NO_HEADERS: list[Any] = [
@@ -317,9 +382,18 @@ NO_QUOTAS: list[Any] = [
     *({ClientQuotaEntity.user("u"): one} for one in (None, 5, [("a", 1.0)], {5: 1.0}, {"": 1.0}, {SURROGATE: 1.0})),
     *({ClientQuotaEntity.user("u"): {"q": one}} for one in ("1", math.nan, math.inf, True, 10**400, [1.0], Strange())),
 ]
-NO_FILTERS: list[Any] = [5, "u", [], Strange(), {"user": "u"}, _filter(5), _filter("user"), _filter((), strict=1)]
+NO_FILTERS: list[Any] = [
+    5,
+    "u",
+    [],
+    Strange(),
+    {"user": "u"},
+    _quota_filter(5),
+    _quota_filter("user"),
+    _quota_filter((), strict=1),
+]
 NO_FILTERS += [
-    _filter((one,))
+    _quota_filter((one,))
     for one in (
         None,
         "user",
@@ -955,6 +1029,20 @@ def _admin_of_delegation_tokens() -> Iterator[Case]:
         yield Case(f"admin.{name}({period})", filled("admin", name, b"h", **{period: HOLE}), [*least, *no_period])
 
 
+def _admin_of_acls() -> Iterator[Case]:
+    yield Case(
+        "admin.create_acls(acls)",
+        lambda hands, one: hands.admin.create_acls(one),
+        [*NO_ACL, *([one] for one in NO_ACL)],
+    )
+    yield Case("admin.describe_acls(filter)", lambda hands, one: hands.admin.describe_acls(one), NO_FILTER)
+    yield Case(
+        "admin.delete_acls(filters)",
+        lambda hands, one: hands.admin.delete_acls(one),
+        [None, *NO_FILTER, *([one] for one in NO_FILTER)],
+    )
+
+
 def _admin_with_a_timeout() -> Iterator[Case]:
     calls: dict[str, tuple[Any, ...]] = {
         "create_topics": ({"a": 1},),
@@ -1023,6 +1111,9 @@ def _admin_with_a_timeout() -> Iterator[Case]:
         "renew_delegation_token": (b"h",),
         "expire_delegation_token": (b"h",),
         "describe_delegation_token": (),
+        "create_acls": (AclBinding(ResourcePattern.topic("t"), "User:a", AclOperation.READ),),
+        "describe_acls": (),
+        "delete_acls": (AclBindingFilter(),),
     }
     for name, given in calls.items():
         yield Case(
@@ -1055,6 +1146,7 @@ CASES: list[Case] = [
     *_request(),
     *_admin_of_users(),
     *_admin_of_delegation_tokens(),
+    *_admin_of_acls(),
     *_admin_with_a_timeout(),
 ]
 

@@ -13,9 +13,12 @@ import trustme
 from anyio.streams.tls import TLSStream
 from support.dialling import over_memory
 from support.logging_in import in_scram
+from support.made import made
 from support.raw_client import RawClient
 
+from aiokafkawire.errors import ErrorCode
 from aiokafkawire.protocol.api import ApiKey
+from aiokafkawire.protocol.messages.acls import DescribeAclsRequest
 from aiokafkawire.protocol.messages.metadata import MetadataRequest, MetadataResponse
 from aiokafkawire.testing.broker import Broker
 from aiokafkawire.testing.security.tls import handshake, name_in
@@ -132,6 +135,22 @@ async def test_a_certificate_says_who_it_is(authority: trustme.CA, principals: l
     (principal,) = principals
     assert principal.startswith("User:CN=alice,")
     assert principal.endswith(r",O=A\, B")
+
+
+async def test_acls_are_about_the_names_in_certificates(authority: trustme.CA, principals: list[str]) -> None:
+    context = client_context(authority, certificate_of_alice(authority))
+    tls = server_context(authority, asks=ssl.CERT_REQUIRED)
+    async with Broker(tls=tls) as broker, await secured(broker, context) as client:
+        await ask(client)
+    found = []
+    for super_user in ("User:bob", *principals):
+        async with (
+            Broker(tls=tls, authorizer=True, super_users=[super_user]) as broker,
+            await secured(broker, context) as client,
+        ):
+            request = made(DescribeAclsRequest, resource_type_filter=1, operation=1, permission_type=1)
+            found.append((await client.ask(request, 3)).error_code)
+    assert found == [ErrorCode.CLUSTER_AUTHORIZATION_FAILED, ErrorCode.NONE]
 
 
 async def test_a_certificate_may_be_left_out_where_it_is_not_required(

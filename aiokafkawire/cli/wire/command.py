@@ -3,12 +3,12 @@
 import argparse
 import io
 import json
-import os
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from ..exit_status import FAILED, MISSING, CommandFailed
+from ..standard_streams import discard_output
 from .apis import api_named, message_named
 from .describe import Describer
 from .frame_decoder import PendingRequests
@@ -38,7 +38,7 @@ def run_wire(args: argparse.Namespace) -> int:
         sys.stdout.flush()
     except BrokenPipeError:
         # Redirect the output that Python flushes at exit, to avoid another error.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        discard_output()
         return FAILED
     return status
 

@@ -3,9 +3,7 @@
 import argparse
 from typing import Final
 
-__all__ = ("DESCRIPTION", "EPILOG", "SUMMARY", "declare")
-
-SUMMARY: Final = "decode bytes of the protocol: header, message, fields, records"
+__all__ = ("DESCRIPTION", "EPILOG", "declare")
 
 DESCRIPTION: Final = """\
 Decode bytes of Kafka's protocol: header, message, every field, every record.

@@ -23,6 +23,7 @@ from ..groups.release_rules import ReleaseRules
 from ..groups.settings import GroupSettings
 from ..logs import log_cleaner
 from ..logs.sessions import FetchSessions
+from ..security.authorizer import Authorizer
 from ..security.credentials import Credentials
 from ..share.dead_letters import DeadLetterQueues
 from ..share.share_groups import ShareGroups
@@ -92,6 +93,7 @@ class ClusterState:
         clock: Callable[[], int],
         new_topic_id: Callable[[], UUID],
         credentials: Credentials | None = None,
+        authorizer: Authorizer | None = None,
     ) -> None:
         self.cluster_id = cluster_id
         self.nodes = nodes
@@ -118,6 +120,8 @@ class ClusterState:
         self.fault_rules: FaultRules = FaultRules()
         self.requests: RequestLog = RequestLog()
         self.credentials: Credentials = credentials or Credentials()
+        self.authorizer: Authorizer | None = authorizer
+        """The ACLs; None if requests are not authorized."""
         self.zookeeper_offsets: dict[tuple[str, TopicPartition], int] = {}
         self.replica_lag: ReplicaLag = ReplicaLag(self.timers, settings.replica_lag_time_max_ms / 1000, self.changed)
         for node in nodes:

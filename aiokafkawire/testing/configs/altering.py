@@ -16,7 +16,7 @@ from .checks import (
     check_topic_configs,
 )
 from .loggers import alter_levels
-from .types import ResourceType
+from .types import ConfigKind
 
 __all__ = ("alter", "replace")
 
@@ -24,7 +24,7 @@ __all__ = ("alter", "replace")
 def alter(
     cluster: ClusterState,
     node: int,
-    kind: ResourceType,
+    kind: ConfigKind,
     name: str,
     changes: Sequence[ConfigChange],
     validate_only: bool,
@@ -34,10 +34,10 @@ def alter(
     Raises:
         ApiError: one change is invalid; then none is applied.
     """
-    if kind is ResourceType.BROKER_LOGGER:
+    if kind is ConfigKind.BROKER_LOGGER:
         alter_levels(cluster.configs, node, name, changes, validate_only)
         return
-    if kind is ResourceType.BROKER:
+    if kind is ConfigKind.BROKER:
         _check_node(node, name)
     before = _own(cluster, kind, name)
     after = dict(before)
@@ -49,13 +49,13 @@ def alter(
 
 
 def replace(
-    cluster: ClusterState, node: int, kind: ResourceType, name: str, configs: Mapping[str, str], validate_only: bool
+    cluster: ClusterState, node: int, kind: ConfigKind, name: str, configs: Mapping[str, str], validate_only: bool
 ) -> None:
     """Replace all settings of a resource by ``configs``, as AlterConfigs does.
 
     ``validate_only`` and the raised error are as in :func:`alter`.
     """
-    if kind is ResourceType.BROKER:
+    if kind is ConfigKind.BROKER:
         _check_node(node, name)
     before = _own(cluster, kind, name)
     _check(cluster, node, kind, name, before, dict(configs), list(configs))
@@ -63,15 +63,15 @@ def replace(
         _keep(cluster, kind, name, dict(configs))
 
 
-def _own(cluster: ClusterState, kind: ResourceType, name: str) -> dict[str, str]:
-    if kind is not ResourceType.TOPIC:
+def _own(cluster: ClusterState, kind: ConfigKind, name: str) -> dict[str, str]:
+    if kind is not ConfigKind.TOPIC:
         return cluster.configs.own(kind, name)
     topic = cluster.topics.get(name)
     return dict(topic.configs) if topic else {}
 
 
-def _keep(cluster: ClusterState, kind: ResourceType, name: str, configs: dict[str, str]) -> None:
-    topic = cluster.topics.get(name) if kind is ResourceType.TOPIC else None
+def _keep(cluster: ClusterState, kind: ConfigKind, name: str, configs: dict[str, str]) -> None:
+    topic = cluster.topics.get(name) if kind is ConfigKind.TOPIC else None
     if topic is not None:
         topic.configs = configs
     else:
@@ -81,18 +81,18 @@ def _keep(cluster: ClusterState, kind: ResourceType, name: str, configs: dict[st
 def _check(
     cluster: ClusterState,
     node: int,
-    kind: ResourceType,
+    kind: ConfigKind,
     name: str,
     before: Mapping[str, str],
     after: Mapping[str, str],
     touched: Sequence[str],
 ) -> None:
     match kind:
-        case ResourceType.TOPIC:
+        case ConfigKind.TOPIC:
             _check_topic(cluster, name, after)
-        case ResourceType.GROUP:
+        case ConfigKind.GROUP:
             check_group_configs(cluster.configs, name, after)
-        case ResourceType.CLIENT_METRICS:
+        case ConfigKind.CLIENT_METRICS:
             check_metrics_configs(name, after)
         case _:
             check_broker_configs(cluster.configs, node, name, after)

@@ -8,7 +8,7 @@ from ...errors import ErrorCode
 from ..cluster.api_error import ApiError
 from .tables import ConfigTables
 from .topic_configs import CLIENT_METRICS_CONFIGS
-from .types import ConfigType, Definition, ResourceType
+from .types import ConfigKind, ConfigType, Definition
 
 __all__ = ("ConfigChange", "ConfigOperation", "apply")
 
@@ -30,19 +30,19 @@ class ConfigChange(NamedTuple):
     value: str | None
 
 
-def _definitions(tables: ConfigTables, kind: ResourceType) -> Mapping[str, Definition]:
+def _definitions(tables: ConfigTables, kind: ConfigKind) -> Mapping[str, Definition]:
     match kind:
-        case ResourceType.TOPIC:
+        case ConfigKind.TOPIC:
             return tables.topics
-        case ResourceType.GROUP:
+        case ConfigKind.GROUP:
             return tables.groups
-        case ResourceType.CLIENT_METRICS:
+        case ConfigKind.CLIENT_METRICS:
             return CLIENT_METRICS_CONFIGS
         case _:
             return tables.brokers
 
 
-def apply(tables: ConfigTables, kind: ResourceType, configs: dict[str, str], change: ConfigChange) -> None:
+def apply(tables: ConfigTables, kind: ConfigKind, configs: dict[str, str], change: ConfigChange) -> None:
     """Apply one change to the settings of a resource.
 
     Raises:
@@ -50,7 +50,7 @@ def apply(tables: ConfigTables, kind: ResourceType, configs: dict[str, str], cha
     """
     name, value = change.name, change.value or ""
     if change.operation not in tuple(ConfigOperation):
-        if kind is ResourceType.BROKER:
+        if kind is ConfigKind.BROKER:
             raise ApiError(ErrorCode.INVALID_REQUEST, f"Unknown operations type {change.operation}")
         raise ApiError(ErrorCode.UNKNOWN_SERVER_ERROR)
     match ConfigOperation(change.operation):
@@ -72,10 +72,10 @@ def apply(tables: ConfigTables, kind: ResourceType, configs: dict[str, str], cha
             configs[name] = ",".join(items)
 
 
-def _check_list(kind: ResourceType, definition: Definition | None, name: str, operation: ConfigOperation) -> None:
+def _check_list(kind: ConfigKind, definition: Definition | None, name: str, operation: ConfigOperation) -> None:
     if definition is not None and definition.type is ConfigType.LIST:
         return
-    if kind is not ResourceType.BROKER:
+    if kind is not ConfigKind.BROKER:
         fault = f"Can't {operation.name} to key {name} because its type is not LIST."
     elif definition is None:
         fault = f"Unknown config name: {name}"

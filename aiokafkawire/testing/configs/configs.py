@@ -7,7 +7,7 @@ import attrs
 
 from .broker_configs import BROKER_SYNONYMS
 from .tables import ConfigTables
-from .types import ConfigValueSource, Definition, ResourceType
+from .types import ConfigKind, ConfigValueSource, Definition
 
 __all__ = ("ALL_BROKERS", "Configs", "Synonym")
 
@@ -46,17 +46,17 @@ class Configs:
             name: value for name, value in given.items() if value != self.tables.brokers[name].default
         }
         """The static settings of the brokers that differ from Kafka's defaults."""
-        self._dynamic: dict[tuple[ResourceType, str], dict[str, str]] = {}
+        self._dynamic: dict[tuple[ConfigKind, str], dict[str, str]] = {}
         self._topic_defaults: dict[tuple[str, int | None], str] = {}  # results of topic_default()
         # A new cluster sets min.insync.replicas dynamically for all brokers (KIP-966).
         least = self.static.pop("min.insync.replicas", "1")
-        self.replace(ResourceType.BROKER, ALL_BROKERS, {"min.insync.replicas": least})
+        self.replace(ConfigKind.BROKER, ALL_BROKERS, {"min.insync.replicas": least})
 
-    def own(self, kind: ResourceType, name: str) -> dict[str, str]:
+    def own(self, kind: ConfigKind, name: str) -> dict[str, str]:
         """Return a copy of the values that requests have set for this resource."""
         return dict(self._dynamic.get((kind, name), {}))
 
-    def replace(self, kind: ResourceType, name: str, configs: Mapping[str, str]) -> None:
+    def replace(self, kind: ConfigKind, name: str, configs: Mapping[str, str]) -> None:
         """Replace all values set for a resource by ``configs``."""
         self._topic_defaults.clear()
         if configs:
@@ -64,7 +64,7 @@ class Configs:
         else:
             self._dynamic.pop((kind, name), None)
 
-    def named(self, kind: ResourceType) -> list[str]:
+    def named(self, kind: ConfigKind) -> list[str]:
         """Return the names of all resources of this type for which a value is set."""
         return [name for resource_type, name in self._dynamic if resource_type is kind]
 
@@ -98,7 +98,7 @@ class Configs:
         Raises:
             KeyError: groups have no such setting.
         """
-        own = self._dynamic.get((ResourceType.GROUP, group), {}).get(name)
+        own = self._dynamic.get((ConfigKind.GROUP, group), {}).get(name)
         definition = self.tables.groups[name]
         return self._default(definition, None) if own is None else definition.parse(own)
 
@@ -133,8 +133,8 @@ class Configs:
         self, names: Sequence[str], node: int | None, given: Mapping[str, str]
     ) -> Iterator[tuple[ConfigValueSource, Mapping[str, str | None]]]:
         if node is not None:
-            yield ConfigValueSource.DYNAMIC_BROKER, {**self._dynamic.get((ResourceType.BROKER, str(node)), {})}
-        yield ConfigValueSource.DYNAMIC_DEFAULT_BROKER, {**self._dynamic.get((ResourceType.BROKER, ALL_BROKERS), {})}
+            yield ConfigValueSource.DYNAMIC_BROKER, {**self._dynamic.get((ConfigKind.BROKER, str(node)), {})}
+        yield ConfigValueSource.DYNAMIC_DEFAULT_BROKER, {**self._dynamic.get((ConfigKind.BROKER, ALL_BROKERS), {})}
         yield ConfigValueSource.STATIC_BROKER, {**self.static, **given}
         known = self.tables.brokers
         yield ConfigValueSource.DEFAULT, {key: known[key].default for key in names if key in known}

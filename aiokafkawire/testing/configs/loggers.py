@@ -8,7 +8,7 @@ from ..cluster.api_error import ApiError
 from .changes import ConfigChange, ConfigOperation
 from .checks import broker_id
 from .configs import Configs
-from .types import ResourceType
+from .types import ConfigKind
 
 __all__ = ("alter_levels", "log_levels")
 
@@ -19,7 +19,7 @@ _LOGGERS: Final = (ROOT, "kafka", "org.apache.kafka")
 
 def log_levels(settings: Configs, node: int) -> dict[str, str]:
     """Return the level of each of a broker's loggers: its own, or the root logger's."""
-    own = settings.own(ResourceType.BROKER_LOGGER, str(node))
+    own = settings.own(ConfigKind.BROKER_LOGGER, str(node))
     return {logger: own.get(logger) or own.get(ROOT) or "INFO" for logger in _LOGGERS}
 
 
@@ -34,7 +34,7 @@ def alter_levels(settings: Configs, node: int, name: str, changes: Sequence[Conf
         raise ApiError(ErrorCode.INVALID_REQUEST, f"Node id must be an integer, but it is: {name}")
     if number != node:
         raise ApiError(ErrorCode.INVALID_REQUEST, f"Unexpected node id. Expected {node}, but received {name}")
-    levels = settings.own(ResourceType.BROKER_LOGGER, name)
+    levels = settings.own(ConfigKind.BROKER_LOGGER, name)
     for logger, operation, level in changes:
         if operation not in tuple(ConfigOperation):
             raise ApiError(ErrorCode.UNKNOWN_SERVER_ERROR)
@@ -57,4 +57,4 @@ def alter_levels(settings: Configs, node: int, name: str, changes: Sequence[Conf
         else:
             levels[logger] = level or ""
     if not validate_only:
-        settings.replace(ResourceType.BROKER_LOGGER, str(node), levels)
+        settings.replace(ConfigKind.BROKER_LOGGER, str(node), levels)

@@ -10,7 +10,7 @@ import attrs
 from ...errors import ErrorCode
 from ..cluster.api_error import ApiError
 
-__all__ = ("ConfigValueSource", "ConfigType", "Definition", "ResourceType", "read_table")
+__all__ = ("ConfigValueSource", "ConfigType", "Definition", "ConfigKind", "read_table")
 
 
 class ConfigType(IntEnum):
@@ -41,7 +41,7 @@ class ConfigValueSource(IntEnum):
     GROUP = 8
 
 
-class ResourceType(IntEnum):
+class ConfigKind(IntEnum):
     """The types of resources that have settings."""
 
     UNKNOWN = 0

@@ -14,7 +14,7 @@ from ...protocol.api import ApiKey
 from ...protocol.primitives import ZERO_UUID
 from ...protocol.schema import FieldSchema, Request, Response, schema_of
 
-__all__ = ("NameOf", "Target", "Targets", "divided", "evolved", "targets_of")
+__all__ = ("NameOf", "Target", "Targets", "divided", "evolved", "targets_of", "topic_name")
 
 NameOf: TypeAlias = Callable[[UUID], str | None]
 """A function that returns the name of a topic by its id; None if there is no such topic."""
@@ -92,14 +92,15 @@ def _partition_field(struct: Any, version: int) -> FieldSchema | None:
 
 
 def _partitions(topic: Any, version: int, name_of: NameOf) -> list[Target]:
-    name = _name(topic, version, name_of)
+    name = topic_name(topic, version, name_of)
     field = None if isinstance(topic, str) else _partition_field(topic, version)
     if field is None:
         return [Target(name, None)]
     return [Target(name, _index(partition)) for partition in getattr(topic, field.name) or ()]
 
 
-def _name(topic: Any, version: int, name_of: NameOf) -> str | None:
+def topic_name(topic: Any, version: int, name_of: NameOf) -> str | None:
+    """Return the name of a topic, which is a string or a struct of a request; None if its id is unknown."""
     if isinstance(topic, str):
         return topic
     fields = {field.name for field in schema_of(type(topic)).fields if version in field.versions}
@@ -157,7 +158,7 @@ def _kept(struct: T, version: int, name_of: NameOf, keep: Chosen) -> T | None:
 
 
 def _kept_topic(topic: T, version: int, name_of: NameOf, keep: Chosen) -> T | None:
-    name = _name(topic, version, name_of)
+    name = topic_name(topic, version, name_of)
     field = None if isinstance(topic, str) else _partition_field(topic, version)
     if field is None:
         return topic if keep(name, None) else None

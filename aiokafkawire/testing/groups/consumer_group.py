@@ -1,6 +1,6 @@
 """A consumer group: members, epochs and the target assignment (KIP-848). Heartbeats change it, see heartbeats.py."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from enum import StrEnum
 from typing import ClassVar
 from uuid import UUID
@@ -13,7 +13,7 @@ from ..cluster.timers import Timer
 from .consumer_member import ConsumerMember, TopicIdPartition
 from .target_assignment import ASSIGNORS, Subscriber, Target
 
-__all__ = ("ConsumerGroup", "ConsumerGroupState", "TopicMetadata")
+__all__ = ("ConsumerGroup", "ConsumerGroupState", "TopicMetadata", "everyone")
 
 
 class ConsumerGroupState(StrEnum):
@@ -40,6 +40,11 @@ class TopicMetadata:
     partitions: int
 
 
+def everyone(topic: str) -> bool:
+    """Return True: without an authorizer every client may describe every topic."""
+    return True
+
+
 @attrs.define(eq=False)
 class ConsumerGroup:
     """A consumer group. Its members are in the order in which they joined.
@@ -61,6 +66,8 @@ class ConsumerGroup:
     targets: dict[str, Target] = attrs.field(factory=dict)
     resolved: dict[str, frozenset[str]] = attrs.field(factory=dict)
     """The topics of each regular expression to which members subscribe."""
+    may_describe: Callable[[str], bool] = everyone
+    """The function that returns whether the member that sent the last heartbeat may describe a topic."""
     metadata: frozenset[TopicMetadata] = frozenset()
     """The subscribed topics that exist, as they were when the epoch last rose."""
     sessions: dict[str, Timer] = attrs.field(factory=dict)

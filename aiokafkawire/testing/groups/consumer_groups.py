@@ -302,7 +302,7 @@ class ConsumerGroups:
         self._raise_epoch(group, always=changed)
 
     def _resolved(self, group: ConsumerGroup) -> dict[str, frozenset[str]]:
-        names = [topic.name for topic in self._topics]
+        names = [topic.name for topic in self._topics if group.may_describe(topic.name)]
         patterns = {regex: compile_regex(regex) for regex in group.regexes}
         return {
             regex: frozenset(name for name in names if pattern.fullmatch(name)) for regex, pattern in patterns.items()

@@ -1,9 +1,11 @@
 """The heartbeats of members of consumer groups: joining, reconciliation and leaving (KIP-848)."""
 
+from collections.abc import Callable
+
 import attrs
 
 from ...protocol.messages.consumer_group import ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse
-from .consumer_group import ConsumerGroup
+from .consumer_group import ConsumerGroup, everyone
 from .consumer_groups import ConsumerGroups
 from .consumer_member import LEAVES, LEAVES_FOR_NOW, ConsumerMember, TopicIdPartition
 from .heartbeat_checks import check_epoch, check_released, check_request
@@ -22,6 +24,8 @@ class HeartbeatAttempt:
     version: int
     client_id: str
     client_host: str
+    may_describe: Callable[[str], bool] = everyone
+    """The function that returns whether the client may describe a topic."""
 
     @property
     def joins(self) -> bool:
@@ -91,6 +95,7 @@ class Heartbeats:
         after = attempt.updated(before)
         if after.topic_regex and after.topic_regex not in group.regexes:
             compile_regex(after.topic_regex)
+        group.may_describe = attempt.may_describe
         self._groups.store.add(group)
         if before.member_id != member_id or before.epoch == LEAVES_FOR_NOW:
             before = group.replace(before, member_id)

@@ -17,13 +17,13 @@ from ...protocol.messages.configs import (
 from ..cluster.api_error import ApiError
 from ..configs.altering import alter, replace
 from ..configs.changes import ConfigChange, ConfigOperation
-from ..configs.types import ResourceType
+from ..configs.types import ConfigKind
 from ..serving.call import ServerCall
 from .configs import known_kinds
 
 __all__ = ("alter_configs", "incremental_alter_configs")
 
-_CHANGED: Final = (ResourceType.TOPIC, ResourceType.BROKER, ResourceType.CLIENT_METRICS, ResourceType.GROUP)
+_CHANGED: Final = (ConfigKind.TOPIC, ConfigKind.BROKER, ConfigKind.CLIENT_METRICS, ConfigKind.GROUP)
 _LONGEST_MESSAGE: Final = 2**15 - 1
 
 
@@ -44,7 +44,7 @@ async def incremental_alter_configs(
         changes = [ConfigChange(config.name, config.config_operation, config.value) for config in asked.configs]
         _check_names([change.name for change in changes])
         _check_values([(change.name, change.value) for change in changes if change.operation != ConfigOperation.DELETE])
-        kind = _kind(call, asked.resource_type, (*_CHANGED, ResourceType.BROKER_LOGGER))
+        kind = _kind(call, asked.resource_type, (*_CHANGED, ConfigKind.BROKER_LOGGER))
         alter(call.cluster, call.node.node_id, kind, asked.resource_name, changes, request.validate_only)
 
     return IncrementalAlterConfigsResponse(responses=_each(request.resources, change))
@@ -88,10 +88,10 @@ def _each(resources: Sequence[R], change: Callable[[R], None]) -> list[AlterConf
     return responses
 
 
-def _kind(call: ServerCall, code: int, changed: Sequence[ResourceType]) -> ResourceType:
+def _kind(call: ServerCall, code: int, changed: Sequence[ConfigKind]) -> ConfigKind:
     if code not in changed or code not in known_kinds(call):
         raise ApiError(ErrorCode.INVALID_REQUEST, f"Unknown resource type {code}")
-    return ResourceType(code)
+    return ConfigKind(code)
 
 
 def _check_names(names: Sequence[str]) -> None:

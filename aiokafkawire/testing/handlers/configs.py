@@ -24,7 +24,7 @@ from ..configs.configs import ALL_BROKERS, Configs, Synonym
 from ..configs.docs import CONFIG_DOCS
 from ..configs.loggers import log_levels
 from ..configs.topic_configs import CLIENT_METRICS_CONFIGS, TOPIC_CONFIGS
-from ..configs.types import ConfigType, ConfigValueSource, Definition, ResourceType
+from ..configs.types import ConfigKind, ConfigType, ConfigValueSource, Definition
 from ..serving.call import ServerCall
 from .constants import MALFORMED
 
@@ -33,7 +33,7 @@ __all__ = ("describe_configs", "known_kinds", "list_config_resources", "topic_en
 _DOCS: Final = {**CONFIG_DOCS} | {
     definition.synonym: CONFIG_DOCS[name] for name, definition in TOPIC_CONFIGS.items() if definition.synonym
 }
-_KINDS: Final = tuple(kind for kind in ResourceType if kind is not ResourceType.UNKNOWN)
+_KINDS: Final = tuple(kind for kind in ConfigKind if kind is not ConfigKind.UNKNOWN)
 _GROUPS_SINCE: Final = "4.0"
 
 
@@ -45,7 +45,7 @@ async def describe_configs(call: ServerCall, request: DescribeConfigsRequest) ->
     results, has_sources = [], call.node.release.since("1.1")
     for asked in request.resources:
         try:
-            entries = _entries(call, ResourceType(asked.resource_type), asked.resource_name)
+            entries = _entries(call, ConfigKind(asked.resource_type), asked.resource_name)
         except ApiError as refused:
             results.append(_refusal(asked, refused))
             continue
@@ -56,7 +56,7 @@ async def describe_configs(call: ServerCall, request: DescribeConfigsRequest) ->
             entry.is_default = not has_sources and entry.config_source == ConfigValueSource.DEFAULT
             if not request.include_synonyms:
                 entry.synonyms = []
-            if asked.resource_type != ResourceType.BROKER_LOGGER:
+            if asked.resource_type != ConfigKind.BROKER_LOGGER:
                 entry.documentation = _DOCS.get(entry.name, "") if request.include_documentation else None
         results.append(
             DescribeConfigsResult(
@@ -73,7 +73,7 @@ async def describe_configs(call: ServerCall, request: DescribeConfigsRequest) ->
 async def list_config_resources(call: ServerCall, request: ListConfigResourcesRequest) -> ListConfigResourcesResponse:
     """List the resources of the requested types (KIP-1142); v0 lists client metrics only (KIP-1000)."""
     if call.version == 0:
-        kinds: Iterable[int] = (ResourceType.CLIENT_METRICS,)
+        kinds: Iterable[int] = (ConfigKind.CLIENT_METRICS,)
     else:
         kinds = request.resource_types or _KINDS
     if any(kind not in _KINDS for kind in kinds):
@@ -81,16 +81,16 @@ async def list_config_resources(call: ServerCall, request: ListConfigResourcesRe
     found = [
         ConfigResource(resource_name=name, resource_type=kind)
         for kind in dict.fromkeys(kinds)
-        for name in _names(call, ResourceType(kind))
+        for name in _names(call, ConfigKind(kind))
     ]
     return ListConfigResourcesResponse(error_code=ErrorCode.NONE, config_resources=found)
 
 
-def known_kinds(call: ServerCall) -> tuple[ResourceType, ...]:
+def known_kinds(call: ServerCall) -> tuple[ConfigKind, ...]:
     """Return the types of resources that have settings in the broker's release; groups have since 4.0 (KIP-848)."""
     if call.node.release.since(_GROUPS_SINCE):
         return _KINDS
-    return tuple(kind for kind in _KINDS if kind is not ResourceType.GROUP)
+    return tuple(kind for kind in _KINDS if kind is not ConfigKind.GROUP)
 
 
 def topic_entries(topic: HostedTopic, node: int) -> list[DescribeConfigsResourceResult]:
@@ -105,11 +105,11 @@ def topic_entries(topic: HostedTopic, node: int) -> list[DescribeConfigsResource
     return entries
 
 
-def _names(call: ServerCall, kind: ResourceType) -> list[str]:
+def _names(call: ServerCall, kind: ConfigKind) -> list[str]:
     match kind:
-        case ResourceType.TOPIC:
+        case ConfigKind.TOPIC:
             return [topic.name for topic in call.cluster.topics]
-        case ResourceType.BROKER | ResourceType.BROKER_LOGGER:
+        case ConfigKind.BROKER | ConfigKind.BROKER_LOGGER:
             return [str(node.node_id) for node in call.cluster.alive]
         case _:
             return call.cluster.configs.named(kind)
@@ -125,23 +125,23 @@ def _refusal(asked: DescribeConfigsResource, refused: ApiError) -> DescribeConfi
     )
 
 
-def _entries(call: ServerCall, kind: ResourceType, name: str) -> list[DescribeConfigsResourceResult]:
+def _entries(call: ServerCall, kind: ConfigKind, name: str) -> list[DescribeConfigsResourceResult]:
     match kind:
-        case ResourceType.TOPIC:
+        case ConfigKind.TOPIC:
             return _of_topic(call, name)
-        case ResourceType.BROKER:
+        case ConfigKind.BROKER:
             if name == ALL_BROKERS:
                 return _of_all_brokers(call)
             _check_node(call.node, name, " or empty string,")
             return _of_broker(call)
-        case ResourceType.BROKER_LOGGER:
+        case ConfigKind.BROKER_LOGGER:
             if not name:
                 raise ApiError(ErrorCode.INVALID_REQUEST, "Broker id must not be empty")
             _check_node(call.node, name, "")
             return [
                 _level(logger, level) for logger, level in log_levels(call.cluster.configs, call.node.node_id).items()
             ]
-        case ResourceType.CLIENT_METRICS:
+        case ConfigKind.CLIENT_METRICS:
             return _of_metrics(call, name)
         case _:
             return _of_group(call, name)
@@ -168,7 +168,7 @@ def _of_topic(call: ServerCall, name: str) -> list[DescribeConfigsResourceResult
 
 def _of_all_brokers(call: ServerCall) -> list[DescribeConfigsResourceResult]:
     entries = []
-    for name, value in call.cluster.configs.own(ResourceType.BROKER, ALL_BROKERS).items():
+    for name, value in call.cluster.configs.own(ConfigKind.BROKER, ALL_BROKERS).items():
         synonyms = [Synonym(name, value, ConfigValueSource.DYNAMIC_DEFAULT_BROKER)]
         entries.append(_broker_entry(call.cluster.configs, name, value, synonyms))
     return entries
@@ -177,7 +177,7 @@ def _of_all_brokers(call: ServerCall) -> list[DescribeConfigsResourceResult]:
 def _of_broker(call: ServerCall) -> list[DescribeConfigsResourceResult]:
     configs, node = call.cluster.configs, call.node
     given = _started_with(node)
-    own = configs.own(ResourceType.BROKER, str(node.node_id)) | configs.own(ResourceType.BROKER, ALL_BROKERS)
+    own = configs.own(ConfigKind.BROKER, str(node.node_id)) | configs.own(ConfigKind.BROKER, ALL_BROKERS)
     entries = []
     for name in [*configs.tables.brokers, *(name for name in own if name not in configs.tables.brokers)]:
         synonyms = configs.synonyms(name, node.node_id, given)
@@ -212,7 +212,7 @@ def _of_group(call: ServerCall, group: str) -> list[DescribeConfigsResourceResul
     if not group:
         raise ApiError(ErrorCode.INVALID_REQUEST, "Group name must not be empty")
     configs = call.cluster.configs
-    own = configs.own(ResourceType.GROUP, group)
+    own = configs.own(ConfigKind.GROUP, group)
     entries = []
     for name, definition in configs.tables.groups.items():
         value = configs.group(group, name)
@@ -228,7 +228,7 @@ def _of_group(call: ServerCall, group: str) -> list[DescribeConfigsResourceResul
 def _of_metrics(call: ServerCall, subscription: str) -> list[DescribeConfigsResourceResult]:
     if not subscription:
         raise ApiError(ErrorCode.INVALID_REQUEST, "Client metrics subscription name must not be empty")
-    own = call.cluster.configs.own(ResourceType.CLIENT_METRICS, subscription)
+    own = call.cluster.configs.own(ConfigKind.CLIENT_METRICS, subscription)
     entries = []
     for name, definition in CLIENT_METRICS_CONFIGS.items():
         value = definition.parse(own.get(name, definition.default or ""))

@@ -19,9 +19,9 @@ MALFORMED: Final = (
 NO_OPERATIONS: Final = -(2**31)
 """The authorized operations in the response to a request that does not ask for them (KIP-430)."""
 TOPIC_OPERATIONS: Final = sum(1 << code for code in (3, 4, 5, 6, 7, 8, 10, 11))
-"""The operations on a topic, all authorized since there is no authorizer; bit n is the AclOperation of code n."""
+"""The operations on a topic, of which an authorizer leaves some; bit n is the AclOperation of code n."""
 GROUP_OPERATIONS: Final = 3400
-"""The operations on a group, all authorized since there is no authorizer; bit n is the AclOperation of code n."""
+"""The operations on a group, of which an authorizer leaves some; bit n is the AclOperation of code n."""
 RELAXED_EPOCHS_SINCE: Final = "4.3"
 """The first release that accepts commits with older member epochs (KIP-1251)."""
 SHARE_GROUPS_SINCE: Final = "4.2"

@@ -1,9 +1,11 @@
 """ConsumerGroupHeartbeat and ConsumerGroupDescribe (KIP-848)."""
 
 from collections.abc import Iterable
+from functools import partial
 from typing import Final
 
 from ...errors import ErrorCode
+from ...protocol.acl_codes import AclOperation, ResourceType
 from ...protocol.messages.consumer_group import (
     ConsumerGroupDescribeRequest,
     ConsumerGroupDescribeResponse,
@@ -37,7 +39,8 @@ async def consumer_group_heartbeat(
     call: ServerCall, request: ConsumerGroupHeartbeatRequest
 ) -> ConsumerGroupHeartbeatResponse:
     """Let a member join, stay in or leave a consumer group, and return its assignment if that changed."""
-    attempt = HeartbeatAttempt(request, call.version, call.client_id or "", f"/{call.peer.host}")
+    may_describe = partial(call.rights.may, AclOperation.DESCRIBE, ResourceType.TOPIC)
+    attempt = HeartbeatAttempt(request, call.version, call.client_id or "", f"/{call.peer.host}", may_describe)
     heartbeats = call.cluster.groups.heartbeats
     try:
         _check_release(call)

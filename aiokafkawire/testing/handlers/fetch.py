@@ -41,7 +41,7 @@ async def fetch(call: ServerCall, request: FetchRequest) -> FetchResponse:
         return FetchResponse(error_code=refused.code, session_id=NO_SESSION, responses=[])
     known, unknown = list[Wanted](), list[tuple[Wanted, PartitionData]]()
     for wanted in fetching.partitions:
-        fault = _unknown(cluster, wanted)
+        fault = _fault(call, wanted)
         if fault is None:
             known.append(wanted)
         else:
@@ -70,11 +70,16 @@ async def _read(params: FetchParams, wanted: list[Wanted], request: FetchRequest
     return read
 
 
-def _unknown(cluster: ClusterState, wanted: Wanted) -> ErrorCode | None:
-    """Return the error for a partition that does not exist, else None. The long poll continues despite this error."""
+def _fault(call: ServerCall, wanted: Wanted) -> ErrorCode | None:
+    """Return the error for a partition that does not exist or that the client may not read, else None.
+
+    The long poll continues despite this error.
+    """
     if wanted.topic is None:
         return ErrorCode.UNKNOWN_TOPIC_ID
-    topic = cluster.topics.get(wanted.topic)
+    if call.hides_topic is not None and call.hides_topic(wanted.topic):
+        return ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    topic = call.cluster.topics.get(wanted.topic)
     if topic is None or not 0 <= wanted.asked.partition < len(topic.partitions):
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     return None

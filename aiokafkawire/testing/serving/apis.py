@@ -6,6 +6,7 @@ from typing import Any, Final, TypeAlias
 import attrs
 
 from ...protocol.api import ApiKey
+from ...protocol.messages.acls import CreateAclsRequest, DeleteAclsRequest, DescribeAclsRequest
 from ...protocol.messages.configs import (
     AlterConfigsRequest,
     DescribeConfigsRequest,
@@ -77,6 +78,7 @@ from ...protocol.messages.transactions import (
     WriteTxnMarkersRequest,
 )
 from ...protocol.schema import Request, Response, Versions
+from ..handlers.acls import create_acls, delete_acls, describe_acls
 from ..handlers.alter_configs import alter_configs, incremental_alter_configs
 from ..handlers.configs import describe_configs, list_config_resources
 from ..handlers.consumer_group import consumer_group_describe, consumer_group_heartbeat
@@ -160,6 +162,9 @@ APIS: Final = {
     ApiKey.DELETE_RECORDS: _api(DeleteRecordsRequest, delete_records, "0-2"),
     ApiKey.CREATE_PARTITIONS: _api(CreatePartitionsRequest, create_partitions, "0-3"),
     ApiKey.DESCRIBE_TOPIC_PARTITIONS: _api(DescribeTopicPartitionsRequest, describe_topic_partitions, "0"),
+    ApiKey.DESCRIBE_ACLS: _api(DescribeAclsRequest, describe_acls, "1-3"),
+    ApiKey.CREATE_ACLS: _api(CreateAclsRequest, create_acls, "1-3"),
+    ApiKey.DELETE_ACLS: _api(DeleteAclsRequest, delete_acls, "1-3"),
     ApiKey.DESCRIBE_CONFIGS: _api(DescribeConfigsRequest, describe_configs, "1-4"),
     ApiKey.ALTER_CONFIGS: _api(AlterConfigsRequest, alter_configs, "0-2"),
     ApiKey.INCREMENTAL_ALTER_CONFIGS: _api(IncrementalAlterConfigsRequest, incremental_alter_configs, "0-1"),

@@ -9,6 +9,7 @@ from ...errors import ErrorCode
 from ..cluster.api_error import ApiError
 from ..cluster.state import BrokerNode, ClusterState
 from ..security.authentication import LoginState
+from ..security.authorizer import Rights
 
 __all__ = ("Blamed", "ServerCall", "Peer")
 
@@ -47,6 +48,8 @@ class ServerCall:
     client_id: str | None = None
     blamed: Blamed | None = None
     """The function that returns the errors to inject into partitions; None to inject no errors."""
+    hides_topic: Callable[[str], bool] | None = None
+    """The function that returns whether the client may not read a topic; None if it may read all."""
 
     def check_blame(self, topic: str, partition: int) -> None:
         """Check that no fault rule injects an error into this partition.
@@ -57,6 +60,16 @@ class ServerCall:
         error = None if self.blamed is None else self.blamed(topic, partition)
         if error is not None:
             raise ApiError(error)
+
+    def check_readable(self, topic: str) -> None:
+        """Check that the client may read a topic. Raises ApiError: TOPIC_AUTHORIZATION_FAILED."""
+        if self.hides_topic is not None and self.hides_topic(topic):
+            raise ApiError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+
+    @property
+    def rights(self) -> Rights:
+        """The rights of the client."""
+        return Rights(self.cluster.authorizer, self.peer.principal, self.peer.host)
 
     @property
     def cluster(self) -> ClusterState:

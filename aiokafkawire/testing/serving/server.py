@@ -15,6 +15,7 @@ from ...protocol.api import ApiKey, RequestHeader, request_header_version, respo
 from ...protocol.compiler import decode_prefix
 from ...protocol.messages.metadata import ApiVersionsRequest, ApiVersionsResponse
 from ...protocol.schema import Response
+from ..access.gate import authorized
 from ..cluster.api_error import Disconnect
 from ..cluster.state import BrokerNode
 from ..faults.interception import Ended, OutgoingResponse, exchange
@@ -175,7 +176,7 @@ async def _reply(call: ServerCall, stream: ByteStream, received: _Received, aske
 async def _handle(api: Api, call: ServerCall, request: Any, blamed: Blamed | None = None) -> Response | None:
     if blamed is not None:
         call = attrs.evolve(call, blamed=blamed)
-    return await api.handle(call, request)
+    return await authorized(api.handle, call, request)
 
 
 def _read(node: BrokerNode, frame: bytes) -> _Received | bytes | None:

@@ -43,11 +43,13 @@ def hosted_partition(call: ServerCall, key: SharedPartition) -> HostedPartition:
     """Return a partition that this broker leads.
 
     Raises:
-        ApiError: UNKNOWN_TOPIC_ID, UNKNOWN_TOPIC_OR_PARTITION, NOT_LEADER_OR_FOLLOWER, or an injected error.
+        ApiError: UNKNOWN_TOPIC_ID, UNKNOWN_TOPIC_OR_PARTITION, NOT_LEADER_OR_FOLLOWER,
+            TOPIC_AUTHORIZATION_FAILED, or an injected error.
     """
     name = call.cluster.topic_name(key[0])
     if name is None:
         raise ApiError(ErrorCode.UNKNOWN_TOPIC_ID)
+    call.check_readable(name)
     call.check_blame(name, key[1])
     return call.node.led(name, key[1])
 

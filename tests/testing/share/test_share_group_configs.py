@@ -9,7 +9,7 @@ from aiokafkawire.errors import ErrorCode
 from aiokafkawire.records.batch import RecordBatch
 from aiokafkawire.testing.cluster.api_error import ApiError
 from aiokafkawire.testing.configs.configs import Configs
-from aiokafkawire.testing.configs.types import ResourceType
+from aiokafkawire.testing.configs.types import ConfigKind
 from aiokafkawire.testing.logs.log import PartitionLog
 from aiokafkawire.testing.share.group_configs import ShareGroupConfigs, initial_offset
 
@@ -53,7 +53,7 @@ def test_configs_of_a_group_and_their_defaults() -> None:
     configs = Configs()
     assert ShareGroupConfigs.of(configs, "g") == ShareGroupConfigs(30_000, 5, 2000, False, True, "latest")
     configs.replace(
-        ResourceType.GROUP, "g", {"share.isolation.level": "read_committed", "share.record.lock.duration.ms": "17000"}
+        ConfigKind.GROUP, "g", {"share.isolation.level": "read_committed", "share.record.lock.duration.ms": "17000"}
     )
     found = ShareGroupConfigs.of(configs, "g")
     assert (found.read_committed, found.lock_ms) == (True, 17_000)

@@ -1,0 +1,1 @@
+"""Records as text: lines that become records, and records that become lines."""

@@ -1,0 +1,65 @@
+"""Prints the data of commands to standard output, and all else to standard error."""
+
+import json
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from ..exit_status import FAILED, MISSING, CommandFailed
+from ..standard_streams import discard_output
+from .shared_options import SharedOptions
+from .table import table
+
+__all__ = ("Columns", "confirm", "note", "print_rows", "write_output")
+
+Columns = Mapping[str, str]
+"""The columns of a table: the key of a row, and the heading."""
+
+
+def write_output(data: bytes) -> None:
+    """Write bytes to standard output at once.
+
+    Raises:
+        CommandFailed: the output has no reader any more; the message is empty, so that the command ends silently.
+    """
+    try:
+        sys.stdout.buffer.write(data)
+        sys.stdout.buffer.flush()
+    except BrokenPipeError:
+        discard_output()
+        raise CommandFailed("", FAILED) from None
+
+
+def print_rows(options: SharedOptions, columns: Columns, rows: Iterable[Mapping[str, Any]]) -> None:
+    """Print rows: with ``--json`` each as a JSON object with all its keys, otherwise the columns as a table."""
+    if options.json:
+        text = "".join(json.dumps(row, ensure_ascii=False, default=str) + "\n" for row in rows)
+    else:
+        text = table(tuple(columns.values()), ([row[key] for key in columns] for row in rows))
+    write_output(text.encode("utf-8", "surrogateescape"))
+
+
+def note(text: str) -> None:
+    """Print a line to standard error."""
+    print(text, file=sys.stderr, flush=True)
+
+
+def confirm(what: str, names: Sequence[str], *, yes: bool, options: SharedOptions) -> None:
+    """Ask the user on the terminal before something is destroyed; do nothing with ``yes``.
+
+    Args:
+        what: the question without a question mark, such as "delete 2 topics with their records".
+        names: what is to be destroyed, for the question.
+        yes: whether the user has agreed on the command line.
+        options: the shared options.
+
+    Raises:
+        CommandFailed: the user does not agree (1), or there is no terminal to ask on (2).
+    """
+    if yes:
+        return
+    if "stdin" in options.closed or not (sys.stdin.isatty() and sys.stderr.isatty()):
+        raise CommandFailed(f"nothing is done: to {what} without a terminal, add --yes", MISSING)
+    print(f"{what} ({', '.join(names)})? [y/N] ", end="", file=sys.stderr, flush=True)
+    if sys.stdin.readline().strip().lower() not in ("y", "yes"):
+        raise CommandFailed("nothing is done", FAILED)

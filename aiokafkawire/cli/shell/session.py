@@ -1,0 +1,67 @@
+"""Runs a command of the shell with a client: on an event loop, until it ends or is interrupted."""
+
+import os
+from collections.abc import Awaitable, Callable
+from typing import TypeAlias
+
+import anyio
+import attrs
+
+from ...client import Client
+from ...config.properties import KafkaSettings
+from ...errors import ConfigError, UsageError
+from ..exit_status import MISSING, CommandFailed, run_until_signalled
+from .settings import read_settings
+from .shared_options import SharedOptions
+
+__all__ = ("ClientCommand", "Session", "run_with_client")
+
+
+@attrs.frozen
+class Session:
+    """The open client of a command, the settings for its producers and consumers, and the shared options."""
+
+    kafka: Client
+    settings: KafkaSettings
+    options: SharedOptions
+
+
+ClientCommand: TypeAlias = Callable[[Session], Awaitable[int]]
+"""A command that gets a session, and returns the exit status."""
+
+
+def run_with_client(options: SharedOptions, command: ClientCommand) -> int:
+    """Connect to the cluster that the options name, run the command, and return the exit status.
+
+    SIGINT (Ctrl-C) and SIGTERM cancel the command; the exit status is then 128 and the number of the signal.
+
+    Raises:
+        CommandFailed: standard output is closed, or a setting or an argument is wrong (exit status 2); perhaps in an
+            exception group.
+        KafkaError: the client cannot connect, or the command failed; perhaps in an exception group.
+    """
+    if "stdout" in options.closed:
+        raise CommandFailed("standard output is closed, so nothing can be printed")
+    settings = read_settings(options, os.environ)
+    try:
+        return anyio.run(_run, settings, options, command)
+    except* (UsageError, ConfigError) as refused:
+        raise CommandFailed(str(_first(refused)), MISSING) from None
+
+
+async def _run(settings: KafkaSettings, options: SharedOptions, command: ClientCommand) -> int:
+    status = 0
+
+    async def connected() -> None:
+        nonlocal status
+        async with Client(settings.bootstrap_servers, **settings.client) as kafka:
+            status = await command(Session(kafka, settings, options))
+
+    received = await run_until_signalled(connected)
+    return status if received is None else 128 + received
+
+
+def _first(error: BaseException) -> BaseException:
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error

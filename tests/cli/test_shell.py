@@ -1,0 +1,161 @@
+"""The shell: help, wrong usage, completion, the extra that it needs, and the options of all verbs."""
+
+import os
+import re
+import subprocess
+import sys
+
+import pytest
+from support.shell import shell_command
+
+from aiokafkawire.cli.exit_status import explain
+from aiokafkawire.cli.main import main
+from aiokafkawire.cli.shell.verb_list import PLAIN_VERBS, SHELL_VERBS, VERBS
+from aiokafkawire.errors import AdminError, KafkaError, UnsupportedVersion
+
+Capture = pytest.CaptureFixture[str]
+
+
+def leave(*argv: str) -> int | str | None:
+    with pytest.raises(SystemExit) as left:
+        main(argv)
+    return left.value.code
+
+
+def test_help_lists_every_verb(capsys: Capture) -> None:
+    assert leave("--help") == 0
+    out = capsys.readouterr().out
+    assert all(re.search(rf"^  {verb} +{re.escape(about[:20])}", out, re.M) for verb, about in VERBS.items())
+
+
+def test_help_imports_no_verb_and_no_library_of_one() -> None:
+    script = (
+        "import sys; from aiokafkawire.cli.main import main\n"
+        "try: main(['--help'])\n"
+        "except SystemExit: pass\n"
+        "print([name for name in sys.modules if name.startswith(('aiokafkawire.cli.verbs.', 'rich', 'pyarrow'))])"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=50)
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
+@pytest.mark.parametrize("verb", SHELL_VERBS)
+def test_the_help_of_every_verb_teaches_with_examples(verb: str, capsys: Capture) -> None:
+    assert leave(verb, "--help") == 0
+    out = capsys.readouterr().out
+    assert "Examples:" in out
+    assert f"aiokafkawire {verb}" in out.partition("Examples:")[2]
+    assert ("--bootstrap" in out) is (verb != "completion")
+
+
+@pytest.mark.parametrize(
+    ("argv", "told"),
+    [
+        (["consum"], "there is no command 'consum': did you mean consume?"),
+        (["xyz"], "there is no command 'xyz': known: produce, consume"),
+        (["consume"], "Missing argument 'TOPIC...'"),
+        (["consume", "orders", "--lst", "3"], "--lst"),
+        (["consume", "orders", "--last", "0"], "--last"),
+        (["produce", "orders", "-z", "brotli"], "brotli"),
+        (["topics"], "Commands:"),
+        (["topics", "lst"], "lst"),
+        (["consume", "orders", "--timeout", "0"], "--timeout"),
+    ],
+)
+def test_wrong_usage_is_status_2_and_names_what_is_wrong(argv: list[str], told: str, capsys: Capture) -> None:
+    assert leave(*argv) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert told in err
+
+
+def test_without_brokers_it_says_where_to_name_them(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("AIOKAFKAWIRE_BOOTSTRAP", raising=False)
+    monkeypatch.delenv("AIOKAFKAWIRE_CONFIG", raising=False)
+    assert main(["topics", "list"]) == 2
+    ways = "Use -b HOST:PORT, set AIOKAFKAWIRE_BOOTSTRAP, or put bootstrap.servers into the file of --config"
+    assert capsys.readouterr() == ("", f"aiokafkawire: which cluster? {ways}\n")
+
+
+@pytest.mark.parametrize("verb", SHELL_VERBS)
+def test_without_click_a_verb_says_what_to_install(verb: str, monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
+    monkeypatch.setitem(sys.modules, "click", None)
+    assert main([verb, "orders"]) == 2
+    said = f'aiokafkawire: {verb} needs click, which is not installed: pip install "aiokafkawire[shell]"\n'
+    assert capsys.readouterr() == ("", said)
+
+
+def test_without_click_the_other_verbs_work_and_help_names_the_extra(
+    monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    monkeypatch.setitem(sys.modules, "click", None)
+    assert leave("--help") == 0
+    out = capsys.readouterr().out
+    assert all(verb in out for verb in PLAIN_VERBS)
+    assert 'pip install "aiokafkawire[shell]"' in out
+    assert main([]) == 2
+    assert "aiokafkawire demo" in capsys.readouterr().err
+    assert main(["wire", "00"]) == 1
+
+
+def test_options_of_all_verbs_may_stand_before_the_verb(capsys: Capture) -> None:
+    assert main(["-b", "localhost:nowhere", "topics", "list"]) == 2
+    assert "'localhost:nowhere'" in capsys.readouterr().err
+    assert main(["topics", "-b", "localhost:nowhere", "list"]) == 2
+    assert "'localhost:nowhere'" in capsys.readouterr().err
+
+
+def test_the_options_of_plain_verbs_stand_after_them(capsys: Capture) -> None:
+    assert leave("--json", "wire", "00") == 2
+    assert "wire has options of its own: write them after it" in capsys.readouterr().err
+
+
+def test_an_admins_error_has_a_line_for_each_resource() -> None:
+    error = AdminError(
+        "deleting topics failed for 2 of 3", {"a": KafkaError("why\nnot"), "b": UnsupportedVersion("old")}, {"c": None}
+    )
+    lines = "deleting topics failed for 2 of 3:\n  a: KafkaError: why not\n  b: UnsupportedVersion: old"
+    assert explain(ExceptionGroup("", [error])) == (1, lines)
+
+
+# --- completion ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_scripts_call_the_command(shell: str, capsysbinary: pytest.CaptureFixture[bytes]) -> None:
+    assert main(["completion", shell]) == 0
+    out = capsysbinary.readouterr().out.decode()
+    assert f"_AIOKAFKAWIRE_COMPLETE={shell}_complete" in out
+
+
+def completed(line: str) -> list[str]:
+    """What bash is offered after this line."""
+    words = line.split(" ")
+    asked = {"_AIOKAFKAWIRE_COMPLETE": "bash_complete", "COMP_WORDS": line, "COMP_CWORD": str(len(words) - 1)}
+    done = subprocess.run(shell_command(), env=os.environ | asked, capture_output=True, text=True, timeout=50)
+    assert done.returncode == 0, done.stderr
+    return [offer.partition(",")[2] for offer in done.stdout.splitlines()]
+
+
+@pytest.mark.parametrize(
+    ("line", "offered"),
+    [
+        ("aiokafkawire con", ["consume"]),
+        ("aiokafkawire topics de", ["describe", "delete"]),
+        ("aiokafkawire consume --fo", ["--follow", "--format"]),
+        ("aiokafkawire produce orders --compression z", ["zstd"]),
+        ("aiokafkawire demo --li", ["--limit"]),
+    ],
+)
+def test_bash_is_offered_verbs_options_and_values(line: str, offered: list[str]) -> None:
+    assert completed(line) == offered
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_the_shell_itself_accepts_the_script(shell: str) -> None:
+    try:
+        script = subprocess.run(shell_command("completion", shell), capture_output=True, timeout=50, check=True).stdout
+        done = subprocess.run([shell, "-n"], input=script, capture_output=True, timeout=50)
+    except FileNotFoundError:
+        pytest.skip(f"{shell} is not installed")
+    assert (done.returncode, done.stderr) == (0, b"")

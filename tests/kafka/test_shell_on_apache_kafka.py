@@ -1,0 +1,85 @@
+"""The shell on a real Apache Kafka: produce, consume and topics."""
+
+import json
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+from support.apache_kafka import ApacheKafka
+from support.shell import Shell
+
+
+@pytest.fixture
+def shell(apache_kafka: ApacheKafka, capsysbinary: pytest.CaptureFixture[bytes]) -> Shell:
+    return Shell(apache_kafka.bootstrap, capsysbinary)
+
+
+@pytest.fixture
+def topic(shell: Shell) -> str:
+    name = f"shell-{uuid4()}"
+    shell("topics", "create", name, "--partitions", "3", "--replication-factor", "1")
+    return name
+
+
+def test_topics_on_apache_kafka(shell: Shell, topic: str) -> None:
+    assert topic in shell.lines("topics", "list")
+    rows = [json.loads(line) for line in shell.lines("topics", "describe", topic, "--json")]
+    assert [(row["partition"], row["isr"]) for row in rows] == [(0, [1]), (1, [1]), (2, [1])]
+    shell("topics", "create", topic, status=1)
+    assert shell.err.startswith("aiokafkawire: TopicAlreadyExists: ")
+    assert shell.lines("topics", "delete", topic, "-y")[1].split() == [topic, "deleted"]
+
+
+def test_lines_on_apache_kafka_go_and_come_back(shell: Shell, topic: str, tmp_path: Path) -> None:
+    path = tmp_path / "input"
+    lines = [f"k{n % 7}:{n}" for n in range(10_000)]
+    path.write_text("\n".join(lines))
+    shell("produce", topic, str(path), "-K", ":", "-z", "lz4", "-H", "a=1")
+    found = shell.lines("consume", topic, "-K", ":")
+    assert sorted(found) == sorted(lines)
+    for key in range(7):  # the order of each key is kept
+        assert [line for line in found if line.startswith(f"k{key}:")] == lines[key::7]
+    assert len(shell.lines("consume", topic, "--last", "10")) == 10
+    assert len(shell.lines("consume", topic, "--from", "-2", "--header", "a=1")) <= 6
+    assert len(shell.lines("consume", topic, "--from", "1h")) == 10_000
+    assert shell.lines("consume", topic, "--to", "1h") == []
+
+
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+def test_groups_on_apache_kafka_go_on_where_they_were(protocol: str, shell: Shell, topic: str, tmp_path: Path) -> None:
+    path = tmp_path / "input"
+    path.write_bytes(b"1\n2\n3\n")
+    shell("produce", topic, str(path), "-p", "1")
+    group = ("-g", f"g-{uuid4()}", "-X", f"group.protocol={protocol}")
+    assert shell.lines("consume", topic, *group, "--count", "2") == ["1", "2"]
+    assert shell.lines("consume", topic, *group) == ["3"]
+    assert shell.lines("consume", topic, *group) == []
+
+
+def test_transactions_on_apache_kafka_are_whole_or_not_there(shell: Shell, topic: str, tmp_path: Path) -> None:
+    path = tmp_path / "input"
+    arguments = ("-K", ":", "-p", "0", "--transactional-id", f"t-{uuid4()}")
+    committed = ("-X", "isolation.level=read_committed")
+    path.write_bytes(b"a:1\noops\n")
+    shell("produce", topic, str(path), *arguments, status=1)
+    assert shell("consume", topic, *committed) == b""
+    path.write_bytes(b"b:2\n")
+    shell("produce", topic, str(path), *arguments)
+    assert shell("consume", topic, *committed) == b"2\n"
+
+
+def test_json_on_apache_kafka_goes_and_comes_back(shell: Shell, topic: str, tmp_path: Path) -> None:
+    path = tmp_path / "input"
+    path.write_bytes(b'{"key":"k","value":{"base64":"//4="},"headers":[["h",null]],"partition":2,"timestamp":5}\n')
+    shell("produce", topic, str(path), "--json")
+    (found,) = map(json.loads, shell.lines("consume", topic, "--json"))
+    assert found == {
+        "topic": topic,
+        "partition": 2,
+        "offset": 0,
+        "timestamp": 5,
+        "timestamp_type": "create_time",
+        "key": "k",
+        "value": {"base64": "//4="},
+        "headers": [["h", None]],
+    }
