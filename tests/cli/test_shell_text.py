@@ -1,5 +1,6 @@
 """The pure parts of the shell: tables, points, formats, templates, filters and lines."""
 
+import itertools
 import json
 from collections.abc import Sequence
 from datetime import datetime
@@ -18,7 +19,6 @@ from aiokafkawire.cli.records.templates import template_formatter, unescape
 from aiokafkawire.cli.shell.meter import Meter
 from aiokafkawire.cli.shell.table import table
 from aiokafkawire.records.batch import ConsumerRecord
-import itertools
 
 NOW = 1_795_000_000_000
 
