@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import click
 
-from ...admin.admin import NewTopic
+from ...admin.new_topics import NewTopic
 from ...errors import KafkaError, TopicAlreadyExists, UnknownTopicOrPartition, UsageError
 from ..exit_status import MISSING, CommandFailed
 from ..shell.command import ShellGroup
