@@ -44,7 +44,7 @@ class Controllers:
             host, port = (f"controller-{node.node_id}", _MEMORY_PORT) if in_memory else ("127.0.0.1", 0)
             release = controllers_release(node.release)
             controller = BrokerNode(node.node_id, host, port, release, rack=node.rack, is_controller=True)
-            controller.cluster = cluster
+            controller.cluster, controller.log_dirs = cluster, node.log_dirs
             listens_on = None if in_memory else (host, port)
             server = NodeServer(controller, listens_on, lambda: next(numbers), broker._failed)
             self._servers.append((controller, server))

@@ -128,7 +128,9 @@ async def test_coordinators_are_found(kafka: Client, release: tuple[int, ...], t
     assert await kafka.admin.find_coordinators("a transactional id", key_type="transaction") == {
         "a transactional id": node
     }
-    topic_id = urlsafe_b64encode((await kafka.admin.describe_topic(topic)).topic_id.bytes).decode().rstrip("=")
+    named = MetadataRequest(topics=[MetadataRequestTopic(name=topic)])
+    answer = await settled(lambda: kafka.request(named), lambda answer: answer.topics[0].error_code == 0)
+    topic_id = urlsafe_b64encode(answer.topics[0].topic_id.bytes).decode().rstrip("=")
     part = f"{one}:{topic_id}:0"
     if release >= (4, 2):
         assert await kafka.admin.find_coordinators([part], key_type="share") == {part: node}
@@ -175,8 +177,8 @@ async def test_resources_with_configs_are_listed(kafka: Client, release: tuple[i
         ):
             await kafka.admin.list_config_resources()
         return
-    found = await kafka.admin.list_config_resources()
-    assert {ConfigResource.topic(topic), ConfigResource.broker(1), ConfigResource.broker_logger(1), metrics} <= {*found}
+    expected = {ConfigResource.topic(topic), ConfigResource.broker(1), ConfigResource.broker_logger(1), metrics}
+    assert await settled(kafka.admin.list_config_resources, lambda found: expected <= {*found})
     brokers = await kafka.admin.list_config_resources([ConfigResourceType.BROKER])
     assert brokers == [ConfigResource.broker(1)]
 
@@ -307,6 +309,7 @@ async def test_voters_need_a_directory_and_a_listener_for_controllers(kafka: Cli
 
 async def test_any_request_is_sent_in_the_newest_version_or_in_a_given_one(kafka: Client, topic: str) -> None:
     request = MetadataRequest(topics=[MetadataRequestTopic(name=topic)], allow_auto_topic_creation=False)
+    await settled(lambda: kafka.request(request), lambda answer: answer.topics[0].error_code == 0)
     for answer in (
         await kafka.request(request),
         await kafka.request(request, broker=1),
