@@ -1,6 +1,7 @@
-"""The verbs that run without click: demo, broker and wire. argparse parses their arguments."""
+"""The verbs that run without click: demo, broker, wire, tap and top. argparse parses their arguments."""
 
 import argparse
+import os
 import re
 import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -11,11 +12,14 @@ import anyio
 
 from .exit_status import MISSING, CommandFailed
 from .shell.verb_list import PLAIN_VERBS, SHELL_VERBS
+from .tap import options as tap_options
 from .wire import options as wire_options
 
 __all__ = ("option_names", "parse_plain", "plain_help")
 
-_DESCRIPTION: Final = "Tools of the Kafka client aiokafkawire: a demo, an in-memory broker, a decoder of the protocol."
+_DESCRIPTION: Final = """\
+Tools of the Kafka client aiokafkawire: a demo, an in-memory broker, a decoder of the protocol, a proxy, a live view.
+"""
 
 _EPILOG: Final = f"""\
 examples:
@@ -23,6 +27,8 @@ examples:
   aiokafkawire demo --bootstrap kafka:9092  the same through your own cluster
   aiokafkawire broker                       run a broker at 127.0.0.1:9092 for development
   aiokafkawire wire --file capture.pcap     decode bytes of the protocol, field by field
+  aiokafkawire tap --to kafka:9092          show the traffic of any client, and inject faults
+  aiokafkawire top -b kafka:9092            watch brokers, topics by rate, and the lag of groups
   aiokafkawire demo --help                  show the help of one command
 
 More commands ({", ".join(SHELL_VERBS)}) come with: pip install "aiokafkawire[shell]"
@@ -68,6 +74,27 @@ Clients connect to --advertised-host: if --host is 0.0.0.0, set it to a name or 
 """
 
 
+_TOP: Final = """\
+Watch a running cluster in the terminal: brokers, topics by their rate of new records, and groups with their lag and its
+trend. Enter opens a topic's newest records, or a group's partitions and members; ? explains keys and columns.
+"""
+
+_TOP_EPILOG: Final = """\
+examples:
+  aiokafkawire top -b localhost:9092             the live view; q quits
+  aiokafkawire top -b localhost:9092 --topics 'orders.*' --groups billing
+                                                 only these topics and groups
+  aiokafkawire top -b localhost:9092 --once      print the tables, and stop
+  aiokafkawire top -b localhost:9092 --once --json
+                                                 the same for programs: one JSON object
+  aiokafkawire top -b localhost:9092 --json --interval 10
+                                                 one JSON object in a line, every 10 s, until Ctrl-C
+
+Rates come from the end offsets of two samples, so --once takes --interval seconds.
+The live view needs: pip install "aiokafkawire[top]"; --once and --json need nothing more.
+"""
+
+
 def parse_plain(arguments: Sequence[str], closed: frozenset[str] = frozenset()) -> Callable[[], int]:
     """Parse the command line of a verb; return a function that runs the verb and returns its exit status.
 
@@ -110,7 +137,7 @@ def _parsers() -> tuple[argparse.ArgumentParser, Mapping[str, argparse.ArgumentP
     )
     parser.add_argument("--version", action=_Version, help="show the version, the implementations in use, and Python")
     parser.set_defaults(command=None)
-    commands = parser.add_subparsers(title="commands", metavar="{demo,broker,wire}")
+    commands = parser.add_subparsers(title="commands", metavar=f"{{{','.join(PLAIN_VERBS)}}}")
 
     demo = _command(commands, "demo", _demo, PLAIN_VERBS["demo"], _DEMO, _DEMO_EPILOG)
     _add_backend(demo)
@@ -154,6 +181,38 @@ def _parsers() -> tuple[argparse.ArgumentParser, Mapping[str, argparse.ArgumentP
 
     texts = PLAIN_VERBS["wire"], wire_options.DESCRIPTION, wire_options.EPILOG
     wire_options.declare(_command(commands, "wire", _wire, *texts))
+
+    texts = PLAIN_VERBS["tap"], tap_options.DESCRIPTION, tap_options.EPILOG
+    tap = _command(commands, "tap", _tap, *texts)
+    _add_backend(tap)
+    tap_options.declare(tap)
+    top = _command(commands, "top", _top, PLAIN_VERBS["top"], _TOP, _TOP_EPILOG)
+    top.add_argument(
+        "-b",
+        "--bootstrap",
+        metavar="HOST:PORT",
+        default=os.environ.get("AIOKAFKAWIRE_BOOTSTRAP"),
+        help="a broker of the cluster; by default of AIOKAFKAWIRE_BOOTSTRAP",
+    )
+    top.add_argument("--config", metavar="FILE", help="Java's client.properties, with TLS and SASL")
+    top.add_argument(
+        "--interval",
+        type=_interval,
+        default=2.0,
+        metavar="SECONDS",
+        help="the time between two samples (default: %(default)g)",
+    )
+    top.add_argument("--topics", metavar="PATTERN", help="only topics whose whole name matches the regular expression")
+    top.add_argument("--groups", metavar="PATTERN", help="only groups whose whole id matches the regular expression")
+    top.add_argument("--once", action="store_true", help="print the tables once instead of the live view")
+    top.add_argument("--json", action="store_true", help="print JSON, one object in a line")
+    top.add_argument(
+        "--timeout",
+        type=_seconds,
+        default=5.0,
+        metavar="SECONDS",
+        help="how long to try to connect, and to wait for a response (default: %(default)g)",
+    )
     return parser, commands.choices
 
 
@@ -237,6 +296,48 @@ def _wire(args: argparse.Namespace) -> int:
     return run_wire(args)
 
 
+def _tap(args: argparse.Namespace) -> int:
+    from .tap.command import TapOptions, run_tap
+
+    if "stdout" in args.closed:
+        raise CommandFailed("standard output is closed, so the requests cannot be printed")
+    options = TapOptions(
+        to=args.to,
+        listen=args.listen,
+        advertised_host=args.advertised_host,
+        faults=tuple(args.fault),
+        only=tuple(args.only),
+        excluded=tuple(args.excluded),
+        json=args.json,
+        journal=args.journal,
+        tls=args.tls,
+        cafile=args.cafile,
+        certfile=args.certfile,
+        keyfile=args.keyfile,
+    )
+    return _run(args.backend, run_tap, options)
+
+
+def _top(args: argparse.Namespace) -> int:
+    from .top.command import run
+    from .top.options import TopOptions, client_settings
+
+    if "stdout" in args.closed:
+        raise CommandFailed("standard output is closed, so nothing can be shown")
+    bootstrap, settings = client_settings(args.bootstrap, args.config)
+    options = TopOptions(
+        bootstrap=bootstrap,
+        settings=settings,
+        interval=args.interval,
+        topics=args.topics,
+        groups=args.groups,
+        once=args.once,
+        json=args.json,
+        timeout=args.timeout,
+    )
+    return run(options)
+
+
 def _run(backend: str, command: Callable[[Any], Awaitable[int]], options: object) -> int:
     if find_spec(backend) is None:
         raise CommandFailed(f'{backend} is not installed: pip install "aiokafkawire[{backend}]"', MISSING)
@@ -300,4 +401,14 @@ def _seconds(text: str) -> float:
         seconds = 0.0
     if not 0.001 <= seconds <= 86_400:
         raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds from 0.001 to 86400")
+    return seconds
+
+
+def _interval(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
+    if not 0.1 <= seconds <= 3600:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds from 0.1 to 3600")
     return seconds

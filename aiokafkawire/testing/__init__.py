@@ -18,11 +18,15 @@ if TYPE_CHECKING:
     from .logs.log import PartitionLog
     from .security.bearer_tokens import BearerToken, TokenRefused
     from .simulation import Run, Simulation, simulate
+    from .tap.background_tap import BackgroundTap
+    from .tap.tap import Tap
+    from .tap.tap_events import TapNotice, TappedRequest, TappedResponse
 
 __all__ = (
     "ApiError",
     "ApiKey",
     "BackgroundBroker",
+    "BackgroundTap",
     "BearerToken",
     "Broker",
     "Controllers",
@@ -37,6 +41,10 @@ __all__ = (
     "RequestOutcome",
     "Run",
     "Simulation",
+    "Tap",
+    "TapNotice",
+    "TappedRequest",
+    "TappedResponse",
     "TokenRefused",
     "UnusedFaultRules",
     "simulate",
@@ -47,6 +55,7 @@ _MODULES = {
     "ApiKey": "..protocol.api",
     "ErrorCode": "..error_codes",
     "BackgroundBroker": ".background",
+    "BackgroundTap": ".tap.background_tap",
     "BearerToken": ".security.bearer_tokens",
     "Broker": ".broker",
     "Controllers": ".controllers",
@@ -60,6 +69,10 @@ _MODULES = {
     "RequestOutcome": ".faults.request_log",
     "Run": ".simulation",
     "Simulation": ".simulation",
+    "Tap": ".tap.tap",
+    "TapNotice": ".tap.tap_events",
+    "TappedRequest": ".tap.tap_events",
+    "TappedResponse": ".tap.tap_events",
     "TokenRefused": ".security.bearer_tokens",
     "UnusedFaultRules": ".broker",
     "simulate": ".simulation",

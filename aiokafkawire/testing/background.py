@@ -4,18 +4,15 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractContextManager, ExitStack
 from inspect import isawaitable
 from types import TracebackType
-from typing import Any, Literal, Self, TypeVar, Unpack, overload
+from typing import Any, Self, TypeVar, Unpack, overload
 
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
-from ..protocol.api import ApiKey
 from .background_control import BackgroundControl
-from .background_faults import BackgroundFaultRule, BackgroundHold, BackgroundRequestLog
+from .background_faults import BackgroundRequestLog
 from .broker import Broker
 from .broker_options import BrokerArguments
 from .cluster.replicas import HostedPartition
-from .faults.request_log import Which
-from .faults.rules import Answer, When
 
 __all__ = ("BackgroundBroker",)
 
@@ -84,56 +81,6 @@ class BackgroundBroker(BackgroundControl):
     def requests(self) -> BackgroundRequestLog:
         """The log of the requests received since the broker was opened."""
         return BackgroundRequestLog(self.do, self._broker.requests)
-
-    def on(
-        self,
-        api: ApiKey | None,
-        *,
-        answer: Answer | None = None,
-        drop: When | None = None,
-        swallow: When | None = None,
-        cut: bool = False,
-        corrupt: int | Literal["records"] | None = None,
-        delay: float = 0.0,
-        delay_answer: float = 0.0,
-        times: int | None = 1,
-        after: int = 0,
-        **which: Unpack[Which],
-    ) -> BackgroundFaultRule:
-        """Add a fault rule for certain requests; arguments and errors are those of :meth:`Broker.on`.
-
-        Returns:
-            The rule, with ``count``, ``remove()`` and ``met()``.
-        """
-        rule = self.do(
-            lambda broker: broker.on(
-                api,
-                answer=answer,
-                drop=drop,
-                swallow=swallow,
-                cut=cut,
-                corrupt=corrupt,
-                delay=delay,
-                delay_answer=delay_answer,
-                times=times,
-                after=after,
-                **which,
-            )
-        )
-        return BackgroundFaultRule(self.do, rule)
-
-    def hold(
-        self,
-        api: ApiKey | None,
-        at: When = "before",
-        *,
-        times: int | None = None,
-        after: int = 0,
-        **which: Unpack[Which],
-    ) -> BackgroundHold:
-        """Return a context that holds requests while it is open. Arguments and errors are as in :meth:`Broker.hold`."""
-        made = self.do(lambda broker: broker.hold(api, at, times=times, after=after, **which))
-        return BackgroundHold(self.do, made)
 
     @property
     def node_ids(self) -> list[int]:

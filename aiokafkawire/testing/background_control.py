@@ -1,16 +1,17 @@
 """Blocking methods for callers on other threads; each runs the Broker's method of this name on the broker's thread."""
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable
 from typing import Any
 
+from .background_rules import BackgroundRules
 from .broker import Broker
 from .logs.log import PartitionLog
 
 __all__ = ("BackgroundControl",)
 
 
-class BackgroundControl(ABC):
+class BackgroundControl(BackgroundRules):
     """Methods of ``BackgroundBroker`` that call the same method of :class:`Broker`, with its arguments and errors."""
 
     @abstractmethod
@@ -26,10 +27,6 @@ class BackgroundControl(ABC):
         found: PartitionLog = self.do(lambda broker: broker.log(topic, partition))
         return found
 
-    def clear_orders(self) -> None:
-        """Call :meth:`Broker.clear_orders` on the broker's thread."""
-        self.do(lambda broker: broker.clear_orders())
-
     def stop_node(self, node_id: int) -> None:
         """Call :meth:`Broker.stop_node` on the broker's thread."""
         self.do(lambda broker: broker.stop_node(node_id))
@@ -38,14 +35,6 @@ class BackgroundControl(ABC):
         """Call :meth:`Broker.start_node` on the broker's thread."""
         self.do(lambda broker: broker.start_node(node_id))
 
-    def freeze_node(self, node_id: int) -> None:
-        """Call :meth:`Broker.freeze_node` on the broker's thread."""
-        self.do(lambda broker: broker.freeze_node(node_id))
-
-    def thaw_node(self, node_id: int) -> None:
-        """Call :meth:`Broker.thaw_node` on the broker's thread."""
-        self.do(lambda broker: broker.thaw_node(node_id))
-
     def fence_node(self, node_id: int) -> None:
         """Call :meth:`Broker.fence_node` on the broker's thread."""
         self.do(lambda broker: broker.fence_node(node_id))
@@ -53,22 +42,6 @@ class BackgroundControl(ABC):
     def unfence_node(self, node_id: int) -> None:
         """Call :meth:`Broker.unfence_node` on the broker's thread."""
         self.do(lambda broker: broker.unfence_node(node_id))
-
-    def refuse_connections(self, node_id: int) -> None:
-        """Call :meth:`Broker.refuse_connections` on the broker's thread."""
-        self.do(lambda broker: broker.refuse_connections(node_id))
-
-    def accept_connections(self, node_id: int) -> None:
-        """Call :meth:`Broker.accept_connections` on the broker's thread."""
-        self.do(lambda broker: broker.accept_connections(node_id))
-
-    def pause_partition(self, topic: str, partition: int = 0) -> None:
-        """Call :meth:`Broker.pause_partition` on the broker's thread."""
-        self.do(lambda broker: broker.pause_partition(topic, partition))
-
-    def resume_partition(self, topic: str, partition: int = 0) -> None:
-        """Call :meth:`Broker.resume_partition` on the broker's thread."""
-        self.do(lambda broker: broker.resume_partition(topic, partition))
 
     def isr(self, topic: str, partition: int = 0) -> list[int]:
         """Call :meth:`Broker.isr` on the broker's thread, and return its result."""

@@ -180,7 +180,7 @@ def test_dumped_packets_lose_their_headers() -> None:
     text += f"09:16 IP a > b: Flags [P.]\n{dump(packet(CLIENT, SERVER, 21, FRAME[20:]))}"
     source = read_text(text)
     assert source.form == "2 dumped packets with TCP"
-    assert source.streams == ((FRAME, "10.0.0.1:50000 > 10.0.0.2:9092"),)
+    assert [(stream.data, stream.label) for stream in source.streams] == [(FRAME, "10.0.0.1:50000 > 10.0.0.2:9092")]
 
 
 @pytest.mark.parametrize("link", [b"", bytes(12) + b"\x08\x00", bytes(14) + b"\x08\x00", b"\2\0\0\0"])
@@ -194,7 +194,7 @@ def test_a_pcap_file(link: bytes, order: str) -> None:
 
 def test_ipv6_and_ethernets_padding() -> None:
     (stream,) = read_bytes(pcap(packet_6(FRAME))).streams
-    assert stream == (FRAME, "::1:50000 > ::1:9092")
+    assert (stream.data, stream.label) == (FRAME, "::1:50000 > ::1:9092")
     padded = bytes(12) + b"\x08\x00" + packet(CLIENT, SERVER, 5, b"abc") + bytes(3)
     assert read_bytes(pcap(padded)).streams[0].data == b"abc"
 

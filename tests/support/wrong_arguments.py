@@ -110,7 +110,7 @@ _endpoint: Any = RaftVoterEndpoint
 _deletion: Any = UserScramCredentialDeletion
 _upsertion: Any = UserScramCredentialUpsertion
 _info: Any = ScramCredentialInfo
-_filter: Any = ClientQuotaFilter
+_quota_filter: Any = ClientQuotaFilter
 _component: Any = ClientQuotaFilterComponent
 _principal: Any = KafkaPrincipal
 _acl: Any = AclBinding
@@ -382,9 +382,18 @@ NO_QUOTAS: list[Any] = [
     *({ClientQuotaEntity.user("u"): one} for one in (None, 5, [("a", 1.0)], {5: 1.0}, {"": 1.0}, {SURROGATE: 1.0})),
     *({ClientQuotaEntity.user("u"): {"q": one}} for one in ("1", math.nan, math.inf, True, 10**400, [1.0], Strange())),
 ]
-NO_FILTERS: list[Any] = [5, "u", [], Strange(), {"user": "u"}, _filter(5), _filter("user"), _filter((), strict=1)]
+NO_FILTERS: list[Any] = [
+    5,
+    "u",
+    [],
+    Strange(),
+    {"user": "u"},
+    _quota_filter(5),
+    _quota_filter("user"),
+    _quota_filter((), strict=1),
+]
 NO_FILTERS += [
-    _filter((one,))
+    _quota_filter((one,))
     for one in (
         None,
         "user",

@@ -16,6 +16,8 @@ PLAIN_VERBS: Final = {
     "demo": "stream 336,776 flights through Kafka and back",
     "broker": "run an in-memory broker until Ctrl-C",
     "wire": "decode bytes of the protocol: header, message, fields, records",
+    "tap": "show the traffic of any client, and inject faults into it",
+    "top": "watch brokers, topics and groups",
 }
 """The verbs that run without click."""
 

@@ -56,38 +56,50 @@ class Reading:
 
 
 class PendingRequests:
-    """A collection of the requests that still await a response, by correlation id."""
+    """A collection of the requests that still await a response, by connection and correlation id."""
 
     def __init__(self) -> None:
-        self._waiting: dict[int, deque[tuple[AnyRequest, int]]] = {}
+        self._waiting: dict[tuple[str, int], deque[tuple[AnyRequest, int]]] = {}
+        self._connections: set[str] = set()
         self.bare_sasl: bool = False
         """Whether a SaslHandshake v0 was added: the SASL mechanism's bytes that follow it have no headers."""
 
     def __len__(self) -> int:
         return len(self._waiting)
 
-    def add(self, reading: Reading) -> None:
+    def add(self, reading: Reading, connection: str = "") -> None:
         """Add a request; ignore it if its API is unknown."""
+        self._connections.add(connection)
         if reading.request is not None and reading.version is not None and reading.correlation_id is not None:
-            pending = self._waiting.setdefault(reading.correlation_id, deque())
+            pending = self._waiting.setdefault((connection, reading.correlation_id), deque())
             pending.append((reading.request, reading.version))
             if reading.request.api_key == ApiKey.SASL_HANDSHAKE and reading.version == 0:
                 self.bare_sasl = True
 
-    def of(self, data: bytes) -> tuple[AnyRequest, int] | None:
-        """Return the class and version of the oldest request with the response's correlation id, or None."""
-        if len(data) < 4:
-            return None
-        waiting = self._waiting.get(unpack_from(">i", data)[0])
-        return waiting[0] if waiting else None
+    def of(self, data: bytes, connection: str = "") -> tuple[AnyRequest, int] | None:
+        """Return the class and version of the oldest request with the response's correlation id, or None.
 
-    def answered(self, data: bytes) -> None:
+        Requests of other connections are used only if none of this connection was added.
+        """
+        key = self._key(data, connection)
+        return None if key is None else self._waiting[key][0]
+
+    def answered(self, data: bytes, connection: str = "") -> None:
         """Remove the request that the response ``data`` answers."""
-        (correlation_id,) = unpack_from(">i", data)
-        waiting = self._waiting[correlation_id]
+        key = self._key(data, connection)
+        assert key is not None
+        waiting = self._waiting[key]
         waiting.popleft()
         if not waiting:
-            del self._waiting[correlation_id]
+            del self._waiting[key]
+
+    def _key(self, data: bytes, connection: str) -> tuple[str, int] | None:
+        if len(data) < 4:
+            return None
+        (correlation_id,) = unpack_from(">i", data)
+        if connection in self._connections:
+            return (connection, correlation_id) if (connection, correlation_id) in self._waiting else None
+        return next((key for key in self._waiting if key[1] == correlation_id), None)
 
 
 def read_request(data: bytes) -> Reading:

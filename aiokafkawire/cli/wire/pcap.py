@@ -68,23 +68,23 @@ def streams_of(packets: Iterable[bytes]) -> tuple[ByteStream, ...]:
             connections.setdefault((*direction, opened.get(direction, 0)), []).append(segment)
     return tuple(
         stream
-        for (source, target, _), segments in connections.items()
-        for stream in _assembled(segments, f"{source} > {target}")
+        for (source, target, number), segments in connections.items()
+        for stream in _assembled(segments, source, f"{source} > {target}", f"{sorted((source, target))} {number}")
     )
 
 
-def _assembled(segments: list[_Segment], label: str) -> Iterator[ByteStream]:
+def _assembled(segments: list[_Segment], source: str, label: str, connection: str) -> Iterator[ByteStream]:
     first = segments[0].sequence
     payloads = [((segment.sequence - first + 2**31) % 2**32 - 2**31, segment.payload) for segment in segments]
     data, begin, gap = bytearray(), 0, ""
     for at, payload in sorted(payloads, key=lambda pair: pair[0]):
         end = begin + len(data)
         if at > end:
-            yield ByteStream(bytes(data), label + gap)
+            yield ByteStream(bytes(data), label + gap, connection, source)
             data, begin, gap = bytearray(payload), at, f", after {at - end} bytes that were not captured"
         elif at + len(payload) > end:
             data += payload[end - at :]
-    yield ByteStream(bytes(data), label + gap)
+    yield ByteStream(bytes(data), label + gap, connection, source)
 
 
 def _segment(packet: bytes) -> _Segment | None:

@@ -46,16 +46,30 @@ class FrameReport:
         return self.reading is not None and self.reading.message is not None
 
 
+@attrs.frozen
+class _Context:
+    """The requests before a frame, and the stream that has the frame."""
+
+    pending: PendingRequests
+    connection: str
+    answers: bool
+    """Whether the stream is the second direction of a connection, which has the responses."""
+
+
 def read_frames(streams: Iterable[ByteStream], hints: Hints, pending: PendingRequests) -> Iterator[FrameReport]:
     """Decode the frames of all streams; ``pending`` collects requests, to match later responses with them."""
     # Requests first, since responses need their requests; in a capture either direction may be first.
     given = (*streams,)
+    clients: dict[str, str] = {}  # by connection, the sender of the first direction, which has the requests
     for stream in sorted(given, key=_answers) if len(given) > 1 else given:
-        for frame in split_frames(stream.data, hints.prefixed, _reader(hints, pending)):
+        context = _Context(
+            pending, stream.connection, clients.setdefault(stream.connection, stream.source) != stream.source
+        )
+        for frame in split_frames(stream.data, hints.prefixed, _reader(hints, context)):
             if frame.problem:
                 yield FrameReport(stream.label, frame)
                 continue
-            reading = _read(frame.data, hints, pending)
+            reading = _read(frame.data, hints, context)
             if reading.message is not None or not hints.guess:
                 yield FrameReport(stream.label, frame, reading)
                 continue
@@ -81,34 +95,38 @@ def _answers(stream: ByteStream) -> bool:
     return not any(is_request(frame.data) for frame in split_frames(stream.data, None, is_request)[:3])
 
 
-def _reader(hints: Hints, pending: PendingRequests) -> Callable[[bytes], bool]:
+def _reader(hints: Hints, context: _Context) -> Callable[[bytes], bool]:
     def reads(data: bytes) -> bool:
-        if _peek(data, hints, pending).message is not None:
+        if _peek(data, hints, context).message is not None:
             return True
         return hints.guess and bool(candidates(data))
 
     return reads
 
 
-def _read(data: bytes, hints: Hints, pending: PendingRequests) -> Reading:
-    reading = _peek(data, hints, pending)
+def _read(data: bytes, hints: Hints, context: _Context) -> Reading:
+    reading = _peek(data, hints, context)
     if hints.response is None:
         if reading.kind == "request":
-            pending.add(reading)
-        elif reading.kind == "response" and pending.of(data) is not None:
-            pending.answered(data)
+            context.pending.add(reading, context.connection)
+        elif reading.kind == "response" and context.pending.of(data, context.connection) is not None:
+            context.pending.answered(data, context.connection)
     return reading
 
 
-def _peek(data: bytes, hints: Hints, pending: PendingRequests) -> Reading:
+def _peek(data: bytes, hints: Hints, context: _Context) -> Reading:
     """Decode a frame without changing the pending requests."""
     if hints.response is not None:
         return read_response(data, *hints.response)
-    request = pending.of(data)
+    request = context.pending.of(data, context.connection)
     if hints.answers:
         if request is None:
             return Reading("response", problem=f"no pending request has {_correlation_id(data)}")
         return read_response(data, *request)
+    if context.answers and request is not None:  # a response may have the bytes of a request, too
+        answer = read_response(data, *request)
+        if answer.message is not None:
+            return answer
     reading = read_request(data)
     if reading.message is not None:
         return reading
@@ -116,7 +134,7 @@ def _peek(data: bytes, hints: Hints, pending: PendingRequests) -> Reading:
         answer = read_response(data, *request)
         if answer.message is not None or reading.header is None:
             return answer
-    if pending.bare_sasl:  # no position, so no hexdump: the bytes may contain a password
+    if context.pending.bare_sasl:  # no position, so no hexdump: the bytes may contain a password
         why = "after SaslHandshake v0 they have no header"
         return Reading("SASL", problem=f"{len(data)} bytes that may be of a SASL mechanism: {why}")
     return reading

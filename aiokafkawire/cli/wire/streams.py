@@ -6,10 +6,16 @@ __all__ = ("CapturedInput", "ByteStream")
 
 
 class ByteStream(NamedTuple):
-    """The consecutive bytes of one stream; ``label`` names their source, and may be empty for a single stream."""
+    """The consecutive bytes of one stream.
+
+    ``label`` names their source, and may be empty for a single stream. ``connection`` is the same for both directions
+    of a connection, and ``source`` the sender's address; both are empty if the input does not show connections.
+    """
 
     data: bytes
     label: str = ""
+    connection: str = ""
+    source: str = ""
 
 
 class CapturedInput(NamedTuple):

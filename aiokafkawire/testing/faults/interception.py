@@ -22,7 +22,7 @@ from .request_log import LoggedRequest, RequestOutcome, Selector
 from .request_targets import divided
 from .rules import Action, FaultRule, FaultRules, When
 
-__all__ = ("Ended", "Handle", "OutgoingResponse", "exchange")
+__all__ = ("Ended", "Handle", "OutgoingResponse", "apply_rule", "exchange")
 
 
 class Handle(Protocol):
@@ -73,19 +73,24 @@ async def exchange(rules: FaultRules, asked: LoggedRequest, handle: Handle) -> O
     if rule is None:
         outgoing = OutgoingResponse(await handle(asked.request))
     else:
-        try:
-            outgoing = await _apply(rule, asked, handle)
-        except anyio.get_cancelled_exc_class():  # the broker stops
-            if rule.gate is not None and asked in rule.gate.requests:
-                rule.done()
-            else:
-                rule.give_back()
-            raise
-        except BaseException:  # such as a bug in the rule's function: the rule was applied
-            rule.done()
-            raise
+        outgoing = await apply_rule(rule, asked, handle)
     await rules.thawed(asked.node)
     return outgoing
+
+
+async def apply_rule(rule: FaultRule, asked: LoggedRequest, handle: Handle) -> OutgoingResponse:
+    """Handle a request under a fault rule that has taken it, and return the response. Raises as :func:`exchange`."""
+    try:
+        return await _apply(rule, asked, handle)
+    except anyio.get_cancelled_exc_class():  # the broker stops
+        if rule.gate is not None and asked in rule.gate.requests:
+            rule.done()
+        else:
+            rule.give_back()
+        raise
+    except BaseException:  # such as a bug in the rule's function: the rule was applied
+        rule.done()
+        raise
 
 
 async def _apply(rule: FaultRule, asked: LoggedRequest, handle: Handle) -> OutgoingResponse:

@@ -326,6 +326,11 @@ class FaultRules:
         if event is not None:
             event.set()
 
+    @property
+    def has_paused(self) -> bool:
+        """Whether a partition is paused."""
+        return bool(self._paused)
+
     def is_paused(self, topic: str, partition: int) -> bool:
         """Return whether this partition is paused."""
         return (topic, partition) in self._paused

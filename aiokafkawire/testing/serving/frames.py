@@ -39,14 +39,14 @@ class Frames:
         Raises:
             Disconnect: the size is invalid, or the stream ends inside a frame.
         """
-        prefix = await self._exactly(_SIZE.size)
+        prefix = await self.exactly(_SIZE.size)
         if prefix is None:
             return None
         (size,) = _SIZE.unpack(prefix)
         most = self._max_bytes if max_bytes is None else min(max_bytes, self._max_bytes)
         if not 0 <= size <= most:
             raise Disconnect(f"invalid frame size {size}; the maximum is {most} bytes")
-        frame = await self._exactly(size)
+        frame = await self.exactly(size)
         if frame is None:
             raise Disconnect(f"the connection ended before a frame of {size} bytes")
         return frame
@@ -60,7 +60,18 @@ class Frames:
             except anyio.EndOfStream:
                 return
 
-    async def _exactly(self, size: int) -> bytes | None:
+    async def chunk(self) -> bytes:
+        """Return bytes as they arrive, whatever they are; nothing at the end of the stream."""
+        if self._position < len(self._chunk):
+            taken, self._chunk, self._position = self._chunk[self._position :], b"", 0
+            return taken
+        try:
+            return await self._stream.receive(_CHUNK)
+        except anyio.EndOfStream:
+            return b""
+
+    async def exactly(self, size: int) -> bytes | None:
+        """Return the next bytes; None if the stream ends before them. Raise Disconnect if it ends within them."""
         end = self._position + size
         if end <= len(self._chunk):
             taken = self._chunk[self._position : end]

@@ -1,0 +1,1 @@
+"""The command ``aiokafkawire tap``: a proxy that shows the traffic of any Kafka client, and injects faults into it."""

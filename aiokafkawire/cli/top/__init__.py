@@ -1,0 +1,1 @@
+"""The verb ``top``: brokers, topics and groups of a running cluster, in the terminal."""
