@@ -1,5 +1,6 @@
 """The outcomes of a call for several resources: each has a result or an error of its own."""
 
+import logging
 from collections.abc import Callable, Collection, Mapping
 from typing import Final, TypeAlias, TypeVar
 
@@ -18,6 +19,8 @@ R = TypeVar("R", bound=Response)
 
 Outcomes: TypeAlias = dict[K, V | KafkaError]
 """The result or the error of each resource."""
+
+_log = logging.getLogger("aiokafkawire.cluster")
 
 _LANE: Final = "admin"
 _ANY: Final = Versions.parse("0+")
@@ -96,6 +99,9 @@ async def ask_for_each(
         if pending and wait >= deadline.left(cluster.runtime.now()):
             break
         if pending:
+            what = type(response).__name__.removesuffix("Response")
+            error = found[pending[0]]
+            _log.debug("retrying %s in %.0f ms: %s: %s", what, wait * 1000, type(error).__name__, error)
             await anyio.sleep(wait)
     return {resource: found[resource] for resource in dict.fromkeys(resources)}
 

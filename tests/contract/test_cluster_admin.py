@@ -181,6 +181,7 @@ async def test_resources_with_configs_are_listed(kafka: Client, release: tuple[i
     assert await settled(kafka.admin.list_config_resources, lambda found: expected <= {*found})
     brokers = await kafka.admin.list_config_resources([ConfigResourceType.BROKER])
     assert brokers == [ConfigResource.broker(1)]
+    await kafka.admin.incremental_alter_configs({metrics: {"interval.ms": None}})
 
 
 # --- leader epochs -------------------------------------------------------------------------------------------------

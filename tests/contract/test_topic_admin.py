@@ -294,13 +294,17 @@ async def test_nothing_to_do(kafka: Client) -> None:
 
 
 async def test_topics_beyond_the_quota_are_created_when_it_permits(cluster: Where, new_name: Names) -> None:
-    client_id, rate = new_name(), 20.0
-    entity = [EntityData(entity_type="client-id", entity_name=client_id)]
-    operation = OpData(key="controller_mutation_rate", value=rate, remove=False)
-    entry = AlterClientQuotasRequestEntryData(entity=entity, ops=[operation])
-    async with cluster.client(client_id=client_id) as kafka:
+    client_id = new_name()
+
+    async def limit(*, remove: bool = False) -> None:
+        entity = [EntityData(entity_type="client-id", entity_name=client_id)]
+        operation = OpData(key="controller_mutation_rate", value=20.0, remove=remove)
+        entry = AlterClientQuotasRequestEntryData(entity=entity, ops=[operation])
         async with RawClient(await cluster.connector(*parse_servers(cluster.bootstrap)[0])) as raw:
             await raw.ask(AlterClientQuotasRequest(entries=[entry], validate_only=False), 1)
+
+    async with cluster.client(client_id=client_id) as kafka:
+        await limit()
 
         async def exceeded() -> bool:
             # Checks count as well: eleven seconds' worth of partitions are free, and a second's worth goes beyond.
@@ -311,7 +315,10 @@ async def test_topics_beyond_the_quota_are_created_when_it_permits(cluster: Wher
                 return isinstance(refused.errors[one], ThrottlingQuotaExceeded)
             return False
 
-        await settled(exceeded, bool)
-        names = [new_name() for _ in range(3)]
-        assert list(await kafka.admin.create_topics(dict.fromkeys(names, 1))) == names
-        await kafka.admin.delete_topics(names)
+        try:
+            await settled(exceeded, bool)
+            names = [new_name() for _ in range(3)]
+            assert list(await kafka.admin.create_topics(dict.fromkeys(names, 1))) == names
+            await kafka.admin.delete_topics(names)
+        finally:
+            await limit(remove=True)

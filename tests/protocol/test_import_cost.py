@@ -26,7 +26,7 @@ def modules() -> set[str]:
 
 def test_only_the_families_of_messages_that_clients_always_need_are_loaded(modules: set[str]) -> None:
     families = {name.rpartition(".")[2] for name in modules if name.startswith("aiokafkawire.protocol.messages.")}
-    assert families == {"metadata", "offsets", "topics", "fetch", "produce"}
+    assert families == {"metadata", "offsets", "fetch", "produce"}
 
 
 @pytest.mark.parametrize(

@@ -82,26 +82,29 @@ async def test_quotas_are_set_found_and_removed(client: RawClient, version: int)
     }
     answers = await alter(client, *((entity, list(each.items())) for entity, each in quotas.items()), version=version)
     assert answers == [("NONE", None)] * 5
-    every = {frozenset(entity): each for entity, each in quotas.items()}
-    await until(client, every)
+    try:
+        every = {frozenset(entity): each for entity, each in quotas.items()}
+        await until(client, every)
 
-    async def found(*components: tuple[str, int, str | None], strict: bool = False) -> list[Entity]:
-        answer = await describe(client, *components, strict=strict, version=version)
-        assert isinstance(answer, dict)
-        assert all(every[entity] == each for entity, each in answer.items())
-        return [entity for entity in quotas if frozenset(entity) in answer]
+        async def found(*components: tuple[str, int, str | None], strict: bool = False) -> list[Entity]:
+            answer = await describe(client, *components, strict=strict, version=version)
+            assert isinstance(answer, dict)
+            assert all(every[entity] == each for entity, each in answer.items())
+            return [entity for entity in quotas if frozenset(entity) in answer]
 
-    assert await found(strict=True) == []
-    assert await found((USER, EXACT, "a")) == [a, both, default]
-    assert await found((USER, EXACT, "a"), strict=True) == [a]
-    assert await found((USER, DEFAULT, None)) == [other]
-    assert await found((USER, SPECIFIED, None)) == [a, other, both, default]
-    assert await found((USER, SPECIFIED, None), (CLIENT, SPECIFIED, None)) == [both, default]
-    assert await found((CLIENT, DEFAULT, None)) == [default]
-    assert await found((IP, SPECIFIED, None)) == [address]
-    assert await found((USER, EXACT, "nobody")) == []
-    removed = [(entity, [(key, None) for key in each]) for entity, each in quotas.items()]
-    assert await alter(client, *removed) == [("NONE", None)] * 5
+        assert await found(strict=True) == []
+        assert await found((USER, EXACT, "a")) == [a, both, default]
+        assert await found((USER, EXACT, "a"), strict=True) == [a]
+        assert await found((USER, DEFAULT, None)) == [other]
+        assert await found((USER, SPECIFIED, None)) == [a, other, both, default]
+        assert await found((USER, SPECIFIED, None), (CLIENT, SPECIFIED, None)) == [both, default]
+        assert await found((CLIENT, DEFAULT, None)) == [default]
+        assert await found((IP, SPECIFIED, None)) == [address]
+        assert await found((USER, EXACT, "nobody")) == []
+    finally:
+        removed = [(entity, [(key, None) for key in each]) for entity, each in quotas.items()]
+        gone = await alter(client, *removed)
+    assert gone == [("NONE", None)] * 5
     await until(client, {})
 
 
