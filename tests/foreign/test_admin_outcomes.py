@@ -7,6 +7,7 @@ from support.group_outcomes_tool import check_outcomes_of_groups
 from support.transactions_tool import check_the_transactions_tool
 
 pytestmark = [
+    pytest.mark.thorough,
     pytest.mark.anyio,
     pytest.mark.kafka,
     pytest.mark.parametrize("anyio_backend", ["asyncio"]),

@@ -17,7 +17,7 @@ from aiokafkawire import ClusterNode, FeatureUpdate, UpgradeType, blocking
 from aiokafkawire.errors import BrokerIdNotRegistered, InvalidUpdateVersion
 from aiokafkawire.testing.background import BackgroundBroker
 
-pytestmark = [pytest.mark.kafka, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.thorough, pytest.mark.kafka, pytest.mark.timeout(300)]
 
 CLUSTER = "org.apache.kafka.tools.ClusterTool"
 FEATURES = "org.apache.kafka.tools.FeatureCommand"

@@ -30,7 +30,7 @@ from aiokafkawire import (
 from aiokafkawire.errors import SaslAuthenticationFailed
 from aiokafkawire.testing.background import BackgroundBroker
 
-pytestmark = [pytest.mark.kafka, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.thorough, pytest.mark.kafka, pytest.mark.timeout(300)]
 
 CONFIGS = "kafka.admin.ConfigCommand"
 TOKENS = "org.apache.kafka.tools.DelegationTokenCommand"

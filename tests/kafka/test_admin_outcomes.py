@@ -10,7 +10,12 @@ from support.group_outcomes_tool import check_outcomes_of_groups
 from support.streams_groups_tool import check_the_streams_groups_tool
 from support.transactions_tool import check_the_transactions_tool
 
-pytestmark = [pytest.mark.anyio, pytest.mark.parametrize("anyio_backend", ["asyncio"]), pytest.mark.timeout(300)]
+pytestmark = [
+    pytest.mark.thorough,
+    pytest.mark.anyio,
+    pytest.mark.parametrize("anyio_backend", ["asyncio"]),
+    pytest.mark.timeout(300),
+]
 
 
 async def test_kafkas_tool_tells_of_transactions_what_our_admin_tells(apache_kafka: ApacheKafka) -> None:

@@ -32,6 +32,7 @@ from aiokafkawire import (
 from aiokafkawire.errors import AdminError, InvalidPartitions, NoReassignmentInProgress, UnknownTopicOrPartition
 
 pytestmark = [
+    pytest.mark.thorough,
     pytest.mark.anyio,
     pytest.mark.kafka,
     pytest.mark.parametrize("anyio_backend", ["asyncio"]),

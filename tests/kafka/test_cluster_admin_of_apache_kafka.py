@@ -30,7 +30,7 @@ from aiokafkawire.errors import (
     VoterNotFound,
 )
 
-pytestmark = [pytest.mark.anyio, pytest.mark.kafka, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.thorough, pytest.mark.anyio, pytest.mark.kafka, pytest.mark.timeout(300)]
 
 T = TypeVar("T")
 NODE = 2
