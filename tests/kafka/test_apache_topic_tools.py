@@ -306,6 +306,7 @@ async def test_partitions_move_as_by_kafka_reassign_partitions(
     await kafka.admin.create_topics({ours: placed, theirs: placed})
     targets = [(0, [3, 2]), (1, [1]), (2, [3, 1, 2])]
     await kafka.admin.alter_partition_reassignments({TopicPartition(ours, index): nodes for index, nodes in targets})
+    await settled(kafka.admin.list_partition_reassignments, lambda found: found == {})
     file = plan(tmp_path, theirs, *targets)
     printed = await tool(apache_brokers, REASSIGN, "--reassignment-json-file", file, "--execute")
     assert "Successfully started partition reassignment" in printed
