@@ -1,6 +1,6 @@
 """The click classes of the shell: shared options, and help with examples."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Final
 
@@ -10,7 +10,7 @@ from .shared_options import SHARED, shared_from, shared_parameters
 
 __all__ = ("CONTEXT_SETTINGS", "ShellCommand", "ShellGroup")
 
-CONTEXT_SETTINGS: Final = {"help_option_names": ["-h", "--help"], "max_content_width": 110}
+CONTEXT_SETTINGS: Final[dict[str, Any]] = {"help_option_names": ["-h", "--help"], "max_content_width": 110}
 
 
 class _WithSharedOptions(click.Command):
@@ -21,7 +21,7 @@ class _WithSharedOptions(click.Command):
         super().__init__(*args, **options)
         self.examples: tuple[str, ...] = tuple(examples)
         if connects:
-            self.params = [*self.params, *shared_parameters()]
+            self.params: list[click.Parameter] = [*self.params, *shared_parameters()]
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the command's own options, then those that all verbs share."""
@@ -69,12 +69,12 @@ class ShellCommand(_WithSharedOptions):
 class ShellGroup(_WithSharedOptions, click.Group):
     """A verb with commands of its own, such as ``topics``; its methods make commands of the shell."""
 
-    command_class = ShellCommand
-    group_class = type
+    command_class: type[click.Command] | None = ShellCommand
+    group_class: type[click.Group] | type[type] | None = type
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
-        self.callback = None  # only its docstring is of use, as the help
+        self.callback: Callable[..., Any] | None = None  # only its docstring is of use, as the help
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names of the commands, in the order in which they were added."""

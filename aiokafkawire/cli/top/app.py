@@ -26,8 +26,8 @@ class TopApp(App[int]):
         timeout: the limit for each response, in seconds.
     """
 
-    TITLE = "aiokafkawire top"
-    ENABLE_COMMAND_PALETTE = False
+    TITLE: str | None = "aiokafkawire top"
+    ENABLE_COMMAND_PALETTE: ClassVar[bool] = False
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("p", "pause", "Pause"),
         Binding("plus", "slower", show=False),

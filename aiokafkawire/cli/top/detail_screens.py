@@ -78,7 +78,7 @@ class GroupScreen(DetailScreen):
 class TopicScreen(DetailScreen):
     """The newest records of a topic, and all of the record at the cursor."""
 
-    DEFAULT_CSS = """
+    DEFAULT_CSS: ClassVar[str] = """
     TopicScreen > #record { height: 8; border-top: solid $primary; padding: 0 1; }
     """
 

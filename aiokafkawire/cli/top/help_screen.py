@@ -48,7 +48,7 @@ Groups
 class HelpScreen(ModalScreen[None]):
     """The help; any of its keys closes it."""
 
-    DEFAULT_CSS = """
+    DEFAULT_CSS: ClassVar[str] = """
     HelpScreen { align: center middle; }
     HelpScreen > VerticalScroll { width: 80; height: 100%; padding: 0 1; background: $surface; }
     """

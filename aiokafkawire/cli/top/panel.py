@@ -43,7 +43,7 @@ class Panel(Vertical, Generic[R]):
         on_move: called with the row that the cursor moves to; None if there is nothing to do.
     """
 
-    DEFAULT_CSS = """
+    DEFAULT_CSS: ClassVar[str] = """
     Panel { height: 1fr; }
     Panel > Static { height: 1; padding: 0 1; text-style: bold; color: $text-accent; }
     Panel > DataTable { height: 1fr; overflow-x: hidden; scrollbar-size-vertical: 1; }

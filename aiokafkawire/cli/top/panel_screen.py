@@ -26,7 +26,7 @@ class PanelScreen(Screen[None]):
         pace: the time between two loads.
     """
 
-    DEFAULT_CSS = """
+    DEFAULT_CSS: ClassVar[str] = """
     PanelScreen > #head { height: 1; padding: 0 1; background: $primary; color: $text; }
     PanelScreen > #filter { display: none; height: 1; }
     """

@@ -37,7 +37,7 @@ class TapListener:
     def __init__(
         self, owner: Owner, serve: Serve, host: str, targets: Sequence[Address], node_id: int | None = None
     ) -> None:
-        self.targets = tuple(targets)
+        self.targets: tuple[Address, ...] = tuple(targets)
         self.node_id = node_id
         self.port: int = 0
         """The port; it stays the same while connections are refused."""
