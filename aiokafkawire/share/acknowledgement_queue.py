@@ -50,22 +50,30 @@ class AcknowledgementQueue:
         self.results: CommitResults = CommitResults()
         self.number: int = 0
         """The number of the user's last acknowledgement."""
-        self.flush_at: float | None = None
-        """When to send what waits, with a fetch or without; None if nothing waits."""
+        self._flush_at = 0.0
         self._pending: dict[PartitionKey, PendingAcknowledgements] = {}
         self._acquired: dict[PartitionKey, AcquiredPartition] = {}
         self._sent: dict[SentAcknowledgements, None] = {}
 
+    @property
+    def flush_at(self) -> float | None:
+        """When to send what waits, with a fetch or without; None if nothing waits."""
+        return self._flush_at if any(self._pending.values()) else None
+
+    def flush(self, now: float) -> None:
+        """Send what waits at once, with a fetch or without."""
+        self._flush_at = now
+
     def add(self, acquisition: AcquiredPartition, part: AcknowledgedOffsets, now: float) -> bool:
         """Add an acknowledgement; return whether the queue was empty."""
         self.number += part.by_user
-        self._put(acquisition, part, self.number)
         was_empty = self.flush_at is None
-        if was_empty:
-            self.flush_at = now + _LINGER
+        self._put(acquisition, part, self.number, now)
         return was_empty
 
-    def _put(self, acquisition: AcquiredPartition, part: AcknowledgedOffsets, number: int) -> None:
+    def _put(self, acquisition: AcquiredPartition, part: AcknowledgedOffsets, number: int, now: float) -> None:
+        if self.flush_at is None:
+            self._flush_at = now + _LINGER
         pending = self._pending.get(acquisition.key)
         if pending is None:
             pending = self._pending[acquisition.key] = PendingAcknowledgements()
@@ -88,8 +96,6 @@ class AcknowledgementQueue:
                 acquisition = self._acquired[key]
                 node_id = leader(acquisition.partition)
                 found.setdefault(acquisition.node_id if node_id is None else node_id, []).append(key)
-        if not found:
-            self.flush_at = None
         return found
 
     def renews(self, keys: Iterable[PartitionKey]) -> bool:
@@ -106,8 +112,6 @@ class AcknowledgementQueue:
         ranges = {key: self._pending[key].take(renewals=renewals) for key in keys}
         sent = SentAcknowledgements({key: found for key, found in ranges.items() if found}, min(numbers, default=None))
         self._sent[sent] = None
-        if not any(self._pending.values()):
-            self.flush_at = None
         return sent
 
     def unsettled(self, number: int) -> bool:
@@ -145,9 +149,7 @@ class AcknowledgementQueue:
             if any(offsets.overlaps(other) for other in sent.again.get(key, ())):
                 self.refuse(self.partition(key), records_in([part]))
             else:
-                self._put(self._acquired[key], part, sent.number or 0)
-        if self.flush_at is None:
-            self.flush_at = now + _LINGER
+                self._put(self._acquired[key], part, sent.number or 0, now)
 
     def refused(self, sent: SentAcknowledgements, error: KafkaError) -> None:
         """Settle those of a request's acknowledgements that have no result with an error."""

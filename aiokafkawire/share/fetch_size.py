@@ -4,6 +4,7 @@ from typing import Final
 
 __all__ = ("FetchSize",)
 
+_POLLS: Final = 4
 _SOON: Final = 1 / 20
 _LATE: Final = 1 / 4
 
@@ -12,13 +13,14 @@ class FetchSize:
     """The number of records that the next fetch requests.
 
     It begins with one record. It doubles whenever the user has taken all records within a twentieth of the lock's time,
-    and it is halved if that took more than a quarter. The next fetch of a user that quick begins while half of the last
-    one's records are left, which may be more than requested, since brokers acquire whole batches.
+    up to the records of four calls of ``poll()``: a broker needs milliseconds for a fetch, whatever it brings. It is
+    halved if the user took more than a quarter of the lock's time. The next fetch of a user that quick begins while
+    half of the last one's records are left, which may be more than requested, since brokers acquire whole batches.
     """
 
-    def __init__(self, limit: int) -> None:
+    def __init__(self, max_poll_records: int) -> None:
         self.records: int = 1
-        self._limit = limit
+        self._limit = _POLLS * max_poll_records
         self._arrived = 0
         self._is_quick = False
 

@@ -37,12 +37,18 @@ class LockRenewals:
             if record.acquisition.has_lost(record.offset):
                 self.discard(record)
 
-    def settle(self, key: PartitionKey, ranges: Iterable[AcknowledgedOffsets], lock_end: float | None) -> None:
-        """End the renewals of a request: the new locks end at ``lock_end``; None if there are none."""
+    def settle(
+        self, key: PartitionKey, ranges: Iterable[AcknowledgedOffsets], lock_end: float | None, now: float
+    ) -> None:
+        """End the renewals of a request: the new locks end at ``lock_end``; None if there are none.
+
+        A response after the end of the old lock proves nothing: leaders refuse no acknowledgement of a record that
+        another member has accepted meanwhile.
+        """
         for part in ranges:
             for offset in range(part.first, part.last + 1) if part.kind == Acknowledge.RENEW else ():
                 record = self._waiting.pop((key, offset), None)
-                if record is not None and lock_end is not None:
+                if record is not None and lock_end is not None and now <= record.lock_end:
                     acquisition = record.acquisition
                     acquisition.renewed[offset] = max(record.lock_end, lock_end)
                     acquisition.lock_end = max(acquisition.lock_end, lock_end)

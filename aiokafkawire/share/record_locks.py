@@ -206,4 +206,4 @@ class RecordLocks:
 
     def settle_renewals(self, key: PartitionKey, ranges: Iterable[AcknowledgedOffsets], lock_end: float | None) -> None:
         """End the renewals of a request: the new locks end at ``lock_end``; None if there are none."""
-        self._renewals.settle(key, ranges, lock_end)
+        self._renewals.settle(key, ranges, lock_end, self._clock())

@@ -224,8 +224,8 @@ class ShareConsumer(Generic[K, V]):
         fetcher = self._fetcher
         while self._state == "open":
             arrived = fetcher.arrived
-            if fetcher.errors:
-                raise fetcher.errors.pop(0)
+            if fetcher.responses.errors:
+                raise fetcher.responses.errors.pop(0)
             parts = fetcher.take(limit)
             if parts:
                 if self._is_implicit:
@@ -284,7 +284,7 @@ class ShareConsumer(Generic[K, V]):
         self._fetcher.locks.hold(record)
 
     def _require_own(self, record: ShareRecord[Any, Any]) -> None:
-        if record.owner is not self._fetcher.owner:
+        if record.owner is not self._fetcher.responses.owner:
             raise UsageError(f"{record} is of another share consumer")
 
     def _accept_in_hand(self) -> None:

@@ -4,9 +4,13 @@ from collections.abc import Collection, Iterable
 from typing import Final, TypeAlias
 from uuid import UUID
 
+import attrs
+
+from ..cluster.metadata import Node
+from ..cluster.retry import Backoff
 from ..protocol.messages.share_fetch import ForgottenTopic
 
-__all__ = ("PartitionKey", "ShareFetchSession")
+__all__ = ("PartitionKey", "ShareBroker", "ShareFetchSession")
 
 PartitionKey: TypeAlias = tuple[UUID, int]
 """A partition by topic id and index, as share sessions name it."""
@@ -64,3 +68,19 @@ class ShareFetchSession:
     def restart(self) -> None:
         """Open another session with the next request."""
         self._epoch, self._partitions = _FIRST, {}
+
+
+@attrs.define(eq=False)
+class ShareBroker:
+    """The state of one broker; ``is_drained`` means that the last fetch from it has brought nothing."""
+
+    node: Node
+    backoff: Backoff
+    session: ShareFetchSession = attrs.field(factory=ShareFetchSession)
+    is_busy: bool = False
+    is_drained: bool = False
+    retry_at: float = 0.0
+
+    def back_off(self, now: float) -> None:
+        """Send no request for a moment, longer each time until :attr:`backoff` is reset."""
+        self.retry_at = now + self.backoff.next()

@@ -6,63 +6,40 @@ from functools import partial
 from typing import Any, Final
 
 import anyio
-import attrs
 from anyio.abc import TaskGroup
 
 from ..cluster.cluster import Cluster
-from ..cluster.metadata import Node, Snapshot
-from ..cluster.retry import Backoff, Deadline, retry_action
+from ..cluster.metadata import Snapshot
+from ..cluster.retry import Deadline, retry_action
 from ..config import ShareConsumerConfig
-from ..errors import BrokerError, ErrorCode, KafkaError, Refresh, UnsupportedVersion, as_kafka_error, broker_error
+from ..errors import BrokerError, ErrorCode, KafkaError, Refresh, UnsupportedVersion, as_kafka_error
+from ..group.share_group_requests import SHARE_VERSIONS
 from ..network.connection import Connection
-from ..protocol.messages.share_fetch import (
-    ShareAcknowledgeResponse,
-    ShareFetchResponse,
-    ShareFetchResponsePartitionData,
-)
 from ..protocol.schema import Versions
 from ..runtime import Worker, place_finder
-from ..types import Address, TopicPartition
-from ._implementation import ShareRecord, share_records
+from ..types import TopicPartition
+from ._implementation import ShareRecord
 from .acknowledgement_queue import AcknowledgementQueue, SentAcknowledgements
-from .acknowledgements import Acknowledge
 from .acquired_partition import (
-    AcquiredPartition,
-    AcquiredRange,
     RecordForm,
-    batches_of,
-    delivered_records,
 )
 from .fetch_size import FetchSize
 from .record_locks import RecordLocks
 from .share_buffer import ShareBuffer
-from .share_fetch_session import PartitionKey, ShareFetchSession
+from .share_fetch_session import PartitionKey, ShareBroker
 from .share_record import RecordOwner
 from .share_requests import acknowledge_request, fetch_request
+from .share_responses import ShareResponses
 
 __all__ = ("ShareFetcher",)
 
 _log = logging.getLogger("aiokafkawire.share")
 
-_SPOKEN: Final = Versions.parse("1+")
-"""v0 was an early-access version of Kafka 4.0."""
 _RENEWS: Final = Versions.parse("2+")
 _LARGE: Final = 64 * 1024
 """The size in bytes above which compressed batches are decompressed on a thread."""
 _SESSION_LOST: Final = (ErrorCode.SHARE_SESSION_NOT_FOUND, ErrorCode.INVALID_SHARE_SESSION_EPOCH)
 _GRACE: Final = 5.0
-
-
-@attrs.define(eq=False)
-class _Broker:
-    """The state of one broker; ``is_drained`` means that its last fetch has brought nothing."""
-
-    node: Node
-    session: ShareFetchSession
-    backoff: Backoff
-    is_busy: bool = False
-    is_drained: bool = False
-    retry_at: float = 0.0
 
 
 class ShareFetcher:
@@ -87,30 +64,27 @@ class ShareFetcher:
         form: RecordForm,
     ) -> None:
         self._cluster, self._config, self._lane, self._member_id = cluster, config, lane, member_id
-        self._form = form
-        self.owner: RecordOwner = owner
-        """The consumer to which new records belong."""
         # In this mode the user gets what it requests, and nothing is acquired ahead (KIP-1206).
         self._is_strict = config.share_acquire_mode == "record_limit"
         self._clock = cluster.runtime.now
         self.size: FetchSize = FetchSize(config.max_poll_records)
         self.buffer: ShareBuffer = ShareBuffer(self.size)
         self.queue: AcknowledgementQueue = AcknowledgementQueue()
-        self.errors: list[KafkaError] = []
-        """The errors to raise to the user."""
         self.arrived: anyio.Event = anyio.Event()
         """Set when there are new records, errors or results of acknowledgements."""
         self.requested: int = 0
         """How many records the user waits for, or has waited for until just now; otherwise 0."""
-        self._assigned: dict[PartitionKey, TopicPartition] = {}
-        self._brokers: dict[int, _Broker] = {}
+        self._brokers: dict[int, ShareBroker] = {}
         # The number of calls of flush() that wait.
         self._flushes = 0
         self._is_awaited = False
-        self._closing = False
         self._worker = Worker(self._step, self._ended)
         self.locks: RecordLocks = RecordLocks(self.buffer, self.queue, self._clock, self._worker.wake, place_finder())
         """The locks of the records that are here or in the user's hands."""
+        self.responses: ShareResponses = ShareResponses(
+            cluster, config, form, owner, self.queue, self.locks, self.buffer
+        )
+        """Handles what brokers answer; has the errors to raise to the user."""
 
     async def run(self) -> None:
         """Fetch and acknowledge until closed."""
@@ -119,7 +93,7 @@ class ShareFetcher:
 
     async def close(self, deadline: Deadline) -> None:
         """Send what is acknowledged, release all other records, and stop."""
-        self._closing = True
+        self.responses.is_closing = True
         self.locks.end_run()
         self._worker.wake()
         with anyio.move_on_after(deadline.left(self._clock())):
@@ -141,7 +115,7 @@ class ShareFetcher:
 
     def report(self, error: KafkaError) -> None:
         """Raise an error to the user."""
-        self.errors.append(error)
+        self.responses.errors.append(error)
         self.notify()
 
     def request(self, limit: int) -> None:
@@ -156,13 +130,13 @@ class ShareFetcher:
     @property
     def assigned(self) -> frozenset[TopicPartition]:
         """The partitions that are read."""
-        return frozenset(self._assigned.values())
+        return frozenset(self.responses.assigned.values())
 
     def assign(self, partitions: Mapping[PartitionKey, TopicPartition]) -> None:
         """Read these partitions and no others; release the unread records of the others."""
-        self._assigned = dict(partitions)
+        self.responses.assigned = dict(partitions)
         self._cluster.metadata.track_topics({partition.topic for partition in partitions.values()})
-        self.locks.release(self.buffer.drop(lambda record: record.acquisition.key not in self._assigned))
+        self.locks.release(self.buffer.drop(lambda record: record.acquisition.key not in self.responses.assigned))
         self._worker.wake()
 
     # --- records that were handed out --------------------------------------------------------------------
@@ -184,7 +158,7 @@ class ShareFetcher:
         self._flushes += 1
         try:
             while self.queue.unsettled(number) and not self._worker.has_ended:
-                self.queue.flush_at = self._clock()
+                self.queue.flush(self._clock())
                 self._worker.wake()
                 await self.arrived.wait()
         finally:
@@ -204,7 +178,7 @@ class ShareFetcher:
             broker = self._broker(node_id, snapshot)
             if broker is None or broker.is_busy:
                 continue
-            if now < broker.retry_at and not self._closing:
+            if now < broker.retry_at and not self.responses.is_closing:
                 waits.append(broker.retry_at - now)
                 continue
             exchange = self._next(broker, wanted.get(node_id, []), acknowledged.get(node_id, []), now)
@@ -219,30 +193,30 @@ class ShareFetcher:
             waits.append(self.locks.seconds / 4)
         return min(waits, default=None)
 
-    def _broker(self, node_id: int, snapshot: Snapshot) -> _Broker | None:
+    def _broker(self, node_id: int, snapshot: Snapshot) -> ShareBroker | None:
         broker, node = self._brokers.get(node_id), snapshot.nodes.get(node_id)
         if broker is None and node is not None:
-            broker = self._brokers[node_id] = _Broker(node, ShareFetchSession(), self._cluster.backoff())
+            broker = self._brokers[node_id] = ShareBroker(node, self._cluster.backoff())
         elif broker is not None and node is not None:
             broker.node = node
         return broker
 
     def _by_leader(self, snapshot: Snapshot) -> dict[int, list[PartitionKey]]:
         found: dict[int, list[PartitionKey]] = {}
-        for key, partition in self._assigned.items():
+        for key, partition in self.responses.assigned.items():
             node_id = _leader_id(snapshot, partition)
             if node_id is not None:
                 found.setdefault(node_id, []).append(key)
-        if sum(map(len, found.values())) < len(self._assigned):
+        if sum(map(len, found.values())) < len(self.responses.assigned):
             self._cluster.metadata.mark_stale(snapshot)
         return found
 
     def _next(
-        self, broker: _Broker, wanted: list[PartitionKey], acknowledged: list[PartitionKey], now: float
+        self, broker: ShareBroker, wanted: list[PartitionKey], acknowledged: list[PartitionKey], now: float
     ) -> Callable[[], Coroutine[Any, Any, None]] | None:
         """Return the next exchange with a broker; None if nothing is due."""
         is_open, flush_at = broker.session.is_open, self.queue.flush_at
-        if self._closing:
+        if self.responses.is_closing:
             closes = not self.queue.needs_two_requests(acknowledged)
             return partial(self._acknowledge, broker, acknowledged, closes=closes) if is_open else None
         if acknowledged and not is_open:
@@ -257,7 +231,7 @@ class ShareFetcher:
             number = min(self.requested, self._config.max_poll_records)
             if not self._is_strict:
                 number = max(number, self.size.records)
-            partitions = {key: self._assigned[key] for key in wanted}
+            partitions = {key: self.responses.assigned[key] for key in wanted}
             return partial(self._fetch, broker, partitions, acknowledged, number, waits=bool(self.requested))
         return None
 
@@ -265,7 +239,7 @@ class ShareFetcher:
 
     async def _fetch(
         self,
-        broker: _Broker,
+        broker: ShareBroker,
         wanted: Mapping[PartitionKey, TopicPartition],
         acknowledged: list[PartitionKey],
         max_records: int,
@@ -287,37 +261,27 @@ class ShareFetcher:
 
         async def exchange(connection: Connection) -> None:
             began = self._clock()
-            response = await connection.request(request, timeout=wait_ms / 1000 + self._timeout, wanted=_SPOKEN)
-            self._check(response, "ShareFetch")
-            broker.session.answered(wanted)
-            found = await self._take_records(broker, wanted, response, sent, began)
+            response = await connection.request(request, timeout=wait_ms / 1000 + self._timeout, wanted=SHARE_VERSIONS)
+            found = await self.responses.fetched(broker, wanted, response, sent, began)
             broker.is_drained = not found
             if not found and self._clock() - began < wait_ms / 2000:
                 # An early empty response, as from a broker whose locks are all taken.
-                broker.retry_at = self._clock() + broker.backoff.next()
+                broker.back_off(self._clock())
 
         await self._exchange(broker, sent, exchange)
 
-    async def _acknowledge(self, broker: _Broker, acknowledged: list[PartitionKey], *, closes: bool = False) -> None:
+    async def _acknowledge(
+        self, broker: ShareBroker, acknowledged: list[PartitionKey], *, closes: bool = False
+    ) -> None:
         """Send acknowledgements without a fetch; closing the session releases all other records."""
         sent = self.queue.take(acknowledged, renewals=not closes)
         epoch = broker.session.final_epoch() if closes else broker.session.next_epoch()
         request = acknowledge_request(self._config.group_id, self._member_id, epoch, sent.ranges, renews=sent.renews)
 
         async def exchange(connection: Connection) -> None:
-            began, wanted = self._clock(), _RENEWS if sent.renews else _SPOKEN
+            began, wanted = self._clock(), _RENEWS if sent.renews else SHARE_VERSIONS
             response = await connection.request(request, timeout=self._timeout, wanted=wanted)
-            self._check(response, "ShareAcknowledge")
-            broker.session.answered()
-            codes = {
-                (topic.topic_id, data.partition_index): data.error_code
-                for topic in response.responses
-                for data in topic.partitions
-            }
-            for key, ranges in sent.ranges.items():
-                code = codes.get(key, ErrorCode.NONE)
-                self.locks.settle_renewals(key, ranges, None if code else began + self.locks.seconds)
-                self._settle(broker, sent, key, code)
+            self.responses.acknowledged(broker, response, sent, began)
 
         await self._exchange(broker, sent, exchange)
         if closes:
@@ -328,14 +292,8 @@ class ShareFetcher:
     def _timeout(self) -> float:
         return _GRACE + self._cluster.config.default_api_timeout_ms / 1000
 
-    def _check(self, response: ShareFetchResponse | ShareAcknowledgeResponse, named: str) -> None:
-        if response.error_code != ErrorCode.NONE:
-            detail = f" ({response.error_message})" if response.error_message else ""
-            raise broker_error(response.error_code, f"{named} of share group {self._config.group_id!r}{detail}")
-        self.locks.use_timeout(response.acquisition_lock_timeout_ms)
-
     async def _exchange(
-        self, broker: _Broker, sent: SentAcknowledgements, exchange: Callable[[Connection], Awaitable[None]]
+        self, broker: ShareBroker, sent: SentAcknowledgements, exchange: Callable[[Connection], Awaitable[None]]
     ) -> None:
         """Run one exchange, and handle its error."""
         try:
@@ -355,7 +313,7 @@ class ShareFetcher:
             self.notify()
             self._worker.wake()
 
-    def _failed(self, broker: _Broker, sent: SentAcknowledgements, error: KafkaError) -> None:
+    def _failed(self, broker: ShareBroker, sent: SentAcknowledgements, error: KafkaError) -> None:
         """Handle the error of a whole request: the session is lost, and with it the records that wait here."""
         if isinstance(error, UnsupportedVersion) and sent.renews:
             self.locks.renew_no_more()
@@ -364,106 +322,18 @@ class ShareFetcher:
             return
         _log.debug("share session with broker %d begins again: %s", broker.node.node_id, error)
         is_lost = isinstance(error, BrokerError) and error.code in _SESSION_LOST
-        if is_lost and not self._closing:
+        if is_lost and not self.responses.is_closing:
             self.queue.put_back(sent, self._clock())  # the broker has not looked at them
         else:
             self.queue.refused(sent, error)
         broker.session.restart()
         self.locks.lose(lambda acquisition: acquisition.node_id == broker.node.node_id)
-        broker.retry_at = self._clock() + broker.backoff.next()
+        broker.back_off(self._clock())
         action = retry_action(error)
         if action.refresh is Refresh.METADATA:
             self._cluster.metadata.mark_stale(self._cluster.metadata.snapshot)
         if not action.retry and not is_lost:
-            self._raise(error)
-
-    def _raise(self, error: KafkaError) -> None:
-        """Raise an error to the user, but only once if it comes again before the user polls."""
-        if all(type(error) is not type(known) or str(error) != str(known) for known in self.errors):
-            self.errors.append(error)
-
-    # --- the responses -----------------------------------------------------------------------------------
-
-    def _settle(self, broker: _Broker, sent: SentAcknowledgements, key: PartitionKey, code: int) -> None:
-        error = broker_error(code, f"{self.queue.partition(key)} of a share group") if code else None
-        if error is not None:
-            lost = {part.first for part in sent.ranges[key] if part.kind == Acknowledge.RENEW}
-            self.locks.drop(lambda record: record.acquisition.key == key and record.offset in lost)
-        if self._closing:
-            self.queue.settle(sent, key, error)
-        elif self.queue.settle_or_retry(sent, key, error, self._clock()):
-            broker.retry_at = self._clock() + broker.backoff.next()
-
-    async def _take_records(
-        self,
-        broker: _Broker,
-        wanted: Mapping[PartitionKey, TopicPartition],
-        response: ShareFetchResponse,
-        sent: SentAcknowledgements,
-        began: float,
-    ) -> bool:
-        """Handle the results of a fetch; return whether it has brought records."""
-        answered = {
-            (topic.topic_id, data.partition_index): data for topic in response.responses for data in topic.partitions
-        }
-        for key in sent.ranges:
-            self._settle(broker, sent, key, answered[key].acknowledge_error_code if key in answered else ErrorCode.NONE)
-        has_found = False
-        for key, data in answered.items():
-            partition = wanted.get(key)
-            if data.error_code != ErrorCode.NONE:
-                if key in self._assigned:
-                    self._partition_failed(broker, self._assigned[key], data.error_code)
-            elif partition is not None and data.acquired_records:
-                ranges = [AcquiredRange(part.first_offset, part.last_offset) for part in data.acquired_records]
-                acquisition = AcquiredPartition(key, partition, broker.node.node_id, began + self.locks.seconds, ranges)
-                self.locks.begin(acquisition)
-                await self._take_partition(acquisition, data)
-                has_found = True
-        self._use_leaders(answered, response)
-        return has_found
-
-    async def _take_partition(self, acquisition: AcquiredPartition, data: ShareFetchResponsePartitionData) -> None:
-        partition, check_crcs = acquisition.partition, self._form.check_crcs
-        try:
-            batches = batches_of(data.records, partition)
-            for batch in batches:
-                if batch.header.codec and batch.header.size > _LARGE:
-                    await self._cluster.runtime.offload(partial(batch.prepare, check_crcs=check_crcs))
-        except KafkaError as error:
-            self.errors.append(error)
-            batches = []
-        delivered = delivered_records(batches, data.acquired_records, partition, self._form)
-        for part in delivered.acknowledged:
-            self.locks.add(acquisition, part)
-        self.errors.extend(delivered.errors)
-        records = share_records(delivered.records, delivered.counts, acquisition, self.owner)
-        if self._assigned.get(acquisition.key) == partition:
-            self.buffer.put(records, self._clock())
-        else:
-            self.locks.release(records)
-
-    def _partition_failed(self, broker: _Broker, partition: TopicPartition, code: int) -> None:
-        error = broker_error(code, f"{partition} of share group {self._config.group_id!r}")
-        broker.retry_at = self._clock() + broker.backoff.next()
-        self.locks.drop(lambda record: record.acquisition.partition == partition)
-        if error.refresh is Refresh.METADATA or code == ErrorCode.UNKNOWN_TOPIC_ID:
-            self.locks.lose(lambda acquisition: acquisition.partition == partition)
-            self._cluster.metadata.mark_stale(self._cluster.metadata.snapshot)
-        elif not error.retriable:
-            self._raise(error)
-
-    def _use_leaders(
-        self, answered: Mapping[PartitionKey, ShareFetchResponsePartitionData], response: ShareFetchResponse
-    ) -> None:
-        nodes = [Node(end.node_id, Address(end.host, end.port), end.rack) for end in response.node_endpoints]
-        leaders = {
-            self._assigned[key]: (data.current_leader.leader_id, data.current_leader.leader_epoch)
-            for key, data in answered.items()
-            if data.error_code != ErrorCode.NONE and key in self._assigned and nodes
-        }
-        if leaders:
-            self._cluster.metadata.use_leaders(leaders, nodes)
+            self.responses.report_once(error)
 
 
 def _closed() -> KafkaError:

@@ -258,3 +258,16 @@ def test_no_row_begins_while_locks_are_renewed() -> None:
     world.acknowledge(records[:2])
     assert not world.locks.continues(records[2], ACCEPT)
     assert world.sent() == [of_user(0, 1)]
+
+
+@pytest.mark.parametrize(("answered_at", "lock_end"), [(30.0, 55.0), (30.1, 30.0)])
+def test_a_renewal_counts_only_if_it_is_answered_within_the_lock(answered_at: float, lock_end: float) -> None:
+    # A leader refuses no renewal of a record that another member has acquired and accepted in the meantime.
+    world = World()
+    (record,) = world.hand_out(acquired(0, lock_end=30.0), 0)
+    world.now = 25.0
+    world.acknowledge([record], Acknowledge.RENEW)
+    sent = world.sent()
+    world.now = answered_at
+    world.locks.settle_renewals(KEY, sent, 55.0)
+    assert record.lock_end == lock_end

@@ -180,11 +180,11 @@ def test_a_quick_user_gets_more_and_a_slow_one_less() -> None:
     assert size.records == 1
     for _ in range(10):
         size.taken(0.1, 30.0)
-    assert size.records == 100
+    assert size.records == 400
     size.taken(5.0, 30.0)
-    assert size.records == 100
+    assert size.records == 400
     size.taken(8.0, 30.0)
-    assert size.records == 50
+    assert size.records == 200
     for _ in range(10):
         size.taken(8.0, 30.0)
     assert size.records == 1

@@ -1,5 +1,6 @@
 """Members of a share group, each from its beginning to its end: how they process, acknowledge, dawdle, and go."""
 
+import math
 from collections import Counter
 from collections.abc import Callable, Sequence
 from random import Random
@@ -152,7 +153,8 @@ class Member:
         ways = {"bodies": self._bodies, "several bodies": self._several_bodies, "polls": self._polls}
         work, impatience = ways.get(self.way, self._implicit), self.chance.choice((0.05, 1.0, 1_000.0))
         while True:
-            with anyio.move_on_after(impatience):
+            # Who gives up forgets the records in hand, until their locks end.
+            with anyio.move_on_after(math.inf if self.calm.is_set() else impatience):
                 await work(consumer)
 
     # --- ways ------------------------------------------------------------------------------------------------------
