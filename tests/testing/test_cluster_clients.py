@@ -86,7 +86,7 @@ async def test_a_producer_waits_for_enough_replicas() -> None:
     broker = Broker(3, port=None, min_insync_replicas=3)
     async with client_of(broker) as client:
         broker.shrink_isr("t", 0, 2)
-        async with client.producer(acks="all", delivery_timeout_ms=50) as producer:
+        async with client.producer(acks="all", delivery_timeout_ms=300) as producer:
             with pytest.raises(RequestTimeout, match="NotEnoughReplicas"):
                 await producer.send("t", b"lost")
         async with client.producer(acks="all") as producer:

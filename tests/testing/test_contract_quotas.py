@@ -9,6 +9,7 @@ import pytest
 from support.raw_client import RawClient
 
 from aiokafkawire.errors import ErrorCode
+from aiokafkawire.protocol.messages.metadata import ApiVersionsRequest
 from aiokafkawire.protocol.messages.quotas import (
     AlterClientQuotasRequest,
     AlterClientQuotasRequestEntryData,
@@ -17,6 +18,8 @@ from aiokafkawire.protocol.messages.quotas import (
     EntityData,
     OpData,
 )
+
+from .conftest import Kafka
 
 pytestmark = pytest.mark.anyio
 
@@ -183,3 +186,32 @@ async def test_what_cannot_be_asked_for(client: RawClient) -> None:
         ),
     }
     assert {case: await describe(client, *case) for case in cases} == cases
+
+
+async def test_connections_above_the_rate_of_their_address_are_closed_unanswered(
+    kafka: Kafka, client: RawClient
+) -> None:
+    address = ((IP, "127.0.0.1"),)
+    assert await alter(client, (address, [("connection_creation_rate", 1.0)])) == [("NONE", None)]
+    try:
+        with anyio.fail_after(20):
+            # Ten seconds of the quota may be used at once; Apache Kafka knows it a moment later.
+            answered = 0
+            while await is_answered(kafka):
+                answered += 1
+        assert answered >= 10
+        assert (await client.ask(ApiVersionsRequest(), 0)).error_code == 0  # it is older than the quota
+    finally:
+        await alter(client, (address, [("connection_creation_rate", None)]))
+    with anyio.fail_after(20):
+        while not await is_answered(kafka):
+            pass
+
+
+async def is_answered(kafka: Kafka) -> bool:
+    """Whether a new connection is served, and not closed before its first response."""
+    async with await kafka.client() as client:
+        try:
+            return (await client.ask(ApiVersionsRequest(), 0)).error_code == 0
+        except (anyio.EndOfStream, anyio.BrokenResourceError):
+            return False

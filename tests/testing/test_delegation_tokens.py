@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
 from typing import Any, TypeVar, TypeVarTuple, Unpack
+from uuid import UUID
 
 import anyio
 import anyio.lowlevel
@@ -31,6 +32,7 @@ from aiokafkawire.protocol.messages.delegation_tokens import (
 )
 from aiokafkawire.runtime import Runtime
 from aiokafkawire.testing.broker import Broker
+from aiokafkawire.testing.security.delegation_tokens import DelegationTokens
 from aiokafkawire.testing.simulation import Simulation, simulate
 
 pytestmark = [pytest.mark.anyio]
@@ -230,3 +232,9 @@ async def test_no_hmac_is_shown(broker: Broker, alice: Client, caplog: pytest.Lo
     for text in (shown, caplog.text):
         for secret in (one.hmac_base64, repr(one.hmac)[2:-1], one.hmac.hex()):
             assert secret not in text
+
+
+def test_no_id_begins_with_a_dash() -> None:
+    ids = iter([UUID(bytes=bytes([first]) + bytes(15)) for first in (0xF8, 0xFB, 0x04)])
+    tokens = DelegationTokens("key", HOUR, HOUR, lambda: BEGAN, lambda: next(ids))
+    assert tokens.create("User:alice", "User:alice", (), -1).token_id == "BA" + "A" * 20

@@ -146,6 +146,24 @@ async def test_requests_count_a_millisecond_each(broker: Broker, client: RawClie
 # --- partitions --------------------------------------------------------------------------------------------------
 
 
+async def test_connections_are_closed_as_soon_as_the_rate_of_their_address_permits_another(
+    broker: Broker, client: RawClient
+) -> None:
+    await limit(broker, "connection_creation_rate", 1, ip=None)
+    await limit(broker, "connection_creation_rate", 2, ip="127.0.0.1")
+    for _ in range(19):  # ten seconds of the quota, with the connection that set the second one
+        async with await reach(broker) as one:
+            assert (await one.ask(ApiVersionsRequest(), 0)).error_code == 0
+    began = anyio.current_time()
+    async with await reach(broker) as refused, await reach(broker, node=2) as other:
+        assert (await other.ask(ApiVersionsRequest(), 0)).error_code == 0  # each broker counts for itself
+        assert await refused.is_cut_off()
+    assert anyio.current_time() - began == pytest.approx(0.5)
+    async with await reach(broker) as one:
+        assert (await one.ask(ApiVersionsRequest(), 0)).error_code == 0
+    assert (await client.ask(ApiVersionsRequest(), 0)).error_code == 0
+
+
 async def created(client: RawClient, name: str, partitions: int = 1, version: int = 7, **more: Any) -> tuple[int, int]:
     """The error of a new topic, and the pause."""
     topic = CreatableTopic(name=name, num_partitions=partitions, replication_factor=1, assignments=[], configs=[])

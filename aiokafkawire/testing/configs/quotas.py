@@ -122,12 +122,22 @@ class ClientQuotas:
             ("", client_id),
             ("", None),
         ):
+            if client_part != "" and not client_id:
+                continue  # quotas of client ids do not hold for an empty one
             parts = [(USER, user_part)] if user_part != "" else []
             if client_part != "":
                 parts.append((CLIENT_ID, client_part))
             value = self._quotas.get(entity_of(parts), {}).get(key)
             if value is not None:
                 return Limit(value, "" if user_part == "" else user, "" if client_part == "" else client_id)
+        return None
+
+    def connection_rate(self, host: str) -> float | None:
+        """Return the connections per second that an address may open (KIP-612); None if no quota is set."""
+        for name in (host, None):
+            rate = self._quotas.get(((IP, name),), {}).get("connection_creation_rate")
+            if rate is not None:
+                return rate
         return None
 
     @property

@@ -71,6 +71,18 @@ class Throttles:
         used = REQUEST_TIME_MS / 10  # percent of a second
         return min(_SAMPLE_MS, self._count("request_percentage", used, user, client_id, now))
 
+    def connected(self, host: str, now: float) -> int:
+        """Add a connection to those of an address; or, above its quota, return the time until it is closed, in ms."""
+        limit = self._quotas.connection_rate(host)
+        if limit is None:
+            return 0
+        rate = self._rate("connection_creation_rate", Limit(limit, host, ""))
+        rate.add(1, now)
+        pause = min(_SAMPLE_MS, _whole(rate.excess_ms(limit, now)))
+        if pause > 0:
+            rate.add(-1, now)
+        return pause
+
     def _count(self, key: str, amount: float, user: str, client_id: str, now: float) -> int:
         limit = self._quotas.limit(key, user, client_id)
         if limit is None:

@@ -1,5 +1,6 @@
 """CreateDelegationToken, RenewDelegationToken, ExpireDelegationToken and DescribeDelegationToken (KIP-48, KIP-373)."""
 
+from collections.abc import Callable
 from typing import Final
 
 from ...errors import ErrorCode
@@ -71,32 +72,20 @@ async def renew_delegation_token(
     call: ServerCall, request: RenewDelegationTokenRequest
 ) -> RenewDelegationTokenResponse:
     """Renew a token that the client's user owns or may renew."""
-    response = RenewDelegationTokenResponse(error_code=ErrorCode.NONE, expiry_timestamp_ms=_NO_TIME)
-    try:
-        _check_allowed(call)
-        response.expiry_timestamp_ms = 0
-        response.expiry_timestamp_ms = _tokens(call).renew(
-            bytes(request.hmac), call.peer.principal, request.renew_period_ms
-        )
-    except ApiError as refused:
-        response.error_code = refused.code
-    return response
+    code, expiry_ms = _new_expiry(
+        call, lambda tokens, user: tokens.renew(bytes(request.hmac), user, request.renew_period_ms)
+    )
+    return RenewDelegationTokenResponse(error_code=code, expiry_timestamp_ms=expiry_ms)
 
 
 async def expire_delegation_token(
     call: ServerCall, request: ExpireDelegationTokenRequest
 ) -> ExpireDelegationTokenResponse:
     """Delete a token that the client's user owns or may renew, or change its expiry."""
-    response = ExpireDelegationTokenResponse(error_code=ErrorCode.NONE, expiry_timestamp_ms=_NO_TIME)
-    try:
-        _check_allowed(call)
-        response.expiry_timestamp_ms = 0
-        response.expiry_timestamp_ms = _tokens(call).expire(
-            bytes(request.hmac), call.peer.principal, request.expiry_time_period_ms
-        )
-    except ApiError as refused:
-        response.error_code = refused.code
-    return response
+    code, expiry_ms = _new_expiry(
+        call, lambda tokens, user: tokens.expire(bytes(request.hmac), user, request.expiry_time_period_ms)
+    )
+    return ExpireDelegationTokenResponse(error_code=code, expiry_timestamp_ms=expiry_ms)
 
 
 async def describe_delegation_token(
@@ -115,6 +104,17 @@ async def describe_delegation_token(
         owners = [f"{owner.principal_type}:{owner.principal_name}" for owner in request.owners]
     response.tokens = [_described(token, call.version) for token in tokens.of(owners)]
     return response
+
+
+def _new_expiry(call: ServerCall, change: Callable[[DelegationTokens, str], int]) -> tuple[ErrorCode, int]:
+    """Change a token for the client's user; return the error code and the token's expiry."""
+    expiry_ms = _NO_TIME
+    try:
+        _check_allowed(call)
+        expiry_ms = 0  # as in the errors of Apache Kafka's controller, which gives the answers from here on
+        return ErrorCode.NONE, change(_tokens(call), call.peer.principal)
+    except ApiError as refused:
+        return refused.code, expiry_ms
 
 
 def _check_allowed(call: ServerCall) -> None:

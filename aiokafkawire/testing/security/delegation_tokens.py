@@ -84,12 +84,19 @@ class DelegationTokens:
         self._tokens: dict[str, IssuedToken] = {}
         self._checked_at: int | None = None
 
+    def _new_id(self) -> str:
+        """Return an id as Kafka makes it: an id that begins with a dash would look like an option in a command line."""
+        while True:
+            made = base64.urlsafe_b64encode(self._new_uuid().bytes).decode().rstrip("=")
+            if not made.startswith("-"):
+                return made
+
     def create(self, owner: str, requester: str, renewers: Sequence[str], max_lifetime_ms: int) -> IssuedToken:
         """Create a token. A lifetime of 0 or less means the longest."""
         now = self.clock()
         lifetime = min(max_lifetime_ms, self._max_lifetime_ms) if max_lifetime_ms > 0 else self._max_lifetime_ms
         latest = min(now + lifetime, _LATEST)
-        token_id = base64.urlsafe_b64encode(self._new_uuid().bytes).decode().rstrip("=")
+        token_id = self._new_id()
         token = IssuedToken(
             token_id,
             owner,

@@ -117,7 +117,7 @@ class NodeServer:
         """Serve a connection that another component made; ``stream`` is the broker's end, ``name`` is for the log."""
         assert self._owner is not None
         number = self._number()
-        self._owner.spawn(serve, self._node, stream, self._peer(f"{name} {number}", number))
+        self._owner.spawn(self._serve, stream, self._peer(f"{name} {number}", number))
 
     def _peer(self, name: str, number: int, host: str = "127.0.0.1") -> Peer:
         cluster = self._node.cluster
@@ -131,6 +131,20 @@ class NodeServer:
             )
         return peer
 
+    async def _serve(self, stream: ByteStream, peer: Peer, tls: ssl.SSLContext | None = None) -> None:
+        """Serve a connection. One above the quota of its address is not read, and closed a moment later (KIP-612)."""
+        cluster = self._node.cluster
+        pause = cluster.throttles[self._node.node_id].connected(peer.host, cluster.timers.now() * 1000)
+        if pause:
+            reason = f"connection_creation_rate of {peer.host} is exceeded"
+            _log.info("node %d closes the connection of %s in %d ms: %s", self._node.node_id, peer.name, pause, reason)
+            async with stream:
+                await anyio.sleep(pause / 1000)
+            return
+        served = stream if tls is None else await handshake(stream, tls, peer)
+        if served is not None:
+            await serve(self._node, served, peer)
+
     async def _listen(
         self, listener: Listener[SocketStream], listening: anyio.CancelScope, closed: anyio.Event
     ) -> None:
@@ -142,10 +156,7 @@ class NodeServer:
             except anyio.TypedAttributeLookupError:
                 peer = self._peer("a client that disconnected at once", number)
             try:
-                if self._tls is None:
-                    await serve(self._node, stream, peer)
-                elif (secured := await handshake(stream, self._tls, peer)) is not None:
-                    await serve(self._node, secured, peer)
+                await self._serve(stream, peer, self._tls)
             except Exception as fault:
                 # A bug that shows in one connection must not end other connections.
                 self._on_fault(fault)

@@ -2,22 +2,16 @@
 
 import os
 import ssl
-from collections.abc import Awaitable, Callable
-from contextlib import AbstractContextManager, ExitStack
-from inspect import isawaitable
-from types import TracebackType
-from typing import Any, Self, TypedDict, TypeVar, Unpack, overload
-
-from anyio.from_thread import BlockingPortal, start_blocking_portal
+from collections.abc import Callable
+from typing import TypedDict, Unpack
 
 from ..background_faults import BackgroundRequestLog
 from ..background_rules import BackgroundRules
+from ..background_thread import BackgroundThread
 from .tap import Tap
 from .tap_events import TapEvent
 
 __all__ = ("BackgroundTap",)
-
-T = TypeVar("T")
 
 
 class TapArguments(TypedDict, total=False):
@@ -33,7 +27,7 @@ class TapArguments(TypedDict, total=False):
     strict: bool
 
 
-class BackgroundTap(BackgroundRules):
+class BackgroundTap(BackgroundThread[Tap], BackgroundRules):
     """A :class:`~aiokafkawire.testing.tap.tap.Tap` that runs on a thread while its context is open.
 
     with BackgroundTap("kafka:9092") as tap:
@@ -46,14 +40,12 @@ class BackgroundTap(BackgroundRules):
     """
 
     def __init__(self, to: str, **options: Unpack[TapArguments]) -> None:
-        self._tap = Tap(to, **options)
-        self._portal: BlockingPortal | None = None
-        self._stack = ExitStack()
+        super().__init__(Tap(to, **options), "tap")
 
     @property
     def bootstrap(self) -> str:
         """The value for clients' ``bootstrap.servers``. Raises RuntimeError if the tap is not open."""
-        return self._tap.bootstrap
+        return self._target.bootstrap
 
     @property
     def nodes(self) -> dict[int, int]:
@@ -64,48 +56,9 @@ class BackgroundTap(BackgroundRules):
     @property
     def requests(self) -> BackgroundRequestLog:
         """The log of the requests received since the tap was opened."""
-        return BackgroundRequestLog(self.do, self._tap.requests)
+        return BackgroundRequestLog(self.do, self._target.requests)
 
     @property
     def faults(self) -> list[Exception]:
         """The unexpected exceptions since the tap was opened."""
-        return self._tap.faults
-
-    @overload
-    def do(self, function: Callable[[Tap], Awaitable[T]]) -> T: ...
-
-    @overload
-    def do(self, function: Callable[[Tap], T]) -> T: ...
-
-    def do(self, function: Callable[[Tap], Any]) -> Any:
-        """Call ``function(tap)``, which may be async, on the tap's thread, and return its result.
-
-        Raises:
-            RuntimeError: the context is not open.
-        """
-        if self._portal is None:
-            raise RuntimeError("this tap is not open: use it as a context manager")
-
-        async def there() -> Any:
-            found = function(self._tap)
-            return await found if isawaitable(found) else found
-
-        return self._portal.call(there)
-
-    def __enter__(self) -> Self:
-        if self._portal is not None:
-            raise RuntimeError("this tap is open already")
-        with ExitStack() as stack:
-            portal = stack.enter_context(start_blocking_portal())
-            running: AbstractContextManager[Tap] = portal.wrap_async_context_manager(self._tap)
-            stack.enter_context(running)
-            self._portal, self._stack = portal, stack.pop_all()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> bool | None:
-        try:
-            return self._stack.__exit__(kind, error, traceback)
-        finally:
-            self._portal = None
+        return self._target.faults

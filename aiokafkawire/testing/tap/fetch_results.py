@@ -44,6 +44,8 @@ def inject_errors(response: FetchResults, asked: Iterable[SessionPartition], bla
         if data is None:  # a session's response has only partitions with changes
             data = _added(response, key)
         _clear(data)
+        if isinstance(data, PartitionData):  # brokers answer no offsets with an error
+            data.high_watermark = data.last_stable_offset = data.log_start_offset = -1
         data.error_code = int(error)
 
 

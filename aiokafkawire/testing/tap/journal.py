@@ -4,6 +4,7 @@ import logging
 import os
 import time
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO
 
@@ -28,10 +29,20 @@ class Journal:
         self._file: BinaryIO | None = None
 
     def open(self) -> None:
-        """Create the file, in place of an older one; raise OSError if this is impossible."""
-        descriptor = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        self._file = os.fdopen(descriptor, "wb")
-        self._write(FILE_HEADER)
+        """Create the file, in place of an older one; raise OSError if it cannot be created and written."""
+        no_wait: int = getattr(os, "O_NONBLOCK", 0)  # a pipe without a reader is then an error, and does not block
+        descriptor = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | no_wait, 0o600)
+        if no_wait:
+            os.set_blocking(descriptor, True)
+        file = os.fdopen(descriptor, "wb")
+        try:
+            file.write(FILE_HEADER)
+            file.flush()
+        except OSError as error:
+            with suppress(OSError):
+                file.close()  # which writes again what could not be written
+            raise OSError(error.errno, error.strerror, str(self._path)) from None
+        self._file = file
 
     def close(self) -> None:
         """Close the file, unless it is closed."""
@@ -53,13 +64,16 @@ class Journal:
             self._write(b"".join(packet_record(packet, now) for packet in packets))
 
     def _write(self, data: bytes) -> None:
-        assert self._file is not None
+        file = self._file
+        assert file is not None
         try:
-            self._file.write(data)
-            self._file.flush()
+            file.write(data)
+            file.flush()
         except OSError as error:
             _log.error("cannot write the journal %s, which ends here: %s", self._path, error)
-            self.close()
+            self._file = None
+            with suppress(OSError):
+                file.close()
 
 
 class JournalConnection:

@@ -275,7 +275,10 @@ class Tap(RuleControl):
                         host, port, tls=True, ssl_context=self._tls, tls_hostname=host, tls_standard_compatible=False
                     )
             except _UNREACHABLE as error:
-                why = str(error) or f"no connection within {self._connect_timeout:g} s"
+                # The text of anyio's own error has no reason.
+                cause = error.__cause__ if isinstance(error.__cause__, OSError) else error
+                kind = "connection" if self._tls is None else "TLS connection"
+                why = str(cause) or f"no {kind} within {self._connect_timeout:g} s"
                 self._emit(TapNotice(f"{name}: cannot connect to {Address(host, port)}: {why}"))
         return None
 

@@ -43,6 +43,7 @@ __all__ = ("TapConnection",)
 _SIZE: Final = 4
 _MAX_FRAME: Final = 128 * 1024 * 1024
 """The largest frame to decode, in bytes; Kafka's own limit for requests is 100 MiB (``socket.request.max.bytes``)."""
+_TLS_ALERT: Final = b"\x15\x03"
 _LINGER: Final = 2.0
 """How long one direction may go on after the other has ended, in seconds."""
 # An SSLError after the handshake means that the broker sent bytes other than TLS; it ends the connection, too.
@@ -158,7 +159,10 @@ class TapConnection:
         if not self._is_unread:
             self._is_unread = True
             length = int.from_bytes(size, signed=True)
-            self._reports.notice(f"a frame would have {length} bytes: all bytes are passed on unread")
+            why = f"a frame would have {length} bytes"
+            if not by_client and size.startswith(_TLS_ALERT):
+                why = "the broker speaks TLS, and the tap does not (tls)"
+            self._reports.notice(f"{why}: all bytes are passed on unread")
         if any(expecting.context.arrived is not None for expecting in self._expected):
             raise Disconnect("a fault rule needs a response that cannot be decoded")
         data = size

@@ -223,14 +223,26 @@ async def test_a_journal_that_cannot_be_made_is_an_error(tmp_path: Path) -> None
             pass
 
 
-async def test_a_full_disk_ends_the_journal_and_not_the_traffic(
+async def test_a_journal_that_cannot_be_written_on_ends_and_the_traffic_does_not(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    async with tapped(journal=pipe) as (_, tap), await through(tap) as client:
+        assert (await client.ask(ApiVersionsRequest(), 0)).error_code == 0
+        os.close(reader)
+        for _ in range(2):
+            assert (await client.ask(ApiVersionsRequest(), 0)).error_code == 0
+    assert caplog.text.count(f"cannot write the journal {pipe}, which ends here: ") == 1
+
+
+async def test_on_a_full_disk_a_tap_with_a_journal_does_not_open() -> None:
     if sys.platform != "linux":
         pytest.skip("needs /dev/full")
-    async with tapped(journal="/dev/full") as (_, tap), await through(tap) as client:
-        assert (await client.ask(ApiVersionsRequest(), 0)).error_code == 0
-    assert "cannot write the journal /dev/full" in caplog.text
+    with pytest.raises(OSError, match="No space left on device: '/dev/full'"):
+        async with tapped(journal="/dev/full"):
+            pass
 
 
 # --- arguments ---------------------------------------------------------------------------------------------------

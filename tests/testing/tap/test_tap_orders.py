@@ -1,4 +1,4 @@
-"""The orders of a broker, given to a tap: what the client gets, and what reaches the broker."""
+"""The orders of a tap beyond those that it has in common with a broker: see testing/test_orders_at_work.py."""
 
 from __future__ import annotations
 
@@ -7,24 +7,21 @@ from typing import Any
 
 import anyio
 import pytest
-from anyio import EndOfStream
-from support.raw_client import RawClient, batch_of, fetch_request, produce_request, records_of
+from support.raw_client import RawClient, batch_of, produce_request, records_of
 from support.tapping import known_nodes, tapped, through
 
 from aiokafkawire import Client
 from aiokafkawire.errors import CorruptBatch, ErrorCode
 from aiokafkawire.protocol.api import ApiKey
-from aiokafkawire.protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
 from aiokafkawire.protocol.messages.group import FindCoordinatorRequest, HeartbeatRequest
 from aiokafkawire.protocol.messages.metadata import (
     ApiVersionsRequest,
     ApiVersionsResponse,
     MetadataRequest,
     MetadataRequestTopic,
-    MetadataResponse,
 )
-from aiokafkawire.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
-from aiokafkawire.testing import Broker, RequestOutcome, Tap, UnusedFaultRules
+from aiokafkawire.protocol.messages.produce import ProduceRequest
+from aiokafkawire.testing import Broker, Tap, UnusedFaultRules
 
 pytestmark = pytest.mark.anyio
 
@@ -61,28 +58,6 @@ def end(broker: Broker, topic: str = "t", partition: int = 0) -> int:
     return broker.log(topic, partition).log_end_offset
 
 
-# --- errors ------------------------------------------------------------------------------------------------------
-
-
-async def test_an_error_instead_of_the_request_once(broker: Broker, tap: Tap, client: RawClient) -> None:
-    order = tap.on(ApiKey.PRODUCE, answer=NOT_LEADER)
-    assert (await client.produce("t", batch_of(b"x"))).error_code == NOT_LEADER
-    assert (end(broker), order.count, order.is_met, len(broker.requests)) == (0, 1, True, 0)
-    assert (await client.produce("t", batch_of(b"x"))).error_code == 0
-    assert end(broker) == 1
-
-
-async def test_only_one_partition_fails_and_the_others_are_written(broker: Broker, tap: Tap, client: RawClient) -> None:
-    tap.on(ApiKey.PRODUCE, answer=NOT_LEADER, topic="t", partition=1)
-    data = [PartitionProduceData(index=index, records=batch_of(b"x")) for index in range(2)]
-    other = [PartitionProduceData(index=0, records=batch_of(b"x"))]
-    topics = [TopicProduceData(name="t", partition_data=data), TopicProduceData(name="u", partition_data=other)]
-    answer = await client.ask(ProduceRequest(acks=-1, timeout_ms=1000, topic_data=topics), 12)
-    found = {(topic.name, one.index): one.error_code for topic in answer.responses for one in topic.partition_responses}
-    assert found == {("t", 0): 0, ("t", 1): NOT_LEADER, ("u", 0): 0}
-    assert (end(broker), end(broker, "t", 1), end(broker, "u")) == (1, 0, 1)
-
-
 async def test_a_topic_is_found_by_its_id_once_metadata_has_named_it(
     broker: Broker, tap: Tap, client: RawClient
 ) -> None:
@@ -93,141 +68,6 @@ async def test_a_topic_is_found_by_its_id_once_metadata_has_named_it(
     assert (await client.produce(topic_id, batch_of(b"x"))).error_code == NOT_LEADER
     tap.on(ApiKey.FETCH, answer=NOT_LEADER, topic="by-id")
     assert (await client.fetch(topic_id, 0)).error_code == NOT_LEADER
-
-
-async def test_a_fetch_fails_for_one_partition_at_once(broker: Broker, tap: Tap, client: RawClient) -> None:
-    await client.produce("t", batch_of(b"x"))
-    tap.on(ApiKey.FETCH, answer=NOT_LEADER, topic="t", partition=1)
-    asked = [FetchPartition(partition=index, fetch_offset=0, partition_max_bytes=1000) for index in range(2)]
-    request = FetchRequest(max_wait_ms=60_000, min_bytes=10_000, topics=[FetchTopic(topic="t", partitions=asked)])
-    answer = await client.ask(request, 12)
-    good, bad = answer.responses[0].partitions
-    assert [record.value for record in records_of(good)] == [b"x"]
-    assert (answer.error_code, good.error_code, bad.error_code) == (0, 0, NOT_LEADER)
-
-
-async def test_an_error_reaches_what_is_only_in_the_fetch_session(tap: Tap, client: RawClient) -> None:
-    first = await client.ask(fetch_request("t", 0, session_epoch=0), 12)
-    assert first.session_id
-    order = tap.on(ApiKey.FETCH, answer=NOT_LEADER, topic="t")
-
-    async def again(epoch: int) -> FetchResponse:
-        request = FetchRequest(max_wait_ms=0, min_bytes=1, topics=[])
-        request.session_id, request.session_epoch = first.session_id, epoch
-        return await client.ask(request, 12)
-
-    (failed,) = (await again(1)).responses
-    assert [one.error_code for one in failed.partitions] == [NOT_LEADER]
-    assert order.is_met
-    assert (await again(2)).responses == []
-
-
-async def test_metadata_fails_for_a_topic_and_keeps_its_brokers(tap: Tap, client: RawClient) -> None:
-    tap.on(ApiKey.METADATA, answer=ErrorCode.LEADER_NOT_AVAILABLE, topic="t")
-    wanted = [MetadataRequestTopic(name=name) for name in ("t", "u")]
-    answer = await client.ask(MetadataRequest(topics=wanted), 12)
-    assert {topic.name: topic.error_code for topic in answer.topics} == {"t": ErrorCode.LEADER_NOT_AVAILABLE, "u": 0}
-    assert [found.port for found in answer.brokers] == [tap.nodes[1]]
-
-
-async def test_with_acks_0_an_error_closes_the_connection(broker: Broker, tap: Tap, client: RawClient) -> None:
-    order = tap.on(ApiKey.PRODUCE, answer=NOT_LEADER)
-    await client.send(produce_request("t", batch_of(b"x"), acks=0), 12)
-    assert await client.is_cut_off()
-    assert (order.count, tap.requests[-1].outcome, end(broker)) == (1, RequestOutcome.FAILED, 0)
-
-
-async def test_unsupported_versions_are_told_as_version_0(tap: Tap, client: RawClient) -> None:
-    tap.on(ApiKey.API_VERSIONS, answer=ErrorCode.UNSUPPORTED_VERSION)
-    sent = await client.send(ApiVersionsRequest(client_software_name="a", client_software_version="1"), 4)
-    answer = await client.answer(ApiVersionsRequest, 0, sent)
-    assert isinstance(answer, ApiVersionsResponse)
-    assert answer.error_code == ErrorCode.UNSUPPORTED_VERSION
-
-
-# --- other responses ---------------------------------------------------------------------------------------------
-
-
-async def test_a_response_as_it_is_and_one_that_a_function_makes(broker: Broker, tap: Tap, client: RawClient) -> None:
-    def alter(request: MetadataRequest, response: MetadataResponse) -> MetadataResponse:
-        assert request.topics == []
-        response.controller_id += 100
-        return response
-
-    tap.on(ApiKey.METADATA, answer=MetadataResponse(brokers=[], topics=[], cluster_id="another"))
-    tap.on(ApiKey.METADATA, answer=alter)
-    tap.on(ApiKey.METADATA, answer=lambda *_: None)
-    assert (await client.ask(MetadataRequest(topics=[]), 12)).cluster_id == "another"
-    assert len(broker.requests) == 0
-    assert (await client.ask(MetadataRequest(topics=[]), 12)).controller_id == 101
-    await client.send(MetadataRequest(topics=[]), 12)
-    assert (await client.ask(ApiVersionsRequest(), 0)).error_code == 0  # the next response comes in its place
-    assert tap.requests[-2].outcome is RequestOutcome.UNANSWERED
-
-
-# --- connections that end ----------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(("when", "written"), [("before", 0), ("after", 1)])
-async def test_a_dropped_connection_before_and_after_the_work(
-    broker: Broker, tap: Tap, client: RawClient, when: Any, written: int
-) -> None:
-    order = tap.on(ApiKey.PRODUCE, drop=when)
-    await client.send(produce_request("t", batch_of(b"x")), 12)
-    await order.met()
-    assert await client.is_cut_off()
-    assert (end(broker), tap.requests[-1].outcome) == (written, RequestOutcome.DROPPED)
-    async with await through(tap) as other:
-        assert (await other.produce("t", batch_of(b"x"))).base_offset == written
-
-
-@pytest.mark.parametrize(("when", "written"), [("before", 0), ("after", 1)])
-async def test_a_swallowed_response_silences_the_connection(
-    broker: Broker, tap: Tap, client: RawClient, when: Any, written: int
-) -> None:
-    order = tap.on(ApiKey.PRODUCE, swallow=when)
-    await client.send(produce_request("t", batch_of(b"x")), 12)
-    await client.send(ApiVersionsRequest(), 0)
-    await order.met()
-    await anyio.wait_all_tasks_blocked()
-    assert (end(broker), tap.requests[-1].outcome, len(tap.requests)) == (written, RequestOutcome.SWALLOWED, 1)
-    with anyio.move_on_after(0) as scope:
-        await client.stream.receive()
-    assert scope.cancelled_caught
-    await client.stream.send_eof()
-    assert await client.is_cut_off()  # it leaves with the client
-
-
-async def test_half_a_response(tap: Tap, client: RawClient) -> None:
-    tap.on(ApiKey.API_VERSIONS, cut=True)
-    await client.send(ApiVersionsRequest(), 0)
-    received = b""
-    with pytest.raises((EndOfStream, anyio.BrokenResourceError)):
-        while True:
-            received += await client.stream.receive()
-    assert 4 < len(received) <= (int.from_bytes(received[:4]) + 4) / 2
-    assert tap.requests[-1].outcome is RequestOutcome.CUT
-
-
-async def test_a_byte_that_is_wrong(tap: Tap, client: RawClient) -> None:
-    async def answer() -> bytes:
-        await client.send(ApiVersionsRequest(), 0)
-        return await client.frame()
-
-    tap.on(ApiKey.API_VERSIONS, corrupt=-1, after=1)
-    true, wrong = await answer(), await answer()
-    assert [index for index in range(4, len(true)) if true[index] != wrong[index]] == [len(true) - 1]
-    assert tap.requests[-1].outcome is RequestOutcome.CORRUPTED
-
-
-async def test_records_that_fail_their_crc_and_not_before_there_are_some(tap: Tap, client: RawClient) -> None:
-    order = tap.on(ApiKey.FETCH, corrupt="records")
-    assert not (await client.fetch("t", 0)).records
-    assert order.count == 0
-    await client.produce("t", batch_of(b"x"))
-    with pytest.raises(CorruptBatch):
-        records_of(await client.fetch("t", 0))
-    assert [record.value for record in records_of(await client.fetch("t", 0))] == [b"x"]
 
 
 # --- waiting -----------------------------------------------------------------------------------------------------
