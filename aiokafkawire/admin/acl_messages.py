@@ -1,9 +1,9 @@
 """The requests about ACLs, and the ACLs and errors in their responses."""
 
 from collections.abc import Iterable, Sequence
-from typing import Final
+from typing import Any, Final
 
-from ..errors import ErrorCode, KafkaError, WireError, broker_error
+from ..errors import KafkaError, WireError
 from ..protocol.acl_codes import AclOperation, AclPermissionType, PatternType, ResourceType
 from ..protocol.messages.acls import (
     AclCreation,
@@ -19,6 +19,7 @@ from ..protocol.messages.acls import (
 )
 from ..protocol.schema import Versions
 from .acl_bindings import AclBinding, AclBindingFilter, ResourcePattern
+from .response_errors import error_of, raise_for
 
 __all__ = (
     "LITERAL_VERSIONS",
@@ -44,15 +45,7 @@ def versions_for(types: Iterable[ResourceType]) -> Versions:
 
 def describe_request(wanted: AclBindingFilter, *, literal: bool) -> DescribeAclsRequest:
     """Return the request for the ACLs that a filter finds; ``literal`` is for versions without types of patterns."""
-    return DescribeAclsRequest(
-        resource_type_filter=wanted.resource_type,
-        resource_name_filter=wanted.resource_name,
-        pattern_type_filter=PatternType.LITERAL if literal else wanted.pattern_type,
-        principal_filter=wanted.principal,
-        host_filter=wanted.host,
-        operation=wanted.operation,
-        permission_type=wanted.permission_type,
-    )
+    return DescribeAclsRequest(**_filter_fields(wanted, literal=literal))
 
 
 def described(response: DescribeAclsResponse) -> list[AclBinding]:
@@ -61,9 +54,7 @@ def described(response: DescribeAclsResponse) -> list[AclBinding]:
     Raises:
         BrokerError: the response has an error.
     """
-    error = _error(response.error_code, response.error_message, "describing ACLs")
-    if error is not None:
-        raise error
+    raise_for(response.error_code, "describing ACLs", response.error_message)
     found = [
         _binding(
             resource.resource_type,
@@ -106,7 +97,7 @@ def created(bindings: Sequence[AclBinding], response: CreateAclsResponse) -> dic
     """
     _check_number(len(bindings), len(response.results), "CreateAcls")
     return {
-        binding: _error(result.error_code, result.error_message, f"creating the ACL {binding}")
+        binding: error_of(result.error_code, f"creating the ACL {binding}", result.error_message)
         for binding, result in zip(bindings, response.results, strict=True)
     }
 
@@ -114,19 +105,20 @@ def created(bindings: Sequence[AclBinding], response: CreateAclsResponse) -> dic
 def delete_request(filters: Iterable[AclBindingFilter], *, literal: bool) -> DeleteAclsRequest:
     """Return the request that deletes the ACLs that filters find; ``literal`` as in :func:`describe_request`."""
     return DeleteAclsRequest(
-        filters=[
-            DeleteAclsFilter(
-                resource_type_filter=wanted.resource_type,
-                resource_name_filter=wanted.resource_name,
-                pattern_type_filter=PatternType.LITERAL if literal else wanted.pattern_type,
-                principal_filter=wanted.principal,
-                host_filter=wanted.host,
-                operation=wanted.operation,
-                permission_type=wanted.permission_type,
-            )
-            for wanted in filters
-        ]
+        filters=[DeleteAclsFilter(**_filter_fields(wanted, literal=literal)) for wanted in filters]
     )
+
+
+def _filter_fields(wanted: AclBindingFilter, *, literal: bool) -> dict[str, Any]:
+    return {
+        "resource_type_filter": wanted.resource_type,
+        "resource_name_filter": wanted.resource_name,
+        "pattern_type_filter": PatternType.LITERAL if literal else wanted.pattern_type,
+        "principal_filter": wanted.principal,
+        "host_filter": wanted.host,
+        "operation": wanted.operation,
+        "permission_type": wanted.permission_type,
+    }
 
 
 def deleted(
@@ -142,13 +134,13 @@ def deleted(
 
 
 def _deleted(wanted: AclBindingFilter, result: DeleteAclsFilterResult) -> list[AclBinding] | KafkaError:
-    error = _error(result.error_code, result.error_message, f"deleting {wanted}")
+    error = error_of(result.error_code, f"deleting {wanted}", result.error_message)
     if error is not None:
         return error
     gone = []
     for acl in result.matching_acls:
         binding = _matched(acl)
-        error = _error(acl.error_code, acl.error_message, f"deleting the ACL {binding}")
+        error = error_of(acl.error_code, f"deleting the ACL {binding}", acl.error_message)
         if error is not None:
             return error
         gone.append(binding)
@@ -187,12 +179,6 @@ def _sorted(bindings: Iterable[AclBinding]) -> list[AclBinding]:
             acl.permission_type,
         ),
     )
-
-
-def _error(code: int, message: str | None, what: str) -> KafkaError | None:
-    if code == ErrorCode.NONE:
-        return None
-    return broker_error(code, f"{what}: {message}" if message else what)
 
 
 def _check_number(asked: int, answered: int, api: str) -> None:

@@ -1,7 +1,7 @@
 """The admin's requests about ACLs, which any broker answers."""
 
-from collections.abc import Collection, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Collection, Iterable
+from typing import Final
 
 from ..cluster.cluster import Cluster
 from ..cluster.request_variants import RequestVariant, in_newest_form
@@ -22,11 +22,15 @@ from .acl_messages import (
     versions_for,
 )
 from .outcomes import Outcomes, ask_for_each, results_of
+from .response_errors import explain_unsupported
 
 __all__ = ("create_acls", "delete_acls", "describe_acls")
 
 _LITERAL = (PatternType.LITERAL, PatternType.ANY)
 """The types of patterns for which a request without types of patterns means the same."""
+_NEEDS: Final = (
+    "ACLs need brokers since 0.11 (KIP-140), prefixed and matching patterns 2.0 (KIP-290), users 3.3 (KIP-373)"
+)
 
 
 async def describe_acls(cluster: Cluster, wanted: AclBindingFilter, deadline: Deadline) -> list[AclBinding]:
@@ -42,7 +46,7 @@ async def describe_acls(cluster: Cluster, wanted: AclBindingFilter, deadline: De
     variants = [RequestVariant(describe_request(wanted, literal=False), versions_for([wanted.resource_type]))]
     if _has_old_form([wanted.resource_type], [wanted.pattern_type]):
         variants.append(RequestVariant(describe_request(wanted, literal=True), LITERAL_VERSIONS))
-    with _explained():
+    with explain_unsupported(_NEEDS):
         await in_newest_form(variants, ask)
     return found
 
@@ -66,7 +70,7 @@ async def create_acls(cluster: Cluster, bindings: Collection[AclBinding], deadli
             cluster, cluster.least_loaded, bindings, deadline, request=request, outcomes=outcomes, versions=versions
         )
 
-    with _explained():
+    with explain_unsupported(_NEEDS):
         found = await ask(Versions.parse("0+") if is_literal else versions_for(types))
     results_of("creating ACLs", found)
 
@@ -90,7 +94,7 @@ async def delete_acls(
         )
 
     types = [wanted.resource_type for wanted in filters]
-    with _explained():
+    with explain_unsupported(_NEEDS):
         try:
             found = await ask(literal=False, versions=versions_for(types))
         except UnsupportedVersion:
@@ -103,13 +107,3 @@ async def delete_acls(
 def _has_old_form(types: Iterable[ResourceType], patterns: Iterable[PatternType]) -> bool:
     """Return whether the first version of the requests can ask for these types of resources and of patterns."""
     return ResourceType.USER not in types and all(pattern in _LITERAL for pattern in patterns)
-
-
-@contextmanager
-def _explained() -> Iterator[None]:
-    """Raise UnsupportedVersion with the releases that know ACLs."""
-    try:
-        yield
-    except UnsupportedVersion as refused:
-        needs = "ACLs need brokers since 0.11 (KIP-140), prefixed and matching patterns 2.0 (KIP-290), users 3.3"
-        raise UnsupportedVersion(f"{needs} (KIP-373): {refused}") from None

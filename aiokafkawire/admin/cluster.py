@@ -128,8 +128,9 @@ class ClusterAdmin(AdminBase):
             TopicNotReady: a partition has no leader within the timeout.
             TopicAuthorizationFailed, ...: the broker rejected a partition.
             AdminError: some of several partitions failed; the error has the results of the others.
-            UnsupportedVersion: a broker is older than 0.11.
+            UnsupportedVersion: the brokers are older than 0.11.
             UsageError: a partition does not exist, or an argument is not valid.
+            RequestTimeout: the timeout has passed; the message has the last cause.
         """
         from .leader_epoch_requests import offset_for_leader_epoch
 

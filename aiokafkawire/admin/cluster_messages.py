@@ -5,7 +5,7 @@ from typing import Final
 from uuid import UUID
 
 from ..cluster.metadata import Snapshot
-from ..errors import ErrorCode, KafkaError, WireError, broker_error
+from ..errors import KafkaError, WireError
 from ..protocol.messages.controller import FeatureUpdateKey, UpdateFeaturesRequest, UpdateFeaturesResponse
 from ..protocol.messages.metadata import ApiVersionsResponse, DescribeClusterResponse, MetadataResponse
 from ..protocol.messages.offsets import (
@@ -38,6 +38,7 @@ from .cluster_descriptions import (
     UpgradeType,
 )
 from .group_descriptions import authorized_operations
+from .response_errors import error_of, raise_for
 
 __all__ = (
     "add_voter_request",
@@ -48,7 +49,6 @@ __all__ = (
     "epoch_ends",
     "epochs_request",
     "quorum_request",
-    "raise_for",
     "update_features_request",
     "updated_features",
 )
@@ -56,12 +56,6 @@ __all__ = (
 _METADATA_TOPIC: Final = "__cluster_metadata"
 _CONSUMER: Final = -1
 _UNKNOWN: Final = -1
-
-
-def raise_for(code: int, what: str, message: str | None = None) -> None:
-    """Raise the BrokerError for a code other than 0; ``what`` was asked for, and ``message`` is the broker's text."""
-    if code != ErrorCode.NONE:
-        raise broker_error(code, f"{what}: {message}" if message else what)
 
 
 # --- the cluster -------------------------------------------------------------------------------------------------
@@ -122,11 +116,8 @@ def epoch_ends(response: OffsetForLeaderEpochResponse) -> dict[TopicPartition, E
     for topic in response.topics:
         for end in topic.partitions:
             partition = TopicPartition(topic.topic, end.partition)
-            if end.error_code != ErrorCode.NONE:
-                found[partition] = broker_error(end.error_code, f"OffsetForLeaderEpoch of {partition}")
-            else:
-                is_known = end.end_offset != _UNKNOWN
-                found[partition] = EpochEndOffset(end.leader_epoch, end.end_offset) if is_known else None
+            end_offset = None if end.end_offset == _UNKNOWN else EpochEndOffset(end.leader_epoch, end.end_offset)
+            found[partition] = error_of(end.error_code, f"OffsetForLeaderEpoch of {partition}") or end_offset
     return found
 
 
@@ -173,9 +164,7 @@ def updated_features(updates: Iterable[str], response: UpdateFeaturesResponse) -
     raise_for(response.error_code, f"updating {', '.join(names)}", response.error_message)
     found: dict[str, KafkaError | None] = dict.fromkeys(names)
     for result in response.results:
-        if result.error_code != ErrorCode.NONE:
-            suffix = f": {result.error_message}" if result.error_message else ""
-            found[result.feature] = broker_error(result.error_code, f"updating {result.feature}{suffix}")
+        found[result.feature] = error_of(result.error_code, f"updating {result.feature}", result.error_message)
     return found
 
 

@@ -1,7 +1,7 @@
 """The admin's requests about the cluster's nodes."""
 
 from collections.abc import Collection
-from typing import Final
+from typing import Final, TypeVar
 from uuid import UUID
 
 from ..cluster.cluster import Cluster
@@ -25,12 +25,13 @@ from ..protocol.messages.group import FindCoordinatorRequest, FindCoordinatorRes
 from ..protocol.messages.metadata import DescribeClusterRequest, DescribeClusterResponse, MetadataRequest
 from ..protocol.messages.telemetry import GetTelemetrySubscriptionsRequest, GetTelemetrySubscriptionsResponse
 from ..protocol.primitives import ZERO_UUID
-from ..protocol.schema import Versions
-from ..runtime import background_tasks
+from ..protocol.schema import Request, Versions
 from ..types import CoordinatorType
 from .cluster_descriptions import ClusterDescription, ClusterNode, SupportedVersionRange
-from .cluster_messages import described_by_metadata, described_cluster, raise_for
+from .cluster_messages import described_by_metadata, described_cluster
+from .concurrent_outcomes import ask_one_by_one
 from .outcomes import Outcomes, ask_for_each, results_of
+from .response_errors import explain_unsupported, raise_for
 from .routes import open_connection, to_broker
 
 __all__ = (
@@ -41,6 +42,8 @@ __all__ = (
     "unregister_broker",
     "unregister_controller",
 )
+
+R = TypeVar("R", UnregisterBrokerResponse, UnregisterControllerResponse)
 
 _LANE: Final = "admin"
 _BROKERS: Final = 1  # endpoint types (KIP-919)
@@ -93,12 +96,10 @@ async def _describe_by_metadata(cluster: Cluster, deadline: Deadline, *, operati
     if not operations:
         return described_by_metadata(await cluster.ask_metadata((), deadline, lane=_LANE))
     request = MetadataRequest(topics=[], allow_auto_topic_creation=False, include_cluster_authorized_operations=True)
-    try:
+    with explain_unsupported("authorized operations need brokers since 2.3 (KIP-430)"):
         response = await cluster.ask(
             cluster.least_loaded, request, deadline, lane=_LANE, wanted=_OPERATIONS_IN_METADATA
         )
-    except UnsupportedVersion as refused:
-        raise UnsupportedVersion(f"authorized operations need brokers since 2.3 (KIP-430): {refused}") from None
     return described_by_metadata(response)
 
 
@@ -109,17 +110,11 @@ async def api_versions(
     if node_ids is None:
         description = await describe_cluster(cluster, deadline, operations=False, fenced=False)
         node_ids = list(description.nodes)
-    found: Outcomes[int, dict[int, SupportedVersionRange]] = {key: {} for key in node_ids}
 
-    async def ask(node_id: int) -> None:
-        try:
-            found[node_id] = await _versions_of(cluster, node_id, deadline)
-        except KafkaError as error:
-            found[node_id] = error
+    async def ask(node_id: int) -> dict[int, SupportedVersionRange]:
+        return await _versions_of(cluster, node_id, deadline)
 
-    async with background_tasks() as tasks:
-        for node_id in found:
-            tasks.start_soon(ask, node_id)
+    found = await ask_one_by_one(list(dict.fromkeys(node_ids)), ask)
     return results_of("asking brokers for their versions", found)
 
 
@@ -191,30 +186,27 @@ def _coordinator(response: FindCoordinatorResponse, key_type: CoordinatorType, k
 
 async def unregister_broker(cluster: Cluster, broker_id: int, deadline: Deadline) -> None:
     """Make the cluster forget a broker. Raise as :meth:`Admin.unregister_broker`."""
-    what = f"unregistering broker {broker_id}"
-
-    def check(response: UnregisterBrokerResponse) -> None:
-        raise_for(response.error_code, what, response.error_message)
-
     request = UnregisterBrokerRequest(broker_id=broker_id)
-    try:
-        await cluster.ask(cluster.least_loaded, request, deadline, lane=_LANE, check=check)
-    except UnsupportedVersion as refused:
-        raise UnsupportedVersion(f"{what} needs KRaft brokers since 3.3 (KIP-631): {refused}") from None
+    await _unregister(
+        cluster, request, f"unregistering broker {broker_id}", "KRaft brokers since 3.3 (KIP-631)", deadline
+    )
 
 
 async def unregister_controller(cluster: Cluster, controller_id: int, deadline: Deadline) -> None:
     """Make the cluster forget a controller. Raise as :meth:`Admin.unregister_controller`."""
+    request = UnregisterControllerRequest(controller_id=controller_id)
     what = f"unregistering controller {controller_id}"
+    await _unregister(cluster, request, what, "brokers since 4.4 (KIP-1312)", deadline)
 
-    def check(response: UnregisterControllerResponse) -> None:
+
+async def _unregister(cluster: Cluster, request: Request[R], what: str, brokers: str, deadline: Deadline) -> None:
+    """Unregister a node. Errors begin with ``what``; UnsupportedVersion says that it needs these ``brokers``."""
+
+    def check(response: R) -> None:
         raise_for(response.error_code, what, response.error_message)
 
-    request = UnregisterControllerRequest(controller_id=controller_id)
-    try:
+    with explain_unsupported(f"{what} needs {brokers}"):
         await cluster.ask(cluster.least_loaded, request, deadline, lane=_LANE, check=check)
-    except UnsupportedVersion as refused:
-        raise UnsupportedVersion(f"{what} needs brokers since 4.4 (KIP-1312): {refused}") from None
 
 
 async def client_instance_id(cluster: Cluster, deadline: Deadline) -> UUID:
@@ -224,9 +216,6 @@ async def client_instance_id(cluster: Cluster, deadline: Deadline) -> UUID:
         raise_for(response.error_code, "GetTelemetrySubscriptions")
 
     request = GetTelemetrySubscriptionsRequest(client_instance_id=ZERO_UUID)
-    try:
+    with explain_unsupported("clients' metrics need brokers since 3.7 with a plugin that receives them (KIP-714)"):
         response = await cluster.ask(cluster.least_loaded, request, deadline, lane=_LANE, check=check)
-    except UnsupportedVersion as refused:
-        needs = "clients' metrics need brokers since 3.7 with a plugin that receives them (KIP-714)"
-        raise UnsupportedVersion(f"{needs}: {refused}") from None
     return response.client_instance_id

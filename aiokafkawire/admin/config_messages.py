@@ -1,16 +1,14 @@
 """The requests about configs, and the entries in their responses."""
 
 from collections.abc import Iterable, Mapping
-from typing import Final, TypeVar
+from typing import Final
 
-from ..errors import ErrorCode, WireError, broker_error
+from ..errors import KafkaError, WireError
 from ..protocol.messages.configs import (
-    AlterConfigsResourceResponse,
     DescribeConfigsRequest,
     DescribeConfigsResource,
     DescribeConfigsResourceResult,
     DescribeConfigsResponse,
-    DescribeConfigsResult,
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsRequestAlterableConfig,
     IncrementalAlterConfigsRequestAlterConfigsResource,
@@ -18,10 +16,9 @@ from ..protocol.messages.configs import (
     ListConfigResourcesResponse,
 )
 from .config_resources import ConfigEntry, ConfigOp, ConfigResource, ConfigResourceType, ConfigSource, ConfigSynonym
+from .response_errors import error_of, raise_for
 
-__all__ = ("alter_request", "check_altered", "describe_request", "described_configs", "listed_resources")
-
-R = TypeVar("R", DescribeConfigsResult, AlterConfigsResourceResponse)
+__all__ = ("alter_request", "altered_configs", "describe_request", "described_configs", "listed_resources")
 
 _TYPES: Final = (None, "boolean", "string", "int", "short", "long", "double", "list", "class", "password")
 """The types of values, by code."""
@@ -31,6 +28,7 @@ _SET_SOURCES: Final = {
     ConfigResourceType.BROKER: ConfigSource.STATIC_BROKER_CONFIG,
 }
 """The sources of values that are not defaults, from brokers before 1.1, which do not name the source."""
+_RESOURCE_TYPES: Final = {int(kind): kind for kind in ConfigResourceType}
 
 
 def describe_request(
@@ -47,15 +45,21 @@ def describe_request(
     )
 
 
-def described_configs(resource: ConfigResource, response: DescribeConfigsResponse) -> dict[str, ConfigEntry]:
-    """Return the configs of a resource in a response, sorted by name.
-
-    Raises:
-        BrokerError: the resource has an error.
-        WireError: the response lacks the resource.
-    """
-    result = _result(resource, response.results, "DescribeConfigs")
-    return {config.name: _entry(resource, config) for config in sorted(result.configs, key=lambda config: config.name)}
+def described_configs(
+    resources: Iterable[ConfigResource], response: DescribeConfigsResponse
+) -> dict[ConfigResource, dict[str, ConfigEntry] | KafkaError]:
+    """Return the configs of each resource in a response, sorted by name, or the resource's error."""
+    results = {(result.resource_type, result.resource_name): result for result in response.results}
+    found: dict[ConfigResource, dict[str, ConfigEntry] | KafkaError] = {}
+    for resource in resources:
+        result = results.get((resource.type, resource.name))
+        if result is None:
+            found[resource] = WireError(f"the DescribeConfigs response lacks the requested {resource}")
+        else:
+            configs = sorted(result.configs, key=lambda config: config.name)
+            error = error_of(result.error_code, f"DescribeConfigs of {resource}", result.error_message)
+            found[resource] = error or {config.name: _entry(resource, config) for config in configs}
+    return found
 
 
 def alter_request(
@@ -80,21 +84,15 @@ def alter_request(
     )
 
 
-def check_altered(resource: ConfigResource, response: IncrementalAlterConfigsResponse) -> None:
-    """Check that the configs of a resource were changed. Raise as :func:`described_configs`."""
-    _result(resource, response.responses, "IncrementalAlterConfigs")
-
-
-def _result(resource: ConfigResource, results: Iterable[R], api: str) -> R:
-    for result in results:
-        if (result.resource_type, result.resource_name) == (resource.type, resource.name):
-            break
-    else:
-        raise WireError(f"the {api} response lacks the requested {resource}")
-    if result.error_code != ErrorCode.NONE:
-        suffix = f": {result.error_message}" if result.error_message else ""
-        raise broker_error(result.error_code, f"{api} of {resource}{suffix}")
-    return result
+def altered_configs(response: IncrementalAlterConfigsResponse) -> dict[ConfigResource, KafkaError | None]:
+    """Return None for each resource whose configs were changed, or the resource's error."""
+    found: dict[ConfigResource, KafkaError | None] = {}
+    for result in response.responses:
+        if result.resource_type in _RESOURCE_TYPES:
+            resource = ConfigResource(_RESOURCE_TYPES[result.resource_type], result.resource_name)
+            what = f"IncrementalAlterConfigs of {resource}"
+            found[resource] = error_of(result.error_code, what, result.error_message)
+    return found
 
 
 def _entry(resource: ConfigResource, config: DescribeConfigsResourceResult) -> ConfigEntry:
@@ -131,11 +129,9 @@ def listed_resources(response: ListConfigResourcesResponse) -> list[ConfigResour
     Raises:
         BrokerError: the response has an error.
     """
-    if response.error_code != ErrorCode.NONE:
-        raise broker_error(response.error_code, "ListConfigResources")
-    known = {int(kind): kind for kind in ConfigResourceType}
+    raise_for(response.error_code, "ListConfigResources")
     return [
-        ConfigResource(known[resource.resource_type], resource.resource_name)
+        ConfigResource(_RESOURCE_TYPES[resource.resource_type], resource.resource_name)
         for resource in response.config_resources
-        if resource.resource_type in known
+        if resource.resource_type in _RESOURCE_TYPES
     ]

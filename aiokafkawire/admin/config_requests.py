@@ -1,33 +1,34 @@
 """The admin's requests about configs, each to the brokers that know the resources."""
 
-from collections.abc import Collection, Iterator, Mapping
-from contextlib import contextmanager
-from typing import Final
+from collections.abc import Awaitable, Callable, Collection, Mapping
+from typing import Final, TypeAlias, TypeVar
 
 import anyio
 
 from ..cluster.cluster import Cluster, Route
 from ..cluster.request_variants import RequestVariant, in_newest_form
 from ..cluster.retry import Deadline
-from ..errors import (
-    ErrorCode,
-    InvalidRequest,
-    NotController,
-    UnsupportedVersion,
-)
+from ..errors import ErrorCode, InvalidRequest, KafkaError, UnsupportedVersion
 from ..protocol.messages.configs import (
     DescribeConfigsRequest,
     DescribeConfigsResponse,
-    IncrementalAlterConfigsResponse,
+    IncrementalAlterConfigsRequest,
     ListConfigResourcesRequest,
     ListConfigResourcesResponse,
 )
 from ..protocol.schema import Request, Versions
-from .config_messages import alter_request, check_altered, describe_request, described_configs, listed_resources
+from .concurrent_outcomes import ask_by_batch, raise_if_unsupported
+from .config_messages import alter_request, altered_configs, describe_request, described_configs, listed_resources
 from .config_resources import ConfigEntry, ConfigOp, ConfigResource, ConfigResourceType
+from .outcomes import Outcomes, ask_for_each
+from .response_errors import explain_unsupported
 from .routes import to_broker
 
 __all__ = ("describe_configs", "incremental_alter_configs", "list_config_resources")
+
+V = TypeVar("V")
+
+_Ask: TypeAlias = Callable[[int | None, list[ConfigResource]], Awaitable[Mapping[ConfigResource, V | KafkaError]]]
 
 _LANE: Final = "admin"
 _AT_ONCE: Final = 200
@@ -39,6 +40,12 @@ _SYNONYMS_SINCE: Final = Versions.parse("1+")  # KIP-226
 _DOCUMENTATION_SINCE: Final = Versions.parse("3+")  # KIP-569
 _RESOURCE_TYPES_SINCE: Final = Versions.parse("1+")  # KIP-1142
 _METRICS_ONLY: Final = Versions.parse("0")  # KIP-1000
+_DESCRIBING_NEEDS: Final = (
+    "describing configs needs brokers since 0.11 (KIP-133), synonyms 1.1 (KIP-226), documentation 2.6 (KIP-569)"
+)
+_LISTING_NEEDS: Final = (
+    "listing resources with configs needs brokers since 4.1 (KIP-1142), only client metrics 3.7 (KIP-1000)"
+)
 
 
 async def describe_configs(
@@ -48,23 +55,20 @@ async def describe_configs(
     *,
     synonyms: bool,
     documentation: bool,
-) -> dict[ConfigResource, dict[str, ConfigEntry]]:
+) -> Outcomes[ConfigResource, dict[str, ConfigEntry]]:
     """Return the configs of each resource. Raise as :meth:`Admin.describe_configs`."""
     wanted = _DOCUMENTATION_SINCE if documentation else _SYNONYMS_SINCE if synonyms else _ANY
-    found: dict[ConfigResource, dict[str, ConfigEntry]] = {}
-    for node_id, together in _requests(resources):
+
+    async def ask(
+        node_id: int | None, together: list[ConfigResource]
+    ) -> Mapping[ConfigResource, dict[str, ConfigEntry] | KafkaError]:
         request = describe_request(together, synonyms=synonyms, documentation=documentation)
         route = await to_broker(cluster, node_id, deadline)
-        try:
+        with explain_unsupported(_DESCRIBING_NEEDS):
             response = await _ask_for_topics(cluster, route, request, deadline, wanted)
-        except UnsupportedVersion as refused:
-            needs = "describing configs needs brokers since 0.11 (KIP-133), synonyms 1.1 (KIP-226), documentation 2.6"
-            raise UnsupportedVersion(f"{needs} (KIP-569): {refused}") from None
-        for resource in together:
-            # Brokers without configs of groups reject the whole request.
-            with _explained(together):
-                found[resource] = described_configs(resource, response)
-    return {resource: found[resource] for resource in resources}
+        return described_configs(together, response)
+
+    return await _of_each(resources, ask)
 
 
 async def _ask_for_topics(
@@ -88,46 +92,69 @@ async def incremental_alter_configs(
     deadline: Deadline,
     *,
     validate_only: bool,
-) -> None:
+) -> Outcomes[ConfigResource, None]:
     """Change configs of each resource. Raise as :meth:`Admin.incremental_alter_configs`."""
-    for node_id, together in _requests(changes):
-        request = alter_request({resource: changes[resource] for resource in together}, validate_only=validate_only)
+
+    def request(pending: list[ConfigResource]) -> IncrementalAlterConfigsRequest:
+        return alter_request({resource: changes[resource] for resource in pending}, validate_only=validate_only)
+
+    async def ask(node_id: int | None, together: list[ConfigResource]) -> Mapping[ConfigResource, KafkaError | None]:
         route = await to_broker(cluster, node_id, deadline)
-        try:
-            response = await cluster.ask(route, request, deadline, lane=_LANE, check=_raise_if_not_controller)
-        except UnsupportedVersion as refused:
-            raise UnsupportedVersion(f"changing configs needs brokers since 2.3 (KIP-339): {refused}") from None
-        for resource in together:
-            with _explained([resource]):
-                check_altered(resource, response)
+        with explain_unsupported("changing configs needs brokers since 2.3 (KIP-339)"):
+            return await ask_for_each(cluster, route, together, deadline, request=request, outcomes=altered_configs)
+
+    return await _of_each(changes, ask)
 
 
-@contextmanager
-def _explained(resources: Collection[ConfigResource]) -> Iterator[None]:
-    """Raise UnsupportedVersion for InvalidRequest, the answer of brokers without configs of groups."""
-    try:
-        yield
-    except InvalidRequest as refused:
-        if not any(resource.type is ConfigResourceType.GROUP for resource in resources):
-            raise
-        raise UnsupportedVersion(f"configs of groups need brokers since 4.0 (KIP-848): {refused}") from None
+async def _of_each(resources: Collection[ConfigResource], ask: "_Ask[V]") -> Outcomes[ConfigResource, V]:
+    """Ask the brokers concurrently, and return the outcome of each resource.
+
+    Raises:
+        KafkaError: the only request failed as a whole. Of several requests, it is the error of the resources.
+    """
+    requests = _requests(resources)
+    is_single = sum(map(len, requests.values())) == 1
+
+    async def ask_broker(node_id: int | None) -> Outcomes[ConfigResource, V]:
+        answered: Outcomes[ConfigResource, V] = {}
+        for together in requests[node_id]:
+            try:
+                answered |= await ask(node_id, together)
+            except KafkaError as error:
+                if is_single:
+                    raise
+                answered |= dict.fromkeys(together, error)
+        return answered
+
+    if is_single:
+        found = await ask_broker(next(iter(requests)))
+    else:
+        of_brokers = {node_id: [each for some in parts for each in some] for node_id, parts in requests.items()}
+        found = await ask_by_batch(of_brokers, ask_broker)
+    outcomes = {resource: _explained(resource, found[resource]) for resource in dict.fromkeys(resources)}
+    return raise_if_unsupported(outcomes)
 
 
-def _requests(resources: Collection[ConfigResource]) -> Iterator[tuple[int | None, list[ConfigResource]]]:
-    """Yield the resources of each request, with the broker's id; None stands for any broker."""
-    found: dict[int | None, list[ConfigResource]] = {}
+def _explained(resource: ConfigResource, outcome: V | KafkaError) -> V | KafkaError:
+    """Return UnsupportedVersion for InvalidRequest, the answer of brokers without configs of groups."""
+    if resource.type is ConfigResourceType.GROUP and isinstance(outcome, InvalidRequest):
+        return UnsupportedVersion(f"configs of groups need brokers since 4.0 (KIP-848): {outcome}")
+    return outcome
+
+
+def _requests(resources: Collection[ConfigResource]) -> dict[int | None, list[list[ConfigResource]]]:
+    """Return the resources of each request, by the broker's id; None stands for any broker.
+
+    Groups have requests of their own: brokers without configs of groups reject the whole request.
+    """
+    found: dict[tuple[int | None, bool], list[ConfigResource]] = {}
     for resource in dict.fromkeys(resources):
-        found.setdefault(resource.node_id, []).append(resource)
-    for node_id, together in found.items():
-        for start in range(0, len(together), _AT_ONCE):
-            yield node_id, together[start : start + _AT_ONCE]
-
-
-def _raise_if_not_controller(response: IncrementalAlterConfigsResponse) -> None:
-    """Raise NotController if a resource has this error, the only error that a retry can solve."""
-    for result in response.responses:
-        if result.error_code == ErrorCode.NOT_CONTROLLER:
-            raise NotController(f"changing configs of {result.resource_name!r}")
+        found.setdefault((resource.node_id, resource.type is ConfigResourceType.GROUP), []).append(resource)
+    requests: dict[int | None, list[list[ConfigResource]]] = {}
+    for (node_id, _), together in found.items():
+        parts = [together[start : start + _AT_ONCE] for start in range(0, len(together), _AT_ONCE)]
+        requests.setdefault(node_id, []).extend(parts)
+    return requests
 
 
 async def list_config_resources(
@@ -148,8 +175,5 @@ async def list_config_resources(
     forms = [RequestVariant(newer, _RESOURCE_TYPES_SINCE)]
     if of_metrics:
         forms.append(RequestVariant(ListConfigResourcesRequest(), _METRICS_ONLY))
-    try:
+    with explain_unsupported(_LISTING_NEEDS):
         return listed_resources(await in_newest_form(forms, ask))
-    except UnsupportedVersion as refused:
-        needs = "listing resources with configs needs brokers since 4.1 (KIP-1142), only client metrics 3.7 (KIP-1000)"
-        raise UnsupportedVersion(f"{needs}: {refused}") from None

@@ -10,6 +10,7 @@ from ..argument_checks import INT16, check_flag, check_mapping, check_text, is_t
 from ..errors import UsageError
 from .admin_base import AdminBase
 from .config_resources import ConfigChanges, ConfigEntry, ConfigOp, ConfigOpType, ConfigResource, ConfigResourceType
+from .outcomes import results_of
 
 __all__ = ("ConfigAdmin",)
 
@@ -36,9 +37,10 @@ class ConfigAdmin(AdminBase):
             timeout: in seconds, by default ``default_api_timeout_ms``.
 
         Raises:
-            UnknownTopicOrPartition, ...: a broker answered with an error.
-            BrokerNotAvailable: a broker is not in the cluster.
-            UnsupportedVersion: a broker is too old.
+            UnknownTopicOrPartition, ...: a broker answered with an error for the only resource.
+            BrokerNotAvailable: the broker is not in the cluster.
+            AdminError: some of several resources have errors; ``results`` has the others.
+            UnsupportedVersion: the brokers are too old.
             UsageError: a resource is not valid.
             RequestTimeout: the timeout has passed; the message has the last cause.
         """
@@ -50,13 +52,14 @@ class ConfigAdmin(AdminBase):
             resources = [resources]
         requested = [_checked(resource) for resource in items_of("resources", resources, f"[{_RESOURCE}]")]
 
-        return await describe_configs(
+        outcomes = await describe_configs(
             self._cluster,
             requested,
             self._deadline(timeout),
             synonyms=include_synonyms,
             documentation=include_documentation,
         )
+        return results_of("describing configs", outcomes)
 
     async def incremental_alter_configs(
         self, changes: ConfigChanges, *, validate_only: bool = False, timeout: float | None = None
@@ -72,9 +75,10 @@ class ConfigAdmin(AdminBase):
             timeout: in seconds, by default ``default_api_timeout_ms``.
 
         Raises:
-            InvalidConfig, UnknownTopicOrPartition, ...: a broker rejected a resource; other resources may be changed.
-            BrokerNotAvailable: a broker is not in the cluster.
-            UnsupportedVersion: a broker is too old.
+            InvalidConfig, UnknownTopicOrPartition, ...: a broker rejected the only resource.
+            BrokerNotAvailable: the broker is not in the cluster.
+            AdminError: brokers rejected some of several resources; others are changed.
+            UnsupportedVersion: the brokers are too old.
             UsageError: a resource or a change is not valid.
             RequestTimeout: the timeout has passed; the message has the last cause.
         """
@@ -85,7 +89,8 @@ class ConfigAdmin(AdminBase):
         checked = {_checked(resource): _changes_of(resource, changed) for resource, changed in changes.items()}
         deadline = self._deadline(timeout)
 
-        await incremental_alter_configs(self._cluster, checked, deadline, validate_only=validate_only)
+        outcomes = await incremental_alter_configs(self._cluster, checked, deadline, validate_only=validate_only)
+        results_of("changing configs", outcomes)
 
     async def list_config_resources(
         self, types: Iterable[ConfigResourceType] | None = None, *, timeout: float | None = None

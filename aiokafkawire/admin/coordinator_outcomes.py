@@ -3,8 +3,8 @@
 A coordinator that is down or slow does not delay the requests to other coordinators.
 """
 
-from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Mapping
-from typing import Any, Final, TypeVar
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
+from typing import Final, TypeVar
 
 from ..cluster.cluster import Cluster
 from ..cluster.coordinators import named
@@ -12,27 +12,20 @@ from ..cluster.metadata import Node
 from ..cluster.retry import Deadline
 from ..errors import (
     BrokerError,
+    ErrorCode,
     KafkaError,
-    RequestTimeout,
     UnsupportedVersion,
     UnsupportedVersionAnswered,
     UsageError,
     WireError,
 )
+from ..protocol.messages.group import FindCoordinatorRequest
 from ..protocol.schema import Request, Response, Versions
-from ..runtime import background_tasks
-from ..types import CoordinatorType
+from ..types import Address, CoordinatorType
+from .concurrent_outcomes import ask_by_batch, ask_one_by_one, concurrently, raise_if_unsupported
 from .outcomes import Outcomes
 
-__all__ = (
-    "ask_coordinators",
-    "ask_one_by_one",
-    "by_coordinator",
-    "call_by_coordinator",
-    "concurrently",
-    "raise_if_unsupported",
-    "timed_out",
-)
+__all__ = ("ask_coordinators", "by_coordinator", "call_by_coordinator", "with_coordinators")
 
 T = TypeVar("T")
 V = TypeVar("V")
@@ -40,6 +33,7 @@ R = TypeVar("R", bound=Response)
 
 _LANE: Final = "admin"
 _ANY: Final = Versions.parse("0+")
+_MANY_KEYS: Final = Versions.parse("4+")  # of FindCoordinator (KIP-699)
 
 
 async def ask_coordinators(
@@ -113,30 +107,6 @@ async def ask_coordinators(
     return _explained({key: found[key] for key in requested}, needs)
 
 
-async def ask_one_by_one(keys: Collection[T], ask: Callable[[T], Awaitable[V]]) -> Outcomes[T, V]:
-    """Call a function with each key, concurrently; return its result or its error."""
-    found: Outcomes[T, V] = {}
-
-    async def one(key: T) -> None:
-        try:
-            found[key] = await ask(key)
-        except KafkaError as error:
-            found[key] = error
-
-    await concurrently(one, keys)
-    return {key: found[key] for key in keys}
-
-
-async def concurrently(function: Callable[[T], Coroutine[Any, Any, None]], items: Collection[T]) -> None:
-    """Call a function with each item, in a task of its own if there are several."""
-    if len(items) == 1:
-        await function(next(iter(items)))
-        return
-    async with background_tasks() as tasks:
-        for item in items:
-            tasks.start_soon(function, item)
-
-
 async def call_by_coordinator(
     cluster: Cluster,
     key_type: CoordinatorType,
@@ -153,11 +123,35 @@ async def call_by_coordinator(
     async def call_together(some: tuple[str, ...]) -> Outcomes[str, V]:
         return await call(list(some))
 
-    found: Outcomes[str, V] = {}
     batches = [tuple(some) for some in await _batches(cluster, key_type, requested, deadline)]
-    for some, outcome in (await ask_one_by_one(batches, call_together)).items():
-        found |= dict.fromkeys(some, outcome) if isinstance(outcome, KafkaError) else outcome
+    found: Outcomes[str, V] = await ask_by_batch({some: some for some in batches}, call_together)
     return raise_if_unsupported({key: found[key] for key in requested})
+
+
+async def with_coordinators(
+    cluster: Cluster,
+    key_type: CoordinatorType,
+    outcomes: Mapping[str, V | KafkaError],
+    deadline: Deadline,
+    description: Callable[[V, Node], T],
+) -> Outcomes[str, T]:
+    """Return the description of each group or transactional id, or its error.
+
+    Args:
+        cluster: finds the coordinators.
+        key_type: whether the keys are groups or transactional ids.
+        outcomes: the result or the error of each key.
+        deadline: the time after which no coordinator is looked up again.
+        description: returns the description for a result and the coordinator; may raise a KafkaError.
+    """
+
+    async def describe(key: str) -> T:
+        outcome = outcomes[key]
+        if isinstance(outcome, KafkaError):
+            raise outcome
+        return description(outcome, await cluster.coordinator(key_type, key, deadline))
+
+    return await ask_one_by_one(outcomes, describe)
 
 
 async def by_coordinator(
@@ -174,6 +168,7 @@ async def _batches(
     half = cluster.deadline(deadline.left(cluster.runtime.now()) / 2)
     if len(keys) < 2:
         return [[key] for key in keys]
+    await _find_together(cluster, key_type, keys, half)
 
     async def coordinator(key: str) -> Node:
         return await cluster.coordinator(key_type, key, half)
@@ -184,17 +179,27 @@ async def _batches(
     return list(found.values())
 
 
-def timed_out(outcomes: Mapping[T, V | KafkaError], deadline: Deadline) -> Outcomes[T, V]:
-    """Return the outcomes at the deadline: RequestTimeout instead of each retriable error."""
-    found: Outcomes[T, V] = {}
-    for key, outcome in outcomes.items():
-        if isinstance(outcome, BrokerError) and outcome.retriable:
-            timeout = RequestTimeout(f"no success within {deadline.allowed:g} s: {type(outcome).__name__}: {outcome}")
-            timeout.__cause__ = outcome
-            found[key] = timeout
-        else:
-            found[key] = outcome
-    return found
+async def _find_together(
+    cluster: Cluster, key_type: CoordinatorType, keys: Collection[str], deadline: Deadline
+) -> None:
+    """Store the coordinators of several keys by one request, to brokers since 3.0 (KIP-699).
+
+    Keys whose coordinator is not found are left to later lookups, one by one.
+    """
+    unknown = [key for key in keys if cluster.known_coordinator(key_type, key) is None]
+    if len(unknown) < 2:
+        return
+    request = FindCoordinatorRequest(key_type=key_type, coordinator_keys=unknown)
+    try:
+        response = await cluster.ask(cluster.least_loaded, request, deadline, lane=_LANE, wanted=_MANY_KEYS)
+    except UsageError:
+        raise
+    except KafkaError:
+        return  # which error a key has, its own lookup will show
+    for found in response.coordinators:
+        if found.error_code == ErrorCode.NONE and found.host:
+            node = Node(found.node_id, Address(found.host, found.port))
+            cluster.use_coordinator(key_type, found.key, node)
 
 
 def _explained(outcomes: Mapping[str, V | KafkaError], needs: str) -> Outcomes[str, V]:
@@ -203,20 +208,6 @@ def _explained(outcomes: Mapping[str, V | KafkaError], needs: str) -> Outcomes[s
         refused = isinstance(outcome, UnsupportedVersion | UnsupportedVersionAnswered)
         found[key] = UnsupportedVersion(f"{needs}: {outcome}") if refused and needs else outcome
     return raise_if_unsupported(found)
-
-
-def raise_if_unsupported(outcomes: Outcomes[T, V]) -> Outcomes[T, V]:
-    """Return the outcomes; raise UsageError if one has it, and UnsupportedVersion if all have it.
-
-    These errors are about the call: the client is not open, or the brokers are too old.
-    """
-    refusals = [outcome for outcome in outcomes.values() if isinstance(outcome, UnsupportedVersion)]
-    misuse = [outcome for outcome in outcomes.values() if isinstance(outcome, UsageError)]
-    if misuse:
-        raise misuse[0]
-    if refusals and len(refusals) == len(outcomes):
-        raise refusals[0]
-    return outcomes
 
 
 def _api(request: Request[R]) -> str:

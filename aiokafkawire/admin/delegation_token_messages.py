@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from typing import TypeAlias
 
-from ..errors import ErrorCode, broker_error
 from ..protocol.messages.delegation_tokens import (
     CreatableRenewers,
     CreateDelegationTokenRequest,
@@ -15,6 +14,7 @@ from ..protocol.messages.delegation_tokens import (
     RenewDelegationTokenResponse,
 )
 from .delegation_token_descriptions import DelegationToken, KafkaPrincipal
+from .response_errors import raise_for
 
 __all__ = (
     "TokenResponse",
@@ -102,5 +102,4 @@ def check_token_answer(response: TokenResponse) -> None:
     Raises:
         BrokerError: the broker rejected the request.
     """
-    if response.error_code != ErrorCode.NONE:
-        raise broker_error(response.error_code, type(response).__name__.removesuffix("Response"))
+    raise_for(response.error_code, type(response).__name__.removesuffix("Response"))

@@ -1,12 +1,10 @@
 """The admin's requests about delegation tokens, which any broker takes."""
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import Final, TypeVar
 
 from ..cluster.cluster import Cluster
 from ..cluster.retry import Deadline
-from ..errors import UnsupportedVersion
 from ..protocol.messages.delegation_tokens import (
     CreateDelegationTokenResponse,
     DescribeDelegationTokenResponse,
@@ -24,6 +22,7 @@ from .delegation_token_messages import (
     describe_request,
     described_tokens,
 )
+from .response_errors import explain_unsupported
 
 __all__ = (
     "create_delegation_token",
@@ -78,18 +77,10 @@ async def describe_delegation_token(
 
 
 async def _ask(cluster: Cluster, request: Request[R], deadline: Deadline, wanted: Versions = _ANY) -> R:
-    with _explained(needs_owner=wanted is _OWNERS_SINCE):
+    needs = "delegation tokens need brokers since 1.1 (KIP-48)"
+    if wanted is _OWNERS_SINCE:
+        needs += ", and tokens for another owner 3.3 (KIP-373)"
+    with explain_unsupported(needs):
         return await cluster.ask(
             cluster.least_loaded, request, deadline, lane=_LANE, wanted=wanted, check=check_token_answer
         )
-
-
-@contextmanager
-def _explained(*, needs_owner: bool) -> Iterator[None]:
-    try:
-        yield
-    except UnsupportedVersion as refused:
-        needs = "delegation tokens need brokers since 1.1 (KIP-48)"
-        if needs_owner:
-            needs += ", and tokens for another owner 3.3 (KIP-373)"
-        raise UnsupportedVersion(f"{needs}: {refused}") from None

@@ -11,7 +11,8 @@ from ..protocol.messages.consumer_group import ConsumerGroupDescribeRequest, Con
 from ..protocol.messages.group_admin import DescribeGroupsRequest, DescribeGroupsResponse
 from ..protocol.schema import Request, Versions
 from ..types import CoordinatorType, OffsetAndMetadata, TopicPartition
-from .coordinator_outcomes import ask_coordinators, ask_one_by_one, call_by_coordinator
+from .concurrent_outcomes import ask_one_by_one
+from .coordinator_outcomes import ask_coordinators, call_by_coordinator
 from .descriptions import GroupDescription
 from .group_descriptions import DescribedGroup, description, group_outcomes, is_of_another_type
 from .group_offsets import offsets_of_groups
@@ -50,13 +51,13 @@ async def _describe(
     offsets = await offsets_of_groups(cluster, known, deadline, stable=False)
 
     async def describe(group_id: str) -> GroupDescription:
+        group = described[group_id]
+        if isinstance(group, KafkaError):
+            raise group
         node = await cluster.coordinator(CoordinatorType.GROUP, group_id, deadline)
-        group, committed = described[group_id], offsets[group_id]
-        assert not isinstance(group, KafkaError)
-        return description(group, node.address, _offsets(committed))
+        return description(group, node.address, _offsets(offsets[group_id]))
 
-    found = await ask_one_by_one(known, describe)
-    return {group_id: _described(group_id, described, found) for group_id in requested}
+    return await ask_one_by_one(requested, describe)
 
 
 def _offsets(
@@ -65,13 +66,6 @@ def _offsets(
     if isinstance(outcome, KafkaError):
         raise outcome
     return outcome
-
-
-def _described(
-    group_id: str, described: Outcomes[str, DescribedGroup], found: Outcomes[str, GroupDescription]
-) -> GroupDescription | KafkaError:
-    error = described[group_id]
-    return error if isinstance(error, KafkaError) else found[group_id]
 
 
 async def _consumer_groups(

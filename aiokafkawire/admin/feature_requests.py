@@ -6,7 +6,7 @@ from typing import Final
 from ..cluster.cluster import Cluster, controller
 from ..cluster.request_variants import RequestVariant, in_newest_form
 from ..cluster.retry import Deadline
-from ..errors import ErrorCode, NotController, UnsupportedVersion
+from ..errors import ErrorCode, NotController
 from ..network.connection import versions_request
 from ..protocol.messages.controller import UpdateFeaturesResponse
 from ..protocol.messages.metadata import ApiVersionsResponse
@@ -14,6 +14,7 @@ from ..protocol.schema import Request, Versions
 from .cluster_descriptions import FeatureMetadata, FeatureUpdate
 from .cluster_messages import described_features, update_features_request, updated_features
 from .outcomes import results_of
+from .response_errors import explain_unsupported
 from .routes import to_broker
 
 __all__ = ("describe_features", "update_features")
@@ -37,7 +38,7 @@ async def update_features(
     cluster: Cluster, updates: Mapping[str, FeatureUpdate], deadline: Deadline, *, validate_only: bool
 ) -> None:
     """Update features. Raise as :meth:`Admin.update_features`."""
-    timeout_ms = int(min(deadline.allowed * 1000, cluster.config.request_timeout_ms))
+    timeout_ms = cluster.broker_timeout_ms(deadline)
 
     async def ask(request: Request[UpdateFeaturesResponse], wanted: Versions) -> UpdateFeaturesResponse:
         return await cluster.ask(
@@ -52,11 +53,8 @@ async def update_features(
     if not validate_only:
         older = update_features_request(updates, validate_only=False, timeout_ms=timeout_ms, by_upgrade_type=False)
         forms.append(RequestVariant(older, _BY_FLAG))
-    try:
+    with explain_unsupported("updating features needs brokers since 2.7 (KIP-584), and validate_only 3.3 (KIP-778)"):
         response = await in_newest_form(forms, ask)
-    except UnsupportedVersion as refused:
-        needs = "updating features needs brokers since 2.7 (KIP-584), and validate_only 3.3 (KIP-778)"
-        raise UnsupportedVersion(f"{needs}: {refused}") from None
     results_of("updating features", updated_features(updates, response))
 
 

@@ -3,11 +3,13 @@
 from collections.abc import Iterable, Mapping
 from typing import Final, TypeAlias, TypeVar
 
-from ..errors import ErrorCode, KafkaError, WireError, broker_error
+from ..errors import ErrorCode, KafkaError, WireError
 from ..group.consumer_protocol import decode_assignment, decode_subscription
+from ..protocol.acl_codes import AclOperation
 from ..protocol.messages import consumer_group, group_admin
 from ..types import Address, OffsetAndMetadata, TopicPartition
 from .descriptions import GroupDescription, GroupMember
+from .response_errors import error_of
 
 __all__ = (
     "DescribedGroup",
@@ -22,11 +24,6 @@ DescribedGroup: TypeAlias = consumer_group.DescribedGroup | group_admin.Describe
 G = TypeVar("G", consumer_group.DescribedGroup, group_admin.DescribedGroup)
 
 _NOT_REQUESTED: Final = -(2**31)
-_OPERATIONS: Final = (
-    *("UNKNOWN", "ANY", "ALL", "READ", "WRITE", "CREATE", "DELETE", "ALTER", "DESCRIBE", "CLUSTER_ACTION"),
-    *("DESCRIBE_CONFIGS", "ALTER_CONFIGS", "IDEMPOTENT_WRITE", "CREATE_TOKENS", "DESCRIBE_TOKENS", "TWO_PHASE_COMMIT"),
-)
-"""The ACL operations by code."""
 _MEMBER_TYPES: Final = {0: "classic", 1: "consumer"}
 
 
@@ -45,13 +42,11 @@ def group_outcomes(api: str, groups: Iterable[G]) -> dict[str, G | KafkaError]:
     for group in groups:
         if group.error_code == ErrorCode.NONE:
             found[group.group_id] = group
-        elif is_of_another_type(group):
-            # Some brokers list a group twice, the second time as missing.
-            found.setdefault(group.group_id, group)
-        else:
-            suffix = f": {group.error_message}" if group.error_message else ""
-            error = broker_error(group.error_code, f"{api} of group {group.group_id!r}{suffix}")
-            found.setdefault(group.group_id, error)
+            continue
+        what = f"{api} of group {group.group_id!r}"
+        error = None if is_of_another_type(group) else error_of(group.error_code, what, group.error_message)
+        # Some brokers list a group twice, the second time as missing.
+        found.setdefault(group.group_id, error or group)
     return found
 
 
@@ -89,7 +84,7 @@ def authorized_operations(bits: int) -> frozenset[str] | None:
     """Return the names of the ACL operations in a response; None if the request did not ask for them."""
     if bits == _NOT_REQUESTED:
         return None
-    return frozenset(name for code, name in enumerate(_OPERATIONS) if bits >> code & 1)
+    return frozenset(operation.name for operation in AclOperation if bits >> operation & 1)
 
 
 def _consumer_group_member(member: consumer_group.Member) -> GroupMember:

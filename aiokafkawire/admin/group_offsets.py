@@ -9,7 +9,6 @@ from ..cluster.list_offsets import look_up_offsets
 from ..cluster.retry import Deadline
 from ..errors import (
     BrokerError,
-    ErrorCode,
     InvalidCommitOffsetSize,
     KafkaError,
     OffsetMetadataTooLarge,
@@ -18,7 +17,6 @@ from ..errors import (
     UnknownMemberId,
     UnknownTopicOrPartition,
     WireError,
-    broker_error,
 )
 from ..group.consumer_protocol import by_topic
 from ..group.group_offsets import GroupOffsets
@@ -40,8 +38,10 @@ from ..types import (
     check_start,
     normalize_offsets,
 )
-from .coordinator_outcomes import ask_one_by_one, by_coordinator, concurrently, timed_out
+from .concurrent_outcomes import ask_one_by_one, concurrently, timed_out
+from .coordinator_outcomes import by_coordinator
 from .outcomes import Outcomes
+from .response_errors import error_of, raise_for
 
 __all__ = (
     "alter_offsets",
@@ -205,8 +205,7 @@ async def delete_offsets(
     ]
 
     def check(response: OffsetDeleteResponse) -> None:
-        if response.error_code != ErrorCode.NONE:
-            raise broker_error(response.error_code, f"OffsetDelete of group {group_id!r}")
+        raise_for(response.error_code, f"OffsetDelete of group {group_id!r}")
 
     request = OffsetDeleteRequest(group_id=group_id, topics=topics)
     response = await cluster.ask_coordinator(
@@ -223,6 +222,4 @@ async def delete_offsets(
 def _deleted(group_id: str, partition: TopicPartition, code: int | None) -> KafkaError | None:
     if code is None:
         return WireError(f"the OffsetDelete response for group {group_id!r} lacks the requested {partition}")
-    if code == ErrorCode.NONE:
-        return None
-    return broker_error(code, f"OffsetDelete of {partition} for group {group_id!r}")
+    return error_of(code, f"OffsetDelete of {partition} for group {group_id!r}")

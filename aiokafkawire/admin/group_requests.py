@@ -1,22 +1,13 @@
 """The admin's requests about groups and their members."""
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from typing import Final
 
 from ..argument_checks import check_text, shown
 from ..cluster.cluster import Cluster, Route
 from ..cluster.metadata import Node, Snapshot
 from ..cluster.retry import Deadline
-from ..errors import (
-    ConnectionLost,
-    ErrorCode,
-    KafkaError,
-    UnknownMemberId,
-    UnsupportedVersion,
-    UsageError,
-    WireError,
-    broker_error,
-)
+from ..errors import ConnectionLost, KafkaError, UnknownMemberId, UnsupportedVersion, UsageError, WireError
 from ..protocol.messages.group import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity
 from ..protocol.messages.group_admin import (
     DeleteGroupsRequest,
@@ -26,12 +17,14 @@ from ..protocol.messages.group_admin import (
 )
 from ..protocol.schema import Versions
 from ..types import CoordinatorType
-from .coordinator_outcomes import ask_coordinators
+from .concurrent_outcomes import ask_one_by_one
+from .coordinator_outcomes import ask_coordinators, call_by_coordinator
 from .describe_groups import describe_groups
 from .descriptions import GroupListing, GroupMember
 from .outcomes import Outcomes, results_of
+from .response_errors import error_of, raise_for
 
-__all__ = ("delete_described", "delete_groups", "list_groups", "remove_members")
+__all__ = ("delete_groups", "delete_of_type", "list_groups", "remove_members")
 
 _LANE: Final = "admin"
 _ANY: Final = Versions.parse("0+")
@@ -46,29 +39,40 @@ _ONE_LEAVES: Final = Versions.parse("0-2")
 
 async def list_groups(
     cluster: Cluster, states: Collection[str] | None, types: Collection[str] | None, deadline: Deadline
-) -> list[GroupListing]:
-    """List the groups of every broker by ListGroups requests. Raise as :meth:`Admin.list_groups`."""
+) -> Outcomes[int, list[GroupListing]]:
+    """Return the groups that each broker coordinates, or its error, by the broker's id.
+
+    Raises:
+        UnsupportedVersion: a broker is too old to filter by state or by type.
+    """
     snapshot = await cluster.metadata.refresh(cluster.metadata.snapshot, deadline)
-    found: dict[str, GroupListing] = {}
-    for node in snapshot.nodes.values():
+
+    async def listed(node_id: int) -> list[GroupListing]:
+        node = snapshot.nodes[node_id]
         response = await _list(cluster, node, list(states or ()), list(types or ()), deadline)
-        for group in response.groups:
-            found[group.group_id] = GroupListing(
+        return [
+            GroupListing(
                 group.group_id,
                 group.protocol_type,
                 group.group_state or None,
                 group.group_type or None,
                 node.address,
             )
-    return [found[group_id] for group_id in sorted(found)]
+            for group in response.groups
+        ]
+
+    found = await ask_one_by_one(list(snapshot.nodes), listed)
+    for outcome in found.values():
+        if isinstance(outcome, UnsupportedVersion | UsageError):
+            raise outcome
+    return found
 
 
 async def _list(
     cluster: Cluster, node: Node, states: list[str], types: list[str], deadline: Deadline
 ) -> ListGroupsResponse:
     def check(response: ListGroupsResponse) -> None:
-        if response.error_code != ErrorCode.NONE:
-            raise broker_error(response.error_code, f"ListGroups of the broker at {node.address}")
+        raise_for(response.error_code, f"ListGroups of the broker at {node.address}")
 
     async def ask(types: list[str], wanted: Versions) -> ListGroupsResponse:
         request = ListGroupsRequest(states_filter=states, types_filter=types)
@@ -119,23 +123,32 @@ async def delete_groups(cluster: Cluster, group_ids: Collection[str], deadline: 
     )
 
 
-async def delete_described(
-    cluster: Cluster, described: Mapping[str, object], deadline: Deadline
+async def delete_of_type(
+    cluster: Cluster,
+    group_ids: Iterable[str],
+    deadline: Deadline,
+    describe: Callable[[list[str]], Awaitable[Mapping[str, object]]],
 ) -> Outcomes[str, None]:
-    """Delete the groups that were described; groups that could not be described keep their errors."""
-    known = [group_id for group_id, outcome in described.items() if not isinstance(outcome, KafkaError)]
-    deleted = await delete_groups(cluster, known, deadline)
-    return {
-        group_id: outcome if isinstance(outcome, KafkaError) else deleted[group_id]
-        for group_id, outcome in described.items()
-    }
+    """Delete the groups that ``describe`` describes; return None or the error for each group.
+
+    DeleteGroups deletes groups of any type, so ``describe`` has to return an error for groups of other types.
+    """
+
+    async def delete(some: list[str]) -> Outcomes[str, None]:
+        described = await describe(some)
+        known = [group_id for group_id, outcome in described.items() if not isinstance(outcome, KafkaError)]
+        deleted = await delete_groups(cluster, known, deadline)
+        return {
+            group_id: outcome if isinstance(outcome, KafkaError) else deleted[group_id]
+            for group_id, outcome in described.items()
+        }
+
+    return await call_by_coordinator(cluster, CoordinatorType.GROUP, group_ids, deadline, delete)
 
 
 def _deleted(response: DeleteGroupsResponse) -> dict[str, KafkaError | None]:
     return {
-        result.group_id: _error(
-            result.error_code, f"DeleteGroups of group {result.group_id!r}{_suffix(result.error_message)}"
-        )
+        result.group_id: error_of(result.error_code, f"DeleteGroups of group {result.group_id!r}", result.error_message)
         for result in response.results
     }
 
@@ -177,7 +190,7 @@ def _left(
     for member, identity in leaving.items():
         name = identity.group_instance_id or identity.member_id
         if name in answers:
-            found[member] = _error(answers[name], f"LeaveGroup of member {name!r} of group {group_id!r}")
+            found[member] = error_of(answers[name], f"LeaveGroup of member {name!r} of group {group_id!r}")
         else:
             found[member] = WireError(f"the LeaveGroup response for group {group_id!r} lacks the member {name!r}")
     return found
@@ -229,17 +242,8 @@ async def _leave(
     cluster: Cluster, request: LeaveGroupRequest, wanted: Versions, deadline: Deadline
 ) -> LeaveGroupResponse:
     def check(response: LeaveGroupResponse) -> None:
-        if response.error_code != ErrorCode.NONE:
-            raise broker_error(response.error_code, f"LeaveGroup of group {request.group_id!r}")
+        raise_for(response.error_code, f"LeaveGroup of group {request.group_id!r}")
 
     return await cluster.ask_coordinator(
         CoordinatorType.GROUP, request.group_id, request, deadline, lane=_LANE, wanted=wanted, check=check
     )
-
-
-def _error(code: int, what: str) -> KafkaError | None:
-    return None if code == ErrorCode.NONE else broker_error(code, what)
-
-
-def _suffix(message: str | None) -> str:
-    return f": {message}" if message else ""

@@ -40,12 +40,16 @@ class GroupAdmin(AdminBase):
             ConnectionLost: a broker left the cluster meanwhile; other brokers take over its groups shortly.
             UnsupportedVersion: a broker is too old to filter by state or by type.
             ClusterAuthorizationFailed, ...: a broker answered with an error.
+            AdminError: some of several brokers have errors, by the broker's id; it has the groups of the others.
         """
         from .group_requests import list_groups
 
         states, types = _names("states", states), _names("types", types)
 
-        return await list_groups(self._cluster, states, types, self._deadline(timeout))
+        outcomes = await list_groups(self._cluster, states, types, self._deadline(timeout))
+        found = results_of("listing groups", outcomes)
+        listed = {group.group_id: group for groups in found.values() for group in groups}
+        return [listed[group_id] for group_id in sorted(listed)]
 
     async def describe_groups(
         self,

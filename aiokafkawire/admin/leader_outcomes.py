@@ -7,15 +7,13 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Final, TypeVar
 
-import anyio
-
 from ..cluster.cluster import Cluster, Route
 from ..cluster.metadata import Node, Snapshot
 from ..cluster.retry import Deadline, retry_action
-from ..errors import KafkaError, NotLeaderOrFollower, RequestTimeout, TopicNotReady, WireError
+from ..errors import KafkaError, NotLeaderOrFollower, TopicNotReady, WireError
 from ..protocol.schema import Request, Response
 from ..types import TopicPartition
-from .coordinator_outcomes import ask_one_by_one, concurrently, timed_out
+from .concurrent_outcomes import ask_again, ask_by_batch, ask_one_by_one, timed_out
 from .outcomes import Outcomes
 
 __all__ = ("ask_leaders",)
@@ -43,40 +41,37 @@ async def ask_leaders(
         request: makes the request for some of the partitions.
         outcomes: returns the result or the error of each partition in a response.
     """
-    requested = list(dict.fromkeys(partitions))
-    found: Outcomes[TopicPartition, V] = {}
+    is_slow = False
 
-    async def ask(node_and_partitions: tuple[Node, list[TopicPartition]]) -> None:
-        node, some = node_and_partitions
-        for partition, outcome in (await _ask(cluster, node, some, deadline, request, outcomes)).items():
-            known = found.get(partition)
-            # At the deadline, an earlier error explains more than a timeout.
-            if not (isinstance(outcome, RequestTimeout) and isinstance(known, KafkaError)):
-                found[partition] = outcome
-
-    backoff = cluster.backoff()
-    left = requested
-    while left:
+    async def ask(some: list[TopicPartition]) -> Outcomes[TopicPartition, V]:
+        nonlocal is_slow
         snapshot = cluster.metadata.snapshot
         # A partition without a leader leaves half of the time for the requests about the others.
         half = cluster.deadline(deadline.left(cluster.runtime.now()) / 2)
-        leaders = await ask_one_by_one(left, partial(cluster.leader, deadline=half))
+        leaders = await ask_one_by_one(some, partial(cluster.leader, deadline=half))
         is_slow = half.passed(cluster.runtime.now())
+        found: Outcomes[TopicPartition, V] = {}
         by_leader: dict[Node, list[TopicPartition]] = {}
         for partition, node in leaders.items():
             if isinstance(node, KafkaError):
                 found[partition] = node
             else:
                 by_leader.setdefault(node, []).append(partition)
-        await concurrently(ask, list(by_leader.items()))
-        left = [partition for partition in left if _is_retriable(found[partition], is_slow=is_slow)]
-        wait = backoff.next()
-        if left and wait >= deadline.left(cluster.runtime.now()):
-            break
-        if left:
+
+        async def ask_leader(node: Node) -> Mapping[TopicPartition, V | KafkaError]:
+            return await _ask(cluster, node, by_leader[node], deadline, request, outcomes)
+
+        found |= await ask_by_batch(by_leader, ask_leader)
+        if any(isinstance(outcome, KafkaError) and may_pass(outcome) for outcome in found.values()):
             cluster.metadata.mark_stale(snapshot)
-            await anyio.sleep(wait)
-    return timed_out({partition: found[partition] for partition in requested}, deadline)
+        return found
+
+    def may_pass(error: KafkaError) -> bool:
+        if isinstance(error, TopicNotReady):
+            return is_slow  # otherwise the topic does not exist
+        return retry_action(error).retry
+
+    return timed_out(await ask_again(cluster, partitions, deadline, ask, may_pass), deadline)
 
 
 async def _ask(
@@ -88,10 +83,7 @@ async def _ask(
     outcomes: Callable[[R], Mapping[TopicPartition, V | KafkaError]],
 ) -> Outcomes[TopicPartition, V]:
     asked = request(partitions)
-    try:
-        answered = outcomes(await cluster.ask(_route(node, partitions[0]), asked, deadline, lane=_LANE))
-    except KafkaError as error:
-        return dict.fromkeys(partitions, error)
+    answered = outcomes(await cluster.ask(_route(node, partitions[0]), asked, deadline, lane=_LANE))
     api = type(asked).__name__.removesuffix("Request")
     return {
         partition: answered.get(partition, WireError(f"the {api} response lacks the requested {partition}"))
@@ -109,9 +101,3 @@ def _route(node: Node, partition: TopicPartition) -> Route:
         return node
 
     return route
-
-
-def _is_retriable(outcome: object, *, is_slow: bool) -> bool:
-    if isinstance(outcome, TopicNotReady):
-        return is_slow  # otherwise the topic does not exist
-    return isinstance(outcome, KafkaError) and retry_action(outcome).retry

@@ -16,8 +16,8 @@ from ..protocol.messages.log_dirs import (
     DescribeLogDirsResult,
 )
 from ..types import TopicPartition, TopicPartitionReplica
+from .response_errors import error_of, raise_for
 from .topic_descriptions import LogDirDescription, ReplicaInfo, ReplicaLogDirInfo
-from .topic_messages import error_of
 
 __all__ = ("altered_log_dirs", "alter_request", "describe_request", "described_log_dirs", "replica_log_dirs")
 
@@ -39,12 +39,10 @@ def described_log_dirs(broker_id: int, response: DescribeLogDirsResponse) -> dic
         BrokerError: the broker refused the request.
     """
     what = f"describing the log directories of broker {broker_id}"
-    error = error_of(response.error_code, what)
-    if error is None and not response.results:
+    raise_for(response.error_code, what)
+    if not response.results:
         # Versions before 3 have no error code: a broker that refuses the request returns no directory.
-        error = broker_error(ErrorCode.CLUSTER_AUTHORIZATION_FAILED, what)
-    if error is not None:
-        raise error
+        raise broker_error(ErrorCode.CLUSTER_AUTHORIZATION_FAILED, what)
     return {result.log_dir: _described(broker_id, result) for result in sorted(response.results, key=_path)}
 
 

@@ -1,25 +1,24 @@
 """The admin's requests about log directories, each to the broker that has them (KIP-113)."""
 
-from collections.abc import Awaitable, Callable, Collection, Mapping
-from typing import Final, TypeVar
+from collections.abc import Collection, Mapping
+from typing import Final
 
 from ..cluster.cluster import Cluster
 from ..cluster.retry import Deadline
-from ..errors import KafkaError, UnsupportedVersion
+from ..errors import KafkaError
 from ..protocol.messages.log_dirs import DescribeLogDirsResponse
-from ..runtime import background_tasks
 from ..types import TopicPartition, TopicPartitionReplica
+from .concurrent_outcomes import ask_by_batch, ask_one_by_one
 from .log_dir_messages import alter_request, altered_log_dirs, describe_request, described_log_dirs, replica_log_dirs
 from .outcomes import Outcomes, ask_for_each
+from .response_errors import explain_unsupported
 from .routes import to_broker
 from .topic_descriptions import LogDirDescription, ReplicaLogDirInfo
 
 __all__ = ("alter_log_dirs", "describe_log_dirs", "describe_replicas")
 
-K = TypeVar("K")
-V = TypeVar("V")
-
 _LANE: Final = "admin"
+_NEEDS: Final = "log directories need brokers since 1.0 (KIP-113)"
 
 
 async def describe_log_dirs(
@@ -33,11 +32,10 @@ async def describe_log_dirs(
         snapshot = await cluster.metadata.refresh(cluster.metadata.snapshot, deadline)
         broker_ids = sorted(snapshot.nodes)
 
-    async def describe(broker_id: int) -> dict[int, dict[str, LogDirDescription] | KafkaError]:
-        return {broker_id: await _describe(cluster, broker_id, partitions, deadline)}
+    async def describe(broker_id: int) -> dict[str, LogDirDescription]:
+        return await _describe(cluster, broker_id, partitions, deadline)
 
-    found = await _of_each(broker_ids, describe, lambda broker_id: [broker_id])
-    return {broker_id: found[broker_id] for broker_id in dict.fromkeys(broker_ids)}
+    return await ask_one_by_one(list(dict.fromkeys(broker_ids)), describe)
 
 
 async def describe_replicas(
@@ -51,7 +49,7 @@ async def describe_replicas(
         partitions = [TopicPartition(replica.topic, replica.partition) for replica in here]
         return replica_log_dirs(here, await _describe(cluster, broker_id, partitions, deadline))
 
-    found = await _of_each(by_broker, describe, by_broker.__getitem__)
+    found = await ask_by_batch(by_broker, describe)
     return {replica: found[replica] for replica in replicas}
 
 
@@ -62,17 +60,19 @@ async def alter_log_dirs(
     by_broker = _by_broker(targets)
 
     async def alter(broker_id: int) -> Mapping[TopicPartitionReplica, KafkaError | None]:
-        return await ask_for_each(
-            cluster,
-            await to_broker(cluster, broker_id, deadline),
-            by_broker[broker_id],
-            deadline,
-            request=lambda pending: alter_request({replica: targets[replica] for replica in pending}),
-            outcomes=lambda response: altered_log_dirs(targets, response),
-            retried=(),
-        )
+        route = await to_broker(cluster, broker_id, deadline)
+        with explain_unsupported(_NEEDS):
+            return await ask_for_each(
+                cluster,
+                route,
+                by_broker[broker_id],
+                deadline,
+                request=lambda pending: alter_request({replica: targets[replica] for replica in pending}),
+                outcomes=lambda response: altered_log_dirs(targets, response),
+                retried=(),
+            )
 
-    found = await _of_each(by_broker, alter, by_broker.__getitem__)
+    found = await ask_by_batch(by_broker, alter)
     return {replica: found[replica] for replica in targets}
 
 
@@ -85,36 +85,8 @@ async def _describe(
         found.update(described_log_dirs(broker_id, response))
 
     route = await to_broker(cluster, broker_id, deadline)
-    await cluster.ask(route, describe_request(partitions), deadline, lane=_LANE, check=check)
-    return found
-
-
-async def _of_each(
-    broker_ids: Collection[int],
-    ask: Callable[[int], Awaitable[Mapping[K, V | KafkaError]]],
-    resources: Callable[[int], Collection[K]],
-) -> Outcomes[K, V]:
-    """Ask brokers concurrently; the error of a broker is that of all of its resources."""
-    found: Outcomes[K, V] = {}
-    failures: list[Exception] = []
-
-    async def ask_one(broker_id: int) -> None:
-        try:
-            found.update(await ask(broker_id))
-        except UnsupportedVersion as refused:
-            needs = UnsupportedVersion(f"log directories need brokers since 1.0 (KIP-113): {refused}")
-            found.update(dict.fromkeys(resources(broker_id), needs))
-        except KafkaError as error:
-            found.update(dict.fromkeys(resources(broker_id), error))
-        except Exception as failure:  # raised below, without an exception group
-            failures.append(failure)
-            tasks.cancel_scope.cancel()
-
-    async with background_tasks() as tasks:
-        for broker_id in dict.fromkeys(broker_ids):
-            tasks.start_soon(ask_one, broker_id)
-    if failures:
-        raise failures[0]
+    with explain_unsupported(_NEEDS):
+        await cluster.ask(route, describe_request(partitions), deadline, lane=_LANE, check=check)
     return found
 
 

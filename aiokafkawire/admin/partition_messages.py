@@ -17,8 +17,8 @@ from ..protocol.messages.reassignments import (
     TopicPartitions,
 )
 from ..types import ElectionType, TopicPartition
+from .response_errors import error_of, raise_for
 from .topic_descriptions import PartitionReassignment
-from .topic_messages import error_of
 
 __all__ = (
     "elect_request",
@@ -49,9 +49,7 @@ def elected(response: ElectLeadersResponse) -> dict[TopicPartition, bool | Kafka
     Raises:
         BrokerError: the whole request failed.
     """
-    error = error_of(response.error_code, "electing leaders")
-    if error is not None:
-        raise error
+    raise_for(response.error_code, "electing leaders")
     found: dict[TopicPartition, bool | KafkaError] = {}
     for topic in response.replica_election_results:
         for result in topic.partition_result:
@@ -96,7 +94,7 @@ def reassigned(response: AlterPartitionReassignmentsResponse) -> dict[TopicParti
     Raises:
         BrokerError: the whole request failed.
     """
-    _check_reassignments(response.error_code, response.error_message)
+    raise_for(response.error_code, "reassigning partitions", response.error_message)
     found: dict[TopicPartition, KafkaError | None] = {}
     for topic in response.responses:
         for answer in topic.partitions:
@@ -124,7 +122,7 @@ def ongoing_reassignments(response: ListPartitionReassignmentsResponse) -> dict[
     Raises:
         BrokerError: the request failed.
     """
-    _check_reassignments(response.error_code, response.error_message)
+    raise_for(response.error_code, "reassigning partitions", response.error_message)
     found = {
         TopicPartition(topic.name, partition.partition_index): PartitionReassignment(
             tuple(partition.replicas), tuple(partition.adding_replicas), tuple(partition.removing_replicas)
@@ -133,9 +131,3 @@ def ongoing_reassignments(response: ListPartitionReassignmentsResponse) -> dict[
         for partition in topic.partitions
     }
     return dict(sorted(found.items()))
-
-
-def _check_reassignments(code: int, message: str | None) -> None:
-    error = error_of(code, "reassigning partitions", message)
-    if error is not None:
-        raise error

@@ -5,7 +5,6 @@ from typing import Final
 
 from ..cluster.cluster import Cluster, controller
 from ..cluster.retry import Deadline
-from ..errors import UnsupportedVersion
 from ..protocol.messages.reassignments import ElectLeadersResponse, ListPartitionReassignmentsResponse
 from ..protocol.schema import Versions
 from ..types import ElectionType, TopicPartition
@@ -18,8 +17,8 @@ from .partition_messages import (
     reassign_request,
     reassigned,
 )
+from .response_errors import explain_unsupported
 from .topic_descriptions import PartitionReassignment
-from .topic_requests import broker_timeout_ms
 
 __all__ = ("elect_leaders", "list_reassignments", "reassign_partitions")
 
@@ -37,9 +36,9 @@ async def elect_leaders(
     deadline: Deadline,
 ) -> Outcomes[TopicPartition, bool]:
     """Elect leaders of partitions, or of all for None. Raise as :meth:`Admin.elect_leaders`."""
-    timeout_ms = broker_timeout_ms(cluster, deadline)
+    timeout_ms = cluster.broker_timeout_ms(deadline)
     versions = _UNCLEAN_SINCE if election_type is ElectionType.UNCLEAN else _ANY
-    try:
+    with explain_unsupported("electing leaders needs brokers since 2.2 (KIP-183), unclean elections 2.4 (KIP-460)"):
         if partitions is not None:
             return await ask_for_each(
                 cluster,
@@ -57,9 +56,6 @@ async def elect_leaders(
 
         request = elect_request(election_type, None, timeout_ms)
         await cluster.ask(controller, request, deadline, lane=_LANE, wanted=versions, check=check)
-    except UnsupportedVersion as refused:
-        needs = "electing leaders needs brokers since 2.2 (KIP-183), unclean elections 2.4 (KIP-460)"
-        raise UnsupportedVersion(f"{needs}: {refused}") from None
     return dict(sorted(found.items()))
 
 
@@ -71,8 +67,11 @@ async def reassign_partitions(
     change_replication_factor: bool,
 ) -> Outcomes[TopicPartition, None]:
     """Start or cancel reassignments. Raise as :meth:`Admin.alter_partition_reassignments`."""
-    timeout_ms = broker_timeout_ms(cluster, deadline)
-    try:
+    timeout_ms = cluster.broker_timeout_ms(deadline)
+    needs = _REASSIGNING
+    if not change_replication_factor:
+        needs += ", allow_replication_factor_change=False 4.1 (KIP-860)"
+    with explain_unsupported(needs):
         return await ask_for_each(
             cluster,
             controller,
@@ -86,25 +85,18 @@ async def reassign_partitions(
             outcomes=reassigned,
             versions=_ANY if change_replication_factor else _FIXED_FACTOR_SINCE,
         )
-    except UnsupportedVersion as refused:
-        needs = _REASSIGNING
-        if not change_replication_factor:
-            needs += ", allow_replication_factor_change=False 4.1 (KIP-860)"
-        raise UnsupportedVersion(f"{needs}: {refused}") from None
 
 
 async def list_reassignments(
     cluster: Cluster, partitions: Collection[TopicPartition] | None, deadline: Deadline
 ) -> dict[TopicPartition, PartitionReassignment]:
     """Return the ongoing reassignments. Raise as :meth:`Admin.list_partition_reassignments`."""
-    request = list_reassignments_request(partitions, broker_timeout_ms(cluster, deadline))
+    request = list_reassignments_request(partitions, cluster.broker_timeout_ms(deadline))
     found: dict[TopicPartition, PartitionReassignment] = {}
 
     def check(response: ListPartitionReassignmentsResponse) -> None:
         found.update(ongoing_reassignments(response))
 
-    try:
+    with explain_unsupported(_REASSIGNING):
         await cluster.ask(controller, request, deadline, lane=_LANE, check=check)
-    except UnsupportedVersion as refused:
-        raise UnsupportedVersion(f"{_REASSIGNING}: {refused}") from None
     return found

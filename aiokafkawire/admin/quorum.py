@@ -45,7 +45,9 @@ class QuorumAdmin(AdminBase):
     ) -> None:
         """Add a controller to the voters of the quorum (KIP-853, brokers since 3.9).
 
-        The controller must run, and must have replicated the metadata log as an observer.
+        The controller must run, and must have replicated the metadata log as an observer. The call returns once the
+        voters have committed the change. The request is sent again if the leader has changed or the connection was
+        lost. The voter may have been added despite an error: :meth:`describe_metadata_quorum` returns the voters.
 
         Args:
             voter_id: the controller's ``node.id``.
@@ -55,7 +57,7 @@ class QuorumAdmin(AdminBase):
             timeout: in seconds, by default ``default_api_timeout_ms``.
 
         Raises:
-            DuplicateVoter: a voter has this id already.
+            DuplicateVoter: a voter has this id already; perhaps since an earlier attempt of this call.
             InconsistentClusterId: the cluster has another id.
             RequestTimedOut: the controller is not ready, or lags behind.
             InvalidRequest: an endpoint is missing.
@@ -83,6 +85,10 @@ class QuorumAdmin(AdminBase):
     ) -> None:
         """Remove a controller from the voters of the quorum (KIP-853, brokers since 3.9).
 
+        The call returns once the other voters have committed the change. A leader that is removed resigns. The
+        controller goes on as an observer until it is stopped. The request is sent again as that of
+        :meth:`add_raft_voter`, and the voter may have been removed despite an error.
+
         Args:
             voter_id: the controller's ``node.id``.
             directory_id: its :attr:`.QuorumReplica.directory_id` in :meth:`describe_metadata_quorum`.
@@ -90,7 +96,7 @@ class QuorumAdmin(AdminBase):
             timeout: in seconds, by default ``default_api_timeout_ms``.
 
         Raises:
-            VoterNotFound: no voter has this id and directory.
+            VoterNotFound: no voter has this id and directory; perhaps since an earlier attempt of this call.
             InconsistentClusterId: the cluster has another id.
             UnsupportedVersionAnswered: the cluster's feature ``kraft.version`` is 0, so its voters are fixed.
             UnsupportedVersion: the brokers are older than 3.9, or use ZooKeeper.

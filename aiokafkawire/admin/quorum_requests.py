@@ -6,7 +6,7 @@ from uuid import UUID
 
 from ..cluster.cluster import Cluster
 from ..cluster.retry import Deadline
-from ..errors import ErrorCode, UnsupportedVersion, broker_error
+from ..errors import ErrorCode
 from ..protocol.messages.quorum_voters import (
     AddRaftVoterResponse,
     DescribeQuorumResponse,
@@ -15,7 +15,8 @@ from ..protocol.messages.quorum_voters import (
 )
 from ..protocol.schema import Request
 from .cluster_descriptions import QuorumInfo, RaftVoterEndpoint
-from .cluster_messages import add_voter_request, described_quorum, quorum_request, raise_for
+from .cluster_messages import add_voter_request, described_quorum, quorum_request
+from .response_errors import explain_unsupported, raise_for
 
 __all__ = ("add_raft_voter", "describe_metadata_quorum", "remove_raft_voter")
 
@@ -31,11 +32,8 @@ async def describe_metadata_quorum(cluster: Cluster, deadline: Deadline) -> Quor
     def check(response: DescribeQuorumResponse) -> None:
         described_quorum(response)
 
-    try:
+    with explain_unsupported("describing the quorum needs KRaft brokers since 3.3 (KIP-595, KIP-836)"):
         response = await cluster.ask(cluster.least_loaded, quorum_request(), deadline, lane=_LANE, check=check)
-    except UnsupportedVersion as refused:
-        needs = "describing the quorum needs KRaft brokers since 3.3 (KIP-595, KIP-836)"
-        raise UnsupportedVersion(f"{needs}: {refused}") from None
     return described_quorum(response)
 
 
@@ -48,7 +46,7 @@ async def add_raft_voter(
     deadline: Deadline,
 ) -> None:
     """Add a voter. Raise as :meth:`Admin.add_raft_voter`."""
-    timeout_ms = int(min(deadline.allowed * 1000, cluster.config.request_timeout_ms))
+    timeout_ms = cluster.broker_timeout_ms(deadline)
     request = add_voter_request(voter_id, directory_id, endpoints, cluster_id, timeout_ms)
     await _change(cluster, request, f"adding voter {voter_id}", deadline)
 
@@ -62,17 +60,15 @@ async def remove_raft_voter(
 
 
 async def _change(cluster: Cluster, request: Request[R], what: str, deadline: Deadline) -> None:
-    """Send a change of the voters, again only if a node answered that it is not the leader.
+    """Send a change of the voters, again only if the node is not the leader or the connection was lost.
 
     The voter may have changed despite another error, even after a timeout; a retry would then find it changed.
     """
 
     def check(response: R) -> None:
         if response.error_code in _ELSEWHERE:
-            raise broker_error(response.error_code, what)
+            raise_for(response.error_code, what, response.error_message)
 
-    try:
+    with explain_unsupported(f"{what} needs KRaft brokers since 3.9 (KIP-853)"):
         response = await cluster.ask(cluster.least_loaded, request, deadline, lane=_LANE, check=check)
-    except UnsupportedVersion as refused:
-        raise UnsupportedVersion(f"{what} needs KRaft brokers since 3.9 (KIP-853): {refused}") from None
     raise_for(response.error_code, what, response.error_message)

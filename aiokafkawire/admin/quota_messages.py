@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from ..errors import ErrorCode, KafkaError, broker_error
+from ..errors import KafkaError
 from ..protocol.messages.quotas import (
     AlterClientQuotasRequest,
     AlterClientQuotasRequestEntryData,
@@ -14,6 +14,7 @@ from ..protocol.messages.quotas import (
     OpData,
 )
 from .client_quotas import ClientQuotaEntity, ClientQuotaFilter
+from .response_errors import error_of, raise_for
 
 __all__ = ("alter_request", "altered", "described", "describe_request")
 
@@ -35,8 +36,7 @@ def described(response: DescribeClientQuotasResponse) -> dict[ClientQuotaEntity,
     Raises:
         BrokerError: the broker rejected the filter.
     """
-    if response.error_code != ErrorCode.NONE:
-        raise _error(response.error_code, "DescribeClientQuotas", response.error_message)
+    raise_for(response.error_code, "DescribeClientQuotas", response.error_message)
     return {
         _entity(entry.entity): {quota.key: quota.value for quota in entry.values} for entry in response.entries or ()
     }
@@ -69,15 +69,9 @@ def altered(response: AlterClientQuotasResponse) -> Mapping[ClientQuotaEntity, K
     found: dict[ClientQuotaEntity, KafkaError | None] = {}
     for entry in response.entries:
         entity = _entity(entry.entity)
-        found[entity] = None
-        if entry.error_code != ErrorCode.NONE:
-            found[entity] = _error(entry.error_code, f"changing the quotas of {entity}", entry.error_message)
+        found[entity] = error_of(entry.error_code, f"changing the quotas of {entity}", entry.error_message)
     return found
 
 
 def _entity(parts: Sequence[EntityData]) -> ClientQuotaEntity:
     return ClientQuotaEntity({part.entity_type: part.entity_name for part in parts})
-
-
-def _error(code: int, what: str, message: str | None) -> KafkaError:
-    return broker_error(code, f"{what}: {message}" if message else what)

@@ -1,27 +1,27 @@
 """The admin's requests about client quotas, which any broker takes."""
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from typing import Final
 
 from ..cluster.cluster import Cluster
 from ..cluster.retry import Deadline
-from ..errors import UnsupportedVersion
 from ..protocol.messages.quotas import AlterClientQuotasRequest
 from .client_quotas import ClientQuotaEntity, ClientQuotaFilter
 from .outcomes import Outcomes, ask_for_each, results_of
 from .quota_messages import alter_request, altered, describe_request, described
+from .response_errors import explain_unsupported
 
 __all__ = ("alter_client_quotas", "describe_client_quotas")
 
 _LANE: Final = "admin"
+_NEEDS: Final = "client quotas need brokers since 2.6 (KIP-546)"
 
 
 async def describe_client_quotas(
     cluster: Cluster, quota_filter: ClientQuotaFilter, deadline: Deadline
 ) -> dict[ClientQuotaEntity, dict[str, float]]:
     """Return the quotas of each entity that matches. Raise as :meth:`Admin.describe_client_quotas`."""
-    with _explained():
+    with explain_unsupported(_NEEDS):
         response = await cluster.ask(cluster.least_loaded, describe_request(quota_filter), deadline, lane=_LANE)
     return described(response)
 
@@ -38,16 +38,8 @@ async def alter_client_quotas(
     def request(entities: list[ClientQuotaEntity]) -> AlterClientQuotasRequest:
         return alter_request(alterations, entities, validate_only=validate_only)
 
-    with _explained():
+    with explain_unsupported(_NEEDS):
         found: Outcomes[ClientQuotaEntity, None] = await ask_for_each(
             cluster, cluster.least_loaded, alterations, deadline, request=request, outcomes=altered
         )
     results_of("changing client quotas", found)
-
-
-@contextmanager
-def _explained() -> Iterator[None]:
-    try:
-        yield
-    except UnsupportedVersion as refused:
-        raise UnsupportedVersion(f"client quotas need brokers since 2.6 (KIP-546): {refused}") from None

@@ -3,16 +3,13 @@
 from collections.abc import Collection, Iterable, Mapping
 from typing import Final
 
-import anyio
-
 from ..cluster.cluster import Cluster
 from ..cluster.metadata import EMPTY, Node, Snapshot, merge
-from ..cluster.retry import Deadline, is_better_cause, retry_action
+from ..cluster.retry import Deadline, retry_action
 from ..errors import (
     ErrorCode,
     KafkaError,
     UnknownTopicOrPartition,
-    UnsupportedVersion,
     WireError,
     broker_error,
 )
@@ -22,12 +19,12 @@ from ..protocol.messages.topics import (
     DeleteRecordsResponse,
     DeleteRecordsTopic,
 )
-from ..runtime import background_tasks
 from ..types import TopicPartition
+from .concurrent_outcomes import ask_again, ask_by_batch
 from .outcomes import Outcomes
-from .topic_requests import broker_timeout_ms
+from .response_errors import error_of, explain_unsupported
 
-__all__ = ("delete_records", "delete_records_request", "low_watermarks", "partitions_by_leader")
+__all__ = ("delete_records",)
 
 _LANE: Final = "admin"
 _NEW_TOPIC_PATIENCE: Final = 0.5
@@ -42,42 +39,23 @@ async def delete_records(
     Partitions with retriable errors are tried again with new metadata until the deadline; those that do not exist for
     half a second, in which brokers learn about new topics.
     """
-    found: Outcomes[TopicPartition, int] = {}
-    errors: dict[TopicPartition, KafkaError] = {}
-    left, backoff = dict(offsets), cluster.backoff()
     patience = cluster.deadline(min(_NEW_TOPIC_PATIENCE, deadline.left(cluster.runtime.now()) / 2))
-    while left:
-        topics = list(dict.fromkeys(partition.topic for partition in left))
-        try:
-            response = await cluster.ask_metadata(topics, deadline, lane=_LANE)
-        except KafkaError:
-            if not errors and not found:
-                raise
-            break  # the partitions keep their errors
-        by_leader, failed = partitions_by_leader(left, merge(EMPTY, response))
-        outcomes: dict[TopicPartition, int | KafkaError] = {**failed}
-        await _ask_leaders(cluster, by_leader, offsets, deadline, outcomes)
-        now = cluster.runtime.now()
-        for partition, outcome in outcomes.items():
-            is_missing = isinstance(outcome, UnknownTopicOrPartition)
-            if (
-                not isinstance(outcome, KafkaError)
-                or not retry_action(outcome).retry
-                or (is_missing and patience.passed(now))
-            ):
-                found[partition] = outcome
-            elif is_better_cause(outcome, errors.get(partition)):
-                errors[partition] = outcome
-        left = {partition: offset for partition, offset in left.items() if partition not in found}
-        wait = backoff.next()
-        if left and wait >= deadline.left(now):
-            break
-        if left:
-            await anyio.sleep(wait)
-    return {partition: found[partition] if partition in found else errors[partition] for partition in offsets}
+
+    async def ask(partitions: list[TopicPartition]) -> Outcomes[TopicPartition, int]:
+        topics = list(dict.fromkeys(partition.topic for partition in partitions))
+        response = await cluster.ask_metadata(topics, deadline, lane=_LANE)
+        by_leader, failed = _partitions_by_leader(partitions, merge(EMPTY, response))
+        return {**failed, **await _ask_leaders(cluster, by_leader, offsets, deadline)}
+
+    def may_pass(error: KafkaError) -> bool:
+        if isinstance(error, UnknownTopicOrPartition) and patience.passed(cluster.runtime.now()):
+            return False
+        return retry_action(error).retry
+
+    return await ask_again(cluster, offsets, deadline, ask, may_pass)
 
 
-def partitions_by_leader(
+def _partitions_by_leader(
     partitions: Iterable[TopicPartition], snapshot: Snapshot
 ) -> tuple[dict[Node, list[TopicPartition]], dict[TopicPartition, KafkaError]]:
     """Return the partitions that each broker leads, and the errors of partitions without a known leader."""
@@ -101,37 +79,23 @@ async def _ask_leaders(
     by_leader: Mapping[Node, Collection[TopicPartition]],
     offsets: Mapping[TopicPartition, int],
     deadline: Deadline,
-    outcomes: dict[TopicPartition, int | KafkaError],
-) -> None:
-    """Send requests to all leaders concurrently, and add the outcome of each partition to ``outcomes``."""
-    failures: list[Exception] = []
+) -> Outcomes[TopicPartition, int]:
+    """Send requests to all leaders concurrently; return the low watermark or the error of each partition."""
 
-    async def ask(node: Node, partitions: Collection[TopicPartition]) -> None:
-        request = delete_records_request(
-            {partition: offsets[partition] for partition in partitions}, broker_timeout_ms(cluster, deadline)
+    async def ask(node: Node) -> Outcomes[TopicPartition, int]:
+        partitions = by_leader[node]
+        request = _request(
+            {partition: offsets[partition] for partition in partitions}, cluster.broker_timeout_ms(deadline)
         )
-        try:
+        with explain_unsupported("deleting records needs brokers since 0.11 (KIP-107)"):
             connection = await cluster.connection(node, _LANE, deadline)
             response = await connection.request(request, timeout=deadline.left(cluster.runtime.now()))
-        except UnsupportedVersion as refused:
-            needs = UnsupportedVersion(f"deleting records needs brokers since 0.11 (KIP-107): {refused}")
-            outcomes.update(dict.fromkeys(partitions, needs))
-        except KafkaError as error:
-            outcomes.update(dict.fromkeys(partitions, error))
-        except Exception as failure:  # raised below, without an exception group
-            failures.append(failure)
-            tasks.cancel_scope.cancel()
-        else:
-            outcomes.update(low_watermarks(partitions, response))
+        return _low_watermarks(partitions, response)
 
-    async with background_tasks() as tasks:
-        for node, partitions in by_leader.items():
-            tasks.start_soon(ask, node, partitions)
-    if failures:
-        raise failures[0]
+    return await ask_by_batch(by_leader, ask)
 
 
-def delete_records_request(offsets: Mapping[TopicPartition, int], timeout_ms: int) -> DeleteRecordsRequest:
+def _request(offsets: Mapping[TopicPartition, int], timeout_ms: int) -> DeleteRecordsRequest:
     """Return the request that deletes the records before each offset."""
     topics: dict[str, DeleteRecordsTopic] = {}
     for partition, offset in offsets.items():
@@ -140,7 +104,7 @@ def delete_records_request(offsets: Mapping[TopicPartition, int], timeout_ms: in
     return DeleteRecordsRequest(topics=list(topics.values()), timeout_ms=timeout_ms)
 
 
-def low_watermarks(
+def _low_watermarks(
     partitions: Iterable[TopicPartition], response: DeleteRecordsResponse
 ) -> dict[TopicPartition, int | KafkaError]:
     """Return the low watermark of each partition, which is its first offset now, or its error."""
@@ -154,8 +118,7 @@ def low_watermarks(
         answer = answers.get(partition)
         if answer is None:
             found[partition] = WireError(f"the DeleteRecords response lacks the requested {partition}")
-        elif answer.error_code != ErrorCode.NONE:
-            found[partition] = broker_error(answer.error_code, f"deleting records of {partition}")
         else:
-            found[partition] = answer.low_watermark
+            error = error_of(answer.error_code, f"deleting records of {partition}")
+            found[partition] = answer.low_watermark if error is None else error
     return found

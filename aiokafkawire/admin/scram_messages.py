@@ -4,7 +4,7 @@ import hashlib
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from ..errors import ErrorCode, KafkaError, broker_error
+from ..errors import KafkaError
 from ..protocol.messages.scram import (
     AlterUserScramCredentialsRequest,
     AlterUserScramCredentialsResponse,
@@ -15,6 +15,7 @@ from ..protocol.messages.scram import (
     ScramCredentialUpsertion,
     UserName,
 )
+from .response_errors import error_of, raise_for
 from .scram_credentials import (
     ScramCredentialInfo,
     ScramMechanism,
@@ -40,14 +41,12 @@ def described(
     Raises:
         BrokerError: the request failed for all users.
     """
-    _raise_for(response.error_code, "DescribeUserScramCredentials", response.error_message)
+    raise_for(response.error_code, "DescribeUserScramCredentials", response.error_message)
     found: dict[str, tuple[ScramCredentialInfo, ...] | KafkaError] = {}
     for result in response.results:
-        if result.error_code == ErrorCode.NONE:
-            found[result.user] = tuple(map(_info, result.credential_infos))
-        else:
-            what = f"describing the SCRAM credentials of user {result.user!r}"
-            found[result.user] = _error(result.error_code, what, result.error_message)
+        what = f"describing the SCRAM credentials of user {result.user!r}"
+        error = error_of(result.error_code, what, result.error_message)
+        found[result.user] = error or tuple(map(_info, result.credential_infos))
     return found
 
 
@@ -88,17 +87,8 @@ def alter_request(
 def altered(response: AlterUserScramCredentialsResponse) -> Mapping[str, KafkaError | None]:
     """Return None for each user whose credentials were changed, or the user's error."""
     return {
-        result.user: None
-        if result.error_code == ErrorCode.NONE
-        else _error(result.error_code, f"changing the SCRAM credentials of user {result.user!r}", result.error_message)
+        result.user: error_of(
+            result.error_code, f"changing the SCRAM credentials of user {result.user!r}", result.error_message
+        )
         for result in response.results
     }
-
-
-def _raise_for(code: int, what: str, message: str | None) -> None:
-    if code != ErrorCode.NONE:
-        raise _error(code, what, message)
-
-
-def _error(code: int, what: str, message: str | None) -> KafkaError:
-    return broker_error(code, f"{what}: {message}" if message else what)

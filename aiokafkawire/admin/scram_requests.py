@@ -1,21 +1,21 @@
 """The admin's requests about SCRAM credentials: descriptions by any broker, changes by the controller."""
 
 import secrets
-from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Sequence
 from typing import Final
 
 from ..cluster.cluster import Cluster, controller
 from ..cluster.retry import Deadline
-from ..errors import UnsupportedVersion
 from ..protocol.messages.scram import AlterUserScramCredentialsRequest, ScramCredentialUpsertion
 from .outcomes import Outcomes, ask_for_each, results_of
+from .response_errors import explain_unsupported
 from .scram_credentials import ScramCredentialInfo, UserScramCredentialDeletion, UserScramCredentialUpsertion
 from .scram_messages import alter_request, altered, describe_request, described, salted_upsertion
 
 __all__ = ("alter_user_scram_credentials", "describe_user_scram_credentials")
 
 _LANE: Final = "admin"
+_NEEDS: Final = "SCRAM credentials need brokers since 2.7 (KIP-554)"
 _SALT_SIZE: Final = 24  # bytes
 
 
@@ -24,7 +24,7 @@ async def describe_user_scram_credentials(
 ) -> dict[str, tuple[ScramCredentialInfo, ...]]:
     """Return the credentials of each user. Raise as :meth:`Admin.describe_user_scram_credentials`."""
     what = "describing SCRAM credentials"
-    with _explained():
+    with explain_unsupported(_NEEDS):
         if users is None:
             response = await cluster.ask(cluster.least_loaded, describe_request(None), deadline, lane=_LANE)
             return results_of(what, described(response))
@@ -55,16 +55,8 @@ async def alter_user_scram_credentials(
         )
 
     users = [change.user for change in alterations]
-    with _explained():
+    with explain_unsupported(_NEEDS):
         found: Outcomes[str, None] = await ask_for_each(
             cluster, controller, users, deadline, request=request, outcomes=altered
         )
     results_of("changing SCRAM credentials", found)
-
-
-@contextmanager
-def _explained() -> Iterator[None]:
-    try:
-        yield
-    except UnsupportedVersion as refused:
-        raise UnsupportedVersion(f"SCRAM credentials need brokers since 2.7 (KIP-554): {refused}") from None

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
-from ..errors import ErrorCode, KafkaError, WireError, broker_error
+from ..errors import KafkaError, WireError
 from ..protocol.messages.share_group import (
     AlterShareGroupOffsetsResponse,
     DeleteShareGroupOffsetsResponse,
@@ -17,12 +17,14 @@ from ..protocol.messages.share_group import (
 from ..types import Address, TopicPartition
 from .descriptions import ShareGroupDescription, ShareMemberDescription, SharePartitionOffsetInfo
 from .group_descriptions import authorized_operations
+from .response_errors import error_of, raise_for
 
 __all__ = (
     "altered_offsets",
     "check_described",
     "check_offsets",
     "deleted_offsets",
+    "offsets_by_group",
     "offsets_in",
     "share_group_description",
     "share_group_outcomes",
@@ -33,12 +35,11 @@ _UNKNOWN: Final = -1
 
 def share_group_outcomes(response: ShareGroupDescribeResponse) -> dict[str, DescribedGroup | KafkaError]:
     """Return the group or the error of each group in a response."""
-    return {
-        group.group_id: group
-        if group.error_code == ErrorCode.NONE
-        else _error(group.error_code, f"ShareGroupDescribe of group {group.group_id!r}", group.error_message)
-        for group in response.groups
-    }
+    found: dict[str, DescribedGroup | KafkaError] = {}
+    for group in response.groups:
+        what = f"ShareGroupDescribe of group {group.group_id!r}"
+        found[group.group_id] = error_of(group.error_code, what, group.error_message) or group
+    return found
 
 
 def check_described(group_id: str, response: ShareGroupDescribeResponse) -> None:
@@ -96,18 +97,39 @@ def check_offsets(group_id: str, response: DescribeShareGroupOffsetsResponse) ->
         BrokerError: the group or a partition has an error.
         WireError: the response lacks the group.
     """
-    group = _group(group_id, response)
-    api = "DescribeShareGroupOffsets"
-    _raise_for(group.error_code, f"{api} of group {group_id!r}", group.error_message)
+    _check_group(_group(group_id, response))
+
+
+def _check_group(group: DescribeShareGroupOffsetsResponseGroup) -> None:
+    api, name = "DescribeShareGroupOffsets", f"group {group.group_id!r}"
+    raise_for(group.error_code, f"{api} of {name}", group.error_message)
     for partition, answer in _partitions(group):
-        _raise_for(answer.error_code, f"{api} of {partition} for group {group_id!r}", answer.error_message)
+        raise_for(answer.error_code, f"{api} of {partition} for {name}", answer.error_message)
+
+
+def offsets_by_group(
+    response: DescribeShareGroupOffsetsResponse,
+) -> dict[str, dict[TopicPartition, SharePartitionOffsetInfo] | KafkaError]:
+    """Return the offsets or the error of each group in a response."""
+    found: dict[str, dict[TopicPartition, SharePartitionOffsetInfo] | KafkaError] = {}
+    for group in response.groups:
+        try:
+            _check_group(group)
+            found[group.group_id] = _offsets(group)
+        except KafkaError as error:
+            found[group.group_id] = error
+    return found
 
 
 def offsets_in(
     group_id: str, response: DescribeShareGroupOffsetsResponse
 ) -> dict[TopicPartition, SharePartitionOffsetInfo]:
     """Return the offsets of the requested group, sorted by partition."""
-    found = dict(_partitions(_group(group_id, response)))
+    return _offsets(_group(group_id, response))
+
+
+def _offsets(group: DescribeShareGroupOffsetsResponseGroup) -> dict[TopicPartition, SharePartitionOffsetInfo]:
+    found = dict(_partitions(group))
     return {partition: _offset(found[partition]) for partition in sorted(found)}
 
 
@@ -144,7 +166,7 @@ def altered_offsets(
         BrokerError: the error of the whole group.
     """
     what = f"AlterShareGroupOffsets of group {group_id!r}"
-    _raise_for(response.error_code, what, response.error_message)
+    raise_for(response.error_code, what, response.error_message)
     answers = {
         TopicPartition(topic.topic_name, answer.partition_index): answer
         for topic in response.responses
@@ -155,10 +177,9 @@ def altered_offsets(
         answer = answers.get(partition)
         if answer is None:
             found[partition] = WireError(f"the response to {what} lacks the requested {partition}")
-        elif answer.error_code != ErrorCode.NONE:
-            found[partition] = _error(answer.error_code, f"{what} for {partition}", answer.error_message)
         else:
-            found[partition] = offset
+            error = error_of(answer.error_code, f"{what} for {partition}", answer.error_message)
+            found[partition] = offset if error is None else error
     return found
 
 
@@ -173,17 +194,6 @@ def deleted_offsets(
         answer = answers.get(name)
         if answer is None:
             found[name] = WireError(f"the response to {what} lacks the requested topic {name!r}")
-        elif answer.error_code != ErrorCode.NONE:
-            found[name] = _error(answer.error_code, f"{what} for topic {name!r}", answer.error_message)
         else:
-            found[name] = None
+            found[name] = error_of(answer.error_code, f"{what} for topic {name!r}", answer.error_message)
     return found
-
-
-def _raise_for(code: int, request: str, message: str | None) -> None:
-    if code != ErrorCode.NONE:
-        raise _error(code, request, message)
-
-
-def _error(code: int, request: str, message: str | None) -> KafkaError:
-    return broker_error(code, f"{request}: {message}" if message else request)

@@ -8,13 +8,11 @@ from typing import Final, TypeVar
 from ..cluster.cluster import Cluster
 from ..cluster.retry import Deadline
 from ..errors import (
-    ErrorCode,
     KafkaError,
     RequestTimeout,
     TopicAuthorizationFailed,
     UnsupportedVersion,
     UnsupportedVersionAnswered,
-    broker_error,
 )
 from ..group.consumer_protocol import by_topic
 from ..protocol.messages.share_group import (
@@ -28,25 +26,36 @@ from ..protocol.messages.share_group import (
     DescribedGroup,
     DescribeShareGroupOffsetsRequest,
     DescribeShareGroupOffsetsRequestGroup,
+    DescribeShareGroupOffsetsResponse,
     ShareGroupDescribeRequest,
 )
 from ..protocol.schema import Request, Response
 from ..types import CoordinatorType, TopicPartition
-from .coordinator_outcomes import ask_coordinators, ask_one_by_one, call_by_coordinator, timed_out
+from .concurrent_outcomes import timed_out
+from .coordinator_outcomes import ask_coordinators, with_coordinators
 from .descriptions import ShareGroupDescription, SharePartitionOffsetInfo
-from .group_requests import delete_described
+from .group_requests import delete_of_type
 from .outcomes import Outcomes
+from .response_errors import raise_for
 from .share_group_descriptions import (
     altered_offsets,
     check_described,
     check_offsets,
     deleted_offsets,
+    offsets_by_group,
     offsets_in,
     share_group_description,
     share_group_outcomes,
 )
 
-__all__ = ("alter_offsets", "delete_offsets", "delete_share_groups", "describe_share_groups", "list_offsets")
+__all__ = (
+    "alter_offsets",
+    "delete_offsets",
+    "delete_share_groups",
+    "describe_share_groups",
+    "list_offsets",
+    "list_offsets_of_groups",
+)
 
 R = TypeVar("R", bound=Response)
 
@@ -75,25 +84,22 @@ async def describe_share_groups(
         needs=_NEEDS,
     )
 
-    async def describe(group_id: str) -> ShareGroupDescription:
-        group = found[group_id]
-        if isinstance(group, KafkaError):
-            raise group
-        node = await cluster.coordinator(CoordinatorType.GROUP, group_id, deadline)
-        return share_group_description(group, node.address)
-
-    return await ask_one_by_one(found, describe)
+    return await with_coordinators(
+        cluster,
+        CoordinatorType.GROUP,
+        found,
+        deadline,
+        lambda group, node: share_group_description(group, node.address),
+    )
 
 
 async def delete_share_groups(cluster: Cluster, group_ids: Collection[str], deadline: Deadline) -> Outcomes[str, None]:
     """Delete those of the groups that are share groups; return None or the error for each group."""
 
-    async def delete(some: list[str]) -> Outcomes[str, None]:
-        # DeleteGroups deletes groups of any type.
-        described = await describe_share_groups(cluster, some, deadline, operations=False)
-        return await delete_described(cluster, described, deadline)
+    async def describe(some: list[str]) -> Outcomes[str, ShareGroupDescription]:
+        return await describe_share_groups(cluster, some, deadline, operations=False)
 
-    return await call_by_coordinator(cluster, CoordinatorType.GROUP, group_ids, deadline, delete)
+    return await delete_of_type(cluster, group_ids, deadline, describe)
 
 
 # --- offsets -------------------------------------------------------------------------------------------------------
@@ -117,6 +123,29 @@ async def list_offsets(
         return offsets
     requested = set(partitions)
     return {partition: offset for partition, offset in offsets.items() if partition in requested}
+
+
+async def list_offsets_of_groups(
+    cluster: Cluster, group_ids: Collection[str], deadline: Deadline
+) -> Outcomes[str, dict[TopicPartition, SharePartitionOffsetInfo]]:
+    """Ask each coordinator for all offsets of its groups; return the offsets or the error of each group.
+
+    Raise UnsupportedVersion if all coordinators are too old.
+    """
+
+    def request(some: list[str]) -> Request[DescribeShareGroupOffsetsResponse]:
+        groups = [DescribeShareGroupOffsetsRequestGroup(group_id=group_id, topics=None) for group_id in some]
+        return DescribeShareGroupOffsetsRequest(groups=groups)
+
+    return await ask_coordinators(
+        cluster,
+        CoordinatorType.GROUP,
+        group_ids,
+        deadline,
+        request=request,
+        outcomes=offsets_by_group,
+        needs=_NEEDS,
+    )
 
 
 async def _check_exists(cluster: Cluster, group_id: str, deadline: Deadline) -> None:
@@ -182,7 +211,7 @@ async def delete_offsets(
     what = f"DeleteShareGroupOffsets of group {group_id!r}"
 
     def check(response: DeleteShareGroupOffsetsResponse) -> None:
-        _raise_for(response.error_code, what, response.error_message)
+        raise_for(response.error_code, what, response.error_message)
 
     request = DeleteShareGroupOffsetsRequest(
         group_id=group_id, topics=[DeleteShareGroupOffsetsRequestTopic(topic_name=name) for name in names]
@@ -210,8 +239,3 @@ def _explained() -> Iterator[None]:
         yield
     except (UnsupportedVersion, UnsupportedVersionAnswered) as refused:
         raise UnsupportedVersion(f"{_NEEDS}: {refused}") from None
-
-
-def _raise_for(code: int, request: str, message: str | None) -> None:
-    if code != ErrorCode.NONE:
-        raise broker_error(code, f"{request}: {message}" if message else request)

@@ -89,6 +89,23 @@ class ShareGroupAdmin(AdminBase):
 
         return await list_offsets(self._cluster, group_id, requested, self._deadline(timeout))
 
+    async def list_offsets_of_share_groups(
+        self, *group_ids: str | Collection[str], timeout: float | None = None
+    ) -> dict[str, dict[TopicPartition, SharePartitionOffsetInfo]]:
+        """Return the start offsets and the lag of several share groups, by one request to each coordinator.
+
+        The offsets of a group are those of :meth:`list_share_group_offsets`; a group that does not exist has none.
+
+        Raises:
+            GroupAuthorizationFailed, ...: a broker answered with an error.
+            RequestTimeout: the timeout has passed; the message has the last cause.
+            AdminError: some of several groups have these errors; it has the offsets of the others.
+        """
+        from .share_group_requests import list_offsets_of_groups
+
+        outcomes = await list_offsets_of_groups(self._cluster, check_group_ids(group_ids), self._deadline(timeout))
+        return results_of("listing offsets of share groups", outcomes)
+
     async def alter_share_group_offsets(
         self, group_id: str, offsets: Mapping[TopicPartition, int], *, timeout: float | None = None
     ) -> None:

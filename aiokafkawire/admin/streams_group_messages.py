@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from ..errors import ErrorCode, KafkaError, broker_error
+from ..errors import KafkaError
 from ..protocol.messages.streams_group import (
     Assignment,
     DescribedGroup,
@@ -15,6 +15,7 @@ from ..protocol.messages.streams_group import (
 )
 from ..types import Address
 from .group_descriptions import authorized_operations
+from .response_errors import error_of
 from .streams_group_descriptions import (
     StreamsGroupDescription,
     StreamsGroupMemberAssignment,
@@ -30,12 +31,8 @@ def streams_group_outcomes(response: StreamsGroupDescribeResponse) -> dict[str, 
     """Return the group or the error of each group in a response."""
     found: dict[str, DescribedGroup | KafkaError] = {}
     for group in response.groups:
-        if group.error_code == ErrorCode.NONE:
-            found[group.group_id] = group
-        else:
-            suffix = f": {group.error_message}" if group.error_message else ""
-            what = f"StreamsGroupDescribe of group {group.group_id!r}{suffix}"
-            found[group.group_id] = broker_error(group.error_code, what)
+        what = f"StreamsGroupDescribe of group {group.group_id!r}"
+        found[group.group_id] = error_of(group.error_code, what, group.error_message) or group
     return found
 
 

@@ -5,11 +5,10 @@ from typing import Final
 
 from ..cluster.cluster import Cluster
 from ..cluster.retry import Deadline
-from ..errors import KafkaError
 from ..protocol.messages.streams_group import DescribedGroup, StreamsGroupDescribeRequest
 from ..types import CoordinatorType
-from .coordinator_outcomes import ask_coordinators, ask_one_by_one, call_by_coordinator
-from .group_requests import delete_described
+from .coordinator_outcomes import ask_coordinators, with_coordinators
+from .group_requests import delete_of_type
 from .outcomes import Outcomes
 from .streams_group_descriptions import StreamsGroupDescription
 from .streams_group_messages import streams_group_description, streams_group_outcomes
@@ -40,14 +39,13 @@ async def describe_streams_groups(
         needs=_NEEDS,
     )
 
-    async def described(group_id: str) -> StreamsGroupDescription:
-        group = found[group_id]
-        if isinstance(group, KafkaError):
-            raise group
-        node = await cluster.coordinator(CoordinatorType.GROUP, group_id, deadline)
-        return streams_group_description(group, node.address)
-
-    return await ask_one_by_one(found, described)
+    return await with_coordinators(
+        cluster,
+        CoordinatorType.GROUP,
+        found,
+        deadline,
+        lambda group, node: streams_group_description(group, node.address),
+    )
 
 
 async def delete_streams_groups(
@@ -55,9 +53,7 @@ async def delete_streams_groups(
 ) -> Outcomes[str, None]:
     """Delete those of the groups that are streams groups; return None or the error for each group."""
 
-    async def delete(some: list[str]) -> Outcomes[str, None]:
-        # DeleteGroups deletes groups of any type.
-        described = await describe_streams_groups(cluster, some, deadline, operations=False)
-        return await delete_described(cluster, described, deadline)
+    async def describe(some: list[str]) -> Outcomes[str, StreamsGroupDescription]:
+        return await describe_streams_groups(cluster, some, deadline, operations=False)
 
-    return await call_by_coordinator(cluster, CoordinatorType.GROUP, group_ids, deadline, delete)
+    return await delete_of_type(cluster, group_ids, deadline, describe)

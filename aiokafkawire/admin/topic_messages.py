@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import TypeAlias
 from uuid import UUID
 
-from ..errors import ErrorCode, KafkaError, broker_error
+from ..errors import KafkaError
 from ..protocol.messages.topics import (
     CreatableReplicaAssignment,
     CreatableTopic,
@@ -23,6 +23,7 @@ from ..protocol.messages.topics import (
 )
 from .config_resources import ConfigEntry, ConfigSource
 from .new_topics import NewPartitions, NewTopic
+from .response_errors import error_of
 from .topic_descriptions import CreatedTopic
 
 __all__ = (
@@ -34,18 +35,10 @@ __all__ = (
     "delete_request_by_name",
     "delete_topics_request",
     "deleted_topics",
-    "error_of",
 )
 
 TopicKey: TypeAlias = str | UUID
 """A topic's name, or its id (KIP-516)."""
-
-
-def error_of(code: int, what: str, message: str | None = None) -> KafkaError | None:
-    """Return the error for a broker's code and message about what was asked; None for success."""
-    if code == ErrorCode.NONE:
-        return None
-    return broker_error(code, f"{what}: {message}" if message else what)
 
 
 # --- creating ------------------------------------------------------------------------------------------------------

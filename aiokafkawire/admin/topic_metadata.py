@@ -4,7 +4,7 @@ from collections.abc import Collection, Sequence
 from typing import TypeAlias
 from uuid import UUID
 
-from ..errors import ErrorCode, KafkaError, WireError
+from ..errors import KafkaError, WireError
 from ..protocol.messages.metadata import (
     Cursor,
     DescribeTopicPartitionsRequest,
@@ -19,8 +19,9 @@ from ..protocol.messages.metadata import (
     TopicRequest,
 )
 from .group_descriptions import authorized_operations
+from .response_errors import error_of
 from .topic_descriptions import PartitionDescription, TopicDescription
-from .topic_messages import TopicKey, error_of
+from .topic_messages import TopicKey
 
 __all__ = ("TopicPages", "described_topics", "ids_request", "names_request", "page_request")
 
@@ -124,9 +125,8 @@ class TopicPages:
         topic = self._topics.get(name)
         if topic is None:
             return WireError(f"the DescribeTopicPartitions response lacks the requested topic {name!r}")
-        if topic.error_code != ErrorCode.NONE:
-            error = error_of(topic.error_code, f"describing topic {name!r}")
-            assert error is not None
+        error = error_of(topic.error_code, f"describing topic {name!r}")
+        if error is not None:
             return error
         partitions = self._partitions[name]
         # The broker always sends the operations.

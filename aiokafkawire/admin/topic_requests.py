@@ -11,6 +11,7 @@ from ..protocol.messages.metadata import DescribeTopicPartitionsResponse, Metada
 from ..protocol.schema import Versions
 from .new_topics import NewPartitions, NewTopic
 from .outcomes import Outcomes, ask_for_each
+from .response_errors import explain_unsupported
 from .topic_descriptions import CreatedTopic, TopicDescription
 from .topic_messages import (
     TopicKey,
@@ -24,7 +25,7 @@ from .topic_messages import (
 )
 from .topic_metadata import TopicPages, described_topics, ids_request, names_request, page_request
 
-__all__ = ("broker_timeout_ms", "create_partitions", "create_topics", "delete_topics", "describe_topics")
+__all__ = ("create_partitions", "create_topics", "delete_topics", "describe_topics")
 
 _LANE: Final = "admin"
 _ANY: Final = Versions.parse("0+")
@@ -38,11 +39,6 @@ _WITH_OPERATIONS: Final = Versions.parse("8+")  # KIP-430
 _BY_ID: Final = Versions.parse("12+")  # KIP-516
 
 
-def broker_timeout_ms(cluster: Cluster, deadline: Deadline) -> int:
-    """Return the timeout for the broker in ms: the call's timeout, at most the client's ``request_timeout_ms``."""
-    return int(min(deadline.allowed * 1000, cluster.config.request_timeout_ms))
-
-
 # --- creating ------------------------------------------------------------------------------------------------------
 
 
@@ -53,7 +49,12 @@ async def create_topics(
     by_default = any(
         topic.assignments is None and -1 in (topic.partitions, topic.replication_factor) for topic in topics.values()
     )
-    try:
+    needs = "creating topics needs brokers since 0.10.1"
+    if by_default:
+        needs += ", and defaults need 2.4 (KIP-464): give a NewTopic with partitions and replication_factor"
+    elif validate_only:
+        needs += ", and validate_only needs 0.10.2"
+    with explain_unsupported(needs):
         return await ask_for_each(
             cluster,
             controller,
@@ -61,30 +62,19 @@ async def create_topics(
             deadline,
             request=lambda names: create_topics_request(
                 {name: topics[name] for name in names},
-                broker_timeout_ms(cluster, deadline),
+                cluster.broker_timeout_ms(deadline),
                 validate_only=validate_only,
             ),
             outcomes=created_topics,
             versions=_DEFAULTS if by_default else _FLAGGED if validate_only else _ANY,
         )
-    except UnsupportedVersion as refused:
-        raise _explained(refused, by_default=by_default, validate_only=validate_only) from None
-
-
-def _explained(refused: UnsupportedVersion, *, by_default: bool, validate_only: bool) -> UnsupportedVersion:
-    why = "creating topics needs brokers since 0.10.1"
-    if by_default:
-        why += ", and defaults need 2.4 (KIP-464): give a NewTopic with partitions and replication_factor"
-    elif validate_only:
-        why += ", and validate_only needs 0.10.2"
-    return UnsupportedVersion(f"{why}: {refused}")
 
 
 async def create_partitions(
     cluster: Cluster, topics: Mapping[str, NewPartitions], deadline: Deadline, *, validate_only: bool
 ) -> Outcomes[str, None]:
     """Add partitions by CreatePartitions requests to the controller. Raise as :meth:`Admin.create_partitions`."""
-    try:
+    with explain_unsupported("creating partitions needs brokers since 1.0 (KIP-195)"):
         return await ask_for_each(
             cluster,
             controller,
@@ -92,13 +82,11 @@ async def create_partitions(
             deadline,
             request=lambda names: create_partitions_request(
                 {name: topics[name] for name in names},
-                broker_timeout_ms(cluster, deadline),
+                cluster.broker_timeout_ms(deadline),
                 validate_only=validate_only,
             ),
             outcomes=created_partitions,
         )
-    except UnsupportedVersion as refused:
-        raise UnsupportedVersion(f"creating partitions needs brokers since 1.0 (KIP-195): {refused}") from None
 
 
 # --- deleting ------------------------------------------------------------------------------------------------------
@@ -106,7 +94,7 @@ async def create_partitions(
 
 async def delete_topics(cluster: Cluster, topics: Collection[TopicKey], deadline: Deadline) -> Outcomes[TopicKey, None]:
     """Delete topics by DeleteTopics requests to the controller. Raise as :meth:`Admin.delete_topics`."""
-    timeout_ms = broker_timeout_ms(cluster, deadline)
+    timeout_ms = cluster.broker_timeout_ms(deadline)
     try:
         return await ask_for_each(
             cluster,
@@ -205,7 +193,7 @@ async def _by_metadata(
     def outcomes(response: MetadataResponse) -> Mapping[TopicKey, TopicDescription | KafkaError]:
         return described_topics(topics, response)
 
-    try:
+    with explain_unsupported(needs):
         return await ask_for_each(
             cluster,
             cluster.least_loaded,
@@ -216,5 +204,3 @@ async def _by_metadata(
             versions=versions,
             retried=(),
         )
-    except UnsupportedVersion as refused:
-        raise UnsupportedVersion(f"{needs}: {refused}") from None

@@ -9,13 +9,14 @@ from uuid import UUID
 
 from ..argument_checks import INT64, check_flag, check_mapping, is_integer, items_of, shown
 from ..cluster.metadata import EMPTY, Topic, is_large, merge
-from ..errors import ErrorCode, UsageError, WireError, broker_error
+from ..errors import UsageError, WireError
 from ..protocol.messages.metadata import MetadataResponseTopic
 from ..protocol.primitives import ZERO_UUID
 from ..types import TopicPartition, check_partition, check_topic_name
 from .admin_base import AdminBase
 from .new_topics import NewPartitions, NewTopics, checked_partitions, named_topics
 from .outcomes import results_of
+from .response_errors import raise_for
 
 if TYPE_CHECKING:
     from .topic_descriptions import CreatedTopic, TopicDescription
@@ -98,8 +99,7 @@ class TopicAdmin(AdminBase):
         topic = merge(EMPTY, response).topics.get(name)
         if topic is None:
             raise WireError(f"the Metadata response lacks the requested topic {name!r}")
-        if topic.error != ErrorCode.NONE:
-            raise broker_error(topic.error, f"describing topic {name!r}")
+        raise_for(topic.error, f"describing topic {name!r}")
         return topic
 
     async def describe_topics(

@@ -5,7 +5,7 @@ from typing import Final
 
 import attrs
 
-from ..errors import ErrorCode, KafkaError, UsageError, broker_error
+from ..errors import KafkaError, UsageError
 from ..group.consumer_protocol import by_topic
 from ..protocol.messages.transaction_admin import (
     DescribeProducersRequest,
@@ -25,6 +25,7 @@ from ..protocol.messages.transactions import (
 )
 from ..protocol.schema import Versions
 from ..types import TopicPartition
+from .response_errors import error_of, raise_for
 from .transaction_descriptions import (
     TRANSACTION_STATES,
     AbortTransactionSpec,
@@ -73,10 +74,10 @@ def described_producers(
 
 
 def _producers(topic: str, answer: PartitionResponse) -> tuple[ProducerState, ...] | KafkaError:
-    if answer.error_code != ErrorCode.NONE:
-        suffix = f": {answer.error_message}" if answer.error_message else ""
-        what = f"DescribeProducers of {TopicPartition(topic, answer.partition_index)}{suffix}"
-        return broker_error(answer.error_code, what)
+    what = f"DescribeProducers of {TopicPartition(topic, answer.partition_index)}"
+    error = error_of(answer.error_code, what, answer.error_message)
+    if error is not None:
+        return error
     return tuple(
         ProducerState(
             producer.producer_id,
@@ -130,8 +131,7 @@ def listed_transactions(node_id: int, response: ListTransactionsResponse) -> lis
         BrokerError: the response has an error.
         UsageError: the broker does not know one of the states to filter by.
     """
-    if response.error_code != ErrorCode.NONE:
-        raise broker_error(response.error_code, f"ListTransactions of broker {node_id}")
+    raise_for(response.error_code, f"ListTransactions of broker {node_id}")
     if response.unknown_state_filters:
         unknown, known = ", ".join(map(repr, response.unknown_state_filters)), ", ".join(TRANSACTION_STATES)
         raise UsageError(f"states has {unknown}, which broker {node_id} does not know; the states are {known}")
@@ -145,12 +145,11 @@ def described_transactions(
     response: DescribeTransactionsResponse,
 ) -> dict[str, DescribeTransactionsResponseTransactionState | KafkaError]:
     """Return the state or the error of each transactional id."""
-    return {
-        state.transactional_id: state
-        if state.error_code == ErrorCode.NONE
-        else broker_error(state.error_code, f"DescribeTransactions of transactional id {state.transactional_id!r}")
-        for state in response.transaction_states
-    }
+    found: dict[str, DescribeTransactionsResponseTransactionState | KafkaError] = {}
+    for state in response.transaction_states:
+        what = f"DescribeTransactions of transactional id {state.transactional_id!r}"
+        found[state.transactional_id] = error_of(state.error_code, what) or state
+    return found
 
 
 def transaction_description(
@@ -194,8 +193,7 @@ def aborted(response: WriteTxnMarkersResponse) -> dict[TopicPartition, KafkaErro
             for answer in topic.partitions:
                 partition = TopicPartition(topic.name, answer.partition_index)
                 what = f"WriteTxnMarkers in {partition} for producer id {marker.producer_id}"
-                is_written = answer.error_code == ErrorCode.NONE
-                found[partition] = None if is_written else broker_error(answer.error_code, what)
+                found[partition] = error_of(answer.error_code, what)
     return found
 
 

@@ -6,14 +6,7 @@ from typing import Final
 from ..cluster.cluster import Cluster
 from ..cluster.metadata import EMPTY, merge
 from ..cluster.retry import Deadline
-from ..errors import (
-    ErrorCode,
-    KafkaError,
-    TransactionalIdNotFound,
-    UnsupportedVersion,
-    UsageError,
-    broker_error,
-)
+from ..errors import TransactionalIdNotFound, UnsupportedVersion, UsageError
 from ..protocol.messages.transaction_admin import (
     DescribeTransactionsRequest,
     DescribeTransactionsResponseTransactionState,
@@ -21,9 +14,11 @@ from ..protocol.messages.transaction_admin import (
 )
 from ..protocol.messages.transactions import InitProducerIdRequest, InitProducerIdResponse
 from ..types import CoordinatorType, TopicPartition
-from .coordinator_outcomes import ask_coordinators, ask_one_by_one, raise_if_unsupported
+from .concurrent_outcomes import ask_one_by_one, raise_if_unsupported
+from .coordinator_outcomes import ask_coordinators, with_coordinators
 from .leader_outcomes import ask_leaders
 from .outcomes import Outcomes, ask_for_each, results_of
+from .response_errors import explain_unsupported, raise_for
 from .routes import to_broker
 from .transaction_descriptions import (
     AbortTransactionSpec,
@@ -77,7 +72,7 @@ async def describe_producers(
         UnsupportedVersion: all brokers are too old.
         BrokerNotAvailable: the named broker is not in the cluster.
     """
-    try:
+    with explain_unsupported(_DESCRIBING_NEEDS):
         if broker_id is None:
             found: Outcomes[TopicPartition, tuple[ProducerState, ...]] = await ask_leaders(
                 cluster, partitions, deadline, request=producers_request, outcomes=described_producers
@@ -94,8 +89,6 @@ async def describe_producers(
                 retried=(),
             )
         return raise_if_unsupported(found)
-    except UnsupportedVersion as refused:
-        raise UnsupportedVersion(f"{_DESCRIBING_NEEDS}: {refused}") from None
 
 
 async def fence_producers(
@@ -106,12 +99,11 @@ async def fence_producers(
     Raise UnsupportedVersion if the brokers have no transactions.
     """
     # The coordinator also uses this timeout to write the new epoch to its log, but begins no transaction with it.
-    timeout_ms = max(1, int(min(deadline.allowed * 1000, cluster.config.request_timeout_ms)))
+    timeout_ms = max(1, cluster.broker_timeout_ms(deadline))
 
     async def fence(transactional_id: str) -> FencedProducer:
         def check(response: InitProducerIdResponse) -> None:
-            if response.error_code != ErrorCode.NONE:
-                raise broker_error(response.error_code, f"InitProducerId of transactional id {transactional_id!r}")
+            raise_for(response.error_code, f"InitProducerId of transactional id {transactional_id!r}")
 
         request = InitProducerIdRequest(transactional_id=transactional_id, transaction_timeout_ms=timeout_ms)
         response = await cluster.ask_coordinator(
@@ -172,14 +164,13 @@ async def describe_transactions(
         needs=_NEEDS,
     )
 
-    async def described(transactional_id: str) -> TransactionDescription:
-        state = states[transactional_id]
-        if isinstance(state, KafkaError):
-            raise state
-        node = await cluster.coordinator(CoordinatorType.TRANSACTION, transactional_id, deadline)
-        return transaction_description(state, node.node_id)
-
-    return await ask_one_by_one(states, described)
+    return await with_coordinators(
+        cluster,
+        CoordinatorType.TRANSACTION,
+        states,
+        deadline,
+        lambda state, node: transaction_description(state, node.node_id),
+    )
 
 
 # --- hanging transactions ------------------------------------------------------------------------------------------
@@ -252,8 +243,8 @@ async def _partitions_of(
     partitions = []
     for name in sorted(found):
         topic = found[name]
-        if topic.error != ErrorCode.NONE and topics is not None:
-            raise broker_error(topic.error, f"Metadata of topic {name!r}")
+        if topics is not None:
+            raise_for(topic.error, f"Metadata of topic {name!r}")
         partitions += [
             TopicPartition(name, partition.index)
             for partition in topic.partitions

@@ -1,4 +1,4 @@
-"""Commits and fetches a group's offsets, at its coordinator or in ZooKeeper."""
+"""Commits and fetches a group's offsets."""
 
 import math
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -28,9 +28,7 @@ from ..protocol.primitives import ZERO_UUID
 from ..protocol.schema import Request, Versions
 from ..types import CoordinatorType, GroupMetadata, OffsetAndMetadata, TopicPartition, normalize_offsets
 from .offset_commit_messages import (
-    IN_ZOOKEEPER,
     TopicIdsOutdated,
-    check_committed,
     commit_errors,
     commit_request,
     commit_versions,
@@ -44,9 +42,8 @@ from .offset_fetch_messages import (
     fetch_forms,
     fetched_offsets,
     only_committed,
-    zookeeper_offsets,
-    zookeeper_question,
 )
+from .offsets_in_zookeeper import commit_to_zookeeper, fetch_from_zookeeper
 
 __all__ = ("NOT_ENTITLED", "GroupOffsets")
 
@@ -58,7 +55,6 @@ NOT_ENTITLED: Final = (
     ErrorCode.FENCED_MEMBER_EPOCH,
 )
 """The errors of a commit under a membership that has ended, under an epoch that has, or during a rebalance."""
-_WITHOUT_OFFSETS: Final = "0.8.0"
 
 
 class FetchingMember(Protocol):
@@ -163,7 +159,7 @@ class GroupOffsets:
         except UnsupportedVersion as error:
             if not goes_to_zookeeper(group, retention_ms):
                 raise _explained(error, group, retention_ms) from None
-            await self._commit_to_zookeeper(group, given, deadline, error)
+            await commit_to_zookeeper(self._cluster, group, given, deadline, error)
 
     async def _commit(
         self,
@@ -223,34 +219,6 @@ class GroupOffsets:
     def _is_deleted(self, partition: TopicPartition) -> bool:
         topic = self._cluster.metadata.snapshot.topics.get(partition.topic)
         return topic is None or topic.error == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-
-    async def _commit_to_zookeeper(
-        self,
-        group: GroupMetadata,
-        given: Mapping[TopicPartition, OffsetAndMetadata],
-        deadline: Deadline,
-        error: UnsupportedVersion,
-    ) -> None:
-        try:
-            await self._cluster.ask(
-                self._cluster.least_loaded,
-                commit_request(group, given),
-                deadline,
-                wanted=IN_ZOOKEEPER,
-                check=partial(check_committed, group.group_id, given),
-            )
-        except UnsupportedVersion:
-            raise self._without_offsets(error) from None
-
-    def _without_offsets(self, error: UnsupportedVersion) -> UnsupportedVersion:
-        """Return the error to raise: ``error``, or one with advice if a broker is 0.8.0, which stores no offsets."""
-        brokers = [self._cluster.brokers.known(node.address) for node in self._cluster.metadata.snapshot.nodes.values()]
-        if not any(known is not None and known.release == _WITHOUT_OFFSETS for known in brokers):
-            return error
-        return UnsupportedVersion(
-            f"Kafka {_WITHOUT_OFFSETS} stores no committed offsets (they came with Kafka 0.8.1): open the consumer "
-            f"without group_id, and store the offsets of group {self.group_id!r} in your application: {error}"
-        )
 
     # --- looking up ------------------------------------------------------------------------------------
 
@@ -315,21 +283,7 @@ class GroupOffsets:
                 self._cluster.metadata.mark_stale(self._cluster.metadata.snapshot)
                 return await self._ask(partitions, deadline, {}, partial(read, ids={}), stable=stable)
         except UnsupportedVersion as error:
-            return await self._fetch_from_zookeeper(partitions, deadline, error, partly=partly)
-
-    async def _fetch_from_zookeeper(
-        self, partitions: Collection[TopicPartition], deadline: Deadline, error: UnsupportedVersion, *, partly: bool
-    ) -> Found:
-        def read(response: OffsetFetchResponse) -> Found:
-            found = zookeeper_offsets(self.group_id, partitions, response)
-            check_fetched(found, partly=partly)
-            return found
-
-        request, broker = zookeeper_question(self.group_id, partitions), self._cluster.least_loaded
-        try:
-            return read(await self._cluster.ask(broker, request, deadline, wanted=IN_ZOOKEEPER, check=_checked(read)))
-        except UnsupportedVersion:
-            raise self._without_offsets(error) from None
+            return await fetch_from_zookeeper(self._cluster, group_id, partitions, deadline, error, partly=partly)
 
     async def _ask(
         self,

@@ -75,6 +75,8 @@ class MembershipDriver:
         """The error of the last request to the coordinator; None if the coordinator has responded."""
         self.overdue: bool = False
         """Whether the member has left the group because poll() was not called in time."""
+        self.rebalancing_since: float | None = None
+        """When the rebalance in progress began; None if there is none."""
         self._join_lane = f"join-{lane}"
         self._cluster, self._settings, self._execute, self._polls = cluster, machine.settings, execute, polls
         self._clock = cluster.runtime.now
@@ -192,6 +194,10 @@ class MembershipDriver:
         now, machine = self._clock(), self.machine
         if machine.state is GroupState.STABLE:
             self._refusals.reset()
+        if not machine.is_rebalancing and machine.task is None:
+            self.rebalancing_since = None
+        elif self.rebalancing_since is None:
+            self.rebalancing_since = now
         waits = [self._check_poll_interval(now)]
         if self._background is not None:
             self._background.step(now, self._polled_at)

@@ -9,11 +9,11 @@ from ..protocol.schema import Versions
 from .consumer_group_requests import HeartbeatRequests, ServerSubscription
 from .membership import CoordinatorRequest, MemberSettings, RequestKind, TopicIdPartitions
 
-__all__ = ("SHARE_GROUP",)
+__all__ = ("SHARE_GROUP", "SHARE_VERSIONS")
 
 _LEAVE_EPOCH: Final = -1
-_SPOKEN: Final = Versions.parse("1+")
-"""v0 was an early-access version of Kafka 4.0."""
+SHARE_VERSIONS: Final = Versions.parse("1+")
+"""The versions of ShareGroupHeartbeat, ShareFetch and ShareAcknowledge; v0 was an early-access version of Kafka 4.0."""
 
 
 def _heartbeat(
@@ -35,7 +35,7 @@ def _heartbeat(
 
 def _leave(settings: MemberSettings, member_id: str, *, stays: bool) -> CoordinatorRequest:
     request = _heartbeat(settings, member_id, _LEAVE_EPOCH, None, None)
-    return CoordinatorRequest(RequestKind.LEAVE, (RequestVariant(request, _SPOKEN),))
+    return CoordinatorRequest(RequestKind.LEAVE, (RequestVariant(request, SHARE_VERSIONS),))
 
 
 def _explained(settings: MemberSettings, error: KafkaError, *, with_pattern: bool) -> KafkaError:
@@ -45,5 +45,5 @@ def _explained(settings: MemberSettings, error: KafkaError, *, with_pattern: boo
     return UnsupportedVersion(f"cannot join share {settings.named}, {what}: {error}")
 
 
-SHARE_GROUP: Final = HeartbeatRequests("ShareGroupHeartbeat", False, _SPOKEN, _heartbeat, _leave, _explained)
+SHARE_GROUP: Final = HeartbeatRequests("ShareGroupHeartbeat", False, SHARE_VERSIONS, _heartbeat, _leave, _explained)
 """The heartbeats of share groups."""

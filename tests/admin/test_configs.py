@@ -16,12 +16,14 @@ from aiokafkawire import (
     ConfigResource,
     ConfigResourceType,
     ConfigSource,
+    RequestTimeout,
     UnsupportedVersion,
     UsageError,
     WireError,
 )
 from aiokafkawire.admin.admin import Admin
 from aiokafkawire.errors import (
+    AdminError,
     BrokerNotAvailable,
     ErrorCode,
     InvalidConfig,
@@ -114,7 +116,7 @@ async def test_each_broker_is_asked_for_its_own() -> None:
             if one.request.resources[0].resource_name in ("2", "3")
         }
         assert asked == {3: ["3"], 2: ["2", "2"]}
-        assert len(broker.requests.of(ApiKey.DESCRIBE_CONFIGS)) == 3
+        assert len(broker.requests.of(ApiKey.DESCRIBE_CONFIGS)) == 4  # groups have one of their own
         changes = {ConfigResource.broker(node): {"log.cleaner.threads": str(node)} for node in (1, 2, 3)}
         await admin.incremental_alter_configs(changes)
         assert sorted(one.node for one in broker.requests.of(ApiKey.INCREMENTAL_ALTER_CONFIGS)) == [1, 2, 3]
@@ -134,6 +136,30 @@ async def test_a_broker_that_is_down_is_not_there_until_it_is_back() -> None:
         assert found["node.id"].value == "2"
 
 
+async def test_brokers_that_fail_keep_the_results_of_the_others() -> None:
+    async with running(nodes=3) as (broker, admin):
+        await broker.stop_node(2)
+        resources = [ConfigResource.broker(2), ConfigResource.broker(3), ConfigResource.topic("missing"), TOPIC]
+        with pytest.raises(AdminError, match="describing configs failed for 2 of 4") as caught:
+            await admin.describe_configs(resources)
+        assert list(caught.value.results) == [resources[1], TOPIC]
+        assert caught.value.results[resources[1]]["node.id"].value == "3"
+        assert [type(error) for error in caught.value.errors.values()] == [BrokerNotAvailable, UnknownTopicOrPartition]
+        changes = {resource: {"log.cleaner.threads": "2"} for resource in resources[:2]}
+        with pytest.raises(AdminError, match="changing configs failed for 1 of 2") as caught:
+            await admin.incremental_alter_configs(changes)
+        assert (list(caught.value.errors), caught.value.results) == ([resources[0]], {resources[1]: None})
+        changed = (await admin.describe_configs(resources[1]))[resources[1]]
+        assert changed["log.cleaner.threads"].value == "2"
+
+
+async def test_the_only_request_fails_as_a_whole() -> None:
+    async with running() as (broker, admin):
+        broker.on(ApiKey.DESCRIBE_CONFIGS, swallow="before", times=None)
+        with pytest.raises(RequestTimeout):
+            await admin.describe_configs([TOPIC, ConfigResource.topic("b")], timeout=0.2)
+
+
 async def test_many_resources_take_several_requests() -> None:
     async with running() as (broker, admin):
         groups = [ConfigResource.group(f"g{number}") for number in range(450)]
@@ -142,6 +168,17 @@ async def test_many_resources_take_several_requests() -> None:
         for api in (ApiKey.DESCRIBE_CONFIGS, ApiKey.INCREMENTAL_ALTER_CONFIGS):
             assert [len(one.request.resources) for one in broker.requests.of(api)] == [200, 200, 50]
         assert (await admin.describe_configs(groups[-1]))[groups[-1]]["share.delivery.count.limit"].value == "3"
+
+
+async def test_of_several_requests_to_one_broker_one_may_fail() -> None:
+    async with running() as (broker, admin):
+        changes = {ConfigResource.group(f"g{number}"): {"share.delivery.count.limit": "3"} for number in range(250)}
+        broker.on(ApiKey.INCREMENTAL_ALTER_CONFIGS, corrupt=-1)
+        with pytest.raises(AdminError, match="changing configs failed for 200 of 250") as caught:
+            await admin.incremental_alter_configs(changes)
+        assert list(caught.value.errors) == list(changes)[:200]
+        assert {type(error) for error in caught.value.errors.values()} == {WireError}
+        assert list(caught.value.results) == list(changes)[200:]
 
 
 async def test_a_broker_that_does_not_know_a_new_topic_yet_is_asked_again() -> None:
@@ -173,11 +210,11 @@ async def test_a_controller_that_moves_is_waited_for() -> None:
 async def test_what_a_broker_refuses_is_told() -> None:
     async with running() as (broker, admin):
         for api, call in (
-            (ApiKey.DESCRIBE_CONFIGS, lambda: admin.describe_configs([GROUP, TOPIC])),
+            (ApiKey.DESCRIBE_CONFIGS, lambda: admin.describe_configs(TOPIC)),
             (ApiKey.INCREMENTAL_ALTER_CONFIGS, lambda: admin.incremental_alter_configs({TOPIC: {"x": None}})),
         ):
             broker.on(api, answer=ErrorCode.TOPIC_AUTHORIZATION_FAILED)
-            with pytest.raises(TopicAuthorizationFailed, match=r"Configs of (topic 'a'|group 'g')"):
+            with pytest.raises(TopicAuthorizationFailed, match="Configs of topic 'a'"):
                 await call()
         with pytest.raises(InvalidConfig, match="IncrementalAlterConfigs of topic 'a': Unknown topic config name: x"):
             await admin.incremental_alter_configs({TOPIC: {"x": "1"}})
@@ -195,7 +232,7 @@ async def test_answers_that_lack_what_was_asked() -> None:
         with pytest.raises(WireError, match="the DescribeConfigs response lacks the requested topic 'a'"):
             await admin.describe_configs(TOPIC)
         broker.on(ApiKey.INCREMENTAL_ALTER_CONFIGS, answer=IncrementalAlterConfigsResponse(responses=[]))
-        with pytest.raises(WireError, match="the IncrementalAlterConfigs response lacks the requested topic 'a'"):
+        with pytest.raises(WireError, match="the response lacks the requested topic 'a'"):
             await admin.incremental_alter_configs({TOPIC: {"retention.ms": "5"}})
 
 
@@ -253,9 +290,13 @@ async def test_single_configs_are_changed_since_2_3() -> None:
 async def test_groups_have_configs_since_4_0() -> None:
     told = r"^configs of groups need brokers since 4.0 \(KIP-848\): "
     async with running("3.9") as (_, admin):
-        for resources in (GROUP, [GROUP], [TOPIC, GROUP]):
+        for resources in (GROUP, [GROUP]):
             with pytest.raises(UnsupportedVersion, match=told):
                 await admin.describe_configs(resources)
+        with pytest.raises(AdminError, match="describing configs failed for 1 of 2") as caught:
+            await admin.describe_configs([TOPIC, GROUP])
+        assert list(caught.value.results) == [TOPIC]
+        assert isinstance(caught.value.errors[GROUP], UnsupportedVersion)
         with pytest.raises(UnsupportedVersion, match=told):
             await admin.incremental_alter_configs({GROUP: {"consumer.session.timeout.ms": "50000"}})
     async with running("4.0") as (_, admin):

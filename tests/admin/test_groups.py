@@ -18,6 +18,7 @@ from aiokafkawire import (
     Client,
     ConnectionLost,
     OffsetAndMetadata,
+    OffsetSpec,
     RequestTimeout,
     TopicPartition,
     UnsupportedVersion,
@@ -101,21 +102,28 @@ async def test_a_broker_that_is_down_is_not_asked_and_its_groups_are_others() ->
         assert [one.group_id for one in await admin.list_groups()] == GROUPS
 
 
-async def test_a_broker_that_leaves_meanwhile_is_named() -> None:
+async def test_a_broker_that_leaves_meanwhile_is_named_beside_the_groups_of_the_others() -> None:
     async with (
         running(nodes=3) as (broker, admin),
         broker.hold(ApiKey.LIST_GROUPS, node=3) as held,
         anyio.create_task_group() as tasks,
     ):
-        tasks.start_soon(lists_in_vain, admin)
+        await fill(admin, *GROUPS)
+        left = sorted(group for group in GROUPS if broker.coordinator(group) != 3)
+        tasks.start_soon(lists_in_vain, admin, left)
         await held.arrived()
         await broker.stop_node(3)
 
 
-async def lists_in_vain(admin: Admin) -> None:
+async def lists_in_vain(admin: Admin, left: list[str]) -> None:
     told = "broker 3 at memory-3:9092 has left the cluster: other brokers take over its groups shortly, list the groups"
-    with pytest.raises(ConnectionLost, match=told):
+    with pytest.raises(AdminError, match="listing groups failed for 1 of 3") as caught:
         await admin.list_groups()
+    (error,) = caught.value.errors.values()
+    assert isinstance(error, ConnectionLost)
+    assert told in str(error)
+    assert (list(caught.value.errors), sorted(caught.value.results)) == ([3], [1, 2])
+    assert sorted(group.group_id for groups in caught.value.results.values() for group in groups) == left
 
 
 async def test_a_broker_that_does_not_know_its_groups_yet_is_waited_for() -> None:
@@ -125,8 +133,10 @@ async def test_a_broker_that_does_not_know_its_groups_yet_is_waited_for() -> Non
         assert [one.group_id for one in await admin.list_groups()] == GROUPS
         assert order.is_met
         broker.on(ApiKey.LIST_GROUPS, answer=ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, node=2, times=None)
-        with pytest.raises(RequestTimeout, match="ListGroups of the broker at memory-2:9092: COORDINATOR_LOAD"):
+        with pytest.raises(AdminError, match="listing groups failed for 1 of 3") as caught:
             await admin.list_groups(timeout=0.1)
+        assert isinstance(caught.value.errors[2], RequestTimeout)
+        assert "ListGroups of the broker at memory-2:9092: COORDINATOR_LOAD" in str(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -506,3 +516,39 @@ async def test_members_are_removed_although_others_are_unknown() -> None:
             ["one", "two"], UnknownMemberId
         )
         assert (await admin.describe_groups("g"))["g"].members == ()
+
+
+# --- many groups ---------------------------------------------------------------------------------------------------
+
+
+async def test_one_request_finds_the_coordinators_of_many_groups() -> None:
+    groups = [f"g{number}" for number in range(1200)]
+    async with running(nodes=3) as (broker, admin):
+        assert await admin.list_offsets_of_groups(groups) == {group: {} for group in groups}
+        assert await admin.list_offsets_of_groups(groups) == {group: {} for group in groups}
+        (lookup,) = broker.requests.of(ApiKey.FIND_COORDINATOR)
+        assert lookup.request.coordinator_keys == groups
+        assert len(broker.requests.of(ApiKey.OFFSET_FETCH)) == 6
+
+
+async def test_a_coordinator_that_is_not_found_with_the_others_is_looked_up_again() -> None:
+    def loading(request: Any, true: Any) -> Any:
+        true.coordinators[0].error_code = ErrorCode.COORDINATOR_NOT_AVAILABLE
+        return true
+
+    async with running(nodes=3) as (broker, admin):
+        broker.on(ApiKey.FIND_COORDINATOR, answer=loading)
+        assert await admin.list_offsets_of_groups(GROUPS) == {group: {} for group in GROUPS}
+        lookups = broker.requests.of(ApiKey.FIND_COORDINATOR)
+        assert [one.request.coordinator_keys for one in lookups] == [GROUPS, GROUPS[:1]]
+
+
+async def test_the_ends_of_many_new_topics_need_one_metadata_request() -> None:
+    async with running() as (broker, admin):
+        for number in range(50):
+            broker.create_topic(f"t{number}")
+        before = len(broker.requests.of(ApiKey.METADATA))
+        specs = {TopicPartition(f"t{number}", 0): OffsetSpec.LATEST for number in range(50)}
+        assert len(await admin.list_offsets(specs)) == 50
+        assert len(broker.requests.of(ApiKey.METADATA)) - before == 1
+        assert len(broker.requests.of(ApiKey.LIST_OFFSETS)) == 1

@@ -13,6 +13,7 @@ from support.clusters import QUICK
 from aiokafkawire import Client, SharePartitionOffsetInfo, TopicPartition, UnsupportedVersion, WireError
 from aiokafkawire.admin.admin import Admin
 from aiokafkawire.errors import (
+    AdminError,
     ErrorCode,
     GroupAuthorizationFailed,
     GroupIdNotFound,
@@ -55,6 +56,7 @@ def calls(admin: Admin) -> list[Callable[[], Awaitable[object]]]:
         lambda: admin.describe_share_groups("g", "h"),
         lambda: admin.delete_share_groups("g"),
         lambda: admin.list_share_group_offsets("g"),
+        lambda: admin.list_offsets_of_share_groups("g", "h"),
         lambda: admin.alter_share_group_offsets("g", {A0: 1}),
         lambda: admin.delete_share_group_offsets("g", "a"),
     ]
@@ -97,6 +99,36 @@ async def test_each_coordinator_is_asked_once() -> None:
         assert sorted(group for one in asked for group in one.request.group_ids) == GROUPS
         assert len(asked) == len({one.node for one in asked}) == 3
         assert all(one.coordinator.host == f"memory-{broker.coordinator(group)}" for group, one in found.items())
+
+
+async def test_each_coordinator_is_asked_once_for_the_offsets_of_its_groups() -> None:
+    async with running(nodes=3) as (broker, admin):
+        await fill(admin, *GROUPS)
+        found = await admin.list_offsets_of_share_groups([*GROUPS, "missing"])
+        assert {group: {at: one.start_offset for at, one in offsets.items()} for group, offsets in found.items()} == {
+            **{group: {A0: number} for number, group in enumerate(GROUPS)},
+            "missing": {},
+        }
+        asked = broker.requests.of(ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS)
+        assert len(asked) == len({one.node for one in asked}) == 3
+        assert await admin.list_offsets_of_share_groups() == {}
+
+
+async def test_an_error_of_one_of_several_groups_keeps_the_offsets_of_the_others() -> None:
+    async with running() as (broker, admin):
+        await fill(admin, "g", "h")
+
+        def denied(request: Any, true: Any) -> Any:
+            for group in true.groups:
+                if group.group_id == "h":
+                    group.error_code, group.topics = ErrorCode.GROUP_AUTHORIZATION_FAILED, []
+            return true
+
+        broker.on(ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS, answer=denied, times=None)
+        with pytest.raises(AdminError, match="listing offsets of share groups failed for 1 of 2") as failed:
+            await admin.list_offsets_of_share_groups("g", "h")
+        assert list(failed.value.results) == ["g"]
+        assert {group: type(error) for group, error in failed.value.errors.items()} == {"h": GroupAuthorizationFailed}
 
 
 async def test_groups_that_move_are_described_changed_and_deleted_by_their_new_coordinators() -> None:

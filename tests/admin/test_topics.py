@@ -73,7 +73,7 @@ async def test_a_controller_that_never_comes_is_told_at_the_deadline() -> None:
     async with running() as (broker, admin):
         broker.on(ApiKey.CREATE_PARTITIONS, answer=ErrorCode.NOT_CONTROLLER, times=None)
         with pytest.raises(NotController, match="creating partitions of topic 'a'"):
-            await admin.create_partitions({"a": 3}, timeout=0.1)
+            await admin.create_partitions({"a": 3}, timeout=0.5)
 
 
 async def test_the_controller_gets_the_requests_about_topics() -> None:

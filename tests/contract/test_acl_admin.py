@@ -7,7 +7,7 @@ from secrets import token_hex
 
 import anyio
 import pytest
-from support.authorizing import Authorizing, authorizing_broker, in_process
+from support.authorizing import Authorizing
 
 from aiokafkawire import (
     AclBinding,
@@ -32,16 +32,6 @@ pytestmark = pytest.mark.anyio
 
 READ, WRITE, DESCRIBE = AclOperation.READ, AclOperation.WRITE, AclOperation.DESCRIBE
 DENY = AclPermissionType.DENY
-
-
-@pytest.fixture(params=["in-process", "memory", pytest.param("apache-kafka", marks=pytest.mark.kafka)])
-async def guarded(request: pytest.FixtureRequest, kafka_release: str | None) -> AsyncIterator[Authorizing]:
-    if request.param == "apache-kafka":
-        yield request.getfixturevalue("apache_kafka_with_acls")
-        return
-    memory = request.param == "memory"
-    async with authorizing_broker(port=None if memory else 0, max_versions=kafka_release) as broker:
-        yield in_process(broker, memory=memory)
 
 
 @pytest.fixture
@@ -132,6 +122,19 @@ async def test_acls_decide_who_may_write(guarded: Authorizing, kafka_of_admin: C
         await guarded.revoke(kafka_of_admin, right)
         with pytest.raises(TopicAuthorizationFailed):
             await write()
+
+
+async def test_rights_count_from_the_next_call_of_a_client_on(
+    guarded: Authorizing, kafka_of_admin: Client, user: str
+) -> None:
+    topic = f"topic-{token_hex(6)}"
+    await kafka_of_admin.admin.create_topics({topic: 1})
+    async with guarded.client(user) as kafka, kafka.producer() as producer:
+        with anyio.fail_after(30):
+            with pytest.raises(TopicAuthorizationFailed):
+                await producer.send(topic, b"v")
+            await guarded.grant(kafka_of_admin, AclBinding(ResourcePattern.topic(topic), f"User:{user}", WRITE))
+            assert (await producer.send(topic, b"v")).offset == 0
 
 
 async def test_those_without_rights_may_not_ask_about_acls(guarded: Authorizing, user: str) -> None:

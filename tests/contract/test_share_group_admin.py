@@ -230,7 +230,7 @@ async def test_offsets_are_set_and_deleted(kafka: Client, topic: str, group: str
     assert (await described(kafka, group)).state == "Empty"
     assert await kafka.admin.list_share_group_offsets(group) == {zero: SharePartitionOffsetInfo(3, 0, 2)}
     await kafka.admin.alter_share_group_offsets(group, {zero: 1, first: 7})
-    found = await kafka.admin.list_share_group_offsets(group)
+    found = (await kafka.admin.list_offsets_of_share_groups(group))[group]
     assert found == {zero: SharePartitionOffsetInfo(1, 0, 4), first: SharePartitionOffsetInfo(7, 0, 0)}
     one = await member()
     read = await id_of(kafka, topic)
