@@ -1,7 +1,7 @@
 """The client of a Kafka cluster, which makes producers, consumers and the admin client."""
 
 import inspect
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from itertools import count
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, Unpack, overload
@@ -27,6 +27,7 @@ from .config import (
 from .consumer.consumer import Consumer
 from .errors import ConfigError, UsageError
 from .network.connector import Connector, connect_tcp
+from .observe import Observers
 from .other_clients_names import CLIENT, add_hints
 from .producer.producer import Producer
 from .protocol.schema import Request, Response
@@ -57,6 +58,8 @@ class Client:
             enough. Leave it out to speak to controllers (``bootstrap_controllers``).
         connector: opens byte streams, by default over TCP; tests use the connector of an in-process broker.
         runtime: the clock, random numbers and threads, which simulations replace.
+        observers: objects to notify of connections, requests, batches, fetches, commits, rebalances and
+            transactions; see :class:`~aiokafkawire.observe.Observer`.
         options: see :class:`~aiokafkawire.config.ClientConfig`.
 
     Raises:
@@ -73,6 +76,7 @@ class Client:
         *,
         connector: Connector = connect_tcp,
         runtime: Runtime | None = None,
+        observers: Iterable[object] = (),
         **options: Unpack[ClientOptions],
     ) -> None:
         config = make_config(ClientConfig, options)
@@ -80,7 +84,8 @@ class Client:
             raise ConfigError(f"connector must be a coroutine function of host and port, got {shown(connector)}")
         if runtime is not None and not isinstance(runtime, Runtime):
             raise ConfigError(f"runtime must be a Runtime or None, got {shown(runtime)}")
-        self._cluster = Cluster(_addresses(bootstrap_servers, config), config, connector, runtime or Runtime())
+        addresses = _addresses(bootstrap_servers, config)
+        self._cluster = Cluster(addresses, config, connector, runtime or Runtime(), Observers(observers))
         self._connector = connector
         self._admin = Admin(self._cluster)
         self._lanes = count(1)

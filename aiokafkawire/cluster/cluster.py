@@ -19,6 +19,7 @@ from ..errors import (
 )
 from ..network.connection import ANY_VERSION, Connection
 from ..network.connector import Connector
+from ..observe import Observers
 from ..protocol.messages.metadata import MetadataResponse
 from ..protocol.schema import Request, Response, Versions
 from ..runtime import Owner, Runtime
@@ -63,20 +64,31 @@ class Cluster:
     """The brokers of one cluster, found by bootstrap addresses. A client's producers, consumers and admin share it."""
 
     def __init__(
-        self, addresses: tuple[Address, ...], config: ClientConfig, connector: Connector, runtime: Runtime
+        self,
+        addresses: tuple[Address, ...],
+        config: ClientConfig,
+        connector: Connector,
+        runtime: Runtime,
+        observers: Observers | None = None,
     ) -> None:
         self.config: ClientConfig = config
         self.runtime: Runtime = runtime
         self.owner: Owner = Owner()
-        self.brokers: ConnectionPool = ConnectionPool(config, connector, self.owner, runtime, addresses)
-        self._coordinators = Coordinators(self._look_up_coordinator, self._attempts)
+        self.observers: Observers = observers or Observers()
+        """The objects to notify of the work of the client, its producers and its consumers."""
+        self.brokers: ConnectionPool = ConnectionPool(config, connector, self.owner, runtime, addresses, self.observers)
+        self._coordinators = Coordinators(self._look_up_coordinator, self._attempts, self.observers)
         self.metadata: MetadataUpdater = MetadataUpdater(
-            addresses, config, self.brokers, self.owner, runtime, self._coordinators.invalidate_all
+            addresses, config, self.brokers, self.owner, runtime, self._coordinators.invalidate_all, self.observers
         )
 
     def deadline(self, allowed: float) -> Deadline:
         """Return the deadline that is ``allowed`` seconds from now."""
         return Deadline.after(allowed, self.runtime.now())
+
+    def broker_timeout_ms(self, deadline: Deadline) -> int:
+        """Return the timeout to send to a broker: the call's timeout, at most ``request_timeout_ms``."""
+        return int(min(deadline.allowed * 1000, self.config.request_timeout_ms))
 
     def backoff(self) -> Backoff:
         """Return the waits between retries (``retry_backoff_ms``, ``retry_backoff_max_ms``)."""
@@ -282,6 +294,10 @@ class Cluster:
             if cause is not None:
                 self._coordinators.log.lost(key_type, key, known, cause)
             self._coordinators.invalidate(key_type, key, known)
+
+    def use_coordinator(self, key_type: CoordinatorType, key: str, node: Node) -> None:
+        """Store a coordinator that a response named, until :meth:`invalidate_coordinator`."""
+        self._coordinators.use(key_type, key, node)
 
     def log_coordinator(self, key_type: CoordinatorType, key: str) -> None:
         """Log at INFO, from now on, each change of the coordinator of this group or transactional id."""

@@ -11,6 +11,7 @@ from ..errors import ConfigError, KafkaError, UsageError, copy_for_reraise
 from ..network.client_security import Security
 from ..network.connection import Connection
 from ..network.connector import Connector
+from ..observe import ConnectionFailed, ConnectionOpened, Observers
 from ..protocol.pre_api_versions import BrokerVersion
 from ..runtime import Owner, Runtime
 from ..types import Address
@@ -46,6 +47,7 @@ class ConnectionPool:
         owner: Owner,
         runtime: Runtime,
         bootstrap: Collection[Address] = (),
+        observers: Observers | None = None,
     ) -> None:
         self._security = Security(config, runtime)
         if config.proxy is not None:
@@ -55,6 +57,7 @@ class ConnectionPool:
         self.bootstrap: Collection[Address] = bootstrap
         """The bootstrap addresses, which ``advertised_listeners_map`` does not map."""
         self._config, self._connector, self._owner, self._runtime = config, connector, owner, runtime
+        self._observers = observers or Observers()
         self._lanes: dict[tuple[Address, str], _Lane] = {}
         self._unreachable: set[Address] = set()
         self._known: dict[Address, BrokerVersion] = {}
@@ -137,15 +140,22 @@ class ConnectionPool:
                 security=self._security,
                 known=known,
                 dialled=self.dial_address(address),
+                observers=self._observers,
             )
         except KafkaError as error:
             self._forget(address, known)  # another broker may listen at this address by now
             delay = lane.backoff.next()
             lane.error, lane.retry_at = error, self._runtime.now() + delay
             self._log_unreachable(address, error)
+            if (failed := self._observers.connection_failed) is not None:
+                taken = self._runtime.now() - began
+                failed(ConnectionFailed(broker=str(address), lane=name, seconds=taken, error=error))
             _log.debug("cannot connect to %s (lane %s), retrying after %.0f ms: %s", address, name, delay * 1000, error)
             raise
-        _log.debug("connected to %s (lane %s) in %.0f ms", address, name, (self._runtime.now() - began) * 1000)
+        taken = self._runtime.now() - began
+        _log.debug("connected to %s (lane %s) in %.0f ms", address, name, taken * 1000)
+        if (opened := self._observers.connection_opened) is not None:
+            opened(ConnectionOpened(broker=str(address), lane=name, seconds=taken))
         if lane.connection.known is not None:
             # Lanes that were opened concurrently share one object, so that :meth:`_forget` recognizes it.
             lane.connection.known = self._known.setdefault(address, lane.connection.known)

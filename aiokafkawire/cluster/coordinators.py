@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 import anyio
 
 from ..errors import ErrorCode, KafkaError, WireError, broker_error, copy_for_reraise
+from ..observe import CoordinatorChanged, Observers
 from ..protocol.schema import Versions
 from ..types import Address, CoordinatorType
 from .metadata import Node
@@ -25,7 +26,7 @@ _log = logging.getLogger("aiokafkawire.cluster")
 _MANY_KEYS: Final = Versions.parse("4+")
 _SHARE_KEYS: Final = Versions.parse("6+")  # KIP-932
 _ONE_KEY: Final = {CoordinatorType.GROUP: Versions.parse("0-3"), CoordinatorType.TRANSACTION: Versions.parse("1-3")}
-_MAX_CACHED: Final = 1000
+_MAX_CACHED: Final = 10_000
 _NAMES: Final = {
     CoordinatorType.GROUP: "group",
     CoordinatorType.TRANSACTION: "transactional id",
@@ -79,13 +80,14 @@ class _Lookup:
 
 
 class CoordinatorLog:
-    """The logger of coordinators that were found and lost. Each change is logged once.
+    """The logger of coordinators that were found and lost, which also notifies the observers: once of each change.
 
     The coordinators of this client's own groups and transactional ids are logged at INFO. Coordinators that an admin
     client looks up for other groups are logged at DEBUG.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, observers: Observers) -> None:
+        self._observers = observers
         self._own: set[_Key] = set()
         self._found: dict[_Key, Node] = {}
         self._lost: set[_Key] = set()
@@ -102,6 +104,7 @@ class CoordinatorLog:
         self._lost.discard((key_type, key))
         if (key_type, key) in self._own:
             self._found[key_type, key] = node
+            self._report(key_type, key, node, is_lost=False)
 
     def lost(self, key_type: CoordinatorType, key: str, node: Node, cause: KafkaError) -> None:
         """Log that ``node`` does not answer, or is not the coordinator any more."""
@@ -111,12 +114,19 @@ class CoordinatorLog:
         _log.log(level, message, named(key_type, key), _broker(node), cause)
         if (key_type, key) in self._own:
             self._lost.add((key_type, key))
+            if not known:
+                self._report(key_type, key, node, is_lost=True)
 
     def answered(self, key_type: CoordinatorType, key: str, node: Node) -> None:
         """Log that a lost coordinator answers again."""
         if (key_type, key) in self._lost:
             self._lost.discard((key_type, key))
             _log.info("the coordinator of %s answers again: %s", named(key_type, key), _broker(node))
+            self._report(key_type, key, node, is_lost=False)
+
+    def _report(self, key_type: CoordinatorType, key: str, node: Node, *, is_lost: bool) -> None:
+        if (notify := self._observers.coordinator_changed) is not None:
+            notify(CoordinatorChanged(kind=_NAMES[key_type], key=key, broker=str(node.address), is_lost=is_lost))
 
     def _level(self, key_type: CoordinatorType, key: str) -> int:
         return logging.INFO if (key_type, key) in self._own else logging.DEBUG
@@ -132,17 +142,19 @@ class Coordinators:
     Args:
         look_up: requests a coordinator from brokers; retries as often as its Attempts allow.
         attempts: makes the Attempts for one lookup; its arguments are the request's name in errors and the deadline.
+        observers: the objects to notify of the coordinators of this client's own groups and transactional ids.
     """
 
     def __init__(
         self,
         look_up: Callable[[CoordinatorType, str, Attempts], Awaitable[Node]],
         attempts: Callable[[str, Deadline], Attempts],
+        observers: Observers,
     ) -> None:
         self._look_up, self._attempts = look_up, attempts
         self._known: dict[_Key, Node] = {}
         self._lookups: dict[_Key, _Lookup] = {}
-        self.log: CoordinatorLog = CoordinatorLog()
+        self.log: CoordinatorLog = CoordinatorLog(observers)
 
     async def find(self, key_type: CoordinatorType, key: str, deadline: Deadline) -> Node:
         """Return the cached coordinator, or look it up. Of several concurrent callers, only one sends the request.
@@ -187,15 +199,19 @@ class Coordinators:
                 lookup.refused = error
                 self._end(coordinator_key, lookup)
             raise
-        self._known[coordinator_key] = node
-        self.log.found(*coordinator_key, node)
-        if len(self._known) > _MAX_CACHED:
-            del self._known[next(iter(self._known))]
+        self.use(*coordinator_key, node)
         return node
 
     def _end(self, coordinator_key: _Key, lookup: _Lookup) -> None:
         if self._lookups.get(coordinator_key) is lookup:
             del self._lookups[coordinator_key]
+
+    def use(self, key_type: CoordinatorType, key: str, node: Node) -> None:
+        """Store a coordinator that a response named; drop the oldest one from a full cache."""
+        self._known[key_type, key] = node
+        self.log.found(key_type, key, node)
+        if len(self._known) > _MAX_CACHED:
+            del self._known[next(iter(self._known))]
 
     def known(self, key_type: CoordinatorType, key: str) -> Node | None:
         """Return the cached coordinator; None if none is cached."""

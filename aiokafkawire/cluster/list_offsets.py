@@ -56,6 +56,8 @@ async def look_up_offsets(
         UsageError: a topic has no such partition.
         KafkaError: an error that is not retriable.
     """
+    # One metadata request is enough for all topics, instead of one for each that is not known yet.
+    cluster.metadata.track_topics({partition.topic for partition in specs})
     found: dict[TopicPartition, OffsetAndTimestamp | None] = {}
     left, backoff = dict(specs), cluster.backoff()
     errors: dict[TopicPartition, KafkaError] = {}

@@ -26,6 +26,7 @@ from ..errors import (
     copy_for_reraise,
 )
 from ..network.happy_eyeballs import canonical
+from ..observe import MetadataUpdated, Observers
 from ..protocol.messages.metadata import MetadataResponse
 from ..protocol.schema import Request, Versions
 from ..runtime import Owner, Runtime
@@ -60,6 +61,7 @@ class MetadataUpdater(MetadataCache):
         owner: owns the background task that refreshes the metadata.
         runtime: provides the clock.
         on_abandon: called when the brokers may belong to another cluster, before their connections are closed.
+        observers: the objects to notify of every refresh.
     """
 
     def __init__(
@@ -70,8 +72,10 @@ class MetadataUpdater(MetadataCache):
         owner: Owner,
         runtime: Runtime,
         on_abandon: Callable[[], None],
+        observers: Observers,
     ) -> None:
         super().__init__(owner, runtime)
+        self._observers = observers
         self._config, self._brokers, self._on_abandon = config, brokers, on_abandon
         self._given = self._addresses = addresses
         self._recovery = RebootstrapPolicy(config)
@@ -94,8 +98,10 @@ class MetadataUpdater(MetadataCache):
         """Request the metadata from a bootstrap address; raises as :meth:`Cluster.open`."""
         backoff = new_backoff(self._config, self._runtime.chance)
         errors: dict[Address, KafkaError] = {}
+        began = self._runtime.now()
         while not deadline.passed(self._runtime.now()):
             if await self._learn(errors, deadline):
+                self._report(began, None)
                 return
             # Retries do not help if a server is not Kafka or a password is wrong.
             if lasting_error(errors) or all(isinstance(error, WireError) for error in errors.values()):
@@ -189,9 +195,12 @@ class MetadataUpdater(MetadataCache):
             snapshot, known = self.snapshot, self._known_topic(name)
             if isinstance(known, Topic):
                 return known
+            is_current = missing.answers > answers  # a response from before this call may be out of date
+            if known is not None and not known.retriable and is_current:
+                raise known
             if name not in missing:
                 missing_since = None
-            elif missing.answers > answers:  # a response from before this call may be out of date
+            elif is_current:
                 now = self._runtime.now()
                 missing_since = now if missing_since is None else missing_since
                 if now - missing_since >= limit:
@@ -199,6 +208,8 @@ class MetadataUpdater(MetadataCache):
             try:
                 await self.refresh(snapshot, deadline)
             except RequestTimeout as timeout:
+                if known is not None and not known.retriable:
+                    raise known from timeout
                 cause = known or timeout
                 message = f"topic {name!r} is not known after {deadline.allowed:g} s: {cause}"
                 if name in missing:
@@ -206,10 +217,7 @@ class MetadataUpdater(MetadataCache):
                 raise TopicNotReady(message) from cause
 
     def _known_topic(self, name: str) -> Topic | BrokerError | None:
-        """Return the topic if its partitions are known; None if the metadata lacks the topic.
-
-        Otherwise the topic has an error: return a retriable error, and raise any other.
-        """
+        """Return the topic if its partitions are known, or else its error; None if the metadata lacks the topic."""
         self.track_topics((name,))
         known = self.snapshot.topics.get(name)
         if known is None:
@@ -218,10 +226,7 @@ class MetadataUpdater(MetadataCache):
             return known
         # A topic without partitions is still being created.
         code = known.error if known.error != ErrorCode.NONE else ErrorCode.LEADER_NOT_AVAILABLE
-        error = broker_error(code, f"topic {name!r}")
-        if not error.retriable:
-            raise error
-        return error
+        return broker_error(code, f"topic {name!r}")
 
     async def run(self) -> None:
         """Refresh the metadata regularly, and when it is marked as stale."""
@@ -231,19 +236,30 @@ class MetadataUpdater(MetadataCache):
                 await self._stale.wait()
             self._stale = anyio.Event()
             errors: dict[Address, KafkaError] = {}
+            began = self._runtime.now()
             if not await self._learn(errors):
                 self._refresh_error = bootstrap_error(errors)
+                self._report(began, self._refresh_error)
                 _log.debug("cannot refresh the metadata: %s", self._refresh_error)
                 self._stale.set()
                 if lasting_error(errors):
                     # Waiting tasks raise this error at once, since retries do not help.
                     self.wake()
-            elif self.snapshot.healthy:
-                pace.reset()
+            else:
+                self._report(began, None)
+                if self.snapshot.healthy:
+                    pace.reset()
             # Back off, to spare an overloaded cluster; but a topic that is new to this client is requested at once.
             with anyio.move_on_after(pace.next()):
                 await self._new_topic.wait()
             self._new_topic = anyio.Event()
+
+    def _report(self, began: float, error: KafkaError | None) -> None:
+        if (notify := self._observers.metadata_updated) is not None:
+            snapshot, seconds = self.snapshot, self._runtime.now() - began
+            notify(
+                MetadataUpdated(brokers=len(snapshot.nodes), topics=len(snapshot.topics), seconds=seconds, error=error)
+            )
 
     async def _learn(self, errors: dict[Address, KafkaError], deadline: Deadline | None = None) -> bool:
         """Refresh the metadata once: ask the known brokers one by one, then the bootstrap addresses.

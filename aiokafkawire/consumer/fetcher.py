@@ -15,6 +15,7 @@ from ..cluster.retry import Backoff, retry_action
 from ..config import ConsumerConfig
 from ..errors import ErrorCode, InconsistentTopicId, KafkaError, Refresh, WireError, as_kafka_error, broker_error
 from ..network.connection import Connection
+from ..observe import FetchEnded
 from ..protocol.api import choose_version
 from ..protocol.messages.fetch import FetchRequest, FetchResponse
 from ..protocol.primitives import ZERO_UUID
@@ -278,6 +279,7 @@ class Fetcher:
         """
         self._use_leaders(session_request, response)
         failed, waits, notify = False, True, False
+        size, brought = 0, []
         without_news = dict(session_request.asks)
         refused: set[PartitionFetch] = set()
         for ask, answer in answers(session_request, response, committed_only=self._committed, broker=broker):
@@ -291,10 +293,16 @@ class Fetcher:
             waits = waits and not outcome.moved and not (isinstance(answer, CompletedFetch) and answer.records)
             if isinstance(answer, KafkaError):
                 refused.add(ask)
+            elif isinstance(answer, CompletedFetch) and answer.records:
+                size += len(answer.records)
+                brought.append(ask.state.partition)
         self._errors.clear_all(without_news)
         self._recreated.fetched((ask for ask in session_request.named if ask not in refused), context.snapshot)
         if context.snapshot is not self._cluster.metadata.snapshot:
             self.wake()  # a topic may have been created again since the request
+        if (report := self._cluster.observers.fetch_ended) is not None:
+            seconds = self._cluster.runtime.now() - context.began
+            report(FetchEnded(broker=broker, partitions=brought, size=size, seconds=seconds))
         return failed, waits, notify
 
     def _use_leaders(self, session_request: FetchSessionRequest, response: FetchResponse) -> None:

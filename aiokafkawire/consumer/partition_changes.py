@@ -12,6 +12,7 @@ import anyio
 from ..cluster.cluster import Cluster
 from ..group.membership import Task
 from ..group.membership_driver import MembershipDriver
+from ..observe import PartitionsLost, RebalanceEnded
 from ..types import TopicPartition
 from .auto_commit import AutoCommit
 from .fetcher import Fetcher
@@ -57,6 +58,7 @@ class PartitionChanges:
         """The seconds that a commit before a revocation may take."""
         self.lock: anyio.Lock = anyio.Lock()
         """Held during a change."""
+        self._revoked: list[TopicPartition] = []
         self.leaving: bool = False
         """Whether the consumer is leaving its group, and no longer waits for the user."""
 
@@ -106,10 +108,32 @@ class PartitionChanges:
         self._positions.add(added, withheld=True, ids=ids)
         message, count = "assigned in %s: %s; %d partitions in all", len(self._positions.assigned)
         _log.info(message, named, format_partitions(added), count)
+        self._report_rebalance(added)
         if self._auto_commit is not None:
             self._auto_commit.on_assigned()
         await self._start_reading(added)
         return bool(revoked)
+
+    def _report_rebalance(self, added: Sequence[TopicPartition]) -> None:
+        """Report the changes of a rebalance to the observers."""
+        revoked, self._revoked = self._revoked, []
+        notify = self._cluster.observers.rebalance_ended
+        if notify is None:
+            return
+        machine, now = self._driver.machine, self._cluster.runtime.now()
+        began = self._driver.rebalancing_since
+        notify(
+            RebalanceEnded(
+                group=machine.settings.group_id,
+                member_id=machine.group.member_id,
+                generation=machine.group.generation_id,
+                reason=machine.reason,
+                seconds=0.0 if began is None else now - began,
+                assigned=tuple(added),
+                revoked=tuple(revoked),
+                partitions=len(self._positions.assigned),
+            )
+        )
 
     async def _start_reading(self, partitions: Sequence[TopicPartition]) -> None:
         """Call on_assigned for withheld partitions, and then let their records be handed out."""
@@ -173,6 +197,10 @@ class PartitionChanges:
         named = machine.settings.named
         if partitions:
             _log.info("%s in %s: %s", "lost" if lost else "revoked", named, format_partitions(partitions))
+        if not lost:
+            self._revoked += partitions
+        elif partitions and (notify := self._cluster.observers.partitions_lost) is not None:
+            notify(PartitionsLost(group=machine.settings.group_id, partitions=tuple(partitions), reason=reason))
         in_hand = self._positions.revoke(partitions, machine.last_group, reason, self._cluster.runtime.now())
         if in_hand and not self.leaving:
             _log.warning(

@@ -2,7 +2,7 @@
 
 import logging
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
 from typing import Any, Final, TypeVar
 
@@ -10,6 +10,7 @@ import anyio
 
 from ..config import ClientConfig
 from ..errors import ConnectionLost, ErrorCode, KafkaError, RequestTimeout, WireError, broker_error, copy_for_reraise
+from ..observe import ConnectionClosed, Observers, RequestEnded, Throttled
 from ..protocol.api import ApiKey, choose_version
 from ..protocol.compiler import decode
 from ..protocol.messages.metadata import ApiVersionsRequest, ApiVersionsResponse
@@ -84,6 +85,51 @@ class _Reply:
         return self.frame, self.position
 
 
+class _ObservedHandler:
+    """A response handler that passes the response on, and reports the request's end to the observers."""
+
+    __slots__ = ("_api", "_broker", "_now", "_observers", "_sent_at", "_version", "handler", "sent_bytes")
+
+    def __init__(
+        self,
+        handler: ResponseHandler,
+        observers: Observers,
+        now: Callable[[], float],
+        broker: str,
+        request: type[Request[Any]],
+        version: int,
+    ) -> None:
+        self.handler = handler
+        self.sent_bytes = 0
+        self._observers, self._now, self._sent_at = observers, now, now()
+        self._broker, self._api, self._version = broker, request.__name__.removesuffix("Request"), version
+
+    def resolve(self, frame: bytes, position: int) -> None:
+        seconds = self._now() - self._sent_at
+        self.handler.resolve(frame, position)
+        self._report(seconds, len(frame), None)
+
+    def fail(self, error: KafkaError) -> None:
+        seconds = self._now() - self._sent_at
+        self.handler.fail(error)
+        self._report(seconds, 0, error)
+
+    def _report(self, seconds: float, received_bytes: int, error: KafkaError | None) -> None:
+        notify = self._observers.request_ended
+        if notify is not None:
+            notify(
+                RequestEnded(
+                    broker=self._broker,
+                    api=self._api,
+                    version=self._version,
+                    sent_bytes=self.sent_bytes,
+                    received_bytes=received_bytes,
+                    seconds=seconds,
+                    error=error,
+                )
+            )
+
+
 class Connection:
     """A connection to one broker, made by :meth:`open`.
 
@@ -100,6 +146,7 @@ class Connection:
         config: ClientConfig,
         runtime: Runtime,
         security: Security,
+        observers: Observers,
     ) -> None:
         self.broker: str = str(at)
         self.versions: Mapping[int, Versions] = {}
@@ -121,6 +168,8 @@ class Connection:
         self.throttled_until: float = float("-inf")
         """The time until which the broker throttles this client (KIP-219), in seconds of the runtime's clock."""
         self._ended = anyio.Event()
+        self._observers = observers
+        self._is_open = False
         self.used_at: float = runtime.now()
         """The time at which the last request was sent, in seconds of the runtime's clock."""
 
@@ -138,6 +187,7 @@ class Connection:
         security: Security | None = None,
         known: BrokerVersion | None = None,
         dialled: Address | None = None,
+        observers: Observers | None = None,
     ) -> "Connection":
         """Connect, negotiate versions and authenticate.
 
@@ -153,6 +203,7 @@ class Connection:
             ConfigError: certificates or credentials are invalid.
         """
         security = security or Security(config, runtime)
+        observers = observers or Observers()
         at = Address(host, port)
         broker, limit = str(at), config.socket_connection_setup_timeout_ms / 1000
         if within is not None:
@@ -166,7 +217,7 @@ class Connection:
                 keepalive = config.socket_keepalive_enable
                 broker_connector = TransportFactory(connector, security, at, dialled or at, keepalive=keepalive)
                 transport = await broker_connector.open(pipeline, patience, owner.faulted)
-                made = cls(transport, pipeline, at, config, runtime, security)
+                made = cls(transport, pipeline, at, config, runtime, security, observers)
                 owner.spawn(made._run)
                 if known is None and config.uses_sasl:
                     await made._expect_versions()
@@ -182,6 +233,7 @@ class Connection:
                         within=limit,
                         security=security,
                         dialled=dialled,
+                        observers=observers,
                     )
                     soon = min(config.api_version_request_timeout_ms / 1000, max(limit / 4, _MIN_PROBE_SECONDS))
                     found = await negotiate_versions(made, lambda known: open_as(known=known), soon)
@@ -192,11 +244,12 @@ class Connection:
                     if not known.is_untold:
                         await made.agree_on_versions()
                 await made._login.log_in()
+                made._is_open = True
                 return made
             stage = f"accept a {'TLS ' * config.uses_tls}connection"
             if made is not None:
                 stage = "complete the login" if made.versions else "answer ApiVersions (is it a Kafka listener?)"
-            raise ConnectionLost(f"{broker} did not {stage} within {limit:g} s")
+            raise ConnectionLost(f"{broker} did not {stage} within {limit:.4g} s")
         except BaseException as cause:
             if made is not None:
                 await made.close(cause if isinstance(cause, KafkaError) else ConnectionLost(f"{broker}: given up"))
@@ -254,8 +307,12 @@ class Connection:
     def heed_throttle(self, response: Response, spoken: int) -> None:
         """Extend :attr:`throttled_until` by the throttle time of a response, unless the broker has waited itself."""
         pause = getattr(response, "throttle_time_ms", 0) / 1000
-        if pause > 0 and client_waits(response.api_key, spoken):
+        if pause <= 0:
+            return
+        if client_waits(response.api_key, spoken):
             self.throttled_until = max(self.throttled_until, self._runtime.now() + pause)
+        if (notify := self._observers.throttled) is not None:
+            notify(Throttled(broker=self.broker, api=type(response).__name__.removesuffix("Response"), seconds=pause))
 
     async def _wait_while_throttled(self, request: type[Request[Any]], timeout: float | None) -> float | None:
         """Wait while the broker throttles this client, or until the connection ends; return the rest of the timeout.
@@ -297,7 +354,8 @@ class Connection:
         if spoken is None:
             spoken = self.choose(type(request), wanted)
         self.used_at = self._runtime.now() if now is None else now
-        self._enqueue(self._pipeline.send(request, spoken, handler))
+        handler = self._observed(handler, type(request), spoken)
+        self._enqueue(self._pipeline.send(request, spoken, handler), handler)
         return spoken
 
     def submit_encoded(
@@ -310,7 +368,8 @@ class Connection:
     ) -> None:
         """Submit as :meth:`submit` a request whose ``body`` the caller has encoded, in version ``spoken``."""
         self.used_at = now
-        self._enqueue(self._pipeline.send_encoded(request, spoken, body, handler))
+        handler = self._observed(handler, request, spoken)
+        self._enqueue(self._pipeline.send_encoded(request, spoken, body, handler), handler)
 
     def choose(self, request: type[Request[Any]], wanted: Versions = ANY_VERSION) -> int:
         """Return the version in which to send requests of this type.
@@ -360,7 +419,17 @@ class Connection:
         except WireError as error:
             raise WireError(f"{self.broker} answered {error}") from error
 
-    def _enqueue(self, frame: bytes, *, ahead: bool = False) -> None:
+    def _observed(
+        self, handler: ResponseHandler | None, request: type[Request[Any]], spoken: int
+    ) -> ResponseHandler | None:
+        """Return the handler of a request, which also notifies the observers if there are any."""
+        if handler is None or self._observers.request_ended is None:
+            return handler
+        return _ObservedHandler(handler, self._observers, self._runtime.now, self.broker, request, spoken)
+
+    def _enqueue(self, frame: bytes, handler: ResponseHandler | None, *, ahead: bool = False) -> None:
+        if type(handler) is _ObservedHandler:
+            handler.sent_bytes = len(frame)
         if LOG.isEnabledFor(logging.DEBUG):
             log_request(self.broker, frame)
         if ahead or self._held_back is None:
@@ -418,7 +487,8 @@ class Connection:
         await self._close_if_silent(now)
         with anyio.move_on_after(limit):
             reply = _Reply(now, patience)
-            self._enqueue(self._pipeline.send(request, spoken, reply, ahead=ahead), ahead=ahead)
+            handler = self._observed(reply, type(request), spoken)
+            self._enqueue(self._pipeline.send(request, spoken, handler, ahead=ahead), handler, ahead=ahead)
             await self.transmit()
             return await reply.wait()
         self._answered_at_timeout = self._pipeline.answered
@@ -432,6 +502,8 @@ class Connection:
         if waiting is None:
             return
         name, reply = waiting
+        if isinstance(reply, _ObservedHandler):
+            reply = reply.handler
         if isinstance(reply, _Reply) and now >= reply.times_out_at:
             is_set = " (request_timeout_ms)" if reply.patience == self._request_timeout else ""
             limit = f"{reply.patience:g} s{is_set}"
@@ -486,6 +558,8 @@ class Connection:
         finally:
             self._ended.set()
             LOG.debug("connection to %s closed: %s", self.broker, self.failure or "cancelled")
+            if self._is_open and (notify := self._observers.connection_closed) is not None:
+                notify(ConnectionClosed(broker=self.broker, error=self.failure))
 
     async def _run_transport(self) -> None:
         if not self._uses_sasl:

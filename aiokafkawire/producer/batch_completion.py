@@ -20,7 +20,9 @@ from ..errors import (
     WireError,
     broker_error,
 )
+from ..observe import BatchEnded
 from ..protocol.messages.produce import PartitionProduceResponse, ProduceResponse
+from ..records.compression import Codec
 from ..types import Address, TopicPartition
 from .accumulator import RecordAccumulator
 from .batch import ProducerBatch
@@ -209,18 +211,39 @@ class BatchCompletion:
         self._backoffs.pop(batch.partition, None)
         self._accumulator.acknowledge(batch)
         batch.result.resolve(base_offset, log_append_time)
+        if self._cluster.observers.batch_ended is not None:
+            self._report(batch, None if base_offset < 0 else base_offset, None)
 
     def fail(self, batch: ProducerBatch, error: KafkaError) -> None:
         """Fail a batch with this error, and do not send it again."""
         self._backoffs.pop(batch.partition, None)
         self._accumulator.remove(batch)
         batch.result.fail(error)
+        self._report(batch, None, error)
         _log.debug("failed to send %d records to %s: %s", batch.count, batch.partition, error)
         self.failures.add(batch.result)
         if self._transaction is not None:
             self._transaction.batch_failed(batch.partition, error, sent=batch.base_sequence >= 0)
         if self.on_failure is not None:
             self.on_failure(error)
+
+    def _report(self, batch: ProducerBatch, offset: int | None, error: KafkaError | None) -> None:
+        notify = self._cluster.observers.batch_ended
+        if notify is None:
+            return
+        notify(
+            BatchEnded(
+                topic=batch.partition.topic,
+                partition=batch.partition.partition,
+                records=batch.count,
+                size=batch.builder.size,
+                codec=Codec(batch.builder.codec).name.lower(),
+                seconds=self._clock() - batch.created_at,
+                attempts=batch.attempts,
+                offset=offset,
+                error=error,
+            )
+        )
 
     def fail_expired(self, now: float) -> None:
         """Fail the batches that are older than ``delivery_timeout_ms``."""

@@ -11,6 +11,7 @@ from ..cluster.cluster import Cluster
 from ..cluster.retry import Backoff, Deadline
 from ..config import ProducerConfig
 from ..errors import RequestTimeout, UsageError, as_kafka_error, copy_for_reraise
+from ..observe import TransactionEnded
 from ..runtime import Worker
 from ..types import CoordinatorType, ProducerIdentity, TopicPartition
 from .transaction_state_machine import TransactionPhase, TransactionRequest, TransactionStateMachine
@@ -42,6 +43,8 @@ class TransactionManager:
         self._commit_by: Deadline | None = None
         self._abort_scheduled = False
         self._failure_logged = False
+        self._began = 0.0
+        self._reported = (0, 0)
         self._worker = Worker(self._step, self._notify)
 
     async def run(self) -> None:
@@ -107,9 +110,20 @@ class TransactionManager:
         return self._cluster.deadline(self._config.max_block_ms / 1000)
 
     def _notify(self) -> None:
+        self._report_end()
         changed, self._changed = self._changed, anyio.Event()
         changed.set()
         self.on_change()
+
+    def _report_end(self) -> None:
+        """Report the transaction that has ended since the last call, if there is one, to the observers."""
+        state, before = self.state, self._reported
+        self._reported = state.commits, state.aborts
+        if self._reported != before and (notify := self._cluster.observers.transaction_ended) is not None:
+            seconds, is_committed = self._cluster.runtime.now() - self._began, state.commits > before[0]
+            notify(
+                TransactionEnded(transactional_id=state.transactional_id, is_committed=is_committed, seconds=seconds)
+            )
 
     async def wait_until(self, reached: Callable[[], bool], what: str) -> None:
         """Wait until ``reached`` returns True; ``what`` describes the wait in error messages.
@@ -157,6 +171,7 @@ class TransactionManager:
         """Commit the transaction within ``max_block_ms``; then the phase and error of ``state`` show the result."""
         _log.debug("transactional id %r: committing the transaction", self.state.transactional_id)
         self.state.commit()
+        self._report_end()
         # All requests of the commit share one deadline, so that it ends in time.
         self._commit_by = self._deadline()
         self.wake()
@@ -201,7 +216,7 @@ class TransactionManager:
         if self._worker.ended.is_set():
             raise UsageError("the producer is closed: use it inside its 'async with'")
         await self.wait_until(self.is_ready, "waiting for the producer id, or for the end of the previous transaction,")
-        self._commit_by = None
+        self._commit_by, self._began = None, self._cluster.runtime.now()
         self.state.begin(self._cluster.metadata.features.get(_FEATURE, 0))
         message = "transactional id %r: beginning a transaction, epoch %d"
         _log.debug(message, self.state.transactional_id, self.state.producer_epoch)

@@ -93,6 +93,9 @@ class TransactionStateMachine:
         self.producer_epoch: int = -1
         self.generation: int = 0
         """The number of changes of the producer id or epoch; after each, sequence numbers restart."""
+        self.commits: int = 0
+        self.aborts: int = 0
+        """How many transactions were committed and aborted, of those that this producer began."""
         self.version: int = 0
         """The ``transaction.version`` of the latest transaction: 1 or 2; 0 before the first."""
         self._transaction = OpenTransaction()
@@ -328,6 +331,9 @@ class TransactionStateMachine:
         """Discard the transaction, which has ended, and enter the next phase."""
         ended, error = self._transaction, self.error
         self._transaction, self.error = OpenTransaction(), None
+        if not self._injected:
+            self.commits += self.phase is _COMMITTING
+            self.aborts += self.phase is _ABORTING
         if self._injected and (error is not None or ended.in_doubt):
             why = "what this producer wrote is incomplete: the producer that began the transaction has to abort it"
             self.error = TransactionAborted(f"transactional_id {self.transactional_id!r}: {why}")

@@ -1,0 +1,330 @@
+"""Observers: objects that a client notifies of connections, requests, batches, fetches, commits, rebalances and more.
+
+An observer is notified once per request or batch, never per record. Events without an observer cost nothing.
+"""
+
+import inspect
+import logging
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Final
+
+import attrs
+
+from .argument_checks import shown
+from .errors import ConfigError, KafkaError
+from .types import TopicPartition
+
+__all__ = (
+    "EVENTS",
+    "BatchEnded",
+    "CommitEnded",
+    "ConnectionClosed",
+    "ConnectionFailed",
+    "ConnectionOpened",
+    "CoordinatorChanged",
+    "FetchEnded",
+    "MetadataUpdated",
+    "Observer",
+    "Observers",
+    "PartitionsLost",
+    "RebalanceEnded",
+    "RequestEnded",
+    "Throttled",
+    "TransactionEnded",
+)
+
+_log = logging.getLogger("aiokafkawire.observe")
+
+
+@attrs.frozen(kw_only=True)
+class ConnectionOpened:
+    """A connection to a broker was opened, and is authenticated."""
+
+    broker: str
+    """The address, as ``"host:port"``."""
+    lane: str
+    """What the connection is for: ``"control"``, ``"admin"``, or a producer's or consumer's own name."""
+    seconds: float
+    """How long opening took."""
+
+
+@attrs.frozen(kw_only=True)
+class ConnectionFailed:
+    """A connection to a broker could not be opened."""
+
+    broker: str
+    lane: str
+    seconds: float
+    error: KafkaError
+
+
+@attrs.frozen(kw_only=True)
+class ConnectionClosed:
+    """A connection that was open has ended."""
+
+    broker: str
+    error: KafkaError | None
+    """Why, also if this client has closed it; None if its task was cancelled."""
+
+
+@attrs.frozen(kw_only=True)
+class RequestEnded:
+    """A request was answered, or the connection ended before. Requests without an answer (``acks=0``) are left out."""
+
+    broker: str
+    api: str
+    """The request's name in Kafka's protocol, such as ``"Produce"``."""
+    version: int
+    sent_bytes: int
+    """The size of the request, with its header."""
+    received_bytes: int
+    """The size of the response, with its header; 0 if there was none."""
+    seconds: float
+    """The time from sending the request until its response was received."""
+    error: KafkaError | None
+    """Why there is no response; None if there is one, whatever it says."""
+
+
+@attrs.frozen(kw_only=True)
+class Throttled:
+    """A broker throttles this client, since it has exceeded a quota (KIP-219)."""
+
+    broker: str
+    api: str
+    """The request whose response says so."""
+    seconds: float
+
+
+@attrs.frozen(kw_only=True)
+class BatchEnded:
+    """A batch of a producer was acknowledged, or has failed for good."""
+
+    topic: str
+    partition: int
+    records: int
+    size: int
+    """The size of the records in bytes, before compression."""
+    codec: str
+    """The compression, such as ``"zstd"``; ``"none"`` without."""
+    seconds: float
+    """The time from the batch's first record until its end."""
+    attempts: int
+    """How often the batch was sent."""
+    offset: int | None
+    """The offset of the first record; None if it is unknown or the batch has failed."""
+    error: KafkaError | None
+
+
+@attrs.frozen(kw_only=True)
+class FetchEnded:
+    """A fetch of a consumer was answered without an error."""
+
+    broker: str
+    partitions: Sequence[TopicPartition]
+    """The partitions that have brought records."""
+    size: int
+    """The size of the records in bytes, as they were sent: compressed, if they are."""
+    seconds: float
+    """The time from sending the fetch until its response was read; brokers wait for new records meanwhile."""
+
+
+@attrs.frozen(kw_only=True)
+class CommitEnded:
+    """A commit of offsets was accepted, or has failed for good."""
+
+    group: str
+    partitions: int
+    """How many partitions it was for."""
+    seconds: float
+    """The time with all retries."""
+    error: KafkaError | None
+
+
+@attrs.frozen(kw_only=True)
+class RebalanceEnded:
+    """A member of a group has its partitions: after it has joined, or after a rebalance."""
+
+    group: str
+    member_id: str
+    generation: int
+    """The generation of a classic group, the member epoch of a consumer group."""
+    reason: str
+    """Why the member last joined or rejoined."""
+    seconds: float
+    """The time from the beginning of the rebalance; a listener's call on_assigned is not part of it."""
+    assigned: Sequence[TopicPartition]
+    """The partitions that are new."""
+    revoked: Sequence[TopicPartition]
+    """The partitions that were given back since the last event; an eager rebalance gives back all of them."""
+    partitions: int
+    """How many partitions the member has now."""
+
+
+@attrs.frozen(kw_only=True)
+class PartitionsLost:
+    """A member of a group has lost partitions: its membership has ended, or their topics are gone."""
+
+    group: str
+    partitions: Sequence[TopicPartition]
+    reason: str
+
+
+@attrs.frozen(kw_only=True)
+class CoordinatorChanged:
+    """The coordinator of a group or a transactional id was found, or does not coordinate it any more."""
+
+    kind: str
+    """``"group"`` or ``"transactional id"``."""
+    key: str
+    broker: str
+    is_lost: bool
+    """Whether this broker is the coordinator no more; otherwise it is the new one."""
+
+
+@attrs.frozen(kw_only=True)
+class MetadataUpdated:
+    """The metadata of the cluster was refreshed, or could not be."""
+
+    brokers: int
+    topics: int
+    seconds: float
+    error: KafkaError | None
+    """Why no broker has answered; the numbers are then those of the metadata so far."""
+
+
+@attrs.frozen(kw_only=True)
+class TransactionEnded:
+    """A transaction was committed or aborted."""
+
+    transactional_id: str
+    is_committed: bool
+    seconds: float
+    """The time since the transaction began."""
+
+
+class Observer:
+    """The base of observers: override the methods of the events that you need. Other objects may have them as well.
+
+    The methods are called in the event loop, between other work of the client: they must return soon, and must not
+    wait. An observer that raises is logged once, and is removed.
+    """
+
+    def connection_opened(self, event: ConnectionOpened) -> None:
+        """Take notice of a new connection."""
+
+    def connection_failed(self, event: ConnectionFailed) -> None:
+        """Take notice of a connection that could not be opened."""
+
+    def connection_closed(self, event: ConnectionClosed) -> None:
+        """Take notice of the end of a connection."""
+
+    def request_ended(self, event: RequestEnded) -> None:
+        """Take notice of a request's response, or its failure."""
+
+    def throttled(self, event: Throttled) -> None:
+        """Take notice of a broker that throttles this client."""
+
+    def batch_ended(self, event: BatchEnded) -> None:
+        """Take notice of a producer's batch that was acknowledged, or has failed."""
+
+    def fetch_ended(self, event: FetchEnded) -> None:
+        """Take notice of a consumer's fetch."""
+
+    def commit_ended(self, event: CommitEnded) -> None:
+        """Take notice of a commit of offsets."""
+
+    def rebalance_ended(self, event: RebalanceEnded) -> None:
+        """Take notice of a member's new assignment."""
+
+    def partitions_lost(self, event: PartitionsLost) -> None:
+        """Take notice of partitions that a member has lost."""
+
+    def coordinator_changed(self, event: CoordinatorChanged) -> None:
+        """Take notice of a coordinator that was found or lost."""
+
+    def metadata_updated(self, event: MetadataUpdated) -> None:
+        """Take notice of new metadata, or of a refresh that has failed."""
+
+    def transaction_ended(self, event: TransactionEnded) -> None:
+        """Take notice of a transaction's end."""
+
+
+EVENTS: Final = tuple(name for name, value in vars(Observer).items() if inspect.isfunction(value))
+"""The names of an observer's methods."""
+
+
+class Observers:
+    """The observers of one client. For each event, an attribute notifies the observers of it; None if there are none.
+
+    Callers write ``if (notify := observers.request_ended) is not None: notify(RequestEnded(...))``.
+
+    Raises:
+        ConfigError: an observer has no method of :class:`Observer`, or one that is a coroutine function.
+    """
+
+    __slots__ = (*EVENTS, "_observers")
+
+    connection_opened: Callable[[ConnectionOpened], None] | None
+    connection_failed: Callable[[ConnectionFailed], None] | None
+    connection_closed: Callable[[ConnectionClosed], None] | None
+    request_ended: Callable[[RequestEnded], None] | None
+    throttled: Callable[[Throttled], None] | None
+    batch_ended: Callable[[BatchEnded], None] | None
+    fetch_ended: Callable[[FetchEnded], None] | None
+    commit_ended: Callable[[CommitEnded], None] | None
+    rebalance_ended: Callable[[RebalanceEnded], None] | None
+    partitions_lost: Callable[[PartitionsLost], None] | None
+    coordinator_changed: Callable[[CoordinatorChanged], None] | None
+    metadata_updated: Callable[[MetadataUpdated], None] | None
+    transaction_ended: Callable[[TransactionEnded], None] | None
+
+    def __init__(self, observers: Iterable[object] = ()) -> None:
+        self._observers: list[object] = []
+        self._update()
+        if isinstance(observers, str) or not isinstance(observers, Iterable):
+            raise ConfigError(f"observers must be a list of objects, such as [MyObserver()], got {shown(observers)}")
+        for observer in observers:
+            self.add(observer)
+
+    def add(self, observer: object) -> None:
+        """Notify this observer, too, from now on."""
+        wanted = [name for name in EVENTS if callable(getattr(observer, name, None))]
+        if not wanted or isinstance(observer, type):
+            raise ConfigError(
+                f"an observer must be an object with methods of aiokafkawire.observe.Observer, got {shown(observer)}"
+            )
+        for name in wanted:
+            if inspect.iscoroutinefunction(getattr(observer, name)):
+                raise ConfigError(
+                    f"{name} of {type(observer).__name__} must not be a coroutine function: observers do not wait"
+                )
+        self._observers.append(observer)
+        self._update()
+
+    def remove(self, observer: object) -> None:
+        """Notify this observer no more; ignore an observer that was never added."""
+        self._observers = [known for known in self._observers if known is not observer]
+        self._update()
+
+    def _update(self) -> None:
+        for name in EVENTS:
+            found = ((observer, getattr(observer, name, None)) for observer in self._observers)
+            methods = [(observer, method) for observer, method in found if method is not None and _is_wanted(method)]
+            setattr(self, name, self._notifier(name, methods) if methods else None)
+
+    def _notifier(self, name: str, methods: list[tuple[object, Callable[[Any], None]]]) -> Callable[[Any], None]:
+        def notify(event: Any) -> None:
+            for observer, method in methods:
+                try:
+                    method(event)
+                except Exception:
+                    message = "%s of the observer %r has failed; the observer is removed"
+                    _log.exception(message, name, observer)
+                    self.remove(observer)
+
+        return notify
+
+
+def _is_wanted(method: object) -> bool:
+    """Return whether this is a method, and not only the one that does nothing."""
+    return callable(method) and getattr(method, "__func__", None) not in vars(Observer).values()
