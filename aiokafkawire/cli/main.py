@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from importlib.util import find_spec
 
-from .exit_status import FAILED, MISSING, CommandFailed, explain
+from .exit_status import FAILED, INTERRUPTED, MISSING, CommandFailed, explain
 from .plain_verbs import parse_plain, plain_help
-from .shell.verb_list import PLAIN_VERBS, SHELL_VERBS
+from .shell.verb_list import PLAIN_VERBS, SHELL_VERBS, extra_of
 from .standard_streams import discard_output, open_closed_streams
 
 __all__ = ("main",)
@@ -25,6 +25,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # the help has no reader
         discard_output()
         return FAILED
+    except KeyboardInterrupt:  # while modules are imported
+        return INTERRUPTED
     try:
         status = command()
         sys.stdout.flush()
@@ -64,8 +66,7 @@ def _without_click(arguments: list[str], closed: frozenset[str]) -> Callable[[],
         return parse_plain(arguments, closed)
 
     def refuse() -> int:
-        raise CommandFailed(
-            f'{arguments[0]} needs click, which is not installed: pip install "aiokafkawire[shell]"', MISSING
-        )
+        needs = f"{arguments[0]} needs click, which is not installed"
+        raise CommandFailed(f'{needs}: pip install "aiokafkawire[{extra_of(arguments[0])}]"', MISSING)
 
     return refuse

@@ -1,7 +1,6 @@
-"""The verbs that run without click: demo, broker, wire, tap and top. argparse parses their arguments."""
+"""The verbs that run without click: tap, demo, broker and wire. argparse parses their arguments."""
 
 import argparse
-import os
 import re
 import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -10,15 +9,21 @@ from typing import Any, Final
 
 import anyio
 
+from .argument_types import count, nodes, port, seconds, topic
+from .error_log import errors_on_stderr
 from .exit_status import MISSING, CommandFailed
+from .shell.shared_options import shared_from_arguments
 from .shell.verb_list import PLAIN_VERBS, SHELL_VERBS
 from .tap import options as tap_options
 from .wire import options as wire_options
 
-__all__ = ("option_names", "parse_plain", "plain_help")
+__all__ = ("WITH_SHARED_OPTIONS", "option_names", "parse_plain", "plain_help")
+
+WITH_SHARED_OPTIONS: Final = ("tap",)
+"""The verbs of this module that have the options of the shell's verbs, such as ``-b``."""
 
 _DESCRIPTION: Final = """\
-Tools of the Kafka client aiokafkawire: a demo, an in-memory broker, a decoder of the protocol, a proxy, a live view.
+Tools of the Kafka client aiokafkawire: a demo, an in-memory broker, a decoder of the protocol, a proxy.
 """
 
 _EPILOG: Final = f"""\
@@ -28,7 +33,6 @@ examples:
   aiokafkawire broker                       run a broker at 127.0.0.1:9092 for development
   aiokafkawire wire --file capture.pcap     decode bytes of the protocol, field by field
   aiokafkawire tap --to kafka:9092          show the traffic of any client, and inject faults
-  aiokafkawire top -b kafka:9092            watch brokers, topics by rate, and the lag of groups
   aiokafkawire demo --help                  show the help of one command
 
 More commands ({", ".join(SHELL_VERBS)}) come with: pip install "aiokafkawire[shell]"
@@ -74,27 +78,6 @@ Clients connect to --advertised-host: if --host is 0.0.0.0, set it to a name or 
 """
 
 
-_TOP: Final = """\
-Watch a running cluster in the terminal: brokers, topics by their rate of new records, and groups with their lag and its
-trend. Enter opens a topic's newest records, or a group's partitions and members; ? explains keys and columns.
-"""
-
-_TOP_EPILOG: Final = """\
-examples:
-  aiokafkawire top -b localhost:9092             the live view; q quits
-  aiokafkawire top -b localhost:9092 --topics 'orders.*' --groups billing
-                                                 only these topics and groups
-  aiokafkawire top -b localhost:9092 --once      print the tables, and stop
-  aiokafkawire top -b localhost:9092 --once --json
-                                                 the same for programs: one JSON object
-  aiokafkawire top -b localhost:9092 --json --interval 10
-                                                 one JSON object in a line, every 10 s, until Ctrl-C
-
-Rates come from the end offsets of two samples, so --once takes --interval seconds.
-The live view needs: pip install "aiokafkawire[top]"; --once and --json need nothing more.
-"""
-
-
 def parse_plain(arguments: Sequence[str], closed: frozenset[str] = frozenset()) -> Callable[[], int]:
     """Parse the command line of a verb; return a function that runs the verb and returns its exit status.
 
@@ -127,7 +110,8 @@ def plain_help() -> str:
 def option_names(verb: str) -> list[str]:
     """Return the long options of a verb, for completion."""
     _, verbs = _parsers()
-    return re.findall(r"--[a-z][a-z-]*", verbs[verb].format_usage())
+    lines = [line.strip() for line in verbs[verb].format_help().splitlines() if line.startswith("  -")]
+    return [name for line in lines for name in re.findall(r"--[a-z][a-z-]*", line.partition("  ")[0])]
 
 
 def _parsers() -> tuple[argparse.ArgumentParser, Mapping[str, argparse.ArgumentParser]]:
@@ -150,11 +134,11 @@ def _parsers() -> tuple[argparse.ArgumentParser, Mapping[str, argparse.ArgumentP
         help="the producer's compression of batches (default: %(default)s)",
     )
     demo.add_argument("--spark", action="store_true", help="run a Structured Streaming job, without a jar")
-    demo.add_argument("--limit", type=_count, metavar="N", help="stream only the first N flights")
+    demo.add_argument("--limit", type=count, metavar="N", help="stream only the first N flights")
     demo.add_argument("--keep-topic", action="store_true", help="do not delete the topic that the demo created")
     demo.add_argument(
         "--timeout",
-        type=_seconds,
+        type=seconds,
         default=10.0,
         metavar="SECONDS",
         help="how long to try to connect to --bootstrap (default: %(default)g)",
@@ -164,18 +148,18 @@ def _parsers() -> tuple[argparse.ArgumentParser, Mapping[str, argparse.ArgumentP
     _add_backend(broker)
     broker.add_argument("--host", default="127.0.0.1", help="the address to listen at (default: %(default)s)")
     broker.add_argument("--advertised-host", metavar="HOST", help="the host that clients connect to (default: --host)")
-    broker.add_argument("--port", type=_port, default=9092, help="0 for any free port (default: %(default)s)")
-    broker.add_argument("--nodes", type=_nodes, default=1, metavar="N", help="number of brokers (default: %(default)s)")
+    broker.add_argument("--port", type=port, default=9092, help="0 for any free port (default: %(default)s)")
+    broker.add_argument("--nodes", type=nodes, default=1, metavar="N", help="number of brokers (default: %(default)s)")
     broker.add_argument(
         "--topic",
-        type=_topic,
+        type=topic,
         action="append",
         default=[],
         metavar="NAME[:PARTITIONS]",
         help="create a topic at the start; may be given several times",
     )
     broker.add_argument(
-        "--partitions", type=_count, default=1, metavar="N", help="of auto-created topics (default: %(default)s)"
+        "--partitions", type=count, default=1, metavar="N", help="of auto-created topics (default: %(default)s)"
     )
     broker.add_argument("--no-auto-create", action="store_true", help="do not create topics on first use")
 
@@ -186,33 +170,6 @@ def _parsers() -> tuple[argparse.ArgumentParser, Mapping[str, argparse.ArgumentP
     tap = _command(commands, "tap", _tap, *texts)
     _add_backend(tap)
     tap_options.declare(tap)
-    top = _command(commands, "top", _top, PLAIN_VERBS["top"], _TOP, _TOP_EPILOG)
-    top.add_argument(
-        "-b",
-        "--bootstrap",
-        metavar="HOST:PORT",
-        default=os.environ.get("AIOKAFKAWIRE_BOOTSTRAP"),
-        help="a broker of the cluster; by default of AIOKAFKAWIRE_BOOTSTRAP",
-    )
-    top.add_argument("--config", metavar="FILE", help="Java's client.properties, with TLS and SASL")
-    top.add_argument(
-        "--interval",
-        type=_interval,
-        default=2.0,
-        metavar="SECONDS",
-        help="the time between two samples (default: %(default)g)",
-    )
-    top.add_argument("--topics", metavar="PATTERN", help="only topics whose whole name matches the regular expression")
-    top.add_argument("--groups", metavar="PATTERN", help="only groups whose whole id matches the regular expression")
-    top.add_argument("--once", action="store_true", help="print the tables once instead of the live view")
-    top.add_argument("--json", action="store_true", help="print JSON, one object in a line")
-    top.add_argument(
-        "--timeout",
-        type=_seconds,
-        default=5.0,
-        metavar="SECONDS",
-        help="how long to try to connect, and to wait for a response (default: %(default)g)",
-    )
     return parser, commands.choices
 
 
@@ -285,7 +242,8 @@ def _broker(args: argparse.Namespace) -> int:
         partitions=args.partitions,
         auto_create=not args.no_auto_create,
     )
-    return _run(args.backend, run_broker, options)
+    with errors_on_stderr():
+        return _run(args.backend, run_broker, options)
 
 
 def _wire(args: argparse.Namespace) -> int:
@@ -302,40 +260,20 @@ def _tap(args: argparse.Namespace) -> int:
     if "stdout" in args.closed:
         raise CommandFailed("standard output is closed, so the requests cannot be printed")
     options = TapOptions(
-        to=args.to,
+        shared=shared_from_arguments(args, args.closed),
         listen=args.listen,
         advertised_host=args.advertised_host,
         faults=tuple(args.fault),
         only=tuple(args.only),
         excluded=tuple(args.excluded),
-        json=args.json,
         journal=args.journal,
         tls=args.tls,
         cafile=args.cafile,
         certfile=args.certfile,
         keyfile=args.keyfile,
     )
-    return _run(args.backend, run_tap, options)
-
-
-def _top(args: argparse.Namespace) -> int:
-    from .top.command import run
-    from .top.options import TopOptions, client_settings
-
-    if "stdout" in args.closed:
-        raise CommandFailed("standard output is closed, so nothing can be shown")
-    bootstrap, settings = client_settings(args.bootstrap, args.config)
-    options = TopOptions(
-        bootstrap=bootstrap,
-        settings=settings,
-        interval=args.interval,
-        topics=args.topics,
-        groups=args.groups,
-        once=args.once,
-        json=args.json,
-        timeout=args.timeout,
-    )
-    return run(options)
+    with errors_on_stderr():
+        return _run(args.backend, run_tap, options)
 
 
 def _run(backend: str, command: Callable[[Any], Awaitable[int]], options: object) -> int:
@@ -366,49 +304,3 @@ class _Version(argparse.Action):
         python = f"{platform.python_implementation()} {platform.python_version()}"
         print(f"aiokafkawire {version}, messages: {MESSAGES}, records: {RECORDS}, {python}")
         parser.exit()
-
-
-# --- the types of arguments ------------------------------------------------------------------------------------------
-
-
-def _count(text: str) -> int:
-    if not text.isdecimal() or not 1 <= int(text) <= 2**31 - 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a positive integer")
-    return int(text)
-
-
-def _nodes(text: str) -> int:
-    if not text.isdecimal() or not 1 <= int(text) <= 100:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 1 to 100")
-    return int(text)
-
-
-def _topic(text: str) -> tuple[str, int]:
-    name, _, partitions = text.partition(":")
-    return name, _count(partitions or "1")
-
-
-def _port(text: str) -> int:
-    if not text.isdecimal() or int(text) > 65535:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a port from 0 to 65535")
-    return int(text)
-
-
-def _seconds(text: str) -> float:
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = 0.0
-    if not 0.001 <= seconds <= 86_400:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds from 0.001 to 86400")
-    return seconds
-
-
-def _interval(text: str) -> float:
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = 0.0
-    if not 0.1 <= seconds <= 3600:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds from 0.1 to 3600")
-    return seconds

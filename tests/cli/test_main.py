@@ -123,6 +123,15 @@ def test_a_topic_name_that_is_none(capsys: Capture) -> None:
 # --- which error ends how ------------------------------------------------------------------------------------------
 
 
+def test_ctrl_c_while_modules_are_imported_prints_nothing(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(arguments: list[str], closed: frozenset[str]) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("aiokafkawire.cli.main._parse", interrupted)
+    assert main(["topics", "list"]) == 130
+    assert capsys.readouterr() == ("", "")
+
+
 def test_an_error_is_one_line() -> None:
     assert explain(UsageError("two\n  lines")) == (1, "UsageError: two lines")
 

@@ -117,7 +117,7 @@ def test_a_wrong_line_ends_it_after_the_lines_before(shell: Shell, file: File) -
     assert shell.err.startswith("aiokafkawire: line 2 is not JSON ")
     assert shell.err.endswith("; 1 record before it is sent\n")
     shell("produce", "orders", file(b"a:b\nc:d\noops\ne:f\n"), "-K:", status=1)
-    assert shell.err == "aiokafkawire: line 3 has no key separator b':': 'oops'; 2 records before it are sent\n"
+    assert shell.err == "aiokafkawire: line 3 has no key separator ':': 'oops'; 2 records before it are sent\n"
     assert shell("consume", "orders") == b"good\nb\nd\n"
 
 

@@ -52,6 +52,8 @@ def test_the_help_of_every_verb_teaches_with_examples(verb: str, capsys: Capture
     ("argv", "told"),
     [
         (["consum"], "there is no command 'consum': did you mean consume?"),
+        (["topics", "lst"], "there is no command 'lst': did you mean list?"),
+        (["groups", "xyz"], "there is no command 'xyz': known: list, describe"),
         (["xyz"], "there is no command 'xyz': known: produce, consume"),
         (["consume"], "Missing argument 'TOPIC...'"),
         (["consume", "orders", "--lst", "3"], "--lst"),
@@ -59,7 +61,8 @@ def test_the_help_of_every_verb_teaches_with_examples(verb: str, capsys: Capture
         (["produce", "orders", "-z", "brotli"], "brotli"),
         (["topics"], "Commands:"),
         (["topics", "lst"], "lst"),
-        (["consume", "orders", "--timeout", "0"], "--timeout"),
+        (["consume", "orders", "--timeout", "0"], "'0' is not a number of seconds from 0.001 to 86400"),
+        (["consume", "orders", "--timeout", "nan"], "'nan' is not a number of seconds"),
     ],
 )
 def test_wrong_usage_is_status_2_and_names_what_is_wrong(argv: list[str], told: str, capsys: Capture) -> None:
@@ -81,7 +84,8 @@ def test_without_brokers_it_says_where_to_name_them(capsys: Capture, monkeypatch
 def test_without_click_a_verb_says_what_to_install(verb: str, monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
     monkeypatch.setitem(sys.modules, "click", None)
     assert main([verb, "orders"]) == 2
-    said = f'aiokafkawire: {verb} needs click, which is not installed: pip install "aiokafkawire[shell]"\n'
+    extra = "top" if verb == "top" else "shell"
+    said = f'aiokafkawire: {verb} needs click, which is not installed: pip install "aiokafkawire[{extra}]"\n'
     assert capsys.readouterr() == ("", said)
 
 
@@ -140,11 +144,13 @@ def completed(line: str) -> list[str]:
 @pytest.mark.parametrize(
     ("line", "offered"),
     [
-        ("aiokafkawire con", ["consume"]),
-        ("aiokafkawire topics de", ["describe", "delete"]),
+        ("aiokafkawire cons", ["consume"]),
+        ("aiokafkawire topics de", ["describe", "delete", "delete-records"]),
         ("aiokafkawire consume --fo", ["--follow", "--format"]),
         ("aiokafkawire produce orders --compression z", ["zstd"]),
         ("aiokafkawire demo --li", ["--limit"]),
+        ("aiokafkawire tap --bo", ["--bootstrap"]),
+        ("aiokafkawire top --on", ["--once"]),
     ],
 )
 def test_bash_is_offered_verbs_options_and_values(line: str, offered: list[str]) -> None:
@@ -159,3 +165,15 @@ def test_the_shell_itself_accepts_the_script(shell: str) -> None:
     except FileNotFoundError:
         pytest.skip(f"{shell} is not installed")
     assert (done.returncode, done.stderr) == (0, b"")
+
+
+@pytest.mark.parametrize(("given", "suggested"), [("--set", None), ("--form-file", "--from-file")])
+def test_only_a_similar_option_is_suggested(
+    given: str, suggested: str | None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["configs", "alter", "topic", "orders", given, "a=b"])
+    assert ended.value.code == 2
+    line = capsys.readouterr().err.splitlines()[-1]
+    assert line.startswith("Error: No such option")
+    assert ("Did you mean" in line, (suggested or given) in line) == (suggested is not None, True)

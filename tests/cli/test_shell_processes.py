@@ -66,6 +66,16 @@ def test_following_ends_at_a_signal_with_the_count(number: signal.Signals, statu
     assert err.count(b"\n") == 1
 
 
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_watching_without_a_terminal_ends_at_a_signal(number: signal.Signals, status: int, bootstrap: str) -> None:
+    with running("top", "--json", "--interval", "0.1", bootstrap=bootstrap) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline().endswith(b"}\n")
+        process.send_signal(number)
+        _, err = process.communicate(timeout=30)
+    assert (process.returncode, err) == (status, b"")
+
+
 def test_a_member_that_is_interrupted_commits_what_it_has_printed(bootstrap: str) -> None:
     write(bootstrap, b"one")
     with running("consume", "orders", "--follow", "-g", "g", bootstrap=bootstrap) as process:
@@ -128,7 +138,17 @@ def test_standard_input_may_be_a_file_or_nothing(source: str, bootstrap: str, tm
     assert err.startswith(b"1 record, " if source == "file" else b"0 records, ")
 
 
-@pytest.mark.parametrize("argv", [("topics", "list"), ("consume", "orders"), ("--help",), ("consume", "--help")])
+@pytest.mark.parametrize(
+    "argv",
+    [
+        ("topics", "list"),
+        ("consume", "orders"),
+        ("top", "--once", "--interval", "0.1"),
+        ("top", "--json", "--interval", "0.1"),
+        ("--help",),
+        ("consume", "--help"),
+    ],
+)
 def test_a_pipe_that_nobody_reads_ends_it_silently(argv: tuple[str, ...], bootstrap: str) -> None:
     write(bootstrap, b"one")
     reading, writing = os.pipe()
@@ -163,4 +183,5 @@ def test_deleting_without_a_terminal_needs_yes(bootstrap: str) -> None:
     with running("topics", "delete", "orders", bootstrap=bootstrap) as process:
         out, err = process.communicate(b"y\n", timeout=30)
     assert (process.returncode, out) == (2, b"")
-    assert err == b"aiokafkawire: nothing is done: to delete 1 topic with all records without a terminal, add --yes\n"
+    said = b"nothing is done: there is no terminal to ask on; add --yes to delete 1 topic with all records"
+    assert err == b"aiokafkawire: " + said + b"\n"

@@ -57,6 +57,7 @@ def test_wrong_settings_are_wrong_usage(tmp_path: Path) -> None:
     assert "did you mean linger.ms" in refused(SharedOptions(settings=("lingr.ms=5",)), ENVIRONMENT)
     missing = str(tmp_path / "none.properties")
     assert refused(SharedOptions(config=missing)) == f"cannot read the settings in {missing}: No such file or directory"
+    assert refused(SharedOptions(config="cleanup.policy=compact")).endswith("a topic's --topic-config KEY=VALUE")
     binary = tmp_path / "binary.properties"
     binary.write_bytes(b"\xff\xfe")
     assert "not UTF-8" in refused(SharedOptions(config=str(binary)))

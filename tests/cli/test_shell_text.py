@@ -228,7 +228,7 @@ def test_keys_end_at_the_first_separator() -> None:
 def test_the_lines_before_one_without_a_key_are_kept() -> None:
     keys, values, wrong = split_keys([b"a:b", b"oops", b"c:d"], b":", 11)
     assert (keys, values) == ([b"a"], [b"b"])
-    assert str(wrong) == "line 12 has no key separator b':': 'oops'"
+    assert str(wrong) == "line 12 has no key separator ':': 'oops'"
 
 
 def test_json_describes_a_record() -> None:

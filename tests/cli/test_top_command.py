@@ -100,8 +100,24 @@ def test_a_wrong_pattern_is_named(argv: list[str], message: str, capsys: Capture
 
 def test_without_a_cluster_it_says_how_to_name_one(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("AIOKAFKAWIRE_BOOTSTRAP", raising=False)
+    monkeypatch.delenv("AIOKAFKAWIRE_CONFIG", raising=False)
     assert main(["top", "--once"]) == 2
-    assert "--bootstrap HOST:PORT" in capsys.readouterr().err
+    assert "which cluster? Use -b HOST:PORT" in capsys.readouterr().err
+
+
+def test_it_has_the_options_of_every_command(
+    broker: BackgroundBroker, capsys: Capture, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    file = tmp_path / "client.properties"
+    file.write_text(f"bootstrap.servers={broker.bootstrap}\nclient.id=of-the-file\n")
+    monkeypatch.delenv("AIOKAFKAWIRE_BOOTSTRAP", raising=False)
+    monkeypatch.setenv("AIOKAFKAWIRE_CONFIG", str(file))
+    assert main(["--json", "top", "-X", "client.id=set", "--once", "--interval", "0.1"]) == 0
+    assert json.loads(capsys.readouterr().out)["topics"]
+    assert {request.client_id for request in broker.requests.of()} >= {"set"}
+    assert "of-the-file" not in {request.client_id for request in broker.requests.of()}
+    assert main(["top", "--once", "-X", "lingr.ms=5"]) == 2
+    assert "did you mean linger.ms" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("interval", ["0", "0.01", "nan", "4000", "often"])
@@ -155,7 +171,7 @@ class Samples:
 
 
 def printed(*given: Sample | Exception, once: bool) -> None:
-    options = TopOptions(bootstrap="localhost:9", interval=0.001, once=once, json=True)
+    options = TopOptions(interval=0.001, once=once, json=True)
     anyio.run(command._print, cast("Sampler", Samples(*given)), options)
 
 

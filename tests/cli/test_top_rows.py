@@ -9,7 +9,8 @@ import attrs
 import pytest
 
 from aiokafkawire import TopicPartition
-from aiokafkawire.cli.top.columns import BROKERS, GROUPS, TOPICS, big_number, decimal, select_rows, widths
+from aiokafkawire.cli.top.columns import BROKERS, GROUPS, TOPICS, big_number, decimal, fit_columns, select_rows
+from aiokafkawire.cli.top.detail_rows import LAGS, MEMBERS, RECORDS
 from aiokafkawire.cli.top.layout import BrokerLayout, Layout, TopicLayout, layout_is_due, layout_of
 from aiokafkawire.cli.top.plain_output import json_line, plain_tables
 from aiokafkawire.cli.top.rows import History, lag_of_group
@@ -243,9 +244,28 @@ def test_a_filter_ignores_case() -> None:
 
 @pytest.mark.parametrize("kind", [BROKERS, TOPICS, GROUPS])
 def test_every_table_fits_into_80_columns(kind: Any) -> None:
-    available = 80 - 1 - 2 * len(kind.columns)
-    assert sum(widths(kind.columns, available)) == available
-    assert min(widths(kind.columns, available)) > 4
+    shown = fit_columns(kind.columns, 79)
+    assert list(shown) == list(range(len(kind.columns)))
+    assert sum(width + 2 for width in shown.values()) == 79
+    assert min(shown.values()) > 4
+
+
+@pytest.mark.parametrize(
+    ("kind", "titles"),
+    [
+        (BROKERS, ["ID", "ADDRESS", "UNDER"]),
+        (TOPICS, ["TOPIC", "RECORDS/S", "UNDER"]),
+        (GROUPS, ["GROUP", "LAG"]),
+        (LAGS, ["PARTITION", "LAG"]),
+        (MEMBERS, ["MEMBER"]),
+        (RECORDS, ["PART", "OFFSET", "VALUE"]),
+    ],
+)
+def test_a_narrow_terminal_shows_what_matters_most(kind: Any, titles: list[str]) -> None:
+    shown = fit_columns(kind.columns, 39)
+    assert [kind.columns[index].title for index in shown] == titles
+    assert sum(width + 2 for width in shown.values()) == 39
+    assert fit_columns(kind.columns, 1)
 
 
 def test_every_column_sorts_rows_with_and_without_values() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -21,7 +22,7 @@ from aiokafkawire.cli.top.panel import SHOWN, Panel
 from aiokafkawire.cli.top.panel_screen import PanelScreen
 from aiokafkawire.cli.top.sample import Sample
 from aiokafkawire.cli.top.sampler import Sampler
-from aiokafkawire.errors import KafkaError, RequestTimeout
+from aiokafkawire.errors import ConnectionLost, KafkaError, RequestTimeout
 from aiokafkawire.testing.broker import Broker
 
 pytestmark = pytest.mark.anyio
@@ -33,6 +34,12 @@ PATIENCE = 30.0
 def anyio_backend() -> tuple[str, dict[str, Any]]:
     """Textual runs on asyncio alone."""
     return "asyncio", {"use_uvloop": False}
+
+
+@pytest.fixture(autouse=True)
+def _never_slow(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The sampler of these tests waits at its end, which the first line does not say."""
+    monkeypatch.setattr(PanelScreen, "SLOW", math.inf)
 
 
 class ScriptedSampler:
@@ -211,6 +218,49 @@ async def test_errors_are_shown_where_they_belong() -> None:
         await until_text(pilot, "trying again: RequestTimeout: no metadata within 5 s")
         assert r"1 a:9092 west: ConnectionLost: refused \x1b[31m" in text(pilot)
         assert "log: no end offsets of 1 of 1" in text(pilot)
+
+
+async def test_the_cause_of_a_timeout_is_shown_in_its_place() -> None:
+    timeout = RequestTimeout("no metadata within 5 s; at last ...")
+    timeout.__cause__ = ConnectionLost("a:9092 is away")
+    async with view(two_samples()[0], timeout) as pilot:
+        await until_text(pilot, "trying again: ConnectionLost: a:9092 is away")
+
+
+async def test_a_cluster_that_does_not_answer_is_told_while_the_view_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(PanelScreen, "SLOW", 0.1)
+    async with view(two_samples()[0]) as pilot:
+        await until_text(pilot, "waiting for ")
+        assert "Topics 2" in text(pilot)
+
+
+@pytest.mark.parametrize("size", [(60, 24), (40, 16), (20, 10), (7, 5), (1, 1)])
+async def test_a_narrow_terminal_shows_names_and_lags(size: tuple[int, int]) -> None:
+    async with view(*two_samples()) as pilot:
+        await until_text(pilot, "105")
+        await pilot.resize_terminal(*size)
+        await until(pilot, lambda: len(text(pilot).splitlines()) <= size[1])
+        if size[0] >= 20:
+            await until_text(pilot, "GROUP ")
+        assert all(len(line) <= size[0] for line in text(pilot).splitlines())
+        if size[0] >= 40:
+            assert re.search(r"billing +\w* +230", text(pilot))
+            await pilot.resize_terminal(80, 24)
+            await until(pilot, lambda: text(pilot) == SNAPSHOT.removesuffix("\n"))
+
+
+async def test_sorting_keeps_to_the_columns_of_a_narrow_terminal() -> None:
+    async with view(*two_samples()) as pilot:
+        await until_text(pilot, "105")
+        await pilot.resize_terminal(40, 24)
+        await until(pilot, lambda: "NO LEADER" not in text(pilot))
+        shown = panel(pilot, "topics")
+        shown.table.focus()
+        for title in ("▼UNDER", "TOPIC▲", "▼RECORDS/S"):
+            await pilot.press(">")
+            await until_text(pilot, title)
+        await pilot.click(shown.table, offset=(3, 0))
+        await until_text(pilot, "TOPIC▲")
 
 
 async def test_the_view_goes_on_after_an_error() -> None:

@@ -7,11 +7,11 @@ import select
 import signal
 import struct
 import subprocess
-import sys
 import time
 from typing import TYPE_CHECKING
 
 import pytest
+from support.shell import shell_command
 
 if TYPE_CHECKING:
     from aiokafkawire.testing.background import BackgroundBroker
@@ -34,13 +34,15 @@ def read_until(master: int, expected: bytes) -> bytes:
     return found
 
 
-@pytest.mark.parametrize(("ending", "status"), [("q", 0), ("SIGTERM", 143), ("SIGHUP", 129)])
+@pytest.mark.parametrize(
+    ("ending", "status"), [("q", 0), ("\x03", 0), ("SIGINT", 130), ("SIGTERM", 143), ("SIGHUP", 129)]
+)
 def test_it_leaves_the_terminal_as_it_was(kafka_broker: BackgroundBroker, ending: str, status: int) -> None:
     kafka_broker.create_topic("orders")
     master, slave = pty.openpty()
     fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
     before = termios.tcgetattr(slave)
-    command = [sys.executable, "-m", "aiokafkawire", "top", "-b", kafka_broker.bootstrap, "--interval", "0.5"]
+    command = [*shell_command("top"), "-b", kafka_broker.bootstrap, "--interval", "0.5"]
     streams = {"stdin": slave, "stdout": slave, "stderr": slave}
     with subprocess.Popen(
         command, env=os.environ | {"TERM": "xterm-256color"}, start_new_session=True, **streams
@@ -48,10 +50,10 @@ def test_it_leaves_the_terminal_as_it_was(kafka_broker: BackgroundBroker, ending
         try:
             shown = read_until(master, b"orders")
             assert ALTERNATE in shown
-            if ending == "q":
-                os.write(master, b"q")
-            else:
+            if ending.startswith("SIG"):
                 top.send_signal(getattr(signal, ending))
+            else:
+                os.write(master, ending.encode())
             read_until(master, NORMAL)
             assert top.wait(PATIENCE) == status
         finally:

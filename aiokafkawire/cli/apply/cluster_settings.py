@@ -1,13 +1,32 @@
 """The state of a cluster as a file declares it, or as brokers describe it."""
 
 from collections.abc import Mapping
+from typing import Final, TypeAlias
 
 import attrs
 
-__all__ = ("DEFAULT", "Acl", "ClusterSettings", "QuotaEntity", "Secret", "DeclaredTopic", "User")
+__all__ = (
+    "CLUSTER",
+    "DEFAULT",
+    "HIDDEN",
+    "SECTIONS",
+    "Acl",
+    "ClusterSettings",
+    "ConfigValue",
+    "DeclaredTopic",
+    "QuotaEntity",
+    "Secret",
+    "User",
+)
 
-DEFAULT = "<default>"
-"""The name that stands for all users, client ids or brokers without settings of their own."""
+DEFAULT: Final = "<default>"
+"""The name that stands for all users, client ids, addresses or brokers without settings of their own."""
+
+CLUSTER: Final = "kafka-cluster"
+"""The name of the only resource of the type "cluster"."""
+
+SECTIONS: Final = ("topics", "brokers", "acls", "quotas", "users")
+"""The parts of a state, in the order of a file."""
 
 
 @attrs.frozen
@@ -53,13 +72,22 @@ class QuotaEntity:
 
 @attrs.frozen
 class Secret:
-    """The place of a password: an environment variable, or a file."""
+    """The place of a secret, such as a password: an environment variable, or a file; or none, see :data:`HIDDEN`."""
 
     environment: str | None = None
     file: str | None = None
 
     def __str__(self) -> str:
-        return f"${self.environment}" if self.environment is not None else f"the file {self.file}"
+        if self.environment is not None:
+            return f"${self.environment}"
+        return "(hidden)" if self.file is None else f"the file {self.file}"
+
+
+HIDDEN: Final = Secret()
+"""A value that is set, and that brokers do not return."""
+
+ConfigValue: TypeAlias = str | Secret
+"""The value of a config; a secret one by its place."""
 
 
 @attrs.frozen
@@ -73,11 +101,13 @@ class User:
 
 @attrs.frozen
 class ClusterSettings:
-    """The part of a cluster's state that is declared; None stands for a subject that is not declared at all."""
+    """The part of a cluster's state that is declared; None stands for a section that is not declared at all."""
 
     topics: Mapping[str, DeclaredTopic] | None = None
-    brokers: Mapping[str, Mapping[str, str]] | None = None
+    brokers: Mapping[str, Mapping[str, ConfigValue]] | None = None
     """The brokers' dynamic configs, by broker id or :data:`DEFAULT`."""
     acls: frozenset[Acl] | None = None
     quotas: Mapping[QuotaEntity, Mapping[str, float]] | None = None
     users: Mapping[str, tuple[User, ...]] | None = None
+    config_types: Mapping[str, str] = attrs.field(factory=dict, eq=False)
+    """The types of configs by name, such as "list", as far as brokers described them."""

@@ -50,7 +50,7 @@ def split_keys(
         return [key for key, _ in pairs], [value for _, value in pairs], None
     except ValueError:
         index = next(index for index, pair in enumerate(pairs) if len(pair) < 2)
-        wrong = f"line {first_number + index} has no key separator {separator!r}: {_excerpt(lines[index])}"
+        wrong = f"line {first_number + index} has no key separator {_excerpt(separator)}: {_excerpt(lines[index])}"
         return [key for key, _ in pairs[:index]], [value for _, value in pairs[:index]], CommandFailed(wrong)
 
 

@@ -9,6 +9,7 @@ import attrs
 from ...argument_checks import INT64
 from ...types import OffsetSpec
 from ..exit_status import MISSING, CommandFailed
+from ..shell.durations import duration_ms
 
 __all__ = ("POINTS_HELP", "BeforeEnd", "Point", "parse_point", "parse_time")
 
@@ -17,8 +18,6 @@ POINTS_HELP: Final = (
     "2026-11-23T17:30 or @1795000000000 (ms since 1970), or a duration before now such as 90s, 15m, 2h or 7d"
 )
 
-_UNITS: Final = {"s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
-_AGO: Final = re.compile(r"(\d{1,9}(?:\.\d{1,3})?)([smhdw])")
 _ENDS: Final = {
     "beginning": OffsetSpec.EARLIEST,
     "earliest": OffsetSpec.EARLIEST,
@@ -77,9 +76,9 @@ def parse_time(option: str, text: str, now_ms: int) -> int:
 
 
 def _time(text: str, now_ms: int) -> int | None:
-    ago = _AGO.fullmatch(text)
+    ago = duration_ms(text)
     if ago is not None:
-        return max(0, now_ms - round(float(ago[1]) * _UNITS[ago[2]]))
+        return max(0, now_ms - ago)
     if re.fullmatch(r"@\d{1,18}", text):
         return int(text[1:])
     try:

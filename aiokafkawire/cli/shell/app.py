@@ -9,9 +9,9 @@ from typing import Any, Final, cast
 import click
 from click.shell_completion import CompletionItem, shell_complete
 
-from ..plain_verbs import option_names, parse_plain
+from ..plain_verbs import WITH_SHARED_OPTIONS, option_names, parse_plain
 from .command import CONTEXT_SETTINGS, ShellGroup
-from .shared_options import SHARED
+from .shared_options import command_line, shared_from
 from .verb_list import PLAIN_VERBS, SHELL_VERBS, VERBS
 
 __all__ = ("COMPLETE", "PROGRAM", "complete", "help_text", "parse", "root_command")
@@ -20,16 +20,21 @@ PROGRAM: Final = "aiokafkawire"
 COMPLETE: Final = "_AIOKAFKAWIRE_COMPLETE"
 """The environment variable by which a completion script asks for completions."""
 
+_SIMILAR: Final = 0.75
+"""How similar an option must be to be suggested, from 0 to 1."""
+
 _EXAMPLES: Final = (
     "export AIOKAFKAWIRE_BOOTSTRAP=localhost:9092",
     "aiokafkawire topics create orders --partitions 6",
     "seq 100 | aiokafkawire produce orders         send lines",
     "aiokafkawire consume orders                   print all records, and stop",
     "aiokafkawire consume orders --last 10 --follow",
+    "aiokafkawire top                              watch brokers, topics by rate, and the lag of groups",
     "aiokafkawire demo                             stream 336,776 flights through an in-process broker and back",
     "aiokafkawire demo --bootstrap kafka:9092      the same through your own cluster",
     "aiokafkawire broker                           run a broker at 127.0.0.1:9092 for development",
     "aiokafkawire wire --file capture.pcap         decode bytes of the protocol, field by field",
+    "aiokafkawire tap --to kafka:9092              show the traffic of any client, and inject faults",
     "aiokafkawire consume --help                   show the help of one command",
 )
 
@@ -60,16 +65,6 @@ class _Root(ShellGroup):
         module = import_module(f"aiokafkawire.cli.verbs.{cmd_name.replace('-', '_')}")
         return cast("click.Command", module.command)
 
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the verb; for an unknown one, suggest a similar one."""
-        if args[0] not in VERBS and not args[0].startswith("-") and not ctx.resilient_parsing:
-            near = get_close_matches(args[0], VERBS, n=1)
-            hint = f"did you mean {near[0]}?" if near else f"known: {', '.join(VERBS)}"
-            raise click.UsageError(f"there is no command {args[0]!r}: {hint}", ctx)
-        return super().resolve_command(ctx, args)
-
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the verbs with their lines of help, without importing them."""
         with formatter.section("Commands"):
@@ -92,10 +87,10 @@ class _PlainVerb(click.Command):
 
     def invoke(self, ctx: click.Context) -> Callable[[], int]:
         """Return a function that runs the verb, and returns its exit status."""
-        given = ctx.parent.params if ctx.parent is not None else {}
-        if any(given.get(name) for name in SHARED):
+        shared = command_line(shared_from(ctx))
+        if shared and self._verb not in WITH_SHARED_OPTIONS:
             raise click.UsageError(f"{self._verb} has options of its own: write them after it", ctx.parent)
-        return parse_plain([self._verb, *ctx.args], ctx.obj)
+        return parse_plain([self._verb, *shared, *ctx.args], ctx.obj)
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         """Complete the options that argparse knows."""
@@ -124,6 +119,10 @@ def parse(arguments: Sequence[str], closed: frozenset[str]) -> Callable[[], int]
     except click.exceptions.Exit as ended:
         raise SystemExit(ended.exit_code) from None
     except click.ClickException as wrong:
+        if isinstance(wrong, click.NoSuchOption):
+            # click guesses more freely: --delete for --set.
+            near = get_close_matches(wrong.option_name, wrong.possibilities or (), cutoff=_SIMILAR)
+            wrong = click.NoSuchOption(wrong.option_name, possibilities=near, ctx=wrong.ctx)
         wrong.show(sys.stderr)
         raise SystemExit(wrong.exit_code) from None
     return run

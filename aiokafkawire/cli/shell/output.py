@@ -3,17 +3,20 @@
 import json
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from ..exit_status import FAILED, MISSING, CommandFailed
 from ..standard_streams import discard_output
 from .shared_options import SharedOptions
 from .table import table
 
-__all__ = ("Columns", "confirm", "note", "print_rows", "write_output")
+__all__ = ("Columns", "confirm", "note", "print_gap", "print_rows", "write_output")
 
 Columns = Mapping[str, str]
 """The columns of a table: the key of a row, and the heading."""
+
+_NAMED: Final = 10
+"""The number of names in a question; the others are counted."""
 
 
 def write_output(data: bytes) -> None:
@@ -39,6 +42,12 @@ def print_rows(options: SharedOptions, columns: Columns, rows: Iterable[Mapping[
     write_output(text.encode("utf-8", "surrogateescape"))
 
 
+def print_gap(options: SharedOptions) -> None:
+    """Print an empty line between two tables; none between JSON objects."""
+    if not options.json:
+        write_output(b"\n")
+
+
 def note(text: str) -> None:
     """Print a line to standard error."""
     print(text, file=sys.stderr, flush=True)
@@ -49,7 +58,7 @@ def confirm(what: str, names: Sequence[str], *, yes: bool, options: SharedOption
 
     Args:
         what: the question without a question mark, such as "delete 2 topics with their records".
-        names: what is to be destroyed, for the question.
+        names: what is to be destroyed, for the question; may be empty.
         yes: whether the user has agreed on the command line.
         options: the shared options.
 
@@ -59,7 +68,9 @@ def confirm(what: str, names: Sequence[str], *, yes: bool, options: SharedOption
     if yes:
         return
     if "stdin" in options.closed or not (sys.stdin.isatty() and sys.stderr.isatty()):
-        raise CommandFailed(f"nothing is done: to {what} without a terminal, add --yes", MISSING)
-    print(f"{what} ({', '.join(names)})? [y/N] ", end="", file=sys.stderr, flush=True)
+        raise CommandFailed(f"nothing is done: there is no terminal to ask on; add --yes to {what}", MISSING)
+    others = f", and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    listed = f" ({', '.join(names[:_NAMED])}{others})" if names else ""
+    print(f"{what}{listed}? [y/N] ", end="", file=sys.stderr, flush=True)
     if sys.stdin.readline().strip().lower() not in ("y", "yes"):
         raise CommandFailed("nothing is done", FAILED)

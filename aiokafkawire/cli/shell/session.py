@@ -2,19 +2,25 @@
 
 import os
 from collections.abc import Awaitable, Callable
-from typing import TypeAlias
+from typing import Final, TypeAlias, TypeVar
 
 import anyio
 import attrs
 
 from ...client import Client
+from ...config import ClientOptions
 from ...config.properties import KafkaSettings
 from ...errors import ConfigError, UsageError
 from ..exit_status import MISSING, CommandFailed, run_until_signalled
 from .settings import read_settings
 from .shared_options import SharedOptions
 
-__all__ = ("ClientCommand", "Session", "run_with_client")
+__all__ = ("ClientCommand", "Session", "ask_with_client", "run_with_client")
+
+T = TypeVar("T")
+
+_PROPAGATION_MS: Final = 2_000
+"""How long to wait for a topic that does not exist: one that was just created is known to all brokers by then."""
 
 
 @attrs.frozen
@@ -49,12 +55,31 @@ def run_with_client(options: SharedOptions, command: ClientCommand) -> int:
         raise CommandFailed(str(_first(refused)), MISSING) from None
 
 
+def ask_with_client(options: SharedOptions, ask: Callable[[Session], Awaitable[T]]) -> T:
+    """Connect to the cluster that the options name, and return what brokers answer: before the user is asked.
+
+    Raises as :func:`run_with_client`, and:
+        CommandFailed: SIGINT or SIGTERM has interrupted the command (exit status 128 and the number of the signal).
+    """
+    found: list[T] = []
+
+    async def command(session: Session) -> int:
+        found.append(await ask(session))
+        return 0
+
+    status = run_with_client(options, command)
+    if status:
+        raise CommandFailed("", status)
+    return found[0]
+
+
 async def _run(settings: KafkaSettings, options: SharedOptions, command: ClientCommand) -> int:
     status = 0
 
     async def connected() -> None:
         nonlocal status
-        async with Client(settings.bootstrap_servers, **settings.client) as kafka:
+        config: ClientOptions = {"topic_metadata_propagation_max_ms": _PROPAGATION_MS, **settings.client}
+        async with Client(settings.bootstrap_servers, **config) as kafka:
             status = await command(Session(kafka, settings, options))
 
     received = await run_until_signalled(connected)

@@ -12,7 +12,7 @@ from ...errors import ConfigError
 from ..exit_status import MISSING, CommandFailed
 from .shared_options import SharedOptions
 
-__all__ = ("BOOTSTRAP", "CONFIG", "read_settings")
+__all__ = ("BOOTSTRAP", "CONFIG", "read_properties", "read_settings")
 
 BOOTSTRAP: Final = "AIOKAFKAWIRE_BOOTSTRAP"
 CONFIG: Final = "AIOKAFKAWIRE_CONFIG"
@@ -30,7 +30,7 @@ def read_settings(options: SharedOptions, environment: Mapping[str, str]) -> Kaf
         CommandFailed: there are no bootstrap servers, the file cannot be read, or a setting is wrong (exit status 2).
     """
     path = options.config or environment.get(CONFIG)
-    properties: dict[str, Any] = _read_file(path) if path else {}
+    properties: dict[str, Any] = read_properties(path) if path else {}
     from_environment = environment.get(BOOTSTRAP)
     if from_environment and not (options.config and properties.get(_SERVERS)):
         properties[_SERVERS] = from_environment
@@ -52,11 +52,17 @@ def read_settings(options: SharedOptions, environment: Mapping[str, str]) -> Kaf
     return settings if options.timeout is None else _with_timeout(settings, options.timeout)
 
 
-def _read_file(path: str) -> dict[str, str]:
+def read_properties(path: str) -> dict[str, str]:
+    """Return the settings in a .properties file.
+
+    Raises:
+        CommandFailed: the file cannot be read, or is no .properties file (exit status 2).
+    """
     try:
         return parse_properties(Path(path).read_text("utf-8"))
     except OSError as error:
-        raise CommandFailed(f"cannot read the settings in {path}: {error.strerror}", MISSING) from None
+        hint = "; a setting is -X KEY=VALUE, and a topic's --topic-config KEY=VALUE" if "=" in path else ""
+        raise CommandFailed(f"cannot read the settings in {path}: {error.strerror}{hint}", MISSING) from None
     except UnicodeDecodeError:
         raise CommandFailed(f"cannot read the settings in {path}: the file is not UTF-8 text", MISSING) from None
     except ConfigError as wrong:

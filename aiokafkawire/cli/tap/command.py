@@ -6,28 +6,40 @@ import ssl
 import sys
 from collections.abc import Iterable
 from contextlib import AsyncExitStack
+from typing import Any, Final
 
 import anyio
 import attrs
 
+from ...config import ClientConfig, make_config
+from ...config.client import parse_servers
+from ...config.properties import KafkaSettings
 from ...errors import ConfigError
+from ...network.tls_context import make_context
 from ...testing.faults.rules import FaultRule
 from ...testing.tap.tap import Tap
 from ...testing.tap.tap_events import TapEvent, TapNotice, TappedRequest
 from ..exit_status import FAILED, INTERRUPTED, MISSING, CommandFailed, run_until_signalled
+from ..shell.settings import read_settings
+from ..shell.shared_options import SharedOptions
+from ..standard_streams import discard_output
 from ..wire.apis import api_named, name_of
 from .fault_parser import ParsedFault, parse_fault
 from .lines import json_line, text_line
 
 __all__ = ("TapOptions", "run_tap")
 
+_CONNECT_TIMEOUT_MS: Final = 10_000
+_LOOPBACK: Final = ("localhost", "127.0.0.1", "::1")
+_ANY_HOST: Final = ("0.0.0.0", "::")  # noqa: S104  # to compare with
+
 
 @attrs.frozen(kw_only=True)
 class TapOptions:
     """The arguments of the tap command, as texts of the command line."""
 
-    to: str
-    """The brokers, as HOST:PORT; several are separated by commas."""
+    shared: SharedOptions
+    """The brokers, and the settings of TLS to them."""
     listen: str = "127.0.0.1:19092"
     """HOST:PORT; brokers get the next ports. Port 0 means any free ports."""
     advertised_host: str | None = None
@@ -36,7 +48,6 @@ class TapOptions:
     """The APIs to print; empty for all."""
     excluded: tuple[str, ...] = ()
     """The APIs not to print."""
-    json: bool = False
     journal: str | None = None
     """The path of a pcap file to write."""
     tls: bool = False
@@ -53,7 +64,8 @@ async def run_tap(options: TapOptions) -> int:
     """
     faults = [parse_fault(text) for text in options.faults]
     output = _Output(options)
-    tap = _tap(options, output)
+    settings = read_settings(options.shared, os.environ)
+    tap = _tap(options, settings, output)
     rules = [_add(tap, fault) for fault in faults]
 
     async def serve() -> None:
@@ -62,7 +74,7 @@ async def run_tap(options: TapOptions) -> int:
                 await stack.enter_async_context(tap)
             except OSError as error:
                 raise CommandFailed(_why_not_open(options, error)) from None
-            _say(_hint(tap.bootstrap, options))
+            _say(_hint(tap.bootstrap, settings.bootstrap_servers, options))
             await output.closed.wait()
 
     try:
@@ -76,8 +88,9 @@ async def run_tap(options: TapOptions) -> int:
     for fault, rule in zip(faults, rules, strict=True):
         _say(f"fault {fault.text!r} was applied to {_counted(rule.count, 'request')}")
     if output.closed.is_set():
-        # Redirect the output that Python flushes at exit, to avoid another error.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        discard_output()
+        if output.error is not None:
+            raise CommandFailed(f"cannot write the output: {output.error.strerror}")
         return FAILED
     return INTERRUPTED if received == signal.SIGINT else 0
 
@@ -90,9 +103,11 @@ class _Output:
         if only and excluded:
             raise CommandFailed("--only and --except cannot be combined", MISSING)
         self._only, self._excluded = only, excluded
-        self._line = json_line if options.json else text_line
+        self._line = json_line if options.shared.json else text_line
         self.closed = anyio.Event()
-        """Set when the program that reads the output has ended."""
+        """Set when nothing more can be printed: as a rule the program that reads the output has ended."""
+        self.error: OSError | None = None
+        """The reason, unless it is the end of that program."""
 
     def event(self, event: TapEvent) -> None:
         if isinstance(event, TapNotice):
@@ -103,24 +118,37 @@ class _Output:
             return
         try:
             print(self._line(event), flush=True)
-        except BrokenPipeError:
+        except OSError as error:
+            self.error = None if isinstance(error, BrokenPipeError) else error
             self.closed.set()
 
 
-def _tap(options: TapOptions, output: _Output) -> Tap:
+def _tap(options: TapOptions, settings: KafkaSettings, output: _Output) -> Tap:
     host, port = _listening(options.listen)
+    timeout = options.shared.timeout
     try:
+        _check_target(settings.bootstrap_servers, host, port)
         return Tap(
-            options.to,
+            settings.bootstrap_servers,
             host=host,
             port=port,
             advertised_host=options.advertised_host,
-            tls=_context(options),
+            tls=_context(options, settings),
             journal=options.journal,
             on_event=output.event,
+            connect_timeout_ms=_CONNECT_TIMEOUT_MS if timeout is None else max(1, round(timeout * 1000)),
         )
     except ConfigError as error:
         raise CommandFailed(str(error), MISSING) from None
+
+
+def _check_target(servers: str, host: str, port: int) -> None:
+    """Raise CommandFailed if the tap would connect to itself, and so without end."""
+    for server in parse_servers(servers):
+        is_same_host = server.host == host or (server.host in _LOOPBACK and host in (*_LOOPBACK, *_ANY_HOST))
+        if server.port == port and is_same_host:
+            why = f"the tap would connect to itself at {server}"
+            raise CommandFailed(f"{why}: give a broker with --to, or another address with --listen", MISSING)
 
 
 def _listening(text: str) -> tuple[str, int]:
@@ -131,21 +159,27 @@ def _listening(text: str) -> tuple[str, int]:
     return host, int(port)
 
 
-def _context(options: TapOptions) -> ssl.SSLContext | None:
-    """Return the context for TLS to the brokers; None without ``--tls``."""
-    if not options.tls:
-        if options.cafile or options.certfile or options.keyfile:
+def _context(options: TapOptions, settings: KafkaSettings) -> ssl.SSLContext | None:
+    """Return the context for TLS to the brokers; None if neither the options nor the settings ask for TLS."""
+    files: dict[str, Any] = {
+        "ssl_ca_location": options.cafile,
+        "ssl_certificate_location": options.certfile,
+        "ssl_key_location": options.keyfile,
+    }
+    given = {name: path for name, path in files.items() if path is not None}
+    protocol = str(settings.client.get("security_protocol", "")).upper()
+    if not options.tls and protocol not in ("SSL", "SASL_SSL"):
+        if given:
             raise CommandFailed("--cafile, --certfile and --keyfile need --tls", MISSING)
         return None
     if options.keyfile and not options.certfile:
         raise CommandFailed("--keyfile needs --certfile", MISSING)
+    named: dict[str, Any] = {name: value for name, value in settings.client.items() if name.startswith("ssl_")}
     try:
-        context = ssl.create_default_context(cafile=options.cafile)
-        if options.certfile:
-            context.load_cert_chain(options.certfile, options.keyfile)
-    except OSError as error:  # an SSLError is one, too
+        # Clients log in through the tap, so it needs no SASL itself.
+        return make_context(make_config(ClientConfig, {**named, **given, "security_protocol": "SSL"}))
+    except ConfigError as error:
         raise CommandFailed(f"cannot use the certificates for TLS: {error}", MISSING) from None
-    return context
 
 
 def _add(tap: Tap, fault: ParsedFault) -> FaultRule:
@@ -166,8 +200,8 @@ def _why_not_open(options: TapOptions, error: OSError) -> str:
     return f"cannot listen at {options.listen}: {why}"
 
 
-def _hint(bootstrap: str, options: TapOptions) -> str:
-    lines = [f"listening at {bootstrap} for the cluster at {options.to}; use it as bootstrap.servers. Ctrl-C stops it."]
+def _hint(bootstrap: str, servers: str, options: TapOptions) -> str:
+    lines = [f"listening at {bootstrap} for the cluster at {servers}; use it as bootstrap.servers. Ctrl-C stops it."]
     if options.journal is not None:
         lines.append(
             f"The journal has all bytes, passwords included. Decode it with: aiokafkawire wire --file {options.journal}"

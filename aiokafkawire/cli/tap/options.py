@@ -3,6 +3,8 @@
 import argparse
 from typing import Final
 
+from ..shell.shared_options import declare_shared
+
 __all__ = ("DESCRIPTION", "EPILOG", "declare")
 
 
@@ -21,6 +23,7 @@ examples:
   aiokafkawire wire --file day.pcap              decode all that was sent, field by field
   aiokafkawire tap --to kafka:9092 --fault "Produce delay 500ms" --fault "Fetch drop after topic orders times 3"
   aiokafkawire tap --to kafka:9092 --fault "FindCoordinator answer COORDINATOR_NOT_AVAILABLE group g once"
+  aiokafkawire tap --config client.properties    the cluster, and the TLS to its brokers, as for the other commands
   aiokafkawire tap --to kafka:9093 --tls --cafile ca.pem
                                                  TLS to the brokers; clients connect without TLS
   aiokafkawire tap --to kafka:9092 --json | jq -c 'select(.errors | length > 0)'
@@ -41,7 +44,6 @@ faults: the name of an API, or any, and words in any order:
 
 def declare(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments to the parser."""
-    parser.add_argument("--to", required=True, metavar="HOST:PORT", help="a broker; several are separated by commas")
     parser.add_argument(
         "--listen",
         default="127.0.0.1:19092",
@@ -53,9 +55,9 @@ def declare(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--fault", action="append", default=[], metavar="TEXT", help=f"inject a fault; {repeated}")
     parser.add_argument("--only", action="append", default=[], metavar="API", help="print these only: Produce,Fetch")
     parser.add_argument("--except", action="append", default=[], dest="excluded", metavar="API", help="omit these APIs")
-    parser.add_argument("--json", action="store_true", help="print one JSON object per line")
     parser.add_argument("--journal", metavar="PATH", help="write the bytes of all connections to a pcap file")
     parser.add_argument("--tls", action="store_true", help="connect to the brokers by TLS")
     parser.add_argument("--cafile", metavar="PATH", help="the certificate authorities, in PEM (default: the system's)")
     parser.add_argument("--certfile", metavar="PATH", help="the tap's own certificate, in PEM")
     parser.add_argument("--keyfile", metavar="PATH", help="the certificate's key, if it is in another file")
+    declare_shared(parser, "--to")

@@ -17,15 +17,18 @@ __all__ = (
     "TableKind",
     "big_number",
     "decimal",
+    "fit_columns",
     "select_rows",
     "text_column",
     "trouble_column",
-    "widths",
 )
 
 R = TypeVar("R")
 
 TREND_WIDTH: Final = 10
+_PADDING: Final = 2
+_WIDE_ENOUGH: Final = 16
+_NARROWEST: Final = 4
 
 
 @attrs.frozen
@@ -44,6 +47,8 @@ class TableColumn(Generic[R]):
     descending: bool = True
     """Whether the greatest values come first when the table is sorted by this column."""
     is_bad: Callable[[R], bool] = attrs.field(default=lambda _: False)
+    spare: int = 0
+    """The order in which narrow terminals leave columns out: the greatest first, and 0 never."""
 
 
 @attrs.frozen
@@ -64,14 +69,15 @@ def text_column(
     value: Callable[[R], Any],
     *,
     is_bad: Callable[[R], bool] = lambda _: False,
+    spare: int = 0,
 ) -> TableColumn[R]:
     """Return a column of text: at the left, sorted from A to Z at first."""
-    return TableColumn(title, width, text, value, right=False, descending=False, is_bad=is_bad)
+    return TableColumn(title, width, text, value, right=False, descending=False, is_bad=is_bad, spare=spare)
 
 
-def trouble_column(title: str, width: int, value: Callable[[R], int]) -> TableColumn[R]:
+def trouble_column(title: str, width: int, value: Callable[[R], int], *, spare: int = 0) -> TableColumn[R]:
     """Return a column of numbers that should be 0."""
-    return TableColumn(title, width, lambda row: f"{value(row)}", value, is_bad=lambda row: value(row) > 0)
+    return TableColumn(title, width, lambda row: f"{value(row)}", value, is_bad=lambda row: value(row) > 0, spare=spare)
 
 
 def big_number(number: float | None) -> str:
@@ -120,10 +126,24 @@ def select_rows(
     return known + unknown
 
 
-def widths(columns: Sequence[TableColumn[R]], available: int) -> list[int]:
-    """Return the widths of the columns; the column without a width gets what the others leave, at least 8."""
-    rest = max(8, available - sum(column.width or 0 for column in columns))
-    return [column.width or rest for column in columns]
+def fit_columns(columns: Sequence[TableColumn[R]], available: int) -> dict[int, int]:
+    """Return the width of each column that a line has room for, by the column's index.
+
+    Args:
+        columns: all columns. The one without a width gets what the others leave, at least 4 characters; others are left
+            out while it gets less than 16.
+        available: the characters of a line; each column takes two more than its width.
+    """
+    shown = list(range(len(columns)))
+
+    def rest() -> int:
+        return available - sum((columns[index].width or 0) + _PADDING for index in shown)
+
+    for index in sorted(shown, key=lambda index: -columns[index].spare):
+        if rest() >= _WIDE_ENOUGH or not columns[index].spare:
+            break
+        shown.remove(index)
+    return {index: columns[index].width or max(_NARROWEST, rest()) for index in shown}
 
 
 def _broker_id(row: BrokerRow) -> str:
@@ -147,17 +167,18 @@ BROKERS: Final = TableKind[BrokerRow](
     (
         TableColumn("ID", 5, _broker_id, lambda row: row.node_id, descending=False),
         text_column("ADDRESS", None, _address, lambda row: row.address, is_bad=lambda row: row.address is None),
-        text_column("RACK", 10, lambda row: safe_text(row.rack or "-", 10), lambda row: row.rack),
-        TableColumn("LEADS", 6, lambda row: f"{row.leads}", lambda row: row.leads),
-        trouble_column("UNDER", 6, lambda row: row.under_replicated),
+        text_column("RACK", 10, lambda row: safe_text(row.rack or "-", 10), lambda row: row.rack, spare=5),
+        TableColumn("LEADS", 6, lambda row: f"{row.leads}", lambda row: row.leads, spare=4),
+        trouble_column("UNDER", 6, lambda row: row.under_replicated, spare=1),
         TableColumn(
             "IN SYNC",
             11,
             lambda row: f"{row.in_sync}/{row.replicas}",
             lambda row: row.replicas - row.in_sync,
             is_bad=lambda row: row.in_sync < row.replicas,
+            spare=3,
         ),
-        TableColumn("RECORDS/S", 10, lambda row: decimal(row.rate), lambda row: row.rate),
+        TableColumn("RECORDS/S", 10, lambda row: decimal(row.rate), lambda row: row.rate, spare=2),
     ),
     sorted_by=0,
     name=lambda row: f"{row.node_id} {row.address or ''} {row.rack or ''}".strip(),
@@ -169,9 +190,9 @@ TOPICS: Final = TableKind[TopicRow](
     (
         text_column("TOPIC", None, lambda row: safe_text(row.name, 249), lambda row: row.name),
         TableColumn("RECORDS/S", 10, lambda row: decimal(row.rate), lambda row: row.rate),
-        TableColumn("PARTITIONS", 11, lambda row: f"{row.partitions}", lambda row: row.partitions),
-        trouble_column("UNDER", 6, lambda row: row.under_replicated),
-        trouble_column("NO LEADER", 10, lambda row: row.leaderless),
+        TableColumn("PARTITIONS", 11, lambda row: f"{row.partitions}", lambda row: row.partitions, spare=3),
+        trouble_column("UNDER", 6, lambda row: row.under_replicated, spare=1),
+        trouble_column("NO LEADER", 10, lambda row: row.leaderless, spare=2),
     ),
     sorted_by=1,
     name=lambda row: row.name,
@@ -188,9 +209,9 @@ GROUPS: Final = TableKind[GroupRow](
             lambda row: row.group_id,
             is_bad=lambda row: row.error is not None,
         ),
-        text_column("STATE", 10, lambda row: safe_text(row.state or "-", 24), lambda row: row.state),
-        text_column("TYPE", 8, lambda row: safe_text(row.type, 8), lambda row: row.type),
-        TableColumn("MEMBERS", 8, lambda row: big_number(row.members), lambda row: row.members),
+        text_column("STATE", 10, lambda row: safe_text(row.state or "-", 24), lambda row: row.state, spare=2),
+        text_column("TYPE", 8, lambda row: safe_text(row.type, 8), lambda row: row.type, spare=4),
+        TableColumn("MEMBERS", 8, lambda row: big_number(row.members), lambda row: row.members, spare=3),
         TableColumn("LAG", 10, _lag_text, lambda row: row.lag, is_bad=_has_growing_lag),
         TableColumn(
             "TREND",
@@ -198,6 +219,7 @@ GROUPS: Final = TableKind[GroupRow](
             lambda row: spark_line(row.trend, TREND_WIDTH),
             lambda row: row.lag_rate,
             right=False,
+            spare=1,
         ),
     ),
     sorted_by=4,

@@ -10,10 +10,12 @@ from importlib.util import find_spec
 import anyio
 
 from ...client import Client
-from ...config import ClientOptions
 from ...errors import KafkaError
-from ..exit_status import MISSING, CommandFailed, run_until_signalled
-from .options import TopOptions, pattern
+from ..exit_status import MISSING, CommandFailed
+from ..shell.output import note, write_output
+from ..shell.session import Session, run_with_client
+from ..shell.shared_options import SharedOptions
+from .options import TopOptions
 from .plain_output import json_line, plain_tables
 from .rows import History
 from .sampler import Sampler
@@ -21,28 +23,27 @@ from .sampler import Sampler
 __all__ = ("run",)
 
 
-def run(options: TopOptions) -> int:
+def run(shared: SharedOptions, options: TopOptions) -> int:
     """Run the command, and return its exit status.
 
     Raises:
-        CommandFailed: an option is wrong, textual is not installed, or there is no terminal for the live view.
+        CommandFailed: textual is not installed, or there is no terminal for the live view; and as
+            :func:`.run_with_client`.
         KafkaError: the cluster cannot be reached.
     """
-    topics, groups = pattern("--topics", options.topics), pattern("--groups", options.groups)
     is_live = not (options.once or options.json)
     if is_live:
         _check_live()
 
-    async def start() -> int:
-        settings: ClientOptions = {**options.settings, "bootstrap_timeout_ms": int(options.timeout * 1000)}
-        async with Client(options.bootstrap, **settings) as kafka:
-            sampler = Sampler(kafka, topics=topics, groups=groups, timeout=options.timeout)
-            if is_live:
-                return await _show(kafka, sampler, options)
-            received = await run_until_signalled(partial(_print, sampler, options))
-            return 0 if received is None else 128 + received
+    async def watch(session: Session) -> int:
+        kafka = session.kafka
+        sampler = Sampler(kafka, topics=options.topics, groups=options.groups, timeout=options.timeout)
+        if is_live:
+            return await _show(kafka, sampler, options)
+        await _print(sampler, options)
+        return 0
 
-    return anyio.run(start)
+    return run_with_client(shared, watch)
 
 
 def _check_live() -> None:
@@ -68,9 +69,10 @@ async def _print(sampler: Sampler, options: TopOptions) -> None:
         except KafkaError as error:
             if options.once:
                 raise
-            print(f"aiokafkawire: trying again: {type(error).__name__}: {error}", file=sys.stderr, flush=True)
+            note(f"aiokafkawire: trying again: {type(error).__name__}: {error}")
             continue
-        print(json_line(history) + "\n" if options.json else plain_tables(history), end="", flush=True)
+        text = json_line(history) + "\n" if options.json else plain_tables(history)
+        write_output(text.encode())
         if options.once:
             return
 
@@ -81,7 +83,7 @@ async def _show(kafka: Client, sampler: Sampler, options: TopOptions) -> int:
     app = TopApp(kafka, sampler, interval=options.interval, timeout=options.timeout)
     loop = asyncio.get_running_loop()
     # The signals of kill, and of a lost SSH connection: the app must leave the terminal as it was.
-    for name in ("SIGTERM", "SIGHUP"):
+    for name in ("SIGINT", "SIGTERM", "SIGHUP"):
         number = getattr(signal, name, None)
         if number is not None:
             with suppress(NotImplementedError):

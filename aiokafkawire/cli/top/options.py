@@ -1,34 +1,12 @@
 """The options of ``aiokafkawire top``."""
 
 import re
-from pathlib import Path
 
 import attrs
 
-from ...config import ClientOptions
 from ..exit_status import MISSING, CommandFailed
 
-__all__ = ("Pattern", "TopOptions", "client_settings", "pattern")
-
-
-@attrs.frozen(kw_only=True)
-class TopOptions:
-    """The arguments of ``top``.
-
-    ``topics`` and ``groups`` are regular expressions that must match whole names; None for all. ``interval`` is the
-    time between two samples, and ``timeout`` the limit for connecting and for each response, both in seconds. With
-    ``once`` the command prints one view and ends. With ``json`` it prints JSON, an object in each line. ``settings``
-    are the client's, such as those of TLS and SASL.
-    """
-
-    bootstrap: str
-    settings: ClientOptions = attrs.field(factory=lambda: ClientOptions(), repr=False)
-    interval: float = 2.0
-    topics: str | None = None
-    groups: str | None = None
-    once: bool = False
-    json: bool = False
-    timeout: float = 5.0
+__all__ = ("Pattern", "TopOptions", "pattern")
 
 
 @attrs.frozen
@@ -56,20 +34,17 @@ def pattern(option: str, text: str | None) -> Pattern:
         raise CommandFailed(f"{option} is not a regular expression: {text!r}: {error}", MISSING) from None
 
 
-def client_settings(bootstrap: str | None, config: str | None) -> tuple[str, ClientOptions]:
-    """Return the bootstrap servers and the client's settings: those of a ``client.properties``, if there is one.
+@attrs.frozen(kw_only=True)
+class TopOptions:
+    """The arguments of ``top`` beside the shared options.
 
-    Raises:
-        CommandFailed: no bootstrap server is given.
-        ConfigError: the file has an unknown or invalid setting.
-        OSError: the file cannot be read.
+    ``interval`` is the time between two samples, and ``timeout`` the limit for each response, both in seconds. With
+    ``once`` the command prints one view and ends. With ``json`` it prints JSON, an object in each line.
     """
-    settings = ClientOptions()
-    if config is not None:
-        from ...config.properties import settings_from
 
-        found = settings_from(Path(config).read_text())
-        bootstrap, settings = bootstrap or found.bootstrap_servers, found.client
-    if not bootstrap:
-        raise CommandFailed("top needs a cluster: --bootstrap HOST:PORT, or AIOKAFKAWIRE_BOOTSTRAP", MISSING)
-    return bootstrap, settings
+    topics: Pattern = attrs.field(factory=Pattern)
+    groups: Pattern = attrs.field(factory=Pattern)
+    interval: float = 2.0
+    timeout: float = 5.0
+    once: bool = False
+    json: bool = False

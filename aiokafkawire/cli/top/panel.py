@@ -11,7 +11,7 @@ from textual.coordinate import Coordinate
 from textual.events import Resize
 from textual.widgets import DataTable, Static
 
-from .columns import TableColumn, TableKind, select_rows, widths
+from .columns import TableColumn, TableKind, fit_columns, select_rows
 from .safe_text import safe_text
 
 __all__ = ("OpenTable", "Panel", "RowTable")
@@ -20,7 +20,6 @@ R = TypeVar("R")
 
 SHOWN: Final = 500
 """The greatest number of rows in a table; a filter finds the others."""
-_PADDING: Final = 2
 
 
 class RowTable(DataTable[Text]):
@@ -67,6 +66,8 @@ class Panel(Vertical, Generic[R]):
         self.rows: Sequence[R] = ()
         self._chosen: list[R] = []
         self._shown: list[R] = []
+        self._column_indexes: list[int] = []
+        """The indexes of the columns that the terminal has room for."""
         self._selected: str | None = None
         self._width = 0
         self._title_line = Static(self.kind.title, markup=False)
@@ -97,7 +98,9 @@ class Panel(Vertical, Generic[R]):
 
     def sort_next(self, step: int) -> None:
         """Sort by the next column to the right (1) or to the left (-1)."""
-        self.sort_by((self.sorted_by + step) % len(self.kind.columns))
+        columns = self._column_indexes or list(range(len(self.kind.columns)))
+        at = columns.index(self.sorted_by) if self.sorted_by in columns else 0
+        self.sort_by(columns[(at + step) % len(columns)])
 
     def sort_by(self, index: int) -> None:
         """Sort by a column; reverse the order if the table is already sorted by it."""
@@ -116,7 +119,7 @@ class Panel(Vertical, Generic[R]):
         """Draw the rows; the cursor stays on its row, or at the top if it is there."""
         if not self.is_attached or not self.table.columns:
             return
-        table, columns = self.table, self.kind.columns
+        table, columns = self.table, [self.kind.columns[index] for index in self._column_indexes]
         self._chosen = select_rows(
             self.rows, self.kind, sorted_by=self.sorted_by, descending=self.descending, text=self.filter
         )
@@ -164,13 +167,14 @@ class Panel(Vertical, Generic[R]):
         return None
 
     def _make_columns(self) -> None:
-        table, columns = self.table, self.kind.columns
-        available = self.size.width - 1 - _PADDING * len(columns)
-        if available <= 0:
+        table, shown = self.table, fit_columns(self.kind.columns, self.size.width - 1)
+        if not self.size.width:
             return
         cursor = table.cursor_row
         table.clear(columns=True)
-        for index, (column, width) in enumerate(zip(columns, widths(columns, available), strict=True)):
+        self._column_indexes = list(shown)
+        for index, width in shown.items():
+            column = self.kind.columns[index]
             mark = ("▼" if self.descending else "▲") if index == self.sorted_by else ""
             title = mark + column.title if column.right else column.title + mark
             label = Text(title, justify="right" if column.right else "left", no_wrap=True, overflow="ellipsis")
@@ -206,7 +210,7 @@ class Panel(Vertical, Generic[R]):
     def on_data_table_header_selected(self, event: DataTable.HeaderSelected) -> None:
         """Sort by the column whose title was clicked."""
         event.stop()
-        self.sort_by(event.column_index)
+        self.sort_by(int(event.column_key.value or 0))
 
 
 def _cell(column: TableColumn[Any], row: Any) -> Text:

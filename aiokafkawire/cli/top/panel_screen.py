@@ -3,7 +3,7 @@
 from abc import abstractmethod
 from collections.abc import Iterable
 from time import monotonic
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 from rich.text import Text
 from textual.app import ComposeResult
@@ -18,6 +18,9 @@ from .safe_text import safe_text
 
 __all__ = ("PanelScreen",)
 
+_WIDE_ENOUGH: Final = 24
+"""The characters of the first line that its text needs beside the pace."""
+
 
 class PanelScreen(Screen[None]):
     """A line about all, panels, and a line of keys.
@@ -26,6 +29,8 @@ class PanelScreen(Screen[None]):
         pace: the time between two loads.
     """
 
+    SLOW: ClassVar[float] = 1.0
+    """The seconds after which the first line says that a load goes on."""
     DEFAULT_CSS: ClassVar[str] = """
     PanelScreen > #head { height: 1; padding: 0 1; background: $primary; color: $text; }
     PanelScreen > #filter { display: none; height: 1; }
@@ -43,6 +48,7 @@ class PanelScreen(Screen[None]):
         self.pace: Pace = pace
         self.problem: str | None = None
         self._took: float | None = None
+        self._began: float | None = None
         self.is_zoomed: bool = False
         self._filtered: Panel[Any]
         self._head = Static(id="head", markup=False)
@@ -77,24 +83,33 @@ class PanelScreen(Screen[None]):
         tables = [*self.query(OpenTable), *self.query(RowTable)]
         tables[0].focus()
         self.run_worker(self._keep_loading(), name="loading")
+        self.set_interval(1.0, self._draw_slow_load)
 
     async def _keep_loading(self) -> None:
         self.draw_head()
         while True:
             if not self.pace.is_paused or self._took is None:
-                began = monotonic()
+                began = self._began = monotonic()
                 try:
                     await self.load()
                     self.problem = None
                 except KafkaError as error:
-                    self.problem = f"{type(error).__name__}: {error}"
-                self._took = monotonic() - began
+                    cause = error.__cause__ if isinstance(error.__cause__, KafkaError) else error  # of a timeout
+                    self.problem = f"{type(cause).__name__}: {cause}"
+                self._took, self._began = monotonic() - began, None
             self.draw_head()
             await self.pace.wait(self._took)
 
+    def _draw_slow_load(self) -> None:
+        if self._began is not None:
+            self.draw_head()
+
     def draw_head(self) -> None:
-        """Draw the first line: the summary or the error, and the pace."""
-        if self.pace.is_paused:
+        """Draw the first line: the summary or the error, and the pace, or for how long the cluster has not answered."""
+        waiting = 0.0 if self._began is None else monotonic() - self._began
+        if waiting >= self.SLOW:
+            pace = f"waiting for {int(waiting)} s"
+        elif self.pace.is_paused:
             pace = "paused"
         else:
             took = "" if self._took is None else f", took {self._took:.1f} s"
@@ -104,8 +119,12 @@ class PanelScreen(Screen[None]):
         line = Text(safe_text(text, 500), no_wrap=True, overflow="ellipsis", style="bold")
         if self.problem is not None:
             line.stylize("red")
-        line.truncate(width - len(pace) - 2, overflow="ellipsis", pad=True)
-        line.append(f"  {pace}")
+        left = width - len(pace) - 2
+        if left < _WIDE_ENOUGH:  # a narrow terminal has room for one of the two
+            line.truncate(width, overflow="ellipsis")
+        else:
+            line.truncate(left, overflow="ellipsis", pad=True)
+            line.append(f"  {pace}")
         self._head.update(line)
 
     def on_resize(self) -> None:

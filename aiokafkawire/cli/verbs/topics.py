@@ -1,30 +1,39 @@
-"""``aiokafkawire topics``: lists, describes, creates and deletes topics."""
+"""``aiokafkawire topics``: lists, describes, creates, extends and deletes topics, their records and leaders."""
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from functools import partial
+import time
+from collections.abc import Iterable
 from typing import Any, Final
 
 import click
 
 from ...admin.new_topics import NewTopic
-from ...errors import KafkaError, TopicAlreadyExists, UnknownTopicOrPartition, UsageError
+from ...errors import TopicAlreadyExists, UnknownTopicOrPartition
+from ...types import ElectionType, TopicPartition
 from ..exit_status import MISSING, CommandFailed
+from ..records.points import parse_point
+from ..shell.arguments import chosen_partitions, key_values
 from ..shell.command import ShellGroup
-from ..shell.output import confirm, note, print_rows
-from ..shell.session import Session, run_with_client
+from ..shell.outcomes import note_errors, partial_results, print_outcomes
+from ..shell.output import confirm, print_gap, print_rows
+from ..shell.session import Session, ask_with_client, run_with_client
 from ..shell.shared_options import SharedOptions
+from ..topics.asking import configs_of_topics, existing_partitions, moving_partitions
+from ..topics.record_points import deletion_rows
+from ..topics.rows import is_unavailable, is_under_replicated, partition_row, topic_row
 
 __all__ = ("command",)
 
 _LISTED: Final = {"topic": "TOPIC"}
-_DESCRIBED: Final = {
-    "topic": "TOPIC",
-    "partition": "PARTITION",
-    "leader": "LEADER",
-    "epoch": "EPOCH",
+_TOPICS: Final = {
+    **_LISTED,
+    "topic_id": "ID",
+    "partitions": "PARTITIONS",
     "replicas": "REPLICAS",
-    "isr": "IN SYNC",
+    "configs": "CONFIGS",
 }
+_PARTITION: Final = {**_LISTED, "partition": "PARTITION"}
+_DESCRIBED: Final = {**_PARTITION, "leader": "LEADER", "epoch": "EPOCH", "replicas": "REPLICAS", "isr": "IN SYNC"}
+_DELETED: Final = {**_PARTITION, "begin": "BEGIN", "end": "END", "before": "DELETE BEFORE", "records": "RECORDS"}
 
 
 @click.group(
@@ -32,13 +41,16 @@ _DESCRIBED: Final = {
     examples=(
         "aiokafkawire topics list",
         "aiokafkawire topics describe orders",
+        "aiokafkawire topics describe --under-replicated",
         "aiokafkawire topics create orders --partitions 6 --topic-config cleanup.policy=compact",
+        "aiokafkawire topics add-partitions orders --partitions 12",
+        "aiokafkawire topics delete-records orders --before 7d",
         "aiokafkawire topics delete orders --yes",
         "aiokafkawire topics list --json | jq -r .topic",
     ),
 )
 def command() -> None:
-    """List, describe, create and delete topics."""
+    """List, describe, create, extend and delete topics, delete records, and elect leaders."""
 
 
 @command.command("list", examples=("aiokafkawire topics list", "aiokafkawire topics list --internal --json"))
@@ -54,28 +66,49 @@ def list_topics(shared: SharedOptions, *, internal: bool) -> int:
     return run_with_client(shared, run)
 
 
-@command.command("describe", examples=("aiokafkawire topics describe orders payments",))
-@click.argument("topics", nargs=-1, required=True, metavar="TOPIC...")
-def describe_topics(shared: SharedOptions, *, topics: tuple[str, ...]) -> int:
-    """Describe the partitions of topics: leaders, replicas, and the replicas that are in sync."""
+@command.command(
+    "describe",
+    examples=(
+        "aiokafkawire topics describe orders payments",
+        "aiokafkawire topics describe --under-replicated --internal",
+        "aiokafkawire topics describe --unavailable --json",
+    ),
+)
+@click.argument("topics", nargs=-1, metavar="[TOPIC...]")
+@click.option("--internal", is_flag=True, help="Without TOPIC: internal topics, too.")
+@click.option("--under-replicated", is_flag=True, help="Only partitions with replicas that are not in sync.")
+@click.option("--unavailable", is_flag=True, help="Only partitions without a leader in service.")
+def describe_topics(
+    shared: SharedOptions, *, topics: tuple[str, ...], internal: bool, under_replicated: bool, unavailable: bool
+) -> int:
+    """Describe topics, by default all: ids, own configs, and the leaders and replicas of their partitions.
+
+    A filter leaves out the table of topics, and the partitions for which it does not hold; several add up. With --json,
+    each object is a partition, with the id and the own configs of its topic (null with a filter).
+    """
+    filtered = under_replicated or unavailable
 
     async def run(session: Session) -> int:
-        rows = []
-        for name in dict.fromkeys(topics):
-            topic = await session.kafka.admin.describe_topic(name)
-            rows += [
-                {
-                    "topic": name,
-                    "partition": partition.index,
-                    "leader": partition.leader,
-                    "epoch": partition.leader_epoch,
-                    "replicas": partition.replicas,
-                    "isr": partition.in_sync,
-                }
-                for partition in topic.partitions
-            ]
-        print_rows(shared, _DESCRIBED, rows)
-        return 0
+        admin = session.kafka.admin
+        names = list(dict.fromkeys(topics)) or list(await admin.list_topics(internal=internal))
+        found, errors = await partial_results(names, admin.describe_topics(names))
+        configs = {} if filtered else await configs_of_topics(admin, [topic.name for topic in found.values()])
+        moving = await moving_partitions(admin) if under_replicated else {}
+        brokers = (await admin.describe_cluster()).nodes if unavailable else {}
+        rows = [
+            partition_row(topic, one, configs.get(topic.name))
+            for topic in found.values()
+            for one in topic.partitions
+            if not filtered
+            or (under_replicated and is_under_replicated(TopicPartition(topic.name, one.index), one, moving))
+            or (unavailable and is_unavailable(one, brokers))
+        ]
+        if found and not filtered and not shared.json:
+            print_rows(shared, _TOPICS, [topic_row(topic, configs.get(topic.name)) for topic in found.values()])
+            print_gap(shared)
+        if rows or not errors:
+            print_rows(shared, _DESCRIBED, rows)
+        return note_errors(errors.values())
 
     return run_with_client(shared, run)
 
@@ -106,16 +139,22 @@ def create_topics(
     validate_only: bool,
 ) -> int:
     """Create topics."""
-    new = NewTopic(partitions or -1, replication_factor or -1, _configs(configs))
+    new = NewTopic(partitions or -1, replication_factor or -1, key_values("--topic-config", configs))
 
-    async def create(session: Session, name: str) -> None:
-        await session.kafka.admin.create_topics({name: new}, validate_only=validate_only)
+    names = dict.fromkeys(topics)
 
-    done = "would be created" if validate_only else "created"
-    accepted = TopicAlreadyExists if if_not_exists else None
-    return run_with_client(
-        shared, partial(_for_each, topics=topics, act=create, done=done, accepted=accepted, skipped="exists")
-    )
+    async def run(session: Session) -> int:
+        return await print_outcomes(
+            session,
+            _LISTED,
+            _rows(names),
+            session.kafka.admin.create_topics(dict.fromkeys(names, new), validate_only=validate_only),
+            done="would be created" if validate_only else "created",
+            accepted=TopicAlreadyExists if if_not_exists else None,
+            skipped="exists",
+        )
+
+    return run_with_client(shared, run)
 
 
 @command.command("delete", examples=("aiokafkawire topics delete orders payments --yes",))
@@ -127,58 +166,132 @@ def delete_topics(shared: SharedOptions, *, topics: tuple[str, ...], if_exists: 
     what = f"delete {len(topics)} {'topic' if len(topics) == 1 else 'topics'} with all records"
     confirm(what, topics, yes=yes, options=shared)
 
-    async def delete(session: Session, name: str) -> None:
-        await session.kafka.admin.delete_topics(name)
+    names = dict.fromkeys(topics)
 
-    accepted = UnknownTopicOrPartition if if_exists else None
-    return run_with_client(
-        shared, partial(_for_each, topics=topics, act=delete, done="deleted", accepted=accepted, skipped="absent")
-    )
+    async def run(session: Session) -> int:
+        return await print_outcomes(
+            session,
+            _LISTED,
+            _rows(names),
+            session.kafka.admin.delete_topics(list(names)),
+            done="deleted",
+            accepted=UnknownTopicOrPartition if if_exists else None,
+            skipped="absent",
+        )
+
+    return run_with_client(shared, run)
 
 
-async def _for_each(
-    session: Session,
-    *,
-    topics: Sequence[str],
-    act: Callable[[Session, str], Awaitable[None]],
-    done: str,
-    accepted: type[KafkaError] | None,
-    skipped: str,
-) -> int:
-    """Change each topic, print the outcomes and the errors, and return the exit status.
+@command.command(
+    "add-partitions",
+    examples=(
+        "aiokafkawire topics add-partitions orders --partitions 12",
+        "aiokafkawire topics add-partitions orders payments --partitions 12 --validate-only",
+    ),
+)
+@click.argument("topics", nargs=-1, required=True, metavar="TOPIC...")
+@click.option(
+    "--partitions",
+    type=click.IntRange(1, 2**31 - 1),
+    required=True,
+    metavar="N",
+    help="How many each topic shall have, with those that exist.",
+)
+@click.option("--validate-only", is_flag=True, help="Let the broker check the request, and add nothing.")
+def add_partitions(shared: SharedOptions, *, topics: tuple[str, ...], partitions: int, validate_only: bool) -> int:
+    """Add partitions to topics. Records stay where they are, but new records of a key may go to another partition."""
+    names = dict.fromkeys(topics)
 
-    Args:
-        session: the client.
-        topics: the topics.
-        act: changes one topic.
-        done: the outcome to print for a topic that was changed.
-        accepted: the error that is no failure.
-        skipped: the outcome to print for a topic with this error.
+    async def run(session: Session) -> int:
+        return await print_outcomes(
+            session,
+            {**_LISTED, "partitions": "PARTITIONS"},
+            {name: {"topic": name, "partitions": partitions} for name in names},
+            session.kafka.admin.create_partitions(dict.fromkeys(names, partitions), validate_only=validate_only),
+            done="would be extended" if validate_only else "extended",
+        )
+
+    return run_with_client(shared, run)
+
+
+@command.command(
+    "delete-records",
+    examples=(
+        "aiokafkawire topics delete-records orders --before 7d --dry-run",
+        "aiokafkawire topics delete-records orders:0,2 --before 1000 --yes",
+        "aiokafkawire topics delete-records orders --before end --yes       all of them",
+    ),
+)
+@click.argument("topics", nargs=-1, required=True, metavar="TOPIC[:N,...]...")
+@click.option("--before", "point", required=True, metavar="POINT", help="The first record to keep; see consume --from.")
+@click.option("--dry-run", is_flag=True, help="Print what would be deleted, and delete nothing.")
+@click.option("-y", "--yes", is_flag=True, help="Do not ask.")
+def delete_records(shared: SharedOptions, *, topics: tuple[str, ...], point: str, dry_run: bool, yes: bool) -> int:
+    """Delete the records of partitions before an offset, a time or the end; asks before, and otherwise needs --yes.
+
+    A point is resolved in each partition by itself, before the question.
     """
-    rows: list[Mapping[str, Any]] = []
-    failed = 0
-    for name in dict.fromkeys(topics):
-        try:
-            await act(session, name)
-            rows.append({"topic": name, "outcome": done})
-        except UsageError:
-            raise
-        except KafkaError as error:
-            if accepted is not None and isinstance(error, accepted):
-                rows.append({"topic": name, "outcome": skipped})
-                continue
-            failed += 1
-            note(f"aiokafkawire: {type(error).__name__}: {' '.join(str(error).split())}")
-    if rows:
-        print_rows(session.options, {"topic": "TOPIC", "outcome": "OUTCOME"}, rows)
-    return 1 if failed else 0
+    chosen = chosen_partitions("TOPIC", topics)
+    before = parse_point("--before", point, int(time.time() * 1000))
+
+    async def look(session: Session) -> dict[TopicPartition, dict[str, Any]]:
+        return await deletion_rows(session.kafka.admin, await existing_partitions(session.kafka.admin, chosen), before)
+
+    rows = ask_with_client(shared, look)
+    if dry_run:
+        would = [{**row, "outcome": "would be deleted"} for row in rows.values()]
+        print_rows(shared, {**_DELETED, "outcome": "OUTCOME"}, would)
+        return 0
+    records = sum(row["records"] for row in rows.values())
+    confirm(f"delete {records:,} records", [*map(str, rows)], yes=yes, options=shared)
+
+    async def run(session: Session) -> int:
+        change = session.kafka.admin.delete_records({one: row["before"] for one, row in rows.items()})
+        done: dict[str, Any] = {"outcome": "deleted"}
+        return await print_outcomes(session, _DELETED, rows, change, done=lambda low: {"low_watermark": low, **done})
+
+    return run_with_client(shared, run)
 
 
-def _configs(texts: Sequence[str]) -> dict[str, str]:
-    configs = {}
-    for text in texts:
-        key, equals, value = text.partition("=")
-        if not equals or not key:
-            raise CommandFailed(f"--topic-config takes KEY=VALUE, got {text!r}", MISSING)
-        configs[key] = value
-    return configs
+@command.command(
+    "elect-leaders",
+    examples=(
+        "aiokafkawire topics elect-leaders --all",
+        "aiokafkawire topics elect-leaders orders:0 --unclean",
+    ),
+)
+@click.argument("topics", nargs=-1, metavar="[TOPIC[:N,...]...]")
+@click.option("--all", "all_partitions", is_flag=True, help="All partitions of the cluster that need an election.")
+@click.option("--unclean", is_flag=True, help="Any live replica where there is no leader, which may lose records.")
+@click.option("-y", "--yes", is_flag=True, help="Do not ask.")
+def elect_leaders(
+    shared: SharedOptions, *, topics: tuple[str, ...], all_partitions: bool, unclean: bool, yes: bool
+) -> int:
+    """Make the preferred leaders, which are the first replicas, the leaders of partitions.
+
+    An unclean election asks before on a terminal, and otherwise needs --yes.
+    """
+    if bool(topics) is all_partitions:
+        raise CommandFailed("name topics or partitions, or give --all", MISSING)
+    chosen = chosen_partitions("TOPIC", topics)
+    if unclean:
+        what = "elect leaders that may lack records, which are then lost"
+        confirm(what, list(topics) or ["all partitions without a leader"], yes=yes, options=shared)
+
+    async def run(session: Session) -> int:
+        wanted = None if all_partitions else await existing_partitions(session.kafka.admin, chosen)
+        kind = ElectionType.UNCLEAN if unclean else ElectionType.PREFERRED
+        found, errors = await partial_results(wanted or (), session.kafka.admin.elect_leaders(kind, wanted))
+        rows = [
+            {"topic": one.topic, "partition": one.partition, "outcome": "elected" if is_new else "not needed"}
+            for one, is_new in found.items()
+        ]
+        if rows or not errors:
+            print_rows(shared, {**_PARTITION, "outcome": "OUTCOME"}, rows)
+        return note_errors(errors.values())
+
+    return run_with_client(shared, run)
+
+
+def _rows(names: Iterable[str]) -> dict[str, dict[str, str]]:
+    return {name: {"topic": name} for name in names}

@@ -1,0 +1,1 @@
+"""ACLs as options of the shell describe them."""

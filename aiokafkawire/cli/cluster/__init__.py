@@ -1,0 +1,1 @@
+"""Rows about a cluster's nodes, features and quorum."""

@@ -1,0 +1,1 @@
+"""The resources, the changes and the table rows of the verb ``configs``."""

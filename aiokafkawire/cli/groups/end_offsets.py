@@ -1,0 +1,55 @@
+"""Looks up the end offsets of partitions, once for all groups."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+from ...admin.admin import Admin
+from ...types import OffsetSpec, TopicPartition
+from ..shell.outcomes import partial_results
+
+__all__ = ("EndOffsets", "led_partitions")
+
+_TOPICS_AT_ONCE: Final = 500
+"""The most topics in one request, since a broker answers in pages, each requested with all names that are left."""
+
+
+class EndOffsets:
+    """The end offsets of partitions; None for a partition that does not exist, or has no leader.
+
+    Every partition is looked up once, by one request to each leader for all partitions of a call.
+    """
+
+    def __init__(self, admin: Admin) -> None:
+        self._admin = admin
+        self._ends: dict[TopicPartition, int | None] = {}
+
+    async def look_up(self, partitions: Iterable[TopicPartition]) -> Mapping[TopicPartition, int | None]:
+        """Look up the partitions that are not known yet; return all known end offsets.
+
+        Raises:
+            KafkaError: brokers do not answer.
+        """
+        new = [partition for partition in dict.fromkeys(partitions) if partition not in self._ends]
+        if new:
+            led = await led_partitions(self._admin, {partition.topic for partition in new})
+            wanted = [partition for partition in new if partition in led]
+            self._ends |= dict.fromkeys(new)
+            found = await self._admin.list_offsets(dict.fromkeys(wanted, OffsetSpec.LATEST))
+            self._ends |= {partition: None if at is None else at.offset for partition, at in found.items()}
+        return self._ends
+
+
+async def led_partitions(admin: Admin, topics: Iterable[str]) -> set[TopicPartition]:
+    """Return the partitions with a leader of those topics that exist."""
+    led = set[TopicPartition]()
+    names = sorted(topics)
+    for start in range(0, len(names), _TOPICS_AT_ONCE):
+        some: Sequence[str] = names[start : start + _TOPICS_AT_ONCE]
+        described, _ = await partial_results(some, admin.describe_topics(some))
+        led.update(
+            TopicPartition(topic.name, partition.index)
+            for topic in described.values()
+            for partition in topic.partitions
+            if partition.leader is not None
+        )
+    return led

@@ -1,0 +1,1 @@
+"""Rows about the log directories of brokers."""

@@ -1,0 +1,1 @@
+"""Reassignments of partitions: the plan, its file, throttles, and the progress."""

@@ -1,0 +1,177 @@
+"""Starts a plan: checks it, sets the throttles, and moves partitions and replicas."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import anyio
+import attrs
+
+from ...admin.admin import Admin
+from ...errors import AdminError, KafkaError, ReplicaNotAvailable, UnknownTopicOrPartition
+from ...types import TopicPartition, TopicPartitionReplica
+from ..exit_status import FAILED, CommandFailed
+from ..shell.outcomes import print_outcomes
+from ..shell.output import note
+from ..shell.session import Session
+from .observing import describe_existing, replica_sizes
+from .plan_file import ReassignmentPlan
+from .throttles import ThrottleChanges, log_dir_throttle, removed_throttles, throttle
+
+__all__ = ("STARTED", "PreparedPlan", "change_throttles", "move_log_dirs", "prepare", "start")
+
+STARTED: Final = {
+    "topic": "TOPIC",
+    "partition": "PARTITION",
+    "replicas": "REPLICAS",
+    "target": "TARGET",
+    "adding": "ADDING",
+    "removing": "REMOVING",
+    "bytes": "BYTES",
+}
+_MOVED: Final = {"topic": "TOPIC", "partition": "PARTITION", "broker": "BROKER", "target": "LOG DIRECTORY"}
+_RETRY_SECONDS: Final = 0.1
+_PATIENCE_SECONDS: Final = 10.0
+"""As long as kafka-reassign-partitions waits for brokers to have the replicas that go to other log directories."""
+
+
+@attrs.frozen
+class PreparedPlan:
+    """The changes of a plan."""
+
+    plan: ReassignmentPlan
+    rows: Mapping[TopicPartition, dict[str, Any]]
+    """A row about each partition that the plan changes."""
+    throttles: ThrottleChanges
+
+    @property
+    def moves(self) -> int:
+        """The number of replicas that are copied to other brokers."""
+        return sum(len(row["adding"]) for row in self.rows.values())
+
+    @property
+    def bytes(self) -> int:
+        """The bytes that are copied to other brokers, as far as they are known."""
+        return sum(row["bytes"] or 0 for row in self.rows.values())
+
+
+async def prepare(
+    session: Session, plan: ReassignmentPlan, *, additional: bool, rate: int | None, log_dir_rate: int | None
+) -> PreparedPlan:
+    """Compare a plan with the cluster.
+
+    Raises:
+        CommandFailed: a broker or a partition does not exist, or other partitions move already.
+    """
+    admin = session.kafka.admin
+    ongoing = await admin.list_partition_reassignments()
+    if ongoing and not additional:
+        some = ", ".join(map(str, list(ongoing)[:3])) + (", ..." if len(ongoing) > 3 else "")
+        raise CommandFailed(f"partitions move already ({some}): wait for them, or add --additional", FAILED)
+    known = (await admin.describe_cluster()).nodes
+    for partition, brokers in plan.targets.items():
+        for broker in brokers:
+            if broker not in known:
+                raise CommandFailed(f"the plan moves {partition} to broker {broker}, which is not in service", FAILED)
+    topics = await describe_existing(admin, {partition.topic for partition in plan.targets})
+    current = {
+        TopicPartition(topic.name, partition.index): partition.replicas
+        for topic in topics.values()
+        for partition in topic.partitions
+    }
+    for partition in plan.targets:
+        if partition not in current:
+            raise CommandFailed(f"the plan moves {partition}, which does not exist", FAILED)
+    changed = {partition: target for partition, target in plan.targets.items() if current[partition] != target}
+    sizes = await replica_sizes(admin, list(changed))
+    rows = {
+        partition: _row(partition, current[partition], target, sizes) for partition, target in sorted(changed.items())
+    }
+    throttles = throttle(plan.targets, current, ongoing, rate) if rate is not None else {}
+    if log_dir_rate is not None:
+        for resource, limits in log_dir_throttle(plan.log_dirs, log_dir_rate).items():
+            throttles[resource] = {**throttles.get(resource, {}), **limits}
+    return PreparedPlan(plan, rows, throttles)
+
+
+def _row(
+    partition: TopicPartition,
+    replicas: tuple[int, ...],
+    target: tuple[int, ...],
+    sizes: Mapping[TopicPartitionReplica, int],
+) -> dict[str, Any]:
+    adding = [broker for broker in target if broker not in replicas]
+    size = max((sizes.get(TopicPartitionReplica(*partition, broker), 0) for broker in replicas), default=0)
+    return {
+        "topic": partition.topic,
+        "partition": partition.partition,
+        "replicas": list(replicas),
+        "target": list(target),
+        "adding": adding,
+        "removing": [broker for broker in replicas if broker not in target],
+        "bytes": size * len(adding),
+    }
+
+
+async def start(session: Session, prepared: PreparedPlan) -> int:
+    """Set the throttles, start the reassignments and the moves between log directories; return the exit status."""
+    admin = session.kafka.admin
+    await change_throttles(admin, prepared.throttles)
+    try:
+        status = 0
+        if prepared.rows:
+            targets = {partition: prepared.plan.targets[partition] for partition in prepared.rows}
+            change = admin.alter_partition_reassignments(targets)
+            status = await print_outcomes(session, STARTED, prepared.rows, change, done="started")
+        if prepared.plan.log_dirs:
+            status = max(status, await move_log_dirs(session, prepared.plan.log_dirs))
+    except KafkaError:
+        await _forget_throttles(admin, prepared)
+        raise
+    if status:
+        await _forget_throttles(admin, prepared)
+    elif prepared.throttles:
+        note("the throttle stays until 'reassign watch' or 'reassign cancel' with this plan removes it")
+    return status
+
+
+async def _forget_throttles(admin: Admin, prepared: PreparedPlan) -> None:
+    """Remove the throttles of a plan of which nothing moves."""
+    if prepared.throttles and not await admin.list_partition_reassignments():
+        topics = {partition.topic for partition in prepared.plan.targets}
+        brokers = {int(resource.name) for resource in prepared.throttles if resource.node_id is not None}
+        await change_throttles(admin, removed_throttles(topics, brokers))
+
+
+async def change_throttles(admin: Admin, changes: ThrottleChanges) -> None:
+    """Set or remove throttles. Raises KafkaError if a broker refuses."""
+    if changes:
+        await admin.incremental_alter_configs(changes)
+
+
+async def move_log_dirs(session: Session, targets: Mapping[TopicPartitionReplica, str]) -> int:
+    """Move replicas to log directories, and wait for those that their brokers do not have yet; return the status."""
+    admin, pending = session.kafka.admin, dict(targets)
+    with anyio.move_on_after(_PATIENCE_SECONDS):
+        while pending := await _not_there_yet(admin, pending):  # noqa: ASYNC110  # replicas arrive without notice
+            await anyio.sleep(_RETRY_SECONDS)
+    rows = {
+        replica: {"topic": replica.topic, "partition": replica.partition, "broker": replica.broker_id, "target": path}
+        for replica, path in targets.items()
+    }
+    return await print_outcomes(session, _MOVED, rows, admin.alter_replica_log_dirs(targets), done="started")
+
+
+async def _not_there_yet(
+    admin: Admin, targets: Mapping[TopicPartitionReplica, str]
+) -> dict[TopicPartitionReplica, str]:
+    """Move replicas, and return those that their brokers do not have yet."""
+    waited_for = (ReplicaNotAvailable, UnknownTopicOrPartition)
+    try:
+        await admin.alter_replica_log_dirs(targets)
+    except AdminError as some:
+        return {replica: targets[replica] for replica, error in some.errors.items() if isinstance(error, waited_for)}
+    except waited_for:
+        return dict(targets)
+    except KafkaError:
+        return {}
+    return {}

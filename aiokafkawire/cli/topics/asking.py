@@ -1,0 +1,60 @@
+"""Asks brokers about topics and partitions that users name."""
+
+from collections.abc import Iterable, Mapping
+
+from ...admin.admin import Admin
+from ...admin.config_resources import ConfigResource
+from ...admin.topic_descriptions import PartitionReassignment
+from ...errors import BrokerError, KafkaError, UnsupportedVersion
+from ...types import TopicPartition
+from ..exit_status import FAILED, CommandFailed
+from ..shell.output import note
+from .rows import own_configs
+
+__all__ = ("configs_of_topics", "existing_partitions", "moving_partitions")
+
+
+async def existing_partitions(
+    admin: Admin, chosen: Mapping[str, tuple[int, ...] | None], *, held_by: int | None = None
+) -> list[TopicPartition]:
+    """Return the chosen partitions of topics; None chooses all of a topic.
+
+    Args:
+        admin: asks the brokers.
+        chosen: the partitions by topic.
+        held_by: a broker; of topics of which all partitions are chosen, only those that it holds.
+
+    Raises:
+        CommandFailed: a topic has no such partition (exit status 1).
+        KafkaError: a topic does not exist, or the brokers refuse.
+    """
+    topics = await admin.describe_topics(list(chosen))
+    found = []
+    for name, indexes in chosen.items():
+        partitions = topics[name].partitions
+        if indexes is None:
+            wanted = [one.index for one in partitions if held_by is None or held_by in one.replicas]
+            found += [TopicPartition(name, index) for index in wanted]
+            continue
+        if max(indexes) >= len(partitions):
+            raise CommandFailed(f"topic {name} has no partition {max(indexes)}; it has {len(partitions)}", FAILED)
+        found += [TopicPartition(name, index) for index in indexes]
+    return found
+
+
+async def configs_of_topics(admin: Admin, names: Iterable[str]) -> dict[str, dict[str, str | None]]:
+    """Return the own configs of topics; print a line and return nothing if this client may not see them."""
+    try:
+        found = await admin.describe_configs([ConfigResource.topic(name) for name in names])
+    except KafkaError as error:
+        note(f"without configs: {type(error).__name__}: {error}")
+        return {}
+    return {resource.name: own_configs(configs) for resource, configs in found.items()}
+
+
+async def moving_partitions(admin: Admin) -> Mapping[TopicPartition, PartitionReassignment]:
+    """Return the reassignments of the cluster; nothing if the brokers are too old, or this client may not see them."""
+    try:
+        return await admin.list_partition_reassignments()
+    except (UnsupportedVersion, BrokerError):
+        return {}

@@ -1,0 +1,1 @@
+"""The verb ``transactions``: the rows that it prints."""
