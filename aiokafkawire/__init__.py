@@ -5,74 +5,14 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from ._lazy_exports import lazy_exports
-from .admin.admin import Admin
-from .admin.config_resources import (
-    ConfigEntry,
-    ConfigOp,
-    ConfigOpType,
-    ConfigResource,
-    ConfigResourceType,
-    ConfigSource,
-    ConfigSynonym,
-)
-from .admin.descriptions import (
-    GroupDescription,
-    GroupListing,
-    GroupMember,
-    ShareGroupDescription,
-    ShareMemberDescription,
-    SharePartitionOffsetInfo,
-)
-from .admin.new_topics import NewPartitions, NewTopic
-from .client import Client
-from .consumer.consumer import Consumer, ConsumerBatch
-from .consumer.health import ConsumerHealth
-from .errors import (
-    AcknowledgementFailed,
-    AuthenticationFailed,
-    BrokerError,
-    BufferFull,
-    CommitFailed,
-    ConfigError,
-    ConnectionLost,
-    ConsumerStalled,
-    CorruptBatch,
-    DeliveryFailed,
-    DeserializationError,
-    InvalidMessage,
-    KafkaError,
-    NoBrokerReachable,
-    ProducerFenced,
-    RecordTooLarge,
-    RequestTimeout,
-    TopicNotReady,
-    TransactionAborted,
-    UnknownBrokerError,
-    UnsupportedVersion,
-    UsageError,
-    WireError,
-)
-from .producer.producer import Producer
-from .records.batch import ConsumerRecord, Delivery
-from .types import (
-    AwsCredentials,
-    ElectionType,
-    GroupMetadata,
-    IsolationLevel,
-    OAuthBearerToken,
-    OffsetAndMetadata,
-    OffsetAndTimestamp,
-    OffsetSpec,
-    ProducerIdentity,
-    RecordMetadata,
-    SubscriptionPattern,
-    TimestampType,
-    TopicPartition,
-    TopicPartitionReplica,
-)
 
 if TYPE_CHECKING:
-    from .admin.acl_bindings import AclBinding, AclBindingFilter, ResourcePattern
+    from .admin.acl_bindings import (
+        AclBinding,
+        AclBindingFilter,
+        ResourcePattern,
+    )
+    from .admin.admin import Admin
     from .admin.client_quotas import (
         ClientQuotaEntity,
         ClientQuotaFilter,
@@ -92,7 +32,31 @@ if TYPE_CHECKING:
         SupportedVersionRange,
         UpgradeType,
     )
-    from .admin.delegation_token_descriptions import DelegationToken, KafkaPrincipal
+    from .admin.config_resources import (
+        ConfigEntry,
+        ConfigOp,
+        ConfigOpType,
+        ConfigResource,
+        ConfigResourceType,
+        ConfigSource,
+        ConfigSynonym,
+    )
+    from .admin.delegation_token_descriptions import (
+        DelegationToken,
+        KafkaPrincipal,
+    )
+    from .admin.descriptions import (
+        GroupDescription,
+        GroupListing,
+        GroupMember,
+        ShareGroupDescription,
+        ShareMemberDescription,
+        SharePartitionOffsetInfo,
+    )
+    from .admin.new_topics import (
+        NewPartitions,
+        NewTopic,
+    )
     from .admin.scram_credentials import (
         ScramCredentialInfo,
         ScramMechanism,
@@ -123,13 +87,70 @@ if TYPE_CHECKING:
         TransactionDescription,
         TransactionListing,
     )
+    from .client import Client
+    from .consumer.consumer import (
+        Consumer,
+        ConsumerBatch,
+    )
+    from .consumer.health import ConsumerHealth
+    from .errors import (
+        AcknowledgementFailed,
+        AuthenticationFailed,
+        BrokerError,
+        BufferFull,
+        CommitFailed,
+        ConfigError,
+        ConnectionLost,
+        ConsumerStalled,
+        CorruptBatch,
+        DeliveryFailed,
+        DeserializationError,
+        InvalidMessage,
+        KafkaError,
+        NoBrokerReachable,
+        ProducerFenced,
+        RecordTooLarge,
+        RequestTimeout,
+        TopicNotReady,
+        TransactionAborted,
+        UnknownBrokerError,
+        UnsupportedVersion,
+        UsageError,
+        WireError,
+    )
+    from .producer.producer import Producer
     from .producer.transaction import Transaction
-    from .protocol.acl_codes import AclOperation, AclPermissionType, PatternType, ResourceType
+    from .protocol.acl_codes import (
+        AclOperation,
+        AclPermissionType,
+        PatternType,
+        ResourceType,
+    )
+    from .records.batch import (
+        ConsumerRecord,
+        Delivery,
+    )
     from .share._implementation import ShareRecord
     from .share.acknowledgements import Acknowledge
     from .share.share_consumer import ShareConsumer
     from .share.share_record import Reject
     from .transform import OutgoingRecord
+    from .types import (
+        AwsCredentials,
+        ElectionType,
+        GroupMetadata,
+        IsolationLevel,
+        OAuthBearerToken,
+        OffsetAndMetadata,
+        OffsetAndTimestamp,
+        OffsetSpec,
+        ProducerIdentity,
+        RecordMetadata,
+        SubscriptionPattern,
+        TimestampType,
+        TopicPartition,
+        TopicPartitionReplica,
+    )
 
 __all__ = (
     "AbortTransactionSpec",
@@ -145,12 +166,12 @@ __all__ = (
     "BrokerError",
     "BufferFull",
     "Client",
-    "ClusterDescription",
-    "ClusterNode",
     "ClientQuotaEntity",
     "ClientQuotaFilter",
     "ClientQuotaFilterComponent",
     "ClientQuotaMatchType",
+    "ClusterDescription",
+    "ClusterNode",
     "CommitFailed",
     "ConfigEntry",
     "ConfigError",
@@ -176,8 +197,8 @@ __all__ = (
     "EpochEndOffset",
     "FeatureMetadata",
     "FeatureUpdate",
-    "FinalizedVersionRange",
     "FencedProducer",
+    "FinalizedVersionRange",
     "GroupDescription",
     "GroupListing",
     "GroupMember",
@@ -202,32 +223,32 @@ __all__ = (
     "Producer",
     "ProducerFenced",
     "ProducerIdentity",
+    "ProducerState",
     "QuorumInfo",
     "QuorumReplica",
     "RaftVoterEndpoint",
-    "ProducerState",
     "RecordMetadata",
     "RecordTooLarge",
     "Reject",
     "ReplicaInfo",
     "ReplicaLogDirInfo",
     "RequestTimeout",
-    "ScramCredentialInfo",
-    "ScramMechanism",
     "ResourcePattern",
     "ResourceType",
+    "ScramCredentialInfo",
+    "ScramMechanism",
     "ShareConsumer",
-    "ShareRecord",
     "ShareGroupDescription",
     "ShareMemberDescription",
     "SharePartitionOffsetInfo",
-    "SubscriptionPattern",
-    "SupportedVersionRange",
+    "ShareRecord",
     "StreamsGroupDescription",
     "StreamsGroupMemberAssignment",
     "StreamsGroupMemberDescription",
     "StreamsGroupSubtopologyDescription",
     "StreamsTopicInfo",
+    "SubscriptionPattern",
+    "SupportedVersionRange",
     "TimestampType",
     "TopicDescription",
     "TopicNotReady",
@@ -249,71 +270,135 @@ __all__ = (
 # The user's program configures logging; see docs/logging.md.
 logging.getLogger(__name__).addHandler(logging.NullHandler())
 
-# Loaded on first use, since few programs need these modules.
-# Loaded on first use, since only some programs need these modules.
-_load_later: Callable[[str], object] = lazy_exports(
-    __name__,
-    {
-        "AbortTransactionSpec": ".admin.transaction_descriptions",
-        "Acknowledge": ".share.acknowledgements",
-        "ClientQuotaEntity": ".admin.client_quotas",
-        "ClientQuotaFilter": ".admin.client_quotas",
-        "ClientQuotaFilterComponent": ".admin.client_quotas",
-        "ClientQuotaMatchType": ".admin.client_quotas",
-        "DelegationToken": ".admin.delegation_token_descriptions",
-        "KafkaPrincipal": ".admin.delegation_token_descriptions",
-        "CreatedTopic": ".admin.topic_descriptions",
-        "LogDirDescription": ".admin.topic_descriptions",
-        "OutgoingRecord": ".transform",
-        "PartitionDescription": ".admin.topic_descriptions",
-        "PartitionReassignment": ".admin.topic_descriptions",
-        "ClusterDescription": ".admin.cluster_descriptions",
-        "ClusterNode": ".admin.cluster_descriptions",
-        "EpochEndOffset": ".admin.cluster_descriptions",
-        "FeatureMetadata": ".admin.cluster_descriptions",
-        "FeatureUpdate": ".admin.cluster_descriptions",
-        "FinalizedVersionRange": ".admin.cluster_descriptions",
-        "QuorumInfo": ".admin.cluster_descriptions",
-        "QuorumReplica": ".admin.cluster_descriptions",
-        "RaftVoterEndpoint": ".admin.cluster_descriptions",
-        "FencedProducer": ".admin.transaction_descriptions",
-        "HangingTransaction": ".admin.transaction_descriptions",
-        "ProducerState": ".admin.transaction_descriptions",
-        "Reject": ".share.share_record",
-        "ScramCredentialInfo": ".admin.scram_credentials",
-        "ScramMechanism": ".admin.scram_credentials",
-        "ReplicaInfo": ".admin.topic_descriptions",
-        "ReplicaLogDirInfo": ".admin.topic_descriptions",
-        "AclBinding": ".admin.acl_bindings",
-        "AclBindingFilter": ".admin.acl_bindings",
-        "AclOperation": ".protocol.acl_codes",
-        "AclPermissionType": ".protocol.acl_codes",
-        "PatternType": ".protocol.acl_codes",
-        "ResourcePattern": ".admin.acl_bindings",
-        "ResourceType": ".protocol.acl_codes",
-        "ShareConsumer": ".share.share_consumer",
-        "ShareRecord": ".share._implementation",
-        "TopicDescription": ".admin.topic_descriptions",
-        "SupportedVersionRange": ".admin.cluster_descriptions",
-        "Transaction": ".producer.transaction",
-        "UpgradeType": ".admin.cluster_descriptions",
-        "StreamsGroupDescription": ".admin.streams_group_descriptions",
-        "StreamsGroupMemberAssignment": ".admin.streams_group_descriptions",
-        "StreamsGroupMemberDescription": ".admin.streams_group_descriptions",
-        "StreamsGroupSubtopologyDescription": ".admin.streams_group_descriptions",
-        "StreamsTopicInfo": ".admin.streams_group_descriptions",
-        "TransactionDescription": ".admin.transaction_descriptions",
-        "TransactionListing": ".admin.transaction_descriptions",
-        "UserScramCredentialDeletion": ".admin.scram_credentials",
-        "UserScramCredentialUpsertion": ".admin.scram_credentials",
-    },
-)
+# Everything is loaded on first use, so that a program loads only what it needs.
+_MODULES = {
+    "AbortTransactionSpec": ".admin.transaction_descriptions",
+    "Acknowledge": ".share.acknowledgements",
+    "AcknowledgementFailed": ".errors",
+    "AclBinding": ".admin.acl_bindings",
+    "AclBindingFilter": ".admin.acl_bindings",
+    "AclOperation": ".protocol.acl_codes",
+    "AclPermissionType": ".protocol.acl_codes",
+    "Admin": ".admin.admin",
+    "AuthenticationFailed": ".errors",
+    "AwsCredentials": ".types",
+    "BrokerError": ".errors",
+    "BufferFull": ".errors",
+    "Client": ".client",
+    "ClientQuotaEntity": ".admin.client_quotas",
+    "ClientQuotaFilter": ".admin.client_quotas",
+    "ClientQuotaFilterComponent": ".admin.client_quotas",
+    "ClientQuotaMatchType": ".admin.client_quotas",
+    "ClusterDescription": ".admin.cluster_descriptions",
+    "ClusterNode": ".admin.cluster_descriptions",
+    "CommitFailed": ".errors",
+    "ConfigEntry": ".admin.config_resources",
+    "ConfigError": ".errors",
+    "ConfigOp": ".admin.config_resources",
+    "ConfigOpType": ".admin.config_resources",
+    "ConfigResource": ".admin.config_resources",
+    "ConfigResourceType": ".admin.config_resources",
+    "ConfigSource": ".admin.config_resources",
+    "ConfigSynonym": ".admin.config_resources",
+    "ConnectionLost": ".errors",
+    "Consumer": ".consumer.consumer",
+    "ConsumerBatch": ".consumer.consumer",
+    "ConsumerHealth": ".consumer.health",
+    "ConsumerRecord": ".records.batch",
+    "ConsumerStalled": ".errors",
+    "CorruptBatch": ".errors",
+    "CreatedTopic": ".admin.topic_descriptions",
+    "DelegationToken": ".admin.delegation_token_descriptions",
+    "Delivery": ".records.batch",
+    "DeliveryFailed": ".errors",
+    "DeserializationError": ".errors",
+    "ElectionType": ".types",
+    "EpochEndOffset": ".admin.cluster_descriptions",
+    "FeatureMetadata": ".admin.cluster_descriptions",
+    "FeatureUpdate": ".admin.cluster_descriptions",
+    "FencedProducer": ".admin.transaction_descriptions",
+    "FinalizedVersionRange": ".admin.cluster_descriptions",
+    "GroupDescription": ".admin.descriptions",
+    "GroupListing": ".admin.descriptions",
+    "GroupMember": ".admin.descriptions",
+    "GroupMetadata": ".types",
+    "HangingTransaction": ".admin.transaction_descriptions",
+    "InvalidMessage": ".errors",
+    "IsolationLevel": ".types",
+    "KafkaError": ".errors",
+    "KafkaPrincipal": ".admin.delegation_token_descriptions",
+    "LogDirDescription": ".admin.topic_descriptions",
+    "NewPartitions": ".admin.new_topics",
+    "NewTopic": ".admin.new_topics",
+    "NoBrokerReachable": ".errors",
+    "OAuthBearerToken": ".types",
+    "OffsetAndMetadata": ".types",
+    "OffsetAndTimestamp": ".types",
+    "OffsetSpec": ".types",
+    "OutgoingRecord": ".transform",
+    "PartitionDescription": ".admin.topic_descriptions",
+    "PartitionReassignment": ".admin.topic_descriptions",
+    "PatternType": ".protocol.acl_codes",
+    "Producer": ".producer.producer",
+    "ProducerFenced": ".errors",
+    "ProducerIdentity": ".types",
+    "ProducerState": ".admin.transaction_descriptions",
+    "QuorumInfo": ".admin.cluster_descriptions",
+    "QuorumReplica": ".admin.cluster_descriptions",
+    "RaftVoterEndpoint": ".admin.cluster_descriptions",
+    "RecordMetadata": ".types",
+    "RecordTooLarge": ".errors",
+    "Reject": ".share.share_record",
+    "ReplicaInfo": ".admin.topic_descriptions",
+    "ReplicaLogDirInfo": ".admin.topic_descriptions",
+    "RequestTimeout": ".errors",
+    "ResourcePattern": ".admin.acl_bindings",
+    "ResourceType": ".protocol.acl_codes",
+    "ScramCredentialInfo": ".admin.scram_credentials",
+    "ScramMechanism": ".admin.scram_credentials",
+    "ShareConsumer": ".share.share_consumer",
+    "ShareGroupDescription": ".admin.descriptions",
+    "ShareMemberDescription": ".admin.descriptions",
+    "SharePartitionOffsetInfo": ".admin.descriptions",
+    "ShareRecord": ".share._implementation",
+    "StreamsGroupDescription": ".admin.streams_group_descriptions",
+    "StreamsGroupMemberAssignment": ".admin.streams_group_descriptions",
+    "StreamsGroupMemberDescription": ".admin.streams_group_descriptions",
+    "StreamsGroupSubtopologyDescription": ".admin.streams_group_descriptions",
+    "StreamsTopicInfo": ".admin.streams_group_descriptions",
+    "SubscriptionPattern": ".types",
+    "SupportedVersionRange": ".admin.cluster_descriptions",
+    "TimestampType": ".types",
+    "TopicDescription": ".admin.topic_descriptions",
+    "TopicNotReady": ".errors",
+    "TopicPartition": ".types",
+    "TopicPartitionReplica": ".types",
+    "Transaction": ".producer.transaction",
+    "TransactionAborted": ".errors",
+    "TransactionDescription": ".admin.transaction_descriptions",
+    "TransactionListing": ".admin.transaction_descriptions",
+    "UnknownBrokerError": ".errors",
+    "UnsupportedVersion": ".errors",
+    "UpgradeType": ".admin.cluster_descriptions",
+    "UsageError": ".errors",
+    "UserScramCredentialDeletion": ".admin.scram_credentials",
+    "UserScramCredentialUpsertion": ".admin.scram_credentials",
+    "WireError": ".errors",
+}
+_SUBMODULES = ("admin", "consumer", "errors", "producer", "protocol", "records", "types")
+_load: Callable[[str], object] = lazy_exports(__name__, _MODULES, _SUBMODULES)
 
 
 def __getattr__(name: str) -> object:
     """Import a name on first use. For a name of another Kafka client, the error suggests this client's name."""
-    from .other_clients_names import MODULE
+    if name not in _MODULES and name not in _SUBMODULES:
+        from .other_clients_names import MODULE
 
-    if name in MODULE:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}; here: {MODULE[name]}")
-    return _load_later(name)
+        if name in MODULE:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}; here: {MODULE[name]}")
+    return _load(name)
+
+
+def __dir__() -> list[str]:
+    """Return the names of the module, also of what is not loaded yet."""
+    return sorted({*globals(), *__all__})

@@ -1,7 +1,7 @@
 """The blocking client; see :mod:`aiokafkawire.blocking`."""
 
 import threading
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, Unpack, overload
@@ -37,6 +37,8 @@ class Client:
     Args:
         bootstrap_servers: ``"host:port,host:port"`` or a sequence of ``"host:port"``; one server that answers is
             enough. Leave it out to speak to controllers (``bootstrap_controllers``).
+        observers: objects to notify of connections, requests, batches, fetches, commits, rebalances and
+            transactions, on the client's thread; see :class:`~aiokafkawire.observe.Observer`.
         options: see :class:`~aiokafkawire.config.ClientConfig`.
 
     Raises:
@@ -45,9 +47,15 @@ class Client:
         WireError: the answering server is not Kafka.
     """
 
-    def __init__(self, bootstrap_servers: str | Sequence[str] | None = None, **options: Unpack[ClientOptions]) -> None:
+    def __init__(
+        self,
+        bootstrap_servers: str | Sequence[str] | None = None,
+        *,
+        observers: Iterable[object] = (),
+        **options: Unpack[ClientOptions],
+    ) -> None:
         self._loop = LoopThread()
-        self._client = AsyncClient(bootstrap_servers, **options)
+        self._client = AsyncClient(bootstrap_servers, observers=observers, **options)
         self._admin = Admin(self._loop, self._client)
 
     def open(self) -> Self:

@@ -49,7 +49,7 @@ class ShareConsumer(Generic[K, V]):
 
     def __init__(self, loop: LoopThread, consumer: AsyncShareConsumer[K, V]) -> None:
         self._loop, self._consumer = loop, consumer
-        consumer._fetcher.owner = _Owner(self)
+        consumer._fetcher.responses.owner = _Owner(self)
         # These are used on the loop's thread only.
         self._polls: list[_Poll[K, V]] = []
         self._left: deque[ShareRecord[K, V]] = deque()

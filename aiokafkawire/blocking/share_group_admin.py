@@ -40,6 +40,12 @@ class ShareGroupAdmin:
         """Return the start offsets and the lag of a share group, by partition."""
         return self._loop.call(self._admin.list_share_group_offsets, group_id, partitions, timeout=timeout)
 
+    def list_offsets_of_share_groups(
+        self, *group_ids: str | Collection[str], timeout: float | None = None
+    ) -> dict[str, dict[TopicPartition, SharePartitionOffsetInfo]]:
+        """Return the start offsets and the lag of several share groups, by one request to each coordinator."""
+        return self._loop.call(self._admin.list_offsets_of_share_groups, *group_ids, timeout=timeout)
+
     def alter_share_group_offsets(
         self, group_id: str, offsets: Mapping[TopicPartition, int], *, timeout: float | None = None
     ) -> None:

@@ -1,11 +1,20 @@
 """The codes in requests and responses about ACLs. A code of a newer Kafka is UNKNOWN."""
 
 from enum import IntEnum
+from typing import Self
 
 __all__ = ("AclOperation", "AclPermissionType", "PatternType", "ResourceType")
 
 
-class ResourceType(IntEnum):
+class _AclCode(IntEnum):
+    """A code that may be of a newer Kafka; such a code becomes UNKNOWN, which is 0 in each enumeration."""
+
+    @classmethod
+    def _missing_(cls, value: object) -> Self:
+        return cls(0)
+
+
+class ResourceType(_AclCode):
     """The type of a resource that ACLs protect; ANY is for filters."""
 
     UNKNOWN = 0
@@ -17,12 +26,8 @@ class ResourceType(IntEnum):
     DELEGATION_TOKEN = 6
     USER = 7
 
-    @classmethod
-    def _missing_(cls, value: object) -> "ResourceType":
-        return cls.UNKNOWN
 
-
-class PatternType(IntEnum):
+class PatternType(_AclCode):
     """The way in which a pattern names resources (KIP-290); ANY and MATCH are for filters.
 
     LITERAL names one resource, or all of them with the name ``*``. PREFIXED names all whose names begin with the
@@ -36,12 +41,8 @@ class PatternType(IntEnum):
     LITERAL = 3
     PREFIXED = 4
 
-    @classmethod
-    def _missing_(cls, value: object) -> "PatternType":
-        return cls.UNKNOWN
 
-
-class AclOperation(IntEnum):
+class AclOperation(_AclCode):
     """An operation that an ACL allows or denies; ANY is for filters, and ALL is every operation.
 
     Allowing READ, WRITE, DELETE or ALTER allows DESCRIBE, too, and ALTER_CONFIGS allows DESCRIBE_CONFIGS.
@@ -64,19 +65,11 @@ class AclOperation(IntEnum):
     DESCRIBE_TOKENS = 14
     TWO_PHASE_COMMIT = 15
 
-    @classmethod
-    def _missing_(cls, value: object) -> "AclOperation":
-        return cls.UNKNOWN
 
-
-class AclPermissionType(IntEnum):
+class AclPermissionType(_AclCode):
     """Whether an ACL allows or denies; a denial wins over all permissions. ANY is for filters."""
 
     UNKNOWN = 0
     ANY = 1
     DENY = 2
     ALLOW = 3
-
-    @classmethod
-    def _missing_(cls, value: object) -> "AclPermissionType":
-        return cls.UNKNOWN

@@ -200,6 +200,28 @@ async def test_a_topic_that_is_refused_is_told_at_once(code: ErrorCode, error: t
         assert broker.count(MetadataRequest) == 2
 
 
+async def test_a_topic_that_was_refused_is_asked_for_again_by_the_next_call() -> None:
+    refused = metadata(topic("t", error=ErrorCode.TOPIC_AUTHORIZATION_FAILED))
+    async with ScriptedBroker() as broker:
+        answering(broker, metadata(), refused, refused, metadata(topic("t", partition(0))))
+        async with opened(broker.connect) as cluster:
+            for asked in (2, 3):
+                with pytest.raises(TopicAuthorizationFailed):
+                    await cluster.metadata.topic("t", cluster.deadline(60))
+                assert broker.count(MetadataRequest) == asked
+            assert len((await cluster.metadata.topic("t", cluster.deadline(60))).partitions) == 1
+
+
+async def test_a_refusal_is_told_if_no_broker_answers_in_time() -> None:
+    async with ScriptedBroker() as broker:
+        answering(broker, metadata(), metadata(topic("t", error=ErrorCode.TOPIC_AUTHORIZATION_FAILED)))
+        async with opened(broker.connect) as cluster:
+            with pytest.raises(TopicAuthorizationFailed):
+                await cluster.metadata.topic("t", cluster.deadline(60))
+            with pytest.raises(TopicAuthorizationFailed):
+                await cluster.metadata.topic("t", cluster.deadline(0))
+
+
 async def test_a_leader_is_waited_for() -> None:
     async with ScriptedBroker() as broker:
         answering(broker, metadata(topic("t", partition(0, -1))), metadata(topic("t", partition(0, 9))), GOOD)

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import pytest
 from support.apache_kafka import ApacheKafka
+from support.authorizing import Authorizing, authorizing_broker, in_process
 
 from aiokafkawire import Client
 from aiokafkawire.network.connector import Connector, connect_tcp
@@ -72,6 +73,17 @@ async def cluster(request: pytest.FixtureRequest, kafka_release: str | None) -> 
 async def kafka(cluster: Where) -> AsyncIterator[Client]:
     async with cluster.client() as client:
         yield client
+
+
+@pytest.fixture(params=["in-process", "memory", pytest.param("apache-kafka", marks=pytest.mark.kafka)])
+async def guarded(request: pytest.FixtureRequest, kafka_release: str | None) -> AsyncIterator[Authorizing]:
+    """A cluster with an authorizer."""
+    if request.param == "apache-kafka":
+        yield request.getfixturevalue("apache_kafka_with_acls")
+        return
+    memory = request.param == "memory"
+    async with authorizing_broker(port=None if memory else 0, max_versions=kafka_release) as broker:
+        yield in_process(broker, memory=memory)
 
 
 @pytest.fixture

@@ -9,6 +9,7 @@ from support.acls_tool import check_that_the_tool_agrees
 from support.authorizing import authorizing_broker, in_process
 
 pytestmark = [
+    pytest.mark.thorough,
     pytest.mark.anyio,
     pytest.mark.parametrize("anyio_backend", ["asyncio"]),
     pytest.mark.kafka,

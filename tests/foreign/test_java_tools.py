@@ -16,7 +16,7 @@ from support.apache_kafka import NEWEST, missing, resolve
 from support.examples import sampled
 from support.needing import require
 
-pytestmark = [pytest.mark.kafka, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.thorough, pytest.mark.kafka, pytest.mark.timeout(300)]
 
 TOPICS = "org.apache.kafka.tools.TopicCommand"
 PERFORMANCE = "org.apache.kafka.tools.ProducerPerformance"
@@ -82,7 +82,6 @@ def until(condition: Callable[[], bool], patience: float = 60) -> None:
         time.sleep(0.05)
 
 
-@pytest.mark.thorough
 def test_topics_are_made_listed_described_altered_and_deleted(tool: Tool, name: str) -> None:
     made = tool(TOPICS, "--create", "--topic", name, "--partitions", "2", "--config", "retention.ms=60000")
     assert f"Created topic {name}." in made
@@ -115,7 +114,6 @@ def test_a_group_reads_what_the_performance_test_writes(
     assert name not in tool(GROUPS, "--list").splitlines()
 
 
-@pytest.mark.thorough
 def test_a_consumer_group_reads_and_is_described(tool: Tool, name: str) -> None:
     tool(PERFORMANCE, "--topic", name, "--num-records", "100", "--record-size", "100", "--throughput", "-1")
     argv = ["--topic", name, "--group", name, "--from-beginning", "--max-messages", "100"]
@@ -147,7 +145,6 @@ def test_verifiable_clients_verify(java: list[str], tool: Tool, bootstrap: str, 
         until(lambda: any(one["name"] == "offsets_committed" and one["success"] for one in consumed))
 
 
-@pytest.mark.thorough
 def test_a_share_group_reads_what_the_performance_test_writes(tool: Tool, name: str) -> None:
     tool(CONFIGS, "--alter", "--group", name, "--add-config", "share.auto.offset.reset=earliest")
     tool(PERFORMANCE, "--topic", name, "--num-records", "5000", "--record-size", "100", "--throughput", "-1")

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import re
-import subprocess
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from secrets import token_hex
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
-from support.apache_kafka import ApacheKafka
-from support.mixed_groups import java_command
 from support.securing import login
+from support.user_tools import ALICE, CONFIGS, TOKENS, Served, login_file, serve, shown, token_rows, tool, until
 
 from aiokafkawire import (
     ClientQuotaEntity,
@@ -28,54 +24,17 @@ from aiokafkawire import (
     blocking,
 )
 from aiokafkawire.errors import SaslAuthenticationFailed
-from aiokafkawire.testing.background import BackgroundBroker
 
 pytestmark = [pytest.mark.thorough, pytest.mark.kafka, pytest.mark.timeout(300)]
 
-CONFIGS = "kafka.admin.ConfigCommand"
-TOKENS = "org.apache.kafka.tools.DelegationTokenCommand"
 TOPICS = "org.apache.kafka.tools.TopicCommand"
-SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule"
 SHA_256, SHA_512 = ScramMechanism.SCRAM_SHA_256, ScramMechanism.SCRAM_SHA_512
-ALICE = login("SCRAM-SHA-256", "alice", "alice-secret")
-TOKEN_KEY = "the-key-of-all-tokens"
-
-Tool = Callable[..., str]
-
-
-class Served(NamedTuple):
-    """A cluster whose clients log in, or are anonymous and may do everything."""
-
-    guarded: str
-    open: str
 
 
 @pytest.fixture(scope="module", params=["in-process", "apache-kafka"])
 def served(request: pytest.FixtureRequest) -> Iterator[Served]:
-    java_command()
-    if request.param == "in-process":
-        with (
-            BackgroundBroker(users={"alice": "alice-secret"}, delegation_token_secret_key=TOKEN_KEY) as guarded,
-            BackgroundBroker() as open_,
-        ):
-            yield Served(guarded.bootstrap, open_.bootstrap)
-        return
-    properties = {
-        "delegation.token.secret.key": TOKEN_KEY,
-        "listener.name.guarded.sasl.enabled.mechanisms": "SCRAM-SHA-256",
-        "listener.name.guarded.scram-sha-256.sasl.jaas.config": f"{SCRAM} required;",
-    }
-    scram = ["SCRAM-SHA-256=[name=alice,password=alice-secret]"]
-    with ApacheKafka(properties=properties, listeners={"GUARDED": "SASL_PLAINTEXT"}, scram=scram) as kafka:
-        yield Served(kafka.addresses["GUARDED"], kafka.bootstrap)
-
-
-def tool(bootstrap: str, main: str, *argv: str) -> str:
-    """Run a tool to its end; what it prints."""
-    command = [*java_command(), main, "--bootstrap-server", bootstrap, *argv]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
+    with serve(request.param) as served:
+        yield served
 
 
 @pytest.fixture
@@ -87,12 +46,6 @@ def kafka(served: Served) -> Iterator[blocking.Client]:
 @pytest.fixture
 def user() -> str:
     return f"user-{token_hex(4)}"
-
-
-def shown(text: str) -> dict[str, dict[str, str]]:
-    """The configs of each entity, from "... configs for <entity> are a=1, b=2"."""
-    found = re.findall(r"configs for (?:the )?(.*?) are (.*)", text)
-    return {entity: dict(part.split("=", 1) for part in configs.split(", ") if part) for entity, configs in found}
 
 
 def test_scram_credentials_on_both_sides(served: Served, kafka: blocking.Client, user: str) -> None:
@@ -145,28 +98,29 @@ def test_quotas_on_both_sides(served: Served, kafka: blocking.Client, user: str)
 
 
 def test_delegation_tokens_on_both_sides(served: Served, tmp_path: Path) -> None:
-    alice = properties(tmp_path / "alice.properties", "alice", "alice-secret")
+    alice = login_file(tmp_path / "alice.properties", "alice", "alice-secret")
     with blocking.Client(served.guarded, **ALICE) as kafka:
         ours = kafka.admin.create_delegation_token(renewers=[KafkaPrincipal.user("bob")], max_lifetime_ms=7_200_000)
-        described = rows(tool(served.guarded, TOKENS, *alice, "--describe", "--owner-principal", "User:alice"))
-        assert described[ours.token_id] == [ours.hmac_base64, "User:alice", "User:alice", "[User:bob]"]
+        described = ("--describe", "--owner-principal", "User:alice")  # without an owner it shows none
+        found = token_rows(tool(served.guarded, TOKENS, *alice, *described))
+        assert found[ours.token_id] == [ours.hmac_base64, "User:alice", "User:alice", "[User:bob]"]
         tool(served.guarded, TOKENS, *alice, "--renew", "--hmac", ours.hmac_base64, "--renew-time-period", "3600000")
         until(lambda: known(kafka)[ours.token_id].expiry_timestamp_ms < ours.expiry_timestamp_ms)
 
-        created = rows(tool(served.guarded, TOKENS, *alice, "--create", "--max-life-time-period", "-1"))
+        created = token_rows(tool(served.guarded, TOKENS, *alice, "--create", "--max-life-time-period", "-1"))
         ((token_id, (hmac, *_)),) = created.items()
         until(lambda: token_id in known(kafka))
         theirs = known(kafka)[token_id]
         assert (theirs.hmac_base64, theirs.owner, theirs.renewers) == (hmac, KafkaPrincipal.user("alice"), ())
         with blocking.Client(served.guarded, **by(theirs.token_id, theirs.hmac_base64)) as guest:
             guest.admin.create_topics({f"made-{token_id[:4].strip('-_')}": 1})
-        token = properties(tmp_path / "token.properties", ours.token_id, ours.hmac_base64, tokenauth=True)
+        token = login_file(tmp_path / "token.properties", ours.token_id, ours.hmac_base64, tokenauth=True)
         assert "made-" in tool(served.guarded, TOPICS, *token, "--list")
 
         tool(served.guarded, TOKENS, *alice, "--expire", "--hmac", ours.hmac_base64, "--expiry-time-period", "-1")
         until(lambda: ours.token_id not in known(kafka))
         kafka.admin.expire_delegation_token(theirs)
-        assert rows(tool(served.guarded, TOKENS, *alice, "--describe")) == {}
+        assert token_rows(tool(served.guarded, TOKENS, *alice, *described)) == {}
         with pytest.raises(SaslAuthenticationFailed):
             blocking.Client(served.guarded, **by(ours.token_id, ours.hmac_base64)).__enter__()
 
@@ -175,28 +129,5 @@ def known(kafka: blocking.Client) -> dict[str, DelegationToken]:
     return {token.token_id: token for token in kafka.admin.describe_delegation_token()}
 
 
-def until(condition: Callable[[], bool]) -> None:
-    """Wait for what a broker of Apache Kafka hears from its controller."""
-    ends = time.monotonic() + 20
-    while not condition():
-        assert time.monotonic() < ends
-
-
 def by(token_id: str, hmac: str) -> dict[str, Any]:
     return login("SCRAM-SHA-256", token_id, hmac, sasl_tokenauth=True)
-
-
-def properties(path: Path, user: str, password: str, *, tokenauth: bool = False) -> tuple[str, str]:
-    """The arguments by which a tool logs in."""
-    more = ' tokenauth="true"' if tokenauth else ""
-    path.write_text(
-        "security.protocol=SASL_PLAINTEXT\nsasl.mechanism=SCRAM-SHA-256\n"
-        f'sasl.jaas.config={SCRAM} required username="{user}" password="{password}"{more};\n'
-    )
-    return "--command-config", str(path)
-
-
-def rows(text: str) -> dict[str, list[str]]:
-    """The HMAC, owner, requester and renewers of each token in the tool's table, by the token's id."""
-    lines = text.partition("TOKENID")[2].splitlines()[1:]
-    return {(words := line.split())[0]: words[1:5] for line in lines if line.strip()}

@@ -8,7 +8,12 @@ import pytest
 from support.acls_tool import check_that_the_tool_agrees
 from support.authorizing import Authorizing
 
-pytestmark = [pytest.mark.anyio, pytest.mark.parametrize("anyio_backend", ["asyncio"]), pytest.mark.timeout(300)]
+pytestmark = [
+    pytest.mark.thorough,
+    pytest.mark.anyio,
+    pytest.mark.parametrize("anyio_backend", ["asyncio"]),
+    pytest.mark.timeout(300),
+]
 
 
 async def test_kafkas_tool_and_our_admin_agree_on_acls(apache_kafka_with_acls: Authorizing, tmp_path: Path) -> None:

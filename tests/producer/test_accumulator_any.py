@@ -25,6 +25,7 @@ from aiokafkawire.cluster.metadata import EMPTY
 from aiokafkawire.cluster.retry import Backoff
 from aiokafkawire.config import ProducerConfig
 from aiokafkawire.errors import ConnectionLost, ErrorCode, KafkaError
+from aiokafkawire.observe import Observers
 from aiokafkawire.producer.accumulator import NO_LEADER, NOT_READY, RecordAccumulator
 from aiokafkawire.producer.batch import BatchResult, ProducerBatch
 from aiokafkawire.producer.batch_completion import BatchCompletion
@@ -105,6 +106,7 @@ class AnySequence(RuleBasedStateMachine):
         cluster: Any = SimpleNamespace(
             runtime=SimpleNamespace(now=lambda: self.now),
             backoff=lambda: Backoff(0.01, 0.1, Random(1)),
+            observers=Observers(),
             metadata=SimpleNamespace(snapshot=EMPTY, mark_stale=lambda snapshot: None),
         )
         self.outcomes = Counted(cluster, config, self.gathered, None)

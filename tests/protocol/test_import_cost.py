@@ -1,4 +1,4 @@
-"""What `import aiokafkawire` loads, in a process of its own: what every client needs, and nothing heavier."""
+"""What importing the client loads, in a process of its own: what every client needs, and nothing heavier."""
 
 import json
 import subprocess
@@ -21,7 +21,12 @@ def loaded_by(code: str) -> set[str]:
 
 @pytest.fixture(scope="module")
 def modules() -> set[str]:
-    return loaded_by("import aiokafkawire")
+    return loaded_by("from aiokafkawire import Client")
+
+
+def test_the_package_alone_loads_none_of_its_modules() -> None:
+    loaded = {name for name in loaded_by("import aiokafkawire") if name.startswith("aiokafkawire.")}
+    assert loaded == {"aiokafkawire._lazy_exports"}
 
 
 def test_only_the_families_of_messages_that_clients_always_need_are_loaded(modules: set[str]) -> None:
@@ -55,5 +60,6 @@ def test_parts_for_tests_and_for_the_command_line_are_not_loaded(modules: set[st
 
 
 def test_nothing_is_compiled_on_import() -> None:
-    code = "import aiokafkawire, linecache\nassert not any('aiokafkawire ' in name for name in linecache.cache)"
+    uncompiled = "assert not any('aiokafkawire ' in name for name in linecache.cache)"
+    code = f"from aiokafkawire import Client\nimport linecache\n{uncompiled}"
     assert loaded_by(code)

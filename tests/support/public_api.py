@@ -16,7 +16,18 @@ LIST = ROOT / "tests" / "data" / "public_api.txt"
 # What users import from; everything deeper is internal, but for the messages in aiokafkawire.protocol.messages.
 PACKAGES = tuple(
     "aiokafkawire" + name
-    for name in ("", ".blocking", ".config", ".errors", ".legacy", ".protocol", ".records", ".spark", ".testing")
+    for name in (
+        "",
+        ".blocking",
+        ".config",
+        ".errors",
+        ".legacy",
+        ".observe",
+        ".protocol",
+        ".records",
+        ".spark",
+        ".testing",
+    )
 )
 
 

@@ -1,11 +1,13 @@
 """The pages of docs/ that are made from the code: `python tests/support/reference.py` writes them again."""
 
 import inspect
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
 import click
 
+from aiokafkawire.admin.admin import Admin
 from aiokafkawire.cli.shell.app import PROGRAM, root_command
 from aiokafkawire.cli.shell.command import ShellCommand
 from aiokafkawire.cli.shell.shared_options import SHARED
@@ -15,7 +17,19 @@ from aiokafkawire.errors import BrokerError, Refresh, broker_error
 from aiokafkawire.protocol.api import ApiKey
 from aiokafkawire.protocol.message_registry import FAMILIES, request_of
 
+_ROLE = re.compile(r":\w+:`(?:~\.?[\w.]*\.)?([^`]+)`")
+"""A reference to a name in a docstring, such as ":class:`~.protocol.api.ApiKey`"."""
+
 DOCS = Path(__file__).parent.parent.parent / "docs"
+
+ADMIN = """\
+# The operations of the admin
+
+Look up an operation of `Client.admin`; the blocking `Client` has the same. The names are those of Java's `Admin` in
+snake_case. Java has no `find_hanging_transactions`, `consumer_group_lag`, `reset_consumer_group_offsets`,
+`find_coordinators`, `offset_for_leader_epoch`, `api_versions`, and no `Client.request`, which sends any message. An
+operation for several resources keeps the results of the others when some fail: see `AdminError`.
+"""
 
 COMMANDS = """\
 # The commands of the shell
@@ -78,9 +92,29 @@ def _message_row(key: ApiKey) -> str:
     )
 
 
-def _first_line(cls: type[object]) -> str:
-    summary = (inspect.getdoc(cls) or "").partition("\n\n")[0]
+def _first_line(documented: object) -> str:
+    summary = (inspect.getdoc(documented) or "").partition("\n\n")[0]
     return " ".join(summary.split())
+
+
+def admin_page() -> str:
+    """Return the page docs/admin.md."""
+    return ADMIN + "".join("".join(_subject(part)) for part in (*Admin.__bases__, Admin))
+
+
+def _subject(part: type[object]) -> Iterator[str]:
+    """Yield the section of a class of operations, with a link to the page about its subject."""
+    name = part.__module__.rpartition(".")[2]
+    title = "offsets" if part is Admin else name.replace("_", " ")
+    page = DOCS / f"{name.replace('_', '-')}.md"
+    yield f"\n## {title.capitalize() if title != 'acls' else 'ACLs'}\n\n"
+    if page.exists():
+        yield f"See [{page.name}]({page.name}).\n\n"
+    yield "| operation | |\n|---|---|\n"
+    for method, function in vars(part).items():
+        if inspect.iscoroutinefunction(function) and method[0] != "_":
+            summary = _ROLE.sub(r"`\1`", _first_line(function)).replace("``", "`")
+            yield f"| `{method}` | {_escaped(summary)} |\n"
 
 
 def commands_page() -> str:
@@ -128,7 +162,7 @@ def _escaped(text: str) -> str:
     return text.replace("\\", "\\\\").replace("|", "\\|").replace("<", "\\<")
 
 
-PAGES = {"commands.md": commands_page, "errors.md": errors_page, "messages.md": messages_page}
+PAGES = {"admin.md": admin_page, "commands.md": commands_page, "errors.md": errors_page, "messages.md": messages_page}
 
 
 if __name__ == "__main__":

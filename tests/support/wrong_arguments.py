@@ -450,6 +450,7 @@ def _client() -> Iterator[Case]:
     yield Case("Client(servers)", lambda _, one: Client(one), [None, 5, b"x:1", [5], "", [], ":", "x:y", Strange()])
     yield Case("Client(connector)", lambda _, one: Client(made, connector=one), [None, *NO_FUNCTION])
     yield Case("Client(runtime)", lambda _, one: Client(made, runtime=one), [*NO_FUNCTION])
+    yield Case("Client(observers)", lambda _, one: Client(made, observers=one), [None, 5, "x", b"x", [5], [Strange()]])
     for name in ("key_serializer", "value_serializer"):
         yield Case(
             f"client.producer({name})",
@@ -644,7 +645,7 @@ def _admin() -> Iterator[Case]:
     describing: tuple[str, ...] = ("describe_groups", "describe_consumer_groups", "describe_classic_groups")
     describing += ("describe_share_groups", "describe_streams_groups")
     deleting = ("delete_groups", "delete_share_groups", "delete_streams_groups")
-    for name in (*describing, *deleting, "list_offsets_of_groups"):
+    for name in (*describing, *deleting, "list_offsets_of_groups", "list_offsets_of_share_groups"):
         yield Case(
             f"admin.{name}(group_ids)",
             filled("admin", name, HOLE),
@@ -1074,6 +1075,7 @@ def _admin_with_a_timeout() -> Iterator[Case]:
         "describe_share_groups": ("g",),
         "delete_share_groups": ("g",),
         "list_share_group_offsets": ("g",),
+        "list_offsets_of_share_groups": ("g",),
         "alter_share_group_offsets": ("g", {TP: 5}),
         "delete_share_group_offsets": ("g", ["t"]),
         "describe_streams_groups": ("g",),

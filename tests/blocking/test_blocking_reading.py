@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import signal
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from itertools import count
 from secrets import token_hex
 from typing import Any
@@ -16,20 +16,9 @@ from support.interrupting import Interrupt
 from aiokafkawire import DeserializationError, OffsetSpec, TopicPartition, UsageError, blocking
 from aiokafkawire.consumer.consumer import ConsumerBatch
 from aiokafkawire.records.batch import ConsumerRecord
-from aiokafkawire.testing.background import BackgroundBroker
 
 Record = ConsumerRecord[bytes, bytes]
 Consumer = blocking.Consumer[bytes, bytes]
-
-
-@pytest.fixture(params=["in-process", pytest.param("apache-kafka", marks=pytest.mark.kafka)])
-def kafka(request: pytest.FixtureRequest) -> Iterator[blocking.Client]:
-    if request.param == "apache-kafka":
-        with blocking.Client(request.getfixturevalue("apache_kafka").bootstrap) as client:
-            yield client
-        return
-    with BackgroundBroker() as broker, blocking.Client(broker.bootstrap) as client:
-        yield client
 
 
 @pytest.fixture

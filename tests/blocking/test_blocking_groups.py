@@ -14,25 +14,9 @@ from aiokafkawire import GroupMetadata, OutgoingRecord, TopicPartition, UsageErr
 from aiokafkawire.consumer.health import PartitionHealth
 from aiokafkawire.group.assignors import RoundRobinAssignor
 from aiokafkawire.records.batch import ConsumerRecord
-from aiokafkawire.testing.background import BackgroundBroker
 
 Partitions = tuple[TopicPartition, ...]
 Consumer = blocking.Consumer[bytes, bytes]
-
-
-@pytest.fixture(params=["in-process", pytest.param("apache-kafka", marks=pytest.mark.kafka)])
-def bootstrap(request: pytest.FixtureRequest) -> Iterator[str]:
-    if request.param == "apache-kafka":
-        yield request.getfixturevalue("apache_kafka").bootstrap
-        return
-    with BackgroundBroker() as broker:
-        yield broker.bootstrap
-
-
-@pytest.fixture
-def kafka(bootstrap: str) -> Iterator[blocking.Client]:
-    with blocking.Client(bootstrap) as client:
-        yield client
 
 
 @pytest.fixture

@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 import signal
 import threading
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from secrets import token_hex
 from typing import Any
@@ -16,24 +15,14 @@ from support.share_members import configure
 
 from aiokafkawire import Acknowledge, DeserializationError, Reject, ShareRecord, TopicPartition, UsageError, blocking
 from aiokafkawire.network.connector import connect_tcp
-from aiokafkawire.testing.background import BackgroundBroker
 
 COUNT = 60
 
-
-@pytest.fixture(params=["in-process", pytest.param("apache-kafka", marks=[pytest.mark.kafka, pytest.mark.thorough])])
-def bootstrap(request: pytest.FixtureRequest) -> Iterator[str]:
-    if request.param == "apache-kafka":
-        yield request.getfixturevalue("apache_kafka").bootstrap
-        return
-    with BackgroundBroker() as broker:
-        yield broker.bootstrap
-
-
-@pytest.fixture
-def kafka(bootstrap: str) -> Iterator[blocking.Client]:
-    with blocking.Client(bootstrap) as client:
-        yield client
+pytestmark = pytest.mark.parametrize(
+    "bootstrap",
+    ["in-process", pytest.param("apache-kafka", marks=[pytest.mark.kafka, pytest.mark.thorough])],
+    indirect=True,
+)
 
 
 @pytest.fixture

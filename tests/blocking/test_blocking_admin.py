@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from secrets import token_hex
 from typing import Any
 from uuid import uuid4
@@ -57,16 +57,6 @@ from aiokafkawire.protocol.messages.metadata import MetadataRequest, MetadataReq
 from aiokafkawire.testing.background import BackgroundBroker
 
 
-@pytest.fixture(params=["in-process", pytest.param("apache-kafka", marks=pytest.mark.kafka)])
-def kafka(request: pytest.FixtureRequest) -> Iterator[blocking.Client]:
-    if request.param == "apache-kafka":
-        with blocking.Client(request.getfixturevalue("apache_kafka").bootstrap) as client:
-            yield client
-        return
-    with BackgroundBroker() as broker, blocking.Client(broker.bootstrap) as client:
-        yield client
-
-
 @pytest.fixture
 def topic(kafka: blocking.Client) -> str:
     """A topic of two partitions, with three records in the first."""
@@ -86,6 +76,7 @@ def test_share_groups(kafka: blocking.Client, topic: str) -> None:
     assert (found.state, found.members, "READ" in (found.authorized_operations or ())) == ("Empty", (), True)
     assert kafka.admin.list_share_group_offsets(group) == {zero: SharePartitionOffsetInfo(1, 0, 2)}
     assert kafka.admin.list_share_group_offsets(group, [TopicPartition(topic, 1)]) == {}
+    assert kafka.admin.list_offsets_of_share_groups(group) == {group: {zero: SharePartitionOffsetInfo(1, 0, 2)}}
     listed = kafka.admin.list_groups(types=["share"], states=["Empty"])
     assert [one.type for one in listed if one.group_id == group] == ["share"]
     kafka.admin.delete_share_group_offsets(group, topic)
