@@ -39,8 +39,9 @@ _BROKER_CONFIGS: Final[dict[str, st.SearchStrategy[str]]] = {
     "log.retention.ms": st.integers(1, 2**40).map(str),
     "message.max.bytes": st.integers(2**20, 2**24).map(str),
 }
-_RATES = st.integers(1, 2**40).map(float)
-_SHARES = st.floats(0.001, 1e9)
+# The broker enforces the quotas that it has got: lower ones would throttle the shell.
+_RATES = st.integers(10**6, 2**40).map(float)
+_SHARES = st.floats(1_000, 1e9)
 _LIMITS: Final[dict[str, st.SearchStrategy[float]]] = {
     "producer_byte_rate": _RATES,
     "consumer_byte_rate": _RATES,
@@ -93,7 +94,7 @@ _ENTITIES = (
 _ADDRESSES = st.builds(QuotaEntity, ip=st.sampled_from([DEFAULT, "10.0.0.1", "192.0.2.7"]))
 _QUOTAS = st.dictionaries(_ENTITIES, _some(_LIMITS, 1), max_size=4)
 _CONNECTIONS = st.dictionaries(
-    _ADDRESSES, st.fixed_dictionaries({"connection_creation_rate": st.integers(1, 10**6).map(float)}), max_size=2
+    _ADDRESSES, st.fixed_dictionaries({"connection_creation_rate": st.integers(1_000, 10**6).map(float)}), max_size=2
 )
 
 

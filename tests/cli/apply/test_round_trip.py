@@ -33,7 +33,8 @@ def test_a_state_that_is_written_and_read_is_the_same_but_for_passwords(state: C
     assert format_state(again, ["A comment."]) == written
 
 
-@settings(max_examples=examples(40), suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@pytest.mark.timeout(240)
+@settings(max_examples=examples(20), suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(states())
 def test_a_state_goes_to_a_cluster_and_from_there_to_another(
     tmp_path: Path, capsysbinary: pytest.CaptureFixture[bytes], state: ClusterSettings
