@@ -4,8 +4,10 @@ import threading
 import time
 from collections import deque
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Final, cast
+from typing import Any, Final
 
+from ..argument_checks import shown
+from ..errors import ConfigError
 from ..observe import (
     AcknowledgementEnded,
     BatchEnded,
@@ -27,10 +29,6 @@ from .measurements import Measurements
 from .metric import Metric
 from .raw_instruments import raw_instruments
 
-if TYPE_CHECKING:
-    from ..blocking import Client as BlockingClient
-    from ..client import Client
-
 __all__ = ("ClientMetrics", "metrics_of")
 
 
@@ -38,11 +36,18 @@ _AT_ONCE: Final = 128
 """The number of requests and batches after which they are counted; fewer wait until the values are read."""
 
 
-def metrics_of(kafka: "Client | BlockingClient") -> "ClientMetrics":
-    """Return the measurements of a client, for exporters; the client counts from now on."""
-    asynchronous: Client | None = getattr(kafka, "asynchronous", None)
-    client = cast("Client", kafka) if asynchronous is None else asynchronous
-    return client._client_metrics()
+def metrics_of(kafka: object) -> "ClientMetrics":
+    """Return the measurements of a client, for exporters; the client counts from now on.
+
+    Raises:
+        ConfigError: the object is no client, neither an asynchronous nor a blocking one.
+    """
+    client: Any = getattr(kafka, "asynchronous", kafka)
+    measurements = getattr(client, "_client_metrics", None)
+    if measurements is None:
+        raise ConfigError(f"kafka must be a Client, got {shown(kafka)}")
+    found: ClientMetrics = measurements()
+    return found
 
 
 class ClientMetrics:
