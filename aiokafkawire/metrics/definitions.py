@@ -217,6 +217,8 @@ def _share_consumer() -> Iterator[Definition]:
     yield from _meter(group, (), "acknowledgements-send", "acknowledgements", "records acknowledged")
     what = "records whose acknowledgements a broker has refused"
     yield from _meter(group, (), "acknowledgements-error", "acknowledgement_errors", what)
+    what = "time since a share consumer was last called for records; -1 if none was"
+    yield _live("consumer-share-metrics", (), "last-poll-seconds-ago", what)
     yield from _heartbeats("consumer-share-coordinator-metrics")
     yield from _rebalances("consumer-share-coordinator-metrics")
 

@@ -91,6 +91,8 @@ def java_metrics(measured: Measurements, live: LiveClient, now: float) -> Iterat
     if live.has_share_consumers or measured.share_fetches.latency.count:
         yield from _scope(_SHARE_FETCH, (), _named(measured.share_fetches), values, client, now)
         values["last-heartbeat-seconds-ago"] = _seconds_ago(measured.last_share_heartbeat, now)
+        values["last-poll-seconds-ago"] = _seconds_ago(live.last_share_poll(), now)
+        yield from _scope("consumer-share-metrics", (), {}, values, client, now)
         yield from _scope(_SHARE_COORDINATOR, (), _named(measured.share_coordinator), values, client, now)
 
 
