@@ -11,6 +11,7 @@ import time
 from typing import TYPE_CHECKING
 
 import pytest
+from support.examples import sampled
 from support.shell import shell_command
 
 if TYPE_CHECKING:
@@ -35,7 +36,8 @@ def read_until(master: int, expected: bytes) -> bytes:
 
 
 @pytest.mark.parametrize(
-    ("ending", "status"), [("q", 0), ("\x03", 0), ("SIGINT", 130), ("SIGTERM", 143), ("SIGHUP", 129)]
+    ("ending", "status"),
+    sampled([("q", 0), ("\x03", 0), ("SIGINT", 130), ("SIGTERM", 143), ("SIGHUP", 129)], ("SIGTERM", 143)),
 )
 def test_it_leaves_the_terminal_as_it_was(kafka_broker: BackgroundBroker, ending: str, status: int) -> None:
     kafka_broker.create_topic("orders")
