@@ -11,6 +11,7 @@ import anyio
 from .admin.admin import Admin
 from .argument_checks import check_flag, flattened, items_of, shown
 from .cluster.cluster import Cluster
+from .cluster.telemetry_methods import TelemetryMethods
 from .config import (
     AutoOffsetReset,
     ClientConfig,
@@ -37,6 +38,7 @@ from .types import Address, BytesLike, OffsetSpec, ProducerIdentity, TopicPartit
 if TYPE_CHECKING:
     from .bounded_reads import BoundedBatches, BoundedRecords, Bounds
     from .group.assignors import Assignor
+    from .metrics import Metric
     from .share.share_consumer import ShareConsumer
     from .transform import Process
 
@@ -47,7 +49,7 @@ V = TypeVar("V")
 R = TypeVar("R", bound=Response)
 
 
-class Client:
+class Client(TelemetryMethods):
     """A client of one Kafka cluster; use it as ``async with``.
 
     Entering connects to a broker. Producers, consumers and the admin share the client's connections and metadata. The
@@ -110,6 +112,8 @@ class Client:
         self._opened_at = opened_at()
         await self._cluster.open()
         self._state = "open"
+        if self._cluster.config.enable_metrics_push:
+            self._cluster.owner.spawn(self._cluster.telemetry.run, self._metrics_to_push, dict)
 
     async def close(self) -> None:
         """Close all connections, as ``async with`` does on leaving. Any task may call this method, repeatedly.
@@ -126,7 +130,15 @@ class Client:
             self._state = "closed"
         self._cluster.owner.require_own_loop()
         self._state = "closed"
-        await finish(self._cluster.close)
+        await finish(self._close)
+
+    async def _close(self) -> None:
+        if self._cluster.config.enable_metrics_push:
+            await self._cluster.telemetry.terminate()
+        await self._cluster.close()
+
+    def _metrics_to_push(self) -> "Sequence[Metric]":
+        return ()
 
     def __del__(self) -> None:
         if getattr(self, "_state", "new") == "open":

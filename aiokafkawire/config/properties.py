@@ -44,7 +44,6 @@ _ALIASES: Final = {
 
 _ELSEWHERE: Final = frozenset(
     (
-        "enable.metrics.push",
         "error_cb",
         "interceptor.classes",
         "key.deserializer",
