@@ -2,6 +2,7 @@
 
 import inspect
 from collections.abc import Callable, Collection, Iterable, Sequence
+from functools import partial
 from itertools import count
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, Unpack, overload
@@ -27,6 +28,7 @@ from .config import (
 )
 from .consumer.consumer import Consumer
 from .errors import ConfigError, UsageError
+from .metrics.live import LiveClient
 from .network.connector import Connector, connect_tcp
 from .observe import Observers
 from .other_clients_names import CLIENT, add_hints
@@ -38,7 +40,8 @@ from .types import Address, BytesLike, OffsetSpec, ProducerIdentity, TopicPartit
 if TYPE_CHECKING:
     from .bounded_reads import BoundedBatches, BoundedRecords, Bounds
     from .group.assignors import Assignor
-    from .metrics import Metric
+    from .metrics.client_metrics import ClientMetrics
+    from .metrics.metric import Metric
     from .share.share_consumer import ShareConsumer
     from .transform import Process
 
@@ -90,6 +93,8 @@ class Client(TelemetryMethods):
         self._cluster = Cluster(addresses, config, connector, runtime or Runtime(), Observers(observers))
         self._connector = connector
         self._admin = Admin(self._cluster)
+        self._live = LiveClient(self._cluster)
+        self._metrics: ClientMetrics | None = None
         self._lanes = count(1)
         self._state = "new"
         self._opened_at = ""
@@ -110,10 +115,16 @@ class Client(TelemetryMethods):
         # A client whose open() fails cannot be opened again.
         self._state = "closed"
         self._opened_at = opened_at()
-        await self._cluster.open()
+        if not self._cluster.config.enable_metrics_push:
+            await self._cluster.open()
+        else:
+            from .metrics.resource_labels import resource_labels
+
+            self._client_metrics()  # counts from here on
+            await self._cluster.open()
+            labels = partial(resource_labels, self._live)
+            self._cluster.owner.spawn(self._cluster.telemetry.run, self.metrics, labels)
         self._state = "open"
-        if self._cluster.config.enable_metrics_push:
-            self._cluster.owner.spawn(self._cluster.telemetry.run, self._metrics_to_push, dict)
 
     async def close(self) -> None:
         """Close all connections, as ``async with`` does on leaving. Any task may call this method, repeatedly.
@@ -137,9 +148,6 @@ class Client(TelemetryMethods):
             await self._cluster.telemetry.terminate()
         await self._cluster.close()
 
-    def _metrics_to_push(self) -> "Sequence[Metric]":
-        return ()
-
     def __del__(self) -> None:
         if getattr(self, "_state", "new") == "open":
             warn_unclosed(self, "client", self._opened_at)
@@ -148,6 +156,23 @@ class Client(TelemetryMethods):
     def admin(self) -> Admin:
         """The admin client, for topics, groups and offsets."""
         return self._admin
+
+    def metrics(self) -> "tuple[Metric, ...]":
+        """Return what the client measures, under the names of the Java client's metrics; see docs/metrics.md.
+
+        The client counts from the first call on: call this method once at the start. Before, it costs nothing. Values
+        of the present, such as lag, free buffers and open connections, are right from the first call. Any thread may
+        call this method.
+        """
+        return self._client_metrics().metrics()
+
+    def _client_metrics(self) -> "ClientMetrics":
+        if self._metrics is None:
+            from .metrics.client_metrics import ClientMetrics
+
+            self._metrics = ClientMetrics(self._live)
+            self._metrics.start()
+        return self._metrics
 
     @overload
     def producer(
@@ -208,7 +233,9 @@ class Client(TelemetryMethods):
         config = make_config(ProducerConfig, options)
         self._cluster.owner.require_loop("producer")
         lane = f"produce-{next(self._lanes)}"
-        return Producer(self._cluster, config, lane, key_serializer, value_serializer, identity)
+        producer = Producer(self._cluster, config, lane, key_serializer, value_serializer, identity)
+        self._live.add_producer(producer)
+        return producer
 
     @overload
     def consumer(
@@ -292,9 +319,11 @@ class Client(TelemetryMethods):
             )
         self._cluster.owner.require_loop("consumer")
         lane = str(next(self._lanes))
-        return Consumer(
+        consumer = Consumer(
             self._cluster, config, lane, topics, key_deserializer, value_deserializer, assignors, joins=joins
         )
+        self._live.add_consumer(consumer)
+        return consumer
 
     @overload
     def share_consumer(
@@ -356,7 +385,9 @@ class Client(TelemetryMethods):
             )
         self._cluster.owner.require_loop("share consumer")
         names, lane = flattened(topics), str(next(self._lanes))
-        return ShareConsumer(self._cluster, config, lane, names, key_deserializer, value_deserializer)
+        consumer = ShareConsumer(self._cluster, config, lane, names, key_deserializer, value_deserializer)
+        self._live.add_share_consumer(consumer)
+        return consumer
 
     @overload
     def read_records(
