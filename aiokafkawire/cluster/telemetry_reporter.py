@@ -8,7 +8,7 @@ from uuid import UUID
 
 import anyio
 
-from ..errors import BrokerError, KafkaError, RequestTimeout, UnsupportedVersion, broker_error
+from ..errors import KafkaError, RequestTimeout, UnsupportedVersion, broker_error
 from ..protocol.api import ApiKey
 from ..protocol.messages.telemetry import (
     GetTelemetrySubscriptionsRequest,
@@ -176,8 +176,7 @@ class TelemetryReporter:
 
     def _warn_if_refused(self, what: str, error_code: int) -> None:
         if error_code and self._exchange.has_ended:
-            error: BrokerError = broker_error(error_code, what)
-            _log.warning("this client pushes no more metrics, since the broker has refused %s: %s", what, error)
+            _log.warning("this client pushes no more metrics: %s", broker_error(error_code, what))
 
     def _now_ns(self) -> int:
         return self._runtime.wall_ms() * 1_000_000
