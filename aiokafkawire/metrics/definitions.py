@@ -5,11 +5,10 @@ from typing import Final, Literal
 
 import attrs
 
-__all__ = ("DEFINITIONS", "LIVE", "Definition", "Statistic")
+__all__ = ("DEFINITIONS", "LEFT_OUT", "Definition", "Statistic")
 
-Statistic = Literal["rate", "total", "avg", "max", "min", "count-rate", "count", "rate-per-hour", "live"]
+Statistic = Literal["rate", "total", "avg", "max", "min", "count-rate", "count", "rate-per-hour", "ratio", "live"]
 """How a value is made: of the sums or the number of sampled values, or read from the live client."""
-LIVE: Final = "live"
 
 
 @attrs.frozen
@@ -67,6 +66,7 @@ def _network(prefix: str) -> Iterator[Definition]:
     yield from _counter(group, (), "connection-creation", "created", "connections opened", "brokers.connects")
     yield from _counter(group, (), "connection-close", "closed", "connections closed", "brokers.disconnects")
     yield _live(group, (), "connection-count", "open connections")
+    yield from _counter(group, (), "successful-authentication", "authentication", "connections opened with SASL")
     yield from _counter(group, (), "failed-authentication", "failed_authentication", "connections refused at login")
     yield Definition(group, (), "network-io-rate", "io", "count-rate", "requests and responses, for each second")
     yield Definition(group, (), "network-io-total", "io", "count", "requests and responses, in all", "tx + rx")
@@ -80,10 +80,9 @@ def _network(prefix: str) -> Iterator[Definition]:
         yield from _meter(
             where, tags, "incoming-byte", "received", "bytes of responses", f"{lib}rxbytes" if lib else "rx_bytes"
         )
-    latency = {"producer": "Produce", "consumer": "Fetch"}.get(prefix)
-    if latency is not None:
-        what = f"time until the response to {latency} in ms"
-        yield from _spread(node_group, node, "request-latency", "latency", what, ("brokers.rtt.avg", "brokers.rtt.max"))
+    latency = {"producer": "response to Produce", "consumer": "response to a fetch"}.get(prefix, "response")
+    what = f"time until the {latency}, in ms"
+    yield from _spread(node_group, node, "request-latency", "latency", what, ("brokers.rtt.avg", "brokers.rtt.max"))
 
 
 def _producer() -> Iterator[Definition]:
@@ -111,6 +110,14 @@ def _producer() -> Iterator[Definition]:
     yield _live(group, (), "metadata-age", "age of the metadata in seconds", "topics.metadata_age")
     yield _live(group, (), "buffer-total-bytes", "buffer_memory of the producers", "msg_size_max")
     yield _live(group, (), "buffer-available-bytes", "buffer_memory that is free", "msg_size")
+    yield _live(group, (), "waiting-threads", "calls that wait for buffer_memory now")
+    yield Definition(group, (), "bufferpool-wait-ratio", "buffer_wait", "ratio", "share of time that calls wait so")
+    yield Definition(
+        group, (), "bufferpool-wait-time-ns-total", "buffer_wait", "total", "time that calls waited so, in ns"
+    )
+    yield from _meter(group, (), "buffer-exhausted", "exhausted", "records refused, without buffer_memory in time")
+    what = "time that calls waited for the metadata of a topic, in ns"
+    yield Definition(group, (), "metadata-wait-time-ns-total", "metadata_wait", "total", what)
     for name in ("init", "commit", "abort", "send-offsets"):
         what = f"time of the requests of txn-{name}, in ns"
         yield Definition(group, (), f"txn-{name}-time-ns-total", f"txn_{name.replace('-', '_')}", "total", what)
@@ -171,34 +178,103 @@ def _consumer() -> Iterator[Definition]:
     group = "consumer-coordinator-metrics"
     yield from _spread(group, (), "commit-latency", "commit", "time of commits in ms, with retries")
     yield from _counter(group, (), "commit", "commit", "commits")
-    yield Definition(
-        group,
-        (),
-        "heartbeat-response-time-max",
-        "heartbeat",
-        "max",
-        "time until the response to a heartbeat in ms, at most",
-    )
-    yield from _counter(group, (), "heartbeat", "heartbeat", "heartbeats")
-    yield _live(group, (), "last-heartbeat-seconds-ago", "time since the last heartbeat was sent; -1 if none was")
+    yield from _heartbeats(group)
     for name in ("join", "sync"):
         yield from _spread(group, (), f"{name}-time", name, f"time until the response to {name.title()}Group, in ms")
         yield from _counter(group, (), name, name, f"responses to {name.title()}Group")
     yield from _spread(group, (), "rebalance-latency", "rebalance", "time of rebalances in ms")
     yield Definition(group, (), "rebalance-latency-total", "rebalance", "total", "time of all rebalances in ms")
-    yield Definition(group, (), "rebalance-total", "rebalance", "count", "rebalances, in all", "cgrp.rebalance_cnt")
-    yield Definition(group, (), "rebalance-rate-per-hour", "rebalance", "rate-per-hour", "rebalances, for each hour")
+    yield from _rebalances(group)
     yield _live(
         group, (), "last-rebalance-seconds-ago", "time since the last rebalance; -1 without any", "cgrp.rebalance_age"
     )
     yield _live(group, (), "assigned-partitions", "partitions that the consumers have", "cgrp.assignment_size")
 
 
+def _heartbeats(group: str) -> Iterator[Definition]:
+    what = "time until the response to a heartbeat in ms, at most"
+    yield Definition(group, (), "heartbeat-response-time-max", "heartbeat", "max", what)
+    yield from _counter(group, (), "heartbeat", "heartbeat", "heartbeats")
+    yield _live(group, (), "last-heartbeat-seconds-ago", "time since the last heartbeat was sent; -1 if none was")
+
+
+def _rebalances(group: str) -> Iterator[Definition]:
+    yield Definition(group, (), "rebalance-total", "rebalance", "count", "rebalances, in all", "cgrp.rebalance_cnt")
+    yield Definition(group, (), "rebalance-rate-per-hour", "rebalance", "rate-per-hour", "rebalances, for each hour")
+
+
+def _share_consumer() -> Iterator[Definition]:
+    group = "consumer-share-fetch-manager-metrics"
+    yield from _spread(group, (), "fetch-size", "bytes", "bytes of records in a fetch, as they were sent")
+    yield from _meter(group, (), "bytes-consumed", "bytes", "bytes of fetched records, as they were sent")
+    yield from _spread(group, (), "records-per-request", "records", "acquired records in a fetch")
+    yield from _meter(group, (), "records-consumed", "records", "acquired records")
+    yield from _spread(group, (), "fetch-latency", "latency", "time until the response to ShareFetch, in ms")
+    yield from _counter(group, (), "fetch", "latency", "fetches")
+    yield from _spread(
+        group, (), "fetch-throttle-time", "throttle", "time in ms that brokers have throttled the client"
+    )
+    yield from _meter(group, (), "acknowledgements-send", "acknowledgements", "records acknowledged")
+    what = "records whose acknowledgements a broker has refused"
+    yield from _meter(group, (), "acknowledgements-error", "acknowledgement_errors", what)
+    yield from _heartbeats("consumer-share-coordinator-metrics")
+    yield from _rebalances("consumer-share-coordinator-metrics")
+
+
+_LOOP = "the program's event loop does the I/O, and other things; its own tools measure it"
+_THREADS = "the client has no thread of its own between the program and the network"
+_LOGIN = "logins that are repeated on open connections are not reported"
+_HISTORY = "a history for each partition would take much memory; read the current value regularly"
+_PYTHON = "the program can measure it around its own call"
+LEFT_OUT: Final = {
+    **dict.fromkeys(("io-ratio", "io-time-ns-avg", "io-time-ns-total", "io-wait-ratio"), _LOOP),
+    **dict.fromkeys(("io-wait-time-ns-avg", "io-wait-time-ns-total", "select-rate", "select-total"), _LOOP),
+    **dict.fromkeys(
+        (
+            *(f"application-event-queue-{what}" for what in ("processing-time-avg", "processing-time-max", "size")),
+            *(f"application-event-queue-{what}" for what in ("time-avg", "time-max")),
+            "application-events-expired-count",
+            *(f"background-event-queue-{what}" for what in ("processing-time-avg", "processing-time-max", "size")),
+            *(f"background-event-queue-{what}" for what in ("time-avg", "time-max")),
+            "time-between-network-thread-poll-avg",
+            "time-between-network-thread-poll-max",
+            *(f"unsent-requests-queue-{what}" for what in ("size", "time-avg", "time-max")),
+        ),
+        _THREADS,
+    ),
+    **dict.fromkeys(("reauthentication-latency-avg", "reauthentication-latency-max"), _LOGIN),
+    **dict.fromkeys(("failed-reauthentication-rate", "failed-reauthentication-total"), _LOGIN),
+    **dict.fromkeys(("successful-reauthentication-rate", "successful-reauthentication-total"), _LOGIN),
+    "successful-authentication-no-reauth-total": _LOGIN,
+    **dict.fromkeys(("records-lag-avg", "records-lag-max", "records-lead-avg", "records-lead-min"), _HISTORY),
+    **dict.fromkeys(("commit-sync-time-ns-total", "committed-time-ns-total", "flush-time-ns-total"), _PYTHON),
+    **dict.fromkeys(
+        (f"partition-{what}-latency-{of}" for what in ("assigned", "lost", "revoked") for of in ("avg", "max")),
+        "the program can measure its own listener",
+    ),
+    **dict.fromkeys(
+        ("poll-idle-ratio-avg", "time-between-poll-avg", "time-between-poll-max"),
+        "iterations take records without polls",
+    ),
+    **dict.fromkeys(
+        ("failed-rebalance-rate-per-hour", "failed-rebalance-total"),
+        "a rebalance ends only when the member has its partitions; consumer.health() has the trouble until then",
+    ),
+    **dict.fromkeys(("batch-split-rate", "batch-split-total"), "batches that were split are not reported"),
+    "record-size-max": "it would take work for each record",
+    **dict.fromkeys(("txn-begin-time-ns-total", "txn-prepare-time-ns-total"), "this step sends no request"),
+    **dict.fromkeys(("commit-id", "start-time-ms", "version"), "these are texts, of the group app-info"),
+    "count": "the number of metrics, of the group kafka-metrics-count: take len(kafka.metrics())",
+}
+"""Java's metrics that this client does not have, by name, and why. Partitions lack ``records-lag-max`` and
+``records-lead-min``; the client as a whole has them."""
+
 DEFINITIONS: Final = (
     *_producer(),
     *_network("producer"),
     *_consumer(),
     *_network("consumer"),
+    *_share_consumer(),
     *_network("admin-client"),
 )
 """All metrics. Every one also has the attribute ``client-id``."""

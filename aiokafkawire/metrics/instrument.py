@@ -34,7 +34,7 @@ class Instrument:
     unit: str
     """The unit of the value: ``"s"``, ``"By"``, or a noun in braces, such as ``"{record}"`` (UCUM)."""
     kind: Literal["counter", "gauge", "histogram"]
-    """``"counter"`` for a value that only grows, ``"gauge"`` for a current value, ``"histogram"`` for :class:`Buckets`."""
+    """``"counter"`` for a value that only grows, ``"gauge"`` for a current one, ``"histogram"`` for buckets."""
     attributes: Mapping[str, str]
     """What the value belongs to: ``client_id``, and ``topic``, ``partition``, ``group``, ``node_id``, ``api``, ..."""
     value: float | Buckets

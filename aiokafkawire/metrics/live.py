@@ -9,26 +9,14 @@ import attrs
 
 from ..cluster.cluster import Cluster
 from ..types import TopicPartition
+from .parts import part_of
 
 if TYPE_CHECKING:
     from ..consumer.consumer import Consumer
     from ..producer.producer import Producer
     from ..share.share_consumer import ShareConsumer
 
-__all__ = ("LiveClient", "PartitionValues", "part_of")
-
-_PRODUCER_LANES = ("produce-",)
-_CONSUMER_LANES = ("fetch-", "commit-", "group-", "join-", "share-")
-
-
-def part_of(lane: str) -> str:
-    """Return what a connection is for: ``"producer"``, ``"consumer"`` or ``"admin-client"``.
-
-    The shared connections, for metadata and coordinators, count as those of the admin client.
-    """
-    if lane.startswith(_PRODUCER_LANES):
-        return "producer"
-    return "consumer" if lane.startswith(_CONSUMER_LANES) else "admin-client"
+__all__ = ("LiveClient", "PartitionValues")
 
 
 @attrs.frozen
@@ -80,8 +68,17 @@ class LiveClient:
 
     @property
     def has_consumers(self) -> bool:
-        """Whether there is a consumer or a share consumer."""
-        return bool(self._consumers) or bool(self._share_consumers)
+        """Whether there is a consumer, which is no share consumer."""
+        return bool(self._consumers)
+
+    @property
+    def has_share_consumers(self) -> bool:
+        """Whether there is a share consumer."""
+        return bool(self._share_consumers)
+
+    def is_share_group(self, group: str) -> bool:
+        """Return whether a share consumer is a member of this group."""
+        return any(member._config.group_id == group for member in list(self._share_consumers))
 
     def producers(self) -> Iterator[_ProducerValues]:
         """Return the values of each open producer."""
@@ -126,14 +123,10 @@ class LiveClient:
         found = [consumer._iteration.got_at for consumer in list(self._consumers)]
         return max((at for at in found if at is not None), default=None)
 
-    def connections(self) -> Iterator[tuple[str, str, int]]:
-        """Return what each open connection is for, the broker's address, and its number of requests in flight."""
-        for address, lane, connection in self.cluster.brokers.in_use():
-            yield part_of(lane), str(address), connection.in_flight
-
-    def node_ids(self) -> dict[str, str]:
-        """Return the ids of the known brokers by address."""
-        return {str(node.address): str(node_id) for node_id, node in self.cluster.metadata.snapshot.nodes.items()}
+    def connections(self) -> Iterator[tuple[str, int]]:
+        """Return the part of the client that each open connection belongs to, and its number of requests in flight."""
+        for lane, connection in self.cluster.brokers.in_use():
+            yield part_of(lane), connection.in_flight
 
     def metadata_age(self, now: float) -> float:
         """Return the seconds since a broker last sent metadata; NaN if none has."""

@@ -6,6 +6,7 @@ from typing import Literal
 from .instrument import Buckets, Instrument
 from .live import LiveClient
 from .measurements import Measurements
+from .parts import PARTS
 from .windows import Histogram
 
 __all__ = ("raw_instruments",)
@@ -49,7 +50,7 @@ def raw_instruments(measured: Measurements, live: LiveClient, now: float) -> Ite
     yield make.counter("metadata.failed_refreshes", "{refresh}", "Refreshes that no broker answered", failed)
     if live.has_producers or measured.produced:
         yield from _producers(make, measured, live)
-    if live.has_consumers or measured.fetched:
+    if live.has_consumers or live.has_share_consumers or measured.fetch_seconds.count:
         yield from _consumers(make, measured, live)
 
 
@@ -63,14 +64,12 @@ def _requests(make: _Maker, measured: Measurements, live: LiveClient) -> Iterato
         yield make.counter(
             "request.throttled", "s", "The time for which brokers have throttled the client", time, api=api
         )
-    node_ids = live.node_ids()
-    for (part, address), sensors in list(measured.node_requests.items()):
-        tags = {"part": part, "node_id": node_ids.get(address, "-1")}
-        yield make.counter("network.sent", "By", "The size of requests", sensors.sent.total, **tags)
-        yield make.counter("network.received", "By", "The size of responses", sensors.received.total, **tags)
-    open_now = dict.fromkeys(("producer", "consumer", "admin-client"), 0)
-    in_flight = dict(open_now)
-    for part, _, requests in live.connections():
+    for (part, node_id), sensors in list(measured.node_requests.items()):
+        tags = {"part": part, "node_id": str(-1 if node_id is None else node_id)}
+        yield make.counter("network.bytes_sent", "By", "The size of requests", sensors.sent.total, **tags)
+        yield make.counter("network.bytes_received", "By", "The size of responses", sensors.received.total, **tags)
+    open_now, in_flight = dict.fromkeys(PARTS, 0), dict.fromkeys(PARTS, 0)
+    for part, requests in live.connections():
         open_now[part] += 1
         in_flight[part] += requests
     for part, count in open_now.items():
@@ -94,7 +93,7 @@ def _producers(make: _Maker, measured: Measurements, live: LiveClient) -> Iterat
         what = "Records sent; again for each retry"
         yield make.counter("producer.records_sent", "{record}", what, sent.records.total, topic=topic)
         what = "The size of batches as they were sent"
-        yield make.counter("producer.sent", "By", what, sent.bytes.total, topic=topic)
+        yield make.counter("producer.bytes_sent", "By", what, sent.bytes.total, topic=topic)
         yield make.counter("producer.batches", "{batch}", "Batches sent", sent.records.count, topic=topic)
         retried = sent.retries.total
         yield make.counter("producer.records_retried", "{record}", "Records sent again", retried, topic=topic)
@@ -102,6 +101,8 @@ def _producers(make: _Maker, measured: Measurements, live: LiveClient) -> Iterat
         yield make.counter("producer.records_failed", "{record}", what, sent.errors.total, topic=topic)
     what = "The time of a batch from its first record until it is acknowledged"
     yield make.histogram("producer.batch.duration", "s", what, measured.batch_seconds)
+    what = "The time of a batch from its first record until it was first sent"
+    yield make.histogram("producer.batch.queue_duration", "s", what, measured.batch_queue_seconds)
     yield make.histogram("producer.batch.size", "By", "The size of a batch as it was sent", measured.batch_bytes)
     buffers = list(live.producers())
     total, used = sum(one.buffer_total for one in buffers), sum(one.buffer_used for one in buffers)
@@ -114,9 +115,11 @@ def _producers(make: _Maker, measured: Measurements, live: LiveClient) -> Iterat
 
 def _consumers(make: _Maker, measured: Measurements, live: LiveClient) -> Iterator[Instrument]:
     for topic, fetched in list(measured.fetched.items()):
-        yield make.counter("consumer.records", "{record}", "Records fetched", fetched.records.total, topic=topic)
+        yield make.counter(
+            "consumer.records_fetched", "{record}", "Records fetched", fetched.records.total, topic=topic
+        )
         what = "The size of fetched records as they were sent"
-        yield make.counter("consumer.received", "By", what, fetched.bytes.total, topic=topic)
+        yield make.counter("consumer.bytes_fetched", "By", what, fetched.bytes.total, topic=topic)
     what = "The time until the response to a fetch"
     yield make.histogram("consumer.fetch.duration", "s", what, measured.fetch_seconds)
     for each in live.partitions():
@@ -136,3 +139,8 @@ def _consumers(make: _Maker, measured: Measurements, live: LiveClient) -> Iterat
         yield make.histogram("consumer.rebalance.duration", "s", "The time of a rebalance", seconds, group=group)
     for group, lost in list(measured.lost_partitions.items()):
         yield make.counter("consumer.partitions_lost", "{partition}", "Partitions lost", lost, group=group)
+    for group, records in list(measured.acknowledged.items()):
+        yield make.counter("consumer.acknowledgements", "{record}", "Records acknowledged", records, group=group)
+    for group, failed in list(measured.failed_acknowledgements.items()):
+        what = "Records whose acknowledgements a broker has refused"
+        yield make.counter("consumer.acknowledgement.failures", "{record}", what, failed, group=group)
