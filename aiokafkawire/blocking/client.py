@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from ..bounded_reads import BoundedBatches, BoundedReader, BoundedRecords, Bounds
     from ..group.assignors import Assignor
+    from ..interceptors import ConsumerInterceptor, ProducerInterceptor
     from ..metrics.metric import Metric
     from .share_consumer import ShareConsumer
 
@@ -120,7 +121,11 @@ class Client(TelemetryMethods):
 
     @overload
     def producer(
-        self, *, identity: ProducerIdentity | None = None, **options: Unpack[ProducerOptions]
+        self,
+        *,
+        identity: ProducerIdentity | None = None,
+        interceptors: "Sequence[ProducerInterceptor]" = (),
+        **options: Unpack[ProducerOptions],
     ) -> Producer[bytes, bytes]: ...
     @overload
     def producer(
@@ -128,6 +133,7 @@ class Client(TelemetryMethods):
         *,
         key_serializer: Callable[[K], bytes],
         identity: ProducerIdentity | None = None,
+        interceptors: "Sequence[ProducerInterceptor]" = (),
         **options: Unpack[ProducerOptions],
     ) -> Producer[K, bytes]: ...
     @overload
@@ -136,6 +142,7 @@ class Client(TelemetryMethods):
         *,
         value_serializer: Callable[[V], bytes],
         identity: ProducerIdentity | None = None,
+        interceptors: "Sequence[ProducerInterceptor]" = (),
         **options: Unpack[ProducerOptions],
     ) -> Producer[bytes, V]: ...
     @overload
@@ -145,18 +152,23 @@ class Client(TelemetryMethods):
         key_serializer: Callable[[K], bytes],
         value_serializer: Callable[[V], bytes],
         identity: ProducerIdentity | None = None,
+        interceptors: "Sequence[ProducerInterceptor]" = (),
         **options: Unpack[ProducerOptions],
     ) -> Producer[K, V]: ...
     def producer(self, **options: Any) -> Producer[Any, Any]:
         """Return a producer; use it as ``with``. Arguments and errors are those of :meth:`.Client.producer`.
 
-        The client's thread calls the serializers.
+        The client's thread calls the serializers and the interceptors.
         """
         return Producer(self._loop, self._loop.call_sync(partial(self._client.producer, **options)))
 
     @overload
     def consumer(
-        self, *topics: str, assignors: "Sequence[Assignor]" = (), **options: Unpack[ConsumerOptions]
+        self,
+        *topics: str,
+        assignors: "Sequence[Assignor]" = (),
+        interceptors: "Sequence[ConsumerInterceptor]" = (),
+        **options: Unpack[ConsumerOptions],
     ) -> Consumer[bytes, bytes]: ...
     @overload
     def consumer(
@@ -164,6 +176,7 @@ class Client(TelemetryMethods):
         *topics: str,
         key_deserializer: Callable[[bytes], K],
         assignors: "Sequence[Assignor]" = (),
+        interceptors: "Sequence[ConsumerInterceptor]" = (),
         **options: Unpack[ConsumerOptions],
     ) -> Consumer[K, bytes]: ...
     @overload
@@ -172,6 +185,7 @@ class Client(TelemetryMethods):
         *topics: str,
         value_deserializer: Callable[[bytes], V],
         assignors: "Sequence[Assignor]" = (),
+        interceptors: "Sequence[ConsumerInterceptor]" = (),
         **options: Unpack[ConsumerOptions],
     ) -> Consumer[bytes, V]: ...
     @overload
@@ -181,12 +195,13 @@ class Client(TelemetryMethods):
         key_deserializer: Callable[[bytes], K],
         value_deserializer: Callable[[bytes], V],
         assignors: "Sequence[Assignor]" = (),
+        interceptors: "Sequence[ConsumerInterceptor]" = (),
         **options: Unpack[ConsumerOptions],
     ) -> Consumer[K, V]: ...
     def consumer(self, *topics: str, **options: Any) -> Consumer[Any, Any]:
         """Return a consumer; use it as ``with``. Arguments and errors are those of :meth:`.Client.consumer`.
 
-        The client's thread calls the deserializers, a few hundred records ahead of the iteration.
+        The client's thread calls the deserializers and the interceptors, a few hundred records ahead of the iteration.
         """
         return Consumer(self._loop, self._loop.call_sync(partial(self._client.consumer, *topics, **options)))
 
