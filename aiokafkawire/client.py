@@ -2,6 +2,7 @@
 
 import inspect
 from collections.abc import Callable, Collection, Iterable, Sequence
+from functools import partial
 from itertools import count
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, Unpack, overload
@@ -11,6 +12,7 @@ import anyio
 from .admin.admin import Admin
 from .argument_checks import check_flag, flattened, items_of, shown
 from .cluster.cluster import Cluster
+from .cluster.telemetry_methods import TelemetryMethods
 from .config import (
     AutoOffsetReset,
     ClientConfig,
@@ -51,7 +53,7 @@ V = TypeVar("V")
 R = TypeVar("R", bound=Response)
 
 
-class Client:
+class Client(TelemetryMethods):
     """A client of one Kafka cluster; use it as ``async with``.
 
     Entering connects to a broker. Producers, consumers and the admin share the client's connections and metadata. The
@@ -114,7 +116,15 @@ class Client:
         # A client whose open() fails cannot be opened again.
         self._state = "closed"
         self._opened_at = opened_at()
-        await self._cluster.open()
+        if not self._cluster.config.enable_metrics_push:
+            await self._cluster.open()
+        else:
+            from .metrics.resource_labels import resource_labels
+
+            self._client_metrics()  # counts from here on
+            await self._cluster.open()
+            labels = partial(resource_labels, self._live)
+            self._cluster.owner.spawn(self._cluster.telemetry.run, self.metrics, labels)
         self._state = "open"
 
     async def close(self) -> None:
@@ -132,7 +142,12 @@ class Client:
             self._state = "closed"
         self._cluster.owner.require_own_loop()
         self._state = "closed"
-        await finish(self._cluster.close)
+        await finish(self._close)
+
+    async def _close(self) -> None:
+        if self._cluster.config.enable_metrics_push:
+            await self._cluster.telemetry.terminate()
+        await self._cluster.close()
 
     def __del__(self) -> None:
         if getattr(self, "_state", "new") == "open":

@@ -15,6 +15,7 @@ from ..types import OffsetSpec, ProducerIdentity, TopicPartition
 from .admin import Admin
 from .consumer import Consumer
 from .producer import Producer
+from .telemetry_methods import TelemetryMethods
 from .transform import Process, run_transform
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ V = TypeVar("V")
 R = TypeVar("R", bound=Response)
 
 
-class Client:
+class Client(TelemetryMethods):
     """A Kafka client for code without an event loop. Use it as ``with``, or call ``open`` and ``close``.
 
     Args:
@@ -58,6 +59,7 @@ class Client:
     ) -> None:
         self._loop = LoopThread()
         self._client = AsyncClient(bootstrap_servers, observers=observers, **options)
+        self._telemetry = self._client
         self._admin = Admin(self._loop, self._client)
 
     def open(self) -> Self:
