@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
 from ..types import TopicPartition
-from .definitions import DEFINITIONS, Definition, Statistic
+from .definitions import DEFINITIONS, MetricDefinition, Statistic
 from .live import LiveClient, PartitionValues
 from .measurements import Measurements
 from .metric import Metric
@@ -30,8 +30,8 @@ _Scope = tuple[str, tuple[str, ...]]
 """A group and the names of its tags."""
 
 
-def _by_scope() -> dict[_Scope, list[Definition]]:
-    found: dict[_Scope, list[Definition]] = {}
+def _by_scope() -> dict[_Scope, list[MetricDefinition]]:
+    found: dict[_Scope, list[MetricDefinition]] = {}
     for definition in DEFINITIONS:
         found.setdefault((definition.group, definition.tags), []).append(definition)
     return found

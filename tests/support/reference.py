@@ -14,7 +14,7 @@ from aiokafkawire.cli.shell.shared_options import SHARED
 from aiokafkawire.cli.shell.verb_list import SHELL_VERBS
 from aiokafkawire.error_codes import ErrorCode
 from aiokafkawire.errors import BrokerError, Refresh, broker_error
-from aiokafkawire.metrics.definitions import DEFINITIONS, LEFT_OUT, Definition
+from aiokafkawire.metrics.definitions import DEFINITIONS, LEFT_OUT, MetricDefinition
 from aiokafkawire.protocol.api import ApiKey
 from aiokafkawire.protocol.message_registry import FAMILIES, request_of
 
@@ -94,12 +94,12 @@ are right from the first call. Any thread may call `kafka.metrics()`.
 ## Where values differ from Java's
 
 - A `Client` is one client with one `client-id`: the values of all its producers are together, and those of all its
-  consumers. Connections that they share, for metadata and coordinators, belong to `admin-client-metrics`, as the requests
-  on them do that are not for a transaction or for committed offsets.
+  consumers. Connections that they share, for metadata and coordinators, belong to `admin-client-metrics`, as the
+  requests on them do that are not for a transaction or for committed offsets.
 - If several consumers of a client read one partition, its lag is that of the consumer that has the most to read.
 - A batch counts when it has ended, with all its attempts; in Java it counts each time it is sent.
-- Bytes of fetched records are those that were sent: compressed, and with the headers of batches. Records count when they
-  arrive, before the program takes them; those at the beginning of a batch that the position is past are included.
+- Bytes of fetched records are those that were sent: compressed, and with the headers of batches. Records count when
+  they arrive, before the program takes them; those at the beginning of a batch that the position is past are included.
 - `records-lag-max` and `records-lead-min` are for the present; in Java they are for the two windows.
 - Times of transactions are those of their requests. `record-size-avg` is before compression.
 - `bufferpool-wait-ratio` and `buffer-exhausted-rate` have the times of calls of `kafka.metrics()` and exporters: read
@@ -128,7 +128,7 @@ def metrics_page() -> str:
     return "".join(found)
 
 
-def _metric_row(metric: Definition) -> str:
+def _metric_row(metric: MetricDefinition) -> str:
     tags = ", ".join(f"`{tag}`" for tag in ("client-id", *metric.tags))
     known = f"`{metric.librdkafka}`" if metric.librdkafka else ""
     return f"| `{metric.name}` | {tags} | {metric.kind} | {metric.description} | {known} |\n"
