@@ -212,8 +212,7 @@ class BatchCompletion:
         self._backoffs.pop(batch.partition, None)
         self._accumulator.acknowledge(batch)
         batch.result.resolve(base_offset, log_append_time)
-        if self._cluster.observers.batch_ended is not None:
-            self._report(batch, None if base_offset < 0 else base_offset, None)
+        self._report(batch, None if base_offset < 0 else base_offset, None)
 
     def fail(self, batch: ProducerBatch, error: KafkaError) -> None:
         """Fail a batch with this error, and do not send it again."""
@@ -229,26 +228,30 @@ class BatchCompletion:
             self.on_failure(error)
 
     def _report(self, batch: ProducerBatch, offset: int | None, error: KafkaError | None) -> None:
-        notify = self._cluster.observers.batch_ended
-        if notify is None:
-            return
-        now = self._clock()
-        notify(
-            BatchEnded(
-                lane=self._lane,
-                transactional_id=self._config.transactional_id,
-                topic=batch.partition.topic,
-                partition=batch.partition.partition,
-                records=batch.count,
-                size=batch.builder.size,
-                compressed_size=len(batch.encoded or b""),
-                codec=Codec(batch.builder.codec).name.lower(),
-                seconds=now - batch.created_at,
-                queued_seconds=(now if batch.first_sent_at is None else batch.first_sent_at) - batch.created_at,
-                attempts=batch.attempts,
-                offset=offset,
-                error=error,
-            )
+        observers = self._cluster.observers
+        if observers.later is not None:
+            now = self._clock()
+            observers.later(self._event, (batch, offset, error, now), now, batch.opened.builder.size)
+        if observers.batch_ended is not None:
+            observers.batch_ended(self._event(batch, offset, error, self._clock()))
+
+    def _event(self, batch: ProducerBatch, offset: int | None, error: KafkaError | None, now: float) -> BatchEnded:
+        """Return the event of a batch that ended at the time ``now``."""
+        builder = batch.opened.builder
+        return BatchEnded(
+            lane=self._lane,
+            transactional_id=self._config.transactional_id,
+            topic=batch.partition.topic,
+            partition=batch.partition.partition,
+            records=builder.count,
+            size=builder.size,
+            compressed_size=len(batch.encoded or b""),
+            codec=Codec(builder.codec).name.lower(),
+            seconds=now - batch.created_at,
+            queued_seconds=(now if batch.first_sent_at is None else batch.first_sent_at) - batch.created_at,
+            attempts=batch.attempts,
+            offset=offset,
+            error=error,
         )
 
     def fail_expired(self, now: float) -> None:
