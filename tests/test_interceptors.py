@@ -281,9 +281,11 @@ async def test_a_batch_raises_its_error_after_the_records_before_it(kafka: Clien
     calls: list[Any] = []
     options: Any = {"auto_offset_reset": "earliest", "value_deserializer": int, "interceptors": [Read(calls)]}
     async with kafka.consumer("a", **options) as consumer:
-        batch, values = await anext(consumer.batches()), []
+        batch = await anext(consumer.batches())
+        values: list[int] = []
         with pytest.raises(DeserializationError):
-            values += [values.append(record.value) for record in batch]
+            for record in batch:
+                values.append(record.value)
         values += [record.value for record in batch]
     assert values == [1, 3]
 
