@@ -23,6 +23,7 @@ PACKAGES = tuple(
         ".errors",
         ".interceptors",
         ".legacy",
+        ".metrics",
         ".observe",
         ".protocol",
         ".records",
