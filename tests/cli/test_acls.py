@@ -42,7 +42,7 @@ def test_acls_are_created_listed_and_deleted(shell: Shell) -> None:
         "principal": ALICE,
         "host": "*",
         "operation": "read",
-        "permission": "allow",
+        "permission_type": "allow",
     }
     deleted = shell.lines("acls", "delete", "--topic", "orders", "--yes")
     assert [line.split()[-1] for line in deleted] == ["OUTCOME", "deleted"]

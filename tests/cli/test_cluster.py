@@ -31,7 +31,7 @@ def rows(shell: Shell, *argv: str) -> list[dict[str, Any]]:
 
 def test_brokers_have_addresses_racks_and_releases(shell: Shell, broker: BackgroundBroker) -> None:
     found = rows(shell, "describe")
-    assert [(row["id"], row["rack"], row["release"], row["state"]) for row in found] == [
+    assert [(row["node_id"], row["rack"], row["release"], row["state"]) for row in found] == [
         (1, "a", "4.3", "active controller"),
         (2, "b", "4.3", "running"),
         (3, None, "4.3", "running"),
@@ -41,7 +41,7 @@ def test_brokers_have_addresses_racks_and_releases(shell: Shell, broker: Backgro
     assert shell.lines("cluster", "describe")[0].split() == [
         "CLUSTER",
         "ROLE",
-        "ID",
+        "NODE",
         "HOST",
         "PORT",
         "RACK",
@@ -54,9 +54,9 @@ def test_controllers_and_brokers_that_are_not_in_service_are_described_on_reques
     shell: Shell, broker: BackgroundBroker
 ) -> None:
     broker.fence_node(3)
-    assert [row["id"] for row in rows(shell, "describe")] == [1, 2]
+    assert [row["node_id"] for row in rows(shell, "describe")] == [1, 2]
     found = rows(shell, "describe", "--controllers", "--fenced")
-    assert [(row["role"], row["id"], row["state"]) for row in found] == [
+    assert [(row["role"], row["node_id"], row["state"]) for row in found] == [
         ("broker", 1, "active controller"),
         ("broker", 2, "running"),
         ("broker", 3, "fenced"),
@@ -125,27 +125,27 @@ def test_levels_of_features_are_numbers(wrong: str, shell: Shell) -> None:
 
 def test_the_quorum_has_the_lag_of_each_voter(shell: Shell) -> None:
     found = rows(shell, "quorum")
-    assert [(row["id"], row["role"], row["lag"]) for row in found] == [
+    assert [(row["node_id"], row["role"], row["lag"]) for row in found] == [
         (1, "leader", 0),
         (2, "follower", 0),
         (3, "follower", 0),
     ]
     head, one, gap, columns, *replicas = shell.lines("cluster", "quorum")
-    assert head.split() == ["LEADER", "EPOCH", "HIGH", "WATERMARK", "LARGEST", "LAG", "OF", "A", "VOTER"]
+    assert head.split() == "LEADER LEADER EPOCH HIGH WATERMARK LARGEST LAG OF A VOTER".split()
     assert one.split()[0] == "1"
     assert gap == ""
-    assert columns.startswith("ID  ROLE")
+    assert columns.startswith("NODE  ROLE")
     assert len(replicas) == 3
 
 
 def test_versions_of_apis_are_those_of_the_named_brokers(shell: Shell) -> None:
     found = rows(shell, "api-versions", "2")
-    assert {row["broker"] for row in found} == {2}
-    assert {row["api"] for row in found} >= {"Produce", "Fetch", "Metadata"}
-    assert {row["broker"] for row in rows(shell, "api-versions")} == {1, 2, 3}
+    assert {row["node_id"] for row in found} == {2}
+    assert {row["api_name"] for row in found} >= {"Produce", "Fetch", "Metadata"}
+    assert {row["node_id"] for row in rows(shell, "api-versions")} == {1, 2, 3}
     assert shell("cluster", "api-versions", "7", status=1) == b""
     out = shell("cluster", "api-versions", "2", "7", "--json", status=1)
-    assert {json.loads(line)["broker"] for line in out.splitlines()} == {2}
+    assert {json.loads(line)["node_id"] for line in out.splitlines()} == {2}
     assert (
         shell.err
         == "aiokafkawire: BrokerNotAvailable: broker 7 is not in the cluster, or is down; the brokers are 1, 2, 3\n"
@@ -154,10 +154,10 @@ def test_versions_of_apis_are_those_of_the_named_brokers(shell: Shell) -> None:
 
 def test_a_dead_broker_is_forgotten_and_an_unknown_one_is_an_error(shell: Shell, broker: BackgroundBroker) -> None:
     broker.stop_node(3)
-    assert 3 in [row["id"] for row in rows(shell, "describe", "--fenced")]
+    assert 3 in [row["node_id"] for row in rows(shell, "describe", "--fenced")]
     shell("cluster", "unregister", "3", status=2)
     assert "add --yes to forget this broker for good" in shell.err
     assert shell.lines("cluster", "unregister", "3", "--yes")[1].split() == ["3", "unregistered"]
-    assert 3 not in [row["id"] for row in rows(shell, "describe", "--fenced")]
+    assert 3 not in [row["node_id"] for row in rows(shell, "describe", "--fenced")]
     shell("cluster", "unregister", "9", "--yes", status=1)
     assert shell.err.startswith("aiokafkawire: BrokerIdNotRegistered: ")

@@ -62,5 +62,5 @@ def test_brokers_are_described_without_rights(
 ) -> None:
     shell = Shell(guarded.bootstrap, capsysbinary)
     (row,) = (json.loads(line) for line in shell.lines("cluster", "describe", "--json"))
-    assert (row["id"], row["release"]) == (1, "4.3")
-    assert shell.lines("topics", "describe") == ["TOPIC  PARTITION  LEADER  EPOCH  REPLICAS  IN SYNC"]
+    assert (row["node_id"], row["release"]) == (1, "4.3")
+    assert shell.lines("topics", "describe") == ["TOPIC  PARTITION  LEADER  LEADER EPOCH  REPLICAS  ISR"]

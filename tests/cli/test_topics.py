@@ -27,10 +27,10 @@ def test_topics_are_created_listed_described_and_deleted(shell: Shell) -> None:
     ]
     assert shell.lines("topics", "list") == ["TOPIC", "orders", "payments"]
     topics, row, gap, *described = shell.lines("topics", "describe", "orders")
-    assert topics.split() == ["TOPIC", "ID", "PARTITIONS", "REPLICAS", "CONFIGS"]
+    assert topics.split() == ["TOPIC", "TOPIC", "ID", "PARTITIONS", "REPLICATION", "FACTOR", "CONFIGS"]
     assert [row.split()[0], *row.split()[2:]] == ["orders", "2", "1", "-"]
     assert gap == ""
-    assert described[0].split() == ["TOPIC", "PARTITION", "LEADER", "EPOCH", "REPLICAS", "IN", "SYNC"]
+    assert described[0].split() == ["TOPIC", "PARTITION", "LEADER", "LEADER", "EPOCH", "REPLICAS", "ISR"]
     assert [line.split()[:2] for line in described[1:]] == [["orders", "0"], ["orders", "1"]]
     assert shell.lines("topics", "delete", "orders", "--yes") == ["TOPIC   OUTCOME", "orders  deleted"]
     assert shell.lines("topics", "list", "--json") == ['{"topic": "payments"}']
@@ -40,8 +40,8 @@ def test_json_has_an_object_for_each_row(shell: Shell) -> None:
     shell("topics", "create", "orders", "--partitions", "2", "--topic-config", "cleanup.policy=compact")
     rows = [json.loads(line) for line in shell.lines("topics", "describe", "orders", "--json")]
     assert [(row["topic"], row["partition"], row["replicas"]) for row in rows] == [
-        ("orders", 0, [rows[0]["leader"]]),
-        ("orders", 1, [rows[1]["leader"]]),
+        ("orders", 0, [rows[0]["leader_id"]]),
+        ("orders", 1, [rows[1]["leader_id"]]),
     ]
 
 
@@ -166,7 +166,7 @@ def filled(shell: Shell, kafka_broker: BackgroundBroker) -> Shell:
 def test_records_before_a_point_are_deleted(argv: tuple[str, ...], lows: list[int], filled: Shell) -> None:
     def begins() -> list[int]:
         rows = filled.lines("topics", "delete-records", "t", "--before", "0", "--dry-run", "--json")
-        return [json.loads(line)["begin"] for line in rows]
+        return [json.loads(line)["log_start_offset"] for line in rows]
 
     planned = [json.loads(line) for line in filled.lines("topics", "delete-records", *argv, "--dry-run", "--json")]
     assert begins() == [0, 0]
@@ -175,7 +175,7 @@ def test_records_before_a_point_are_deleted(argv: tuple[str, ...], lows: list[in
     assert f"add --yes to delete {sum(lows)} records" in filled.err
     deleted = [json.loads(line) for line in filled.lines("topics", "delete-records", *argv, "--yes", "--json")]
     assert [{**row, "outcome": "would be deleted"} for row in deleted] == [
-        {**row, "low_watermark": row["before"]} for row in planned
+        {**row, "low_watermark": row["before_offset"]} for row in planned
     ]
     assert begins() == lows
 
@@ -212,11 +212,11 @@ def test_an_unclean_election_asks_and_a_clean_one_does_not(capsysbinary: pytest.
         kafka.admin.create_topics({"t": NewTopic(assignments=[[2, 1]])})
         broker.shrink_isr("t", 0, 1)
         broker.stop_node(2)
-        assert described(shell)[0]["leader"] is None
+        assert described(shell)[0]["leader_id"] is None
         shell("topics", "elect-leaders", "t", "--unclean", status=2)
         assert "add --yes to elect leaders that may lack records, which are then lost" in shell.err
         assert shell.lines("topics", "elect-leaders", "t", "--unclean", "-y")[1].split() == ["t", "0", "elected"]
-        assert described(shell)[0]["leader"] == 1
+        assert described(shell)[0]["leader_id"] == 1
         shell("topics", "elect-leaders", status=2)
         shell("topics", "elect-leaders", "t", "--all", status=2)
         assert shell.err == "aiokafkawire: name topics or partitions, or give --all\n"

@@ -56,7 +56,7 @@ def test_transactions_are_listed_described_and_fenced(shell: Shell, kafka: block
         transaction.send("a", b"v", partition=1)
         producer.flush()
         assert shell.lines("transactions", "list")[0].split() == [
-            *("TRANSACTIONAL", "ID", "COORDINATOR", "PRODUCER", "ID", "STATE")
+            *("TRANSACTIONAL", "ID", "COORDINATOR", "ID", "PRODUCER", "ID", "STATE")
         ]
         found = {row["transactional_id"]: row for row in rows(shell, "list")}
         assert {name: row["state"] for name, row in found.items()} == {"done": "CompleteCommit", "open": "Ongoing"}
@@ -68,9 +68,9 @@ def test_transactions_are_listed_described_and_fenced(shell: Shell, kafka: block
 
         (described,) = rows(shell, "describe", "open", "none", status=1)
         assert shell.err.startswith("aiokafkawire: TransactionalIdNotFound: ")
-        assert (described["partitions"], described["state"]) == (["a:0", "a:1"], "Ongoing")
+        assert (described["topic_partitions"], described["state"]) == ({"a": [0, 1]}, "Ongoing")
         assert described["duration_ms"] >= 0
-        assert shell.lines("transactions", "describe", "open")[1].split()[-1] == "a:0,a:1"
+        assert shell.lines("transactions", "describe", "open")[1].split()[-1] == "a:0,1"
 
         found_producers = rows(shell, "producers", "a:0", "a:1")
         starts = [(row["partition"], row["start_offset"]) for row in found_producers]

@@ -11,8 +11,8 @@ from ..shell.output import note, write_output
 from ..shell.shared_options import SharedOptions
 from ..top.safe_text import safe_text
 from .applying import ChangeOutcome
-from .changes import Change, acl_fields, entity_fields
-from .cluster_settings import DEFAULT, ClusterSettings
+from .changes import Change, acl_fields, entity_fields, named
+from .cluster_settings import ClusterSettings
 from .planning import Plan
 
 __all__ = ("OutcomePrinter", "note_not_shown", "note_unmentioned", "print_plan", "safe_line", "setting_rows")
@@ -104,14 +104,14 @@ def setting_rows(settings: ClusterSettings) -> Iterator[dict[str, Any]]:
     """Yield a row for each topic, broker, rule, quota and credential, sorted."""
     for name, topic in sorted((settings.topics or {}).items()):
         fields = {"partitions": topic.partitions, "replication_factor": topic.replication_factor}
-        yield {"kind": "topic", "name": name, **fields, "configs": dict(sorted(topic.configs.items()))}
+        yield {"kind": "topic", **named("topic", name), **fields, "configs": dict(sorted(topic.configs.items()))}
     for broker, configs in sorted((settings.brokers or {}).items()):
         shown = {key: value if isinstance(value, str) else None for key, value in sorted(configs.items())}
-        yield {"kind": "broker", "name": "default" if broker == DEFAULT else broker, "configs": shown}
+        yield {"kind": "broker", **named("broker", broker), "configs": shown}
     for acl in sorted(settings.acls or ()):
         yield {"kind": "acl", **acl_fields(acl)}
     for entity, limits in sorted((settings.quotas or {}).items()):
         yield {"kind": "quota", **entity_fields(entity), "limits": dict(sorted(limits.items()))}
     for name, users in sorted((settings.users or {}).items()):
         for user in users:
-            yield {"kind": "user", "name": name, "mechanism": user.mechanism, "iterations": user.iterations}
+            yield {"kind": "user", "user": name, "mechanism": user.mechanism, "iterations": user.iterations}

@@ -11,6 +11,7 @@ from ...errors import AdminError, GroupIdNotFound, KafkaError, UnsupportedVersio
 from ...types import OffsetSpec, TopicPartition
 from ..exit_status import CommandFailed
 from ..shell.outcomes import partial_results
+from ..shell.partition_names import partition_text
 from .describe import describe_each, listed_groups
 from .reset_plan import PartitionOffsets, PlannedOffset, ResetTarget, plan_offsets
 from .rows import Described, Row, group_type
@@ -26,14 +27,7 @@ __all__ = (
     "set_offsets",
 )
 
-PLANNED: Final = {
-    "group": "GROUP",
-    "topic": "TOPIC",
-    "partition": "PARTITION",
-    "committed": "COMMITTED",
-    "new_offset": "NEW",
-    "note": "NOTE",
-}
+PLANNED: Final = ("group_id", "topic", "partition", "committed_offset", "new_offset", "note")
 _WITHOUT_MEMBERS: Final = ("Empty", "Dead", "NotReady")
 
 
@@ -186,7 +180,7 @@ async def _plan(
     }
     planned, unknown = plan_offsets(targets, logs)
     if unknown:
-        listed = ", ".join(map(str, sorted(unknown)))
+        listed = ", ".join(map(partition_text, sorted(unknown)))
         raise _Refused(f"group {group_id!r} is not reset: it has no offset to shift in {listed}")
     kind = group_type((listings or {}).get(group_id))
     return GroupReset(group_id, kind, {partition: committed.get(partition) for partition in planned}, planned)
@@ -200,7 +194,7 @@ async def _check_exist(admin: Admin, group_id: str, partitions: Collection[Topic
     }
     missing = sorted(partition for partition in partitions if partition not in known)
     if missing:
-        listed = ", ".join(map(str, missing))
+        listed = ", ".join(map(partition_text, missing))
         raise _Refused(f"group {group_id!r} is not reset: there is no {listed}; leave it out, or delete its offsets")
 
 
@@ -219,10 +213,10 @@ def planned_rows(plans: Sequence[GroupReset]) -> ResetRows:
     """Return the rows of plans."""
     return {
         (plan.group_id, partition): {
-            "group": plan.group_id,
+            "group_id": plan.group_id,
             "topic": partition.topic,
             "partition": partition.partition,
-            "committed": plan.committed[partition],
+            "committed_offset": plan.committed[partition],
             "new_offset": plan.planned[partition].offset,
             "note": plan.planned[partition].note or None,
         }

@@ -113,7 +113,7 @@ async def print_outcomes(
 
     Args:
         session: the client and the options.
-        columns: the columns of a row, such as ``{"topic": "TOPIC"}``; the outcome is one more.
+        columns: the columns of a row, such as ``("topic",)``; the outcome is one more.
         resources: what is changed, as the admin's errors name it, with the row of each.
         change: the call of the admin that changes all of them.
         done: the outcome of a resource that is changed, such as "deleted"; or a function that gets the admin's result
@@ -136,4 +136,4 @@ async def print_outcomes(
             rows.append({**row, "outcome": skipped})
         else:
             failures.append(failure)
-    return print_found(session, {**columns, "outcome": "OUTCOME"}, rows, failures)
+    return print_found(session, (*columns, "outcome"), rows, failures)

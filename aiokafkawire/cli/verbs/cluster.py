@@ -20,36 +20,16 @@ from ..wire.apis import name_of_key
 
 __all__ = ("command",)
 
-_NODES: Final = {
-    "cluster_id": "CLUSTER",
-    "role": "ROLE",
-    "id": "ID",
-    "host": "HOST",
-    "port": "PORT",
-    "rack": "RACK",
-    "release": "RELEASE",
-    "state": "STATE",
-}
-_FEATURES: Final = {
-    "feature": "FEATURE",
-    "min_version": "MIN",
-    "max_version": "MAX",
-    "level": "LEVEL",
-    "epoch": "EPOCH",
-}
-_CHANGED: Final = {"feature": "FEATURE", "level": "LEVEL"}
-_QUORUM: Final = {
-    "id": "ID",
-    "role": "ROLE",
-    "log_end_offset": "END OFFSET",
-    "lag": "LAG",
-    "last_fetch_timestamp": "LAST FETCH",
-    "last_caught_up_timestamp": "CAUGHT UP",
-    "directory_id": "DIRECTORY ID",
-    "endpoints": "ENDPOINTS",
-}
-_VERSIONS: Final = {"broker": "BROKER", "key": "KEY", "api": "API", "min_version": "MIN", "max_version": "MAX"}
-_BROKER: Final = {"broker": "BROKER"}
+_NODES: Final = ("cluster_id", "role", "node_id", "host", "port", "rack", "release", "state")
+_FEATURES: Final = ("feature", "min_version", "max_version", "level", "finalized_features_epoch")
+_CHANGED: Final = ("feature", "level")
+_QUORUM: Final = (
+    *("node_id", "role", "log_end_offset", "lag", "last_fetch_timestamp", "last_caught_up_timestamp"),
+    *("directory_id", "endpoints"),
+)
+_QUORUM_HEAD: Final = ("leader_id", "leader_epoch", "high_watermark", "max_lag")
+_VERSIONS: Final = ("node_id", "api_key", "api_name", "min_version", "max_version")
+_NODE: Final = ("node_id",)
 _LEVEL: Final = 2**15 - 1
 
 
@@ -182,7 +162,7 @@ def _update(shared: SharedOptions, levels: Mapping[str, int], kind: UpgradeType,
 def describe_quorum(shared: SharedOptions) -> int:
     """Describe the controllers' quorum: voters, observers, and how many records each lags behind the leader.
 
-    Times are in ms since 1970, by the leader's clock.
+    Times are by the leader's clock.
     """
 
     async def run(session: Session) -> int:
@@ -193,13 +173,12 @@ def describe_quorum(shared: SharedOptions) -> int:
                 (row["lag"] for row in rows if row["role"] == "follower" and row["lag"] is not None), default=0
             )
             head = {
-                "leader": quorum.leader_id,
-                "epoch": quorum.leader_epoch,
+                "leader_id": quorum.leader_id,
+                "leader_epoch": quorum.leader_epoch,
                 "high_watermark": quorum.high_watermark,
                 "max_lag": behind,
             }
-            columns = ("LEADER", "EPOCH", "HIGH WATERMARK", "LARGEST LAG OF A VOTER")
-            print_rows(shared, dict(zip(head, columns, strict=True)), [head])
+            print_rows(shared, _QUORUM_HEAD, [head])
             print_gap(shared)
         print_rows(shared, _QUORUM, rows)
         return 0
@@ -218,9 +197,9 @@ def list_api_versions(shared: SharedOptions, *, brokers: tuple[int, ...]) -> int
         found, errors = await partial_results(brokers, session.kafka.admin.api_versions(brokers or None))
         rows = [
             {
-                "broker": broker,
-                "key": int(key),
-                "api": name_of_key(int(key)) or None,
+                "node_id": broker,
+                "api_key": int(key),
+                "api_name": name_of_key(int(key)) or None,
                 "min_version": one.min_version,
                 "max_version": one.max_version,
             }
@@ -244,6 +223,6 @@ def unregister_broker(shared: SharedOptions, *, broker: int, yes: bool) -> int:
 
     async def run(session: Session) -> int:
         change = session.kafka.admin.unregister_broker(broker)
-        return await print_outcomes(session, _BROKER, {broker: {"broker": broker}}, change, done="unregistered")
+        return await print_outcomes(session, _NODE, {broker: {"node_id": broker}}, change, done="unregistered")
 
     return run_with_client(shared, run)

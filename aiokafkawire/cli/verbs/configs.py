@@ -23,8 +23,8 @@ __all__ = ("command",)
 
 _AT_ONCE: Final = 200
 """The resources that are described at once; of the others only the rows are kept."""
-_LISTED: Final = {"type": "TYPE", "name": "NAME", "own_settings": "OWN SETTINGS"}
-_NAMED: Final = {"type": "TYPE", "name": "NAME"}
+_LISTED: Final = ("resource_type", "resource_name", "own_settings")
+_NAMED: Final = ("resource_type", "resource_name")
 
 _type_argument: Final = click.argument("type_name", type=click.Choice(tuple(RESOURCE_TYPES)), metavar="TYPE")
 _types_epilog: Final = f"TYPE is {', '.join(RESOURCE_TYPES)}; a broker is named by its id."

@@ -15,6 +15,7 @@ from ..shell.arguments import chosen_partitions, key_values
 from ..shell.command import ShellGroup
 from ..shell.outcomes import note_errors, partial_results, print_outcomes
 from ..shell.output import confirm, print_gap, print_rows
+from ..shell.partition_names import partition_text
 from ..shell.session import Session, ask_with_client, run_with_client
 from ..shell.shared_options import SharedOptions
 from ..topics.asking import configs_of_topics, existing_partitions, moving_partitions
@@ -23,17 +24,10 @@ from ..topics.rows import is_unavailable, is_under_replicated, partition_row, to
 
 __all__ = ("command",)
 
-_LISTED: Final = {"topic": "TOPIC"}
-_TOPICS: Final = {
-    **_LISTED,
-    "topic_id": "ID",
-    "partitions": "PARTITIONS",
-    "replicas": "REPLICAS",
-    "configs": "CONFIGS",
-}
-_PARTITION: Final = {**_LISTED, "partition": "PARTITION"}
-_DESCRIBED: Final = {**_PARTITION, "leader": "LEADER", "epoch": "EPOCH", "replicas": "REPLICAS", "isr": "IN SYNC"}
-_DELETED: Final = {**_PARTITION, "begin": "BEGIN", "end": "END", "before": "DELETE BEFORE", "records": "RECORDS"}
+_LISTED: Final = ("topic",)
+_TOPICS: Final = ("topic", "topic_id", "partitions", "replication_factor", "configs")
+_DESCRIBED: Final = ("topic", "partition", "leader_id", "leader_epoch", "replicas", "isr")
+_DELETED: Final = ("topic", "partition", "log_start_offset", "log_end_offset", "before_offset", "records")
 
 
 @click.group(
@@ -205,7 +199,7 @@ def add_partitions(shared: SharedOptions, *, topics: tuple[str, ...], partitions
     async def run(session: Session) -> int:
         return await print_outcomes(
             session,
-            {**_LISTED, "partitions": "PARTITIONS"},
+            ("topic", "partitions"),
             {name: {"topic": name, "partitions": partitions} for name in names},
             session.kafka.admin.create_partitions(dict.fromkeys(names, partitions), validate_only=validate_only),
             done="would be extended" if validate_only else "extended",
@@ -240,13 +234,13 @@ def delete_records(shared: SharedOptions, *, topics: tuple[str, ...], point: str
     rows = ask_with_client(shared, look)
     if dry_run:
         would = [{**row, "outcome": "would be deleted"} for row in rows.values()]
-        print_rows(shared, {**_DELETED, "outcome": "OUTCOME"}, would)
+        print_rows(shared, (*_DELETED, "outcome"), would)
         return 0
     records = sum(row["records"] for row in rows.values())
-    confirm(f"delete {records:,} records", [*map(str, rows)], yes=yes, options=shared)
+    confirm(f"delete {records:,} records", [*map(partition_text, rows)], yes=yes, options=shared)
 
     async def run(session: Session) -> int:
-        change = session.kafka.admin.delete_records({one: row["before"] for one, row in rows.items()})
+        change = session.kafka.admin.delete_records({one: row["before_offset"] for one, row in rows.items()})
         done: dict[str, Any] = {"outcome": "deleted"}
         return await print_outcomes(session, _DELETED, rows, change, done=lambda low: {"low_watermark": low, **done})
 
@@ -287,7 +281,7 @@ def elect_leaders(
             for one, is_new in found.items()
         ]
         if rows or not errors:
-            print_rows(shared, {**_PARTITION, "outcome": "OUTCOME"}, rows)
+            print_rows(shared, ("topic", "partition", "outcome"), rows)
         return note_errors(errors.values())
 
     return run_with_client(shared, run)
