@@ -131,7 +131,7 @@ def test_the_quorum_has_the_lag_of_each_voter(shell: Shell) -> None:
         (3, "follower", 0),
     ]
     head, one, gap, columns, *replicas = shell.lines("cluster", "quorum")
-    assert head.split() == "LEADER LEADER EPOCH HIGH WATERMARK LARGEST LAG OF A VOTER".split()
+    assert head.split() == ["LEADER", "LEADER", "EPOCH", "HIGH", "WATERMARK", "LARGEST", "LAG", "OF", "A", "VOTER"]
     assert one.split()[0] == "1"
     assert gap == ""
     assert columns.startswith("NODE  ROLE")

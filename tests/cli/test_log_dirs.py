@@ -115,14 +115,14 @@ def test_what_fails_for_some_is_told_and_the_others_are_shown(shell: Shell) -> N
 @pytest.mark.parametrize(
     ("argv", "status", "said"),
     [
-        (("move", "orders", "--broker", "1"), 2, "Missing option '--to'"),
+        (("move", "orders", "--broker", "1"), 2, "--to is missing"),
         (("move", "orders:x", "--broker", "1", "--to", "/memory/1"), 2, "takes TOPIC or TOPIC:0,1, got 'orders:x'"),
         (("move", "orders:9", "--broker", "1", "--to", "/memory/1"), 1, "topic orders has no partition 9; it has 4"),
         (("move", "none", "--broker", "1", "--to", "/memory/1"), 1, "UnknownTopicOrPartition"),
         (("move", "orders", "--broker", "9", "--to", "/memory/1"), 1, "broker 9 has no replica of these topics"),
         (("move", "orders", "--broker", "1", "--to", "/none"), 1, "LogDirNotFound"),
         (("move", "orders", "--broker", "1", "--to", "/none", "--dry-run"), 1, "broker 1 has no log directory /none"),
-        (("describe", "--by", "size"), 2, "'size' is not one of"),
+        (("describe", "--by", "size"), 2, "--by is one of directory, topic, replica, got 'size'"),
         (("describe", "--topic", "none"), 1, "UnknownTopicOrPartition"),
     ],
 )

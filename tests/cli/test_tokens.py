@@ -138,7 +138,7 @@ def test_wrong_arguments_are_status_2(shell: Shell, config: Callable[[str], tupl
         (("create", "--max-life", "long"), "--max-life: 'long' is no duration; write it as 500ms, 90s"),
         (("create", "--max-life", "0ms"), "max_lifetime_ms must be an integer from 1"),
         (("expire", "t", "--after", "soon", "-y"), "--after: 'soon' is no duration"),
-        (("renew",), "Missing argument 'TOKEN_ID...'"),
+        (("renew",), "TOKEN_ID is missing"),
     ):
         shell("tokens", *argv, *config("alice"), status=2)
         assert message in shell.err

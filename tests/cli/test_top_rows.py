@@ -353,7 +353,7 @@ def test_json_has_all_fields() -> None:
         "error": None,
     }
     assert found["topics"][0] == {
-        "name": "orders",
+        "topic": "orders",
         "partitions": 3,
         "rate": 105.0,
         "under_replicated": 1,
@@ -363,7 +363,7 @@ def test_json_has_all_fields() -> None:
     assert found["groups"][0] == {
         "group_id": "billing",
         "state": "Stable",
-        "type": "classic",
+        "group_type": "classic",
         "members": 1,
         "lag": 230,
         "lag_rate": 105.0,

@@ -135,7 +135,7 @@ def test_only_ids_that_a_coordinator_knows_are_fenced_and_terminated(shell: Shel
         (("abort", "a:0", "--start-offset", "1", "--producer-epoch", "1"), "--producer-epoch needs --producer-id"),
         (("list", "--running-longer", "soon"), "--running-longer: 'soon' is no duration"),
         (("find-hanging", "--idle", "99d"), "--idle is at most 24d, got 99d"),
-        (("list", "--state", "open"), "'open' is not one of"),
+        (("list", "--state", "open"), "--state is one of Empty, Ongoing, "),
     ],
 )
 def test_wrong_usage_is_status_2(argv: tuple[str, ...], message: str, shell: Shell) -> None:

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
+from ..error_text import error_text
 from ..shell.outcomes import note_errors
 from ..shell.output import note, write_output
 from ..shell.shared_options import SharedOptions
@@ -72,7 +73,7 @@ class OutcomePrinter:
         self._states[outcome.state] += 1
         if outcome.state == "done":
             self.done.append(outcome.change)
-        error = outcome.reason if outcome.error is None else _line(outcome.error)
+        error = outcome.reason if outcome.error is None else error_text(outcome.error)
         if self._options.json:
             _print_rows([{"outcome": outcome.state, **outcome.change.row(), "error": error or None}])
         else:
@@ -86,10 +87,6 @@ class OutcomePrinter:
     def summary(self) -> str:
         """Return how many changes have each outcome."""
         return ", ".join(f"{count} {state}" for state, count in self._states.items())
-
-
-def _line(error: BaseException) -> str:
-    return f"{type(error).__name__}: {' '.join(str(error).split())}"
 
 
 def _print_rows(rows: Iterable[Mapping[str, Any]]) -> None:

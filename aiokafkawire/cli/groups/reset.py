@@ -9,6 +9,7 @@ from ...admin.admin import Admin
 from ...admin.descriptions import GroupListing
 from ...errors import AdminError, GroupIdNotFound, KafkaError, UnsupportedVersion
 from ...types import OffsetSpec, TopicPartition
+from ..error_text import error_text
 from ..exit_status import CommandFailed
 from ..shell.outcomes import partial_results
 from ..shell.partition_names import partition_text
@@ -106,7 +107,7 @@ async def _committed(
         _check_without_members(described[group_id])
     elif not all(isinstance(error, GroupIdNotFound) for error in errors.values()):
         error = errors[group_id]
-        raise _Refused(f"{type(error).__name__}: {error}")
+        raise _Refused(error_text(error))
     if kind == "share":
         shared = (await admin.list_offsets_of_share_groups(group_id))[group_id]
         return {partition: info.start_offset for partition, info in shared.items()}

@@ -5,6 +5,7 @@ from typing import Any, TypeVar
 
 from ...admin.outcomes import Outcomes, results_of
 from ...errors import AdminError, KafkaError, UnsupportedVersion, UsageError
+from ..error_text import error_text
 from .output import Columns, note, print_rows
 from .session import Session
 
@@ -50,7 +51,7 @@ def note_errors(errors: Iterable[KafkaError]) -> int:
     """
     distinct = {id(error): error for error in errors}
     for error in distinct.values():
-        note(f"aiokafkawire: {type(error).__name__}: {' '.join(str(error).split())}")
+        note(f"aiokafkawire: {error_text(error)}")
     return 1 if distinct else 0
 
 

@@ -7,6 +7,7 @@ from ...admin.config_resources import ConfigResource
 from ...admin.topic_descriptions import PartitionReassignment
 from ...errors import BrokerError, KafkaError, UnsupportedVersion
 from ...types import TopicPartition
+from ..error_text import error_text
 from ..exit_status import FAILED, CommandFailed
 from ..shell.output import note
 from .rows import own_configs
@@ -47,7 +48,7 @@ async def configs_of_topics(admin: Admin, names: Iterable[str]) -> dict[str, dic
     try:
         found = await admin.describe_configs([ConfigResource.topic(name) for name in names])
     except KafkaError as error:
-        note(f"without configs: {type(error).__name__}: {error}")
+        note(f"without configs: {error_text(error)}")
         return {}
     return {resource.name: own_configs(configs) for resource, configs in found.items()}
 
