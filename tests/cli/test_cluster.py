@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import json
 from typing import Any
+from uuid import UUID
 
 import pytest
 from support.shell import Shell
 
 from aiokafkawire import SupportedVersionRange
+from aiokafkawire.admin.cluster_descriptions import RaftVoterEndpoint
+from aiokafkawire.cli.cluster.endpoints import parse_endpoint
 from aiokafkawire.cli.cluster.rows import release_of
+from aiokafkawire.cli.exit_status import CommandFailed
+from aiokafkawire.cli.shell.arguments import parse_uuid
+from aiokafkawire.cli.shell.kafka_uuids import uuid_text
 from aiokafkawire.testing.background import BackgroundBroker
 from aiokafkawire.testing.cluster.releases import RELEASES
 
@@ -161,3 +167,34 @@ def test_a_dead_broker_is_forgotten_and_an_unknown_one_is_an_error(shell: Shell,
     assert 3 not in [row["node_id"] for row in rows(shell, "describe", "--fenced")]
     shell("cluster", "unregister", "9", "--yes", status=1)
     assert shell.err.startswith("aiokafkawire: BrokerIdNotRegistered: ")
+
+
+def test_a_controller_leaves_the_voters_and_comes_back(shell: Shell) -> None:
+    shell("cluster", "upgrade-features", "kraft.version=1")
+    third = next(row for row in rows(shell, "quorum") if row["node_id"] == 3)
+    at = ("3", "--directory-id", third["directory_id"])
+    assert rows(shell, "remove-controller", *at, "--yes") == [{"node_id": 3, "outcome": "removed"}]
+    assert [row["role"] for row in rows(shell, "quorum") if row["node_id"] == 3] == ["observer"]
+    endpoint = third["endpoints"][0]
+    assert rows(shell, "add-controller", *at, "--endpoint", endpoint) == [{"node_id": 3, "outcome": "added"}]
+    assert [row["role"] for row in rows(shell, "quorum") if row["node_id"] == 3] == ["follower"]
+    shell("cluster", "add-controller", *at, "--endpoint", endpoint, status=1)
+    assert shell.err.startswith("aiokafkawire: DuplicateVoter: adding voter 3: ")
+
+
+@pytest.mark.parametrize(
+    "endpoint", ["h:1", "://h:1", "C://h", "C://h:x", "C://h:99999", "C://h:1/x", "C://u@h:1", "C://"]
+)
+def test_what_is_no_endpoint_is_wrong_usage(endpoint: str, shell: Shell) -> None:
+    uuid = "PT8P6GwdTu2Kq9jdEFpIkg"
+    shell("cluster", "add-controller", "3", "--directory-id", uuid, "--endpoint", endpoint, status=2)
+    assert shell.err == f"aiokafkawire: --endpoint takes LISTENER://HOST:PORT, got {endpoint!r}\n"
+
+
+def test_endpoints_and_ids_are_read_as_they_are_written() -> None:
+    assert parse_endpoint("CONTROLLER://[::1]:9093") == RaftVoterEndpoint("CONTROLLER", "::1", 9093)
+    one = UUID("3d3f0fe8-6c1d-4eed-8aab-d8dd105a4892")
+    assert uuid_text(one) == "PT8P6GwdTu2Kq9jdEFpIkg"
+    assert parse_uuid("--id", uuid_text(one)) == parse_uuid("--id", str(one)) == one
+    with pytest.raises(CommandFailed, match="--id takes an id such as PT8P6GwdTu2Kq9jdEFpIkg, got 'x'"):
+        parse_uuid("--id", "x")

@@ -271,3 +271,60 @@ def test_a_terminal_is_asked_before_topics_are_deleted(
     assert said.getvalue().startswith("delete 1 topic with all records (a)? [y/N] ")
     assert ("aiokafkawire: nothing is done" in said.getvalue()) is (status == 1)
     assert shell.lines("topics", "list")[1:] == ([] if status == 0 else ["a"])
+
+
+# --- offsets, names and replicas in sync -------------------------------------------------------------------------
+
+
+def test_offsets_are_those_of_the_ends_or_of_a_point(filled: Shell) -> None:
+    assert filled.lines("topics", "offsets", "t:1") == [
+        "TOPIC  PARTITION  START OFFSET  END OFFSET  RECORDS",
+        "t              1             0          10       10",
+    ]
+    (row,) = map(json.loads, filled.lines("topics", "offsets", "t:1", "--time", "max-timestamp", "--json"))
+    assert (row["topic"], row["partition"], row["offset"], row["timestamp"]) == ("t", 1, 9, 10_000)
+    assert "1970-01-01T00:00:10.000Z" in filled.lines("topics", "offsets", "t:1", "--time", "max-timestamp")[1]
+    for point, offset in (("earliest", 0), ("latest", 10), ("@0", 0), ("2999-01-01", None)):
+        rows = [json.loads(line) for line in filled.lines("topics", "offsets", "--time", point, "--json")]
+        assert {row["offset"] for row in rows} == {offset}, point
+    heading = filled.lines("topics", "offsets", "t", "--time", "earliest")[0]
+    assert heading.split() == ["TOPIC", "PARTITION", "OFFSET", "TIMESTAMP", "LEADER", "EPOCH"]
+    filled("topics", "offsets", "t", "--time", "5", status=2)
+    assert "--time takes earliest, latest, max-timestamp or a time, got the offset '5'" in filled.err
+    filled("topics", "offsets", "t:9", status=1)
+    assert filled.err == "aiokafkawire: topic t has no partition 9; it has 2\n"
+
+
+def test_a_topic_without_records_has_no_newest_record(shell: Shell) -> None:
+    shell("topics", "create", "empty")
+    (row,) = map(json.loads, shell.lines("topics", "offsets", "--time", "max-timestamp", "--json"))
+    assert (row["offset"], row["timestamp"], row["leader_epoch"]) == (None, None, None)
+
+
+def test_names_are_listed_that_match_as_a_whole(shell: Shell) -> None:
+    shell("topics", "create", "orders", "orders-2", "old-orders")
+    assert shell.lines("topics", "list", "orders.*")[1:] == ["orders", "orders-2"]
+    shell("topics", "list", "(", status=2)
+    assert shell.err.startswith("aiokafkawire: REGEX is not a regular expression: '('")
+
+
+def test_partitions_with_few_replicas_in_sync_and_without_a_leader(
+    capsysbinary: pytest.CaptureFixture[bytes],
+) -> None:
+    with BackgroundBroker(3) as broker:
+        shell = Shell(broker.bootstrap, capsysbinary)
+        shell("topics", "create", "safe", "--replication-factor", "3", "--topic-config", "min.insync.replicas=2")
+        shell("topics", "create", "one", "--partitions", "3", "--replication-factor", "1")
+
+        def found(*argv: str) -> set[str]:
+            return {json.loads(line)["topic"] for line in shell.lines("topics", "describe", "--json", *argv)}
+
+        assert (found("--at-min-isr"), found("--under-min-isr")) == ({"one"}, set())
+        broker.stop_node(3)
+        assert (found("--at-min-isr", "safe"), found("--under-min-isr", "safe")) == ({"safe"}, set())
+        out = shell("topics", "offsets", "one", "--json", status=1)
+        assert [json.loads(line)["log_end_offset"] for line in out.splitlines()].count(None) == 1
+        assert "has no leader, so its offsets are not known" in shell.err
+        broker.stop_node(2)
+        assert found("--under-min-isr", "safe") == {"safe"}
+        assert found("--at-min-isr", "safe") == set()

@@ -128,7 +128,7 @@ def test_only_ids_that_a_coordinator_knows_are_fenced_and_terminated(shell: Shel
     [
         (("producers", "a"), "a partition is written as TOPIC:0, got 'a'"),
         (("producers", "a:0,1"), "a partition is written as TOPIC:0, got 'a:0,1'"),
-        (("producers", "a:99999999999"), "PARTITION takes TOPIC or TOPIC:0,1"),
+        (("producers", "a:99999999999"), "a partition is written as TOPIC:0"),
         (("producers", "a:9999999999"), "no topic has a partition 9999999999"),
         (("abort", "a:0"), "which transaction? Use --start-offset or --producer-id"),
         (("abort", "a:0", "--start-offset", "1", "--producer-id", "1"), "which transaction?"),

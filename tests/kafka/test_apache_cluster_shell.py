@@ -19,6 +19,7 @@ from support.needing import require
 from support.shell import Shell
 
 from aiokafkawire import ConfigResource, ConfigSource, NewTopic, blocking
+from aiokafkawire.cli.shell.kafka_uuids import uuid_text
 from aiokafkawire.errors import UnknownTopicOrPartition
 
 pytestmark = [pytest.mark.thorough, pytest.mark.kafka, pytest.mark.timeout(600)]
@@ -153,7 +154,7 @@ def test_topics_are_described_and_extended_as_by_kafka_topics(
         head, *partitions = told(tool, "--topic", topic)
         ours = rows(shell, "topics", "describe", topic)
         assert [as_told(row) for row in ours] == partitions
-        assert {row["topic_id"] for row in ours} == {str(kafka.admin.describe_topics(topic)[topic].topic_id)}
+        assert {row["topic_id"] for row in ours} == {uuid_text(kafka.admin.describe_topics(topic)[topic].topic_id)}
         assert len(partitions) == int(head["PartitionCount"])
         configs = dict(part.split("=", 1) for part in head["Configs"].split(",") if part)
         # The tool prints the brokers' configs among those of the topic.

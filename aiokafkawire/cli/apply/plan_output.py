@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
+from ...errors import KafkaError
 from ..error_text import error_text
 from ..shell.outcomes import note_errors
 from ..shell.output import note, write_output
@@ -16,7 +17,15 @@ from .changes import Change, acl_fields, entity_fields, named
 from .cluster_settings import ClusterSettings
 from .planning import Plan
 
-__all__ = ("OutcomePrinter", "note_not_shown", "note_unmentioned", "print_plan", "safe_line", "setting_rows")
+__all__ = (
+    "OutcomePrinter",
+    "note_not_shown",
+    "note_refused",
+    "note_unmentioned",
+    "print_plan",
+    "safe_line",
+    "setting_rows",
+)
 
 _SHOWN: Final = 5
 """The most names in a list for people."""
@@ -51,6 +60,12 @@ def note_not_shown(changes: Sequence[Change]) -> None:
         note(f"aiokafkawire: done, but the brokers do not show it yet: {safe_line(change)}")
     if len(changes) > _SHOWN:
         note(f"aiokafkawire: nor {len(changes) - _SHOWN} more")
+
+
+def note_refused(refused: Iterable[tuple[Change, KafkaError]]) -> None:
+    """Print a line for each change that the brokers would refuse to standard error."""
+    for change, error in refused:
+        note(f"aiokafkawire: would be refused: {safe_line(change)}: {error_text(error)}")
 
 
 class OutcomePrinter:

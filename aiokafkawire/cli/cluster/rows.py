@@ -10,6 +10,7 @@ from ...admin.cluster_descriptions import (
     QuorumReplica,
     SupportedVersionRange,
 )
+from ..shell.kafka_uuids import uuid_text
 
 __all__ = ("broker_rows", "controller_rows", "feature_rows", "quorum_rows", "release_of")
 
@@ -109,7 +110,7 @@ def _quorum_row(quorum: QuorumInfo, one: QuorumReplica, role: str, end: int | No
     return {
         "node_id": one.replica_id,
         "role": role,
-        "directory_id": str(one.directory_id),
+        "directory_id": uuid_text(one.directory_id),
         "log_end_offset": one.log_end_offset,
         "lag": end - one.log_end_offset if is_known and end is not None else None,
         "last_fetch_timestamp": one.last_fetch_timestamp,

@@ -8,9 +8,10 @@ import click
 from ...admin.admin import Admin
 from ...admin.cluster_descriptions import FeatureUpdate, QuorumInfo, UpgradeType
 from ...errors import BrokerError, UnsupportedVersion
+from ..cluster.endpoints import parse_endpoint
 from ..cluster.rows import broker_rows, controller_rows, feature_rows, quorum_rows, release_of
 from ..exit_status import MISSING, CommandFailed
-from ..shell.arguments import key_values
+from ..shell.arguments import key_values, parse_uuid
 from ..shell.command import ShellGroup
 from ..shell.outcomes import partial_results, print_found, print_outcomes
 from ..shell.output import confirm, print_gap, print_rows
@@ -40,11 +41,12 @@ _LEVEL: Final = 2**15 - 1
         "aiokafkawire cluster quorum",
         "aiokafkawire cluster features",
         "aiokafkawire cluster upgrade-features metadata.version=30 --dry-run",
+        "aiokafkawire cluster add-controller 4 --directory-id PT8P6GwdTu2Kq9jdEFpIkg --endpoint CONTROLLER://c4:9093",
         "aiokafkawire cluster unregister 4",
     ),
 )
 def command() -> None:
-    """Describe brokers, controllers, features, the quorum and versions of APIs, and forget dead brokers."""
+    """Describe brokers, controllers, features and versions of APIs; change features and the voters of the quorum."""
 
 
 @command.command(
@@ -182,6 +184,63 @@ def describe_quorum(shared: SharedOptions) -> int:
             print_gap(shared)
         print_rows(shared, _QUORUM, rows)
         return 0
+
+    return run_with_client(shared, run)
+
+
+_CONTROLLER: Final = click.argument("controller", type=click.IntRange(0, 2**31 - 1), metavar="ID")
+_DIRECTORY: Final = click.option(
+    "--directory-id", "directory", required=True, metavar="ID", help="The directory.id of its meta.properties file."
+)
+
+
+@command.command(
+    "add-controller",
+    examples=(
+        "aiokafkawire cluster quorum         the ids of controllers that run and are no voters yet",
+        "aiokafkawire cluster add-controller 4 --directory-id PT8P6GwdTu2Kq9jdEFpIkg --endpoint CONTROLLER://c4:9093",
+    ),
+)
+@_CONTROLLER
+@_DIRECTORY
+@click.option(
+    "--endpoint",
+    "endpoints",
+    multiple=True,
+    required=True,
+    metavar="LISTENER://HOST:PORT",
+    help="Where it listens; may be repeated.",
+)
+def add_controller(shared: SharedOptions, *, controller: int, directory: str, endpoints: tuple[str, ...]) -> int:
+    """Add a controller that runs as an observer to the voters of the quorum (Kafka 3.9 and later)."""
+    directory_id = parse_uuid("--directory-id", directory)
+    listeners = [parse_endpoint(text) for text in endpoints]
+
+    async def run(session: Session) -> int:
+        change = session.kafka.admin.add_raft_voter(controller, directory_id, listeners)
+        return await print_outcomes(session, _NODE, {controller: {"node_id": controller}}, change, done="added")
+
+    return run_with_client(shared, run)
+
+
+@command.command(
+    "remove-controller",
+    examples=("aiokafkawire cluster remove-controller 4 --directory-id PT8P6GwdTu2Kq9jdEFpIkg --yes",),
+)
+@_CONTROLLER
+@_DIRECTORY
+@click.option("-y", "--yes", is_flag=True, help="Do not ask.")
+def remove_controller(shared: SharedOptions, *, controller: int, directory: str, yes: bool) -> int:
+    """Remove a controller from the voters of the quorum (Kafka 3.9 and later); it stays an observer while it runs.
+
+    Asks before on a terminal, and otherwise needs --yes. The quorum works while most of its voters do.
+    """
+    directory_id = parse_uuid("--directory-id", directory)
+    confirm("remove this voter of the quorum", [f"controller {controller}"], yes=yes, options=shared)
+
+    async def run(session: Session) -> int:
+        change = session.kafka.admin.remove_raft_voter(controller, directory_id)
+        return await print_outcomes(session, _NODE, {controller: {"node_id": controller}}, change, done="removed")
 
     return run_with_client(shared, run)
 

@@ -18,6 +18,7 @@ from ..shell.output import note, print_rows
 from ..shell.session import Session, run_with_client
 from ..shell.settings import read_properties
 from ..shell.shared_options import SharedOptions
+from ..shell.visibility import note_none_visible
 
 __all__ = ("command",)
 
@@ -129,6 +130,8 @@ def describe_configs(
                     note(f"aiokafkawire: {resource} has no setting {key}")
                     status = 1
         print_rows(shared, view.columns, rows)
+        if not resources:
+            await note_none_visible(session, f"{type_name}s")
         return status
 
     return run_with_client(shared, run)

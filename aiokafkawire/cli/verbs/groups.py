@@ -28,6 +28,7 @@ from ..shell.outcomes import note_errors, print_outcomes
 from ..shell.output import Columns, confirm, note, print_rows, write_output
 from ..shell.session import Session, run_with_client
 from ..shell.shared_options import SharedOptions
+from ..shell.visibility import note_none_visible
 
 __all__ = ("command",)
 
@@ -94,6 +95,8 @@ def list_groups(shared: SharedOptions, *, states: tuple[str, ...], types: tuple[
             found = [group for groups in some.results.values() for group in groups]
             listings = sorted(found, key=lambda group: group.group_id)
         rows = [listed_row(listing) for listing in listings]
+        if not rows and not failures:
+            await note_none_visible(session, "groups")
         if not lag:
             print_rows(shared, LISTED, rows)
             return note_errors(failures)
@@ -138,6 +141,8 @@ def describe_groups(
             _print_parts(shared, [(columns, report.rows), (SHARE_OFFSETS, report.share_rows)])
         for line in report.notes:
             note(line)
+        if everything and not names:
+            await note_none_visible(session, "groups")
         return note_errors(report.errors.values())
 
     return run_with_client(shared, run)

@@ -15,6 +15,7 @@ from ..shell.outcomes import call_in_turn, note_errors, results_of_each
 from ..shell.output import confirm, print_rows
 from ..shell.session import Session, run_with_client
 from ..shell.shared_options import SharedOptions
+from ..shell.visibility import note_none_visible
 
 __all__ = ("command",)
 
@@ -87,6 +88,8 @@ def list_tokens(shared: SharedOptions, *, owners: tuple[str, ...], show_hmac: bo
         tokens = await session.kafka.admin.describe_delegation_token(of_owners)
         ordered = sorted(tokens, key=lambda token: (token.issue_timestamp_ms, token.token_id))
         _print_tokens(shared, ordered, show_hmac=show_hmac)
+        if not tokens:
+            await note_none_visible(session, "tokens")
         return 0
 
     return run_with_client(shared, run)
