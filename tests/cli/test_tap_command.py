@@ -214,9 +214,13 @@ def test_a_broker_that_is_away_is_named_and_served_when_it_is_back() -> None:
         held.bind(("127.0.0.1", 0))
         port = held.getsockname()[1]
         with tap(f"127.0.0.1:{port}") as (process, bootstrap):
+            assert process.stderr is not None
+            assert process.stderr.readline() == (
+                f"aiokafkawire: cannot connect to 127.0.0.1:{port}: connection refused; "
+                "the tap tries again when a client connects\n"
+            )
             with pytest.raises(KafkaError):
                 anyio.run(produce, bootstrap, 1, 300)
-            assert process.stderr is not None
             assert f"cannot connect to 127.0.0.1:{port}: " in process.stderr.readline()
             held.close()
             with BackgroundBroker(port=port) as broker:

@@ -1,7 +1,7 @@
 """The keys of JSON objects and of rows: one name for one thing in all verbs, with the heading of its column.
 
-What ends with ``timestamp`` is a moment, in ms since 1970, and what ends with ``_ms`` a time span. The ids of nodes end
-with ``_id``, sizes with ``_bytes``, and what begins with ``is_`` is true or false.
+Keys of moments, in ms since 1970, end with ``timestamp``; keys of time spans with ``_ms``, of ids with ``_id``, and of
+sizes with ``_bytes``. Keys of values that are true or false begin with ``is_``.
 """
 
 from typing import Final, NamedTuple
@@ -10,7 +10,7 @@ __all__ = ("VOCABULARY", "Term", "heading", "is_moment")
 
 
 class Term(NamedTuple):
-    """What a key means, and the heading of its column; without a heading it is in no table."""
+    """The meaning of a key, and the heading of its column; a key without a heading is in no table."""
 
     meaning: str
     heading: str = ""
