@@ -12,7 +12,7 @@ from ..records.batch import AnyBatch, AnyHeader, AnyReader, split
 from ..types import TimestampType
 from .subscription_state import PartitionState
 
-__all__ = ("CompletedFetch", "PartitionFetch")
+__all__ = ("CompletedFetch", "PartitionFetch", "records_in")
 
 _MUCH: Final = 64 * 1024
 """The minimum of a partition's unread bytes for the data after them to be fetched ahead; fewer bytes are soon read."""
@@ -124,6 +124,21 @@ def _end(records: memoryview) -> int | None:
             break
         last, position = position, position + size
     return None if last is None else next(split(records[last:])).header.next_offset
+
+
+def records_in(data: memoryview) -> int | None:
+    """Return how many records whole batches hold, without control batches; None if a batch is older than Kafka 0.11."""
+    found = position = 0
+    while len(data) - position > layout.MAGIC_AT:
+        size: int = layout.LOG_OVERHEAD + layout.INT32.unpack_from(data, position + layout.LENGTH_AT)[0]
+        if data[position + layout.MAGIC_AT] != layout.MAGIC or size < layout.HEADER_SIZE:
+            return None
+        if size > len(data) - position:
+            break
+        if not layout.INT16.unpack_from(data, position + layout.ATTRIBUTES_AT)[0] & layout.CONTROL:
+            found += layout.INT32.unpack_from(data, position + layout.COUNT_AT)[0]
+        position += size
+    return found
 
 
 def _epoch(header: AnyHeader) -> int | None:

@@ -51,6 +51,8 @@ class ProducerBatch:
     base_sequence: int = -1
     sent_to: int = -1
     """The node id of the broker that the batch was last sent to."""
+    first_sent_at: float | None = None
+    """When the batch was first sent."""
     topic_id: UUID = ZERO_UUID
     """The topic's id when the batch was last sent."""
     in_doubt: bool = False
