@@ -8,7 +8,7 @@ Let Prometheus scrape the port, and import docs/dashboards/prometheus.json in Gr
 
 import argparse
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import anyio
 from prometheus_client import REGISTRY, start_http_server
@@ -51,10 +51,8 @@ async def ship_orders(kafka: Client, topic: str) -> None:
 
 async def serve(bootstrap: str, port: int, seconds: float, *, name: str = "shop", topic: str = "shop-orders") -> None:
     async with Client(bootstrap, client_id=name) as kafka:
-        try:
+        with suppress(TopicAlreadyExists):
             await kafka.admin.create_topics({topic: 3})
-        except TopicAlreadyExists:
-            pass
         with metrics_of(kafka, port) as found:
             print(f"metrics are at http://127.0.0.1:{found}/metrics for {seconds:g} s", flush=True)
             with anyio.move_on_after(seconds):

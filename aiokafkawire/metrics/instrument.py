@@ -34,7 +34,7 @@ class InstrumentDefinition:
     name: str
     """The name, in words with dots and underscores, such as ``"producer.records_sent"``."""
     kind: InstrumentKind
-    """``"counter"`` for a value that only grows, ``"gauge"`` for a current one, ``"histogram"`` for :class:`Buckets`."""
+    """``"counter"`` for a total, ``"gauge"`` for a current value, ``"histogram"`` for :class:`Buckets`."""
     unit: str
     """The unit of the value: ``"s"``, ``"By"``, or a noun in braces, such as ``"{record}"`` (UCUM)."""
     labels: tuple[str, ...]

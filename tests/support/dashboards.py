@@ -14,10 +14,16 @@ from typing import Any, Final
 
 import attrs
 
-__all__ = ("DASHBOARDS", "EXPORTERS", "Exporter", "Panel", "dashboard", "expressions", "panels", "resolved")
+from aiokafkawire.metrics.instrument_list import INSTRUMENTS
+from aiokafkawire.prometheus import KafkaCollector
+
+__all__ = ("DASHBOARDS", "EXPORTERS", "ROWS", "Exporter", "Panel", "dashboard", "expressions", "resolved")
 
 DASHBOARDS: Final = Path(__file__).parent.parent.parent / "docs" / "dashboards"
-_WIDTH, _HEIGHT, _ROW = 8, 8, 24
+_COLUMNS, _WIDTH, _HEIGHT = 24, 8, 8
+_DATASOURCE: Final = {"type": "prometheus", "uid": "${datasource}"}
+_ALWAYS: Final = "connections"
+"""A measurement that every client has."""
 
 
 @attrs.frozen
@@ -64,20 +70,35 @@ class Now:
 
 
 @attrs.frozen
-class Used:
-    """The part of a gauge that another gauge does not leave free."""
+class Mean:
+    """The average of a histogram's values."""
 
-    total: str
-    free: str
+    name: str
     by: tuple[str, ...]
     legend: str
 
     def expression(self, exporter: Exporter) -> str | None:
-        total, free, by = exporter.series(self.total), exporter.series(self.free), exporter.labels_of(self.by)
-        return total and free and f"1 - sum by ({by}) ({free}) / sum by ({by}) ({total})"
+        sums, counts = (exporter.series(self.name, of) for of in ("_sum", "_count"))
+        by = exporter.labels_of(self.by)
+        rates = (f"sum by ({by}) (rate({series}[$__rate_interval]))" for series in (sums, counts))
+        return sums and " / ".join(rates)
 
 
-Series = Rate | Quantile | Now | Used
+@attrs.frozen
+class Share:
+    """A gauge as a part of another one."""
+
+    name: str
+    whole: str
+    by: tuple[str, ...]
+    legend: str
+
+    def expression(self, exporter: Exporter) -> str | None:
+        part, whole, by = exporter.series(self.name), exporter.series(self.whole), exporter.labels_of(self.by)
+        return part and whole and f"sum by ({by}) ({part}) / sum by ({by}) ({whole})"
+
+
+Series = Rate | Quantile | Now | Mean | Share
 
 
 @attrs.frozen
@@ -104,6 +125,7 @@ class Exporter:
 
     def series(self, name: str, suffix: str = "") -> str | None:
         """Return the selector of a measurement's series; None if the exporter does not have it."""
+        assert name in INSTRUMENTS, name
         found = self.names.get(name)
         return found and f'{found}{suffix}{{job=~"$job", {self.label("client_id")}=~"$client"}}'
 
@@ -115,6 +137,174 @@ class Exporter:
 
     def legend_of(self, legend: str) -> str:
         return re.sub(r"{{(\w+)}}", lambda found: f"{{{{{self.label(found[1])}}}}}", legend)
+
+
+def _latency(name: str, *by: str) -> tuple[Series, ...]:
+    """Return the median and the 99th percentile of a histogram of times."""
+    of = " ".join(f"{{{{{label}}}}}" for label in by)
+    return tuple(Quantile(name, part, by, f"{of} {title}".strip()) for part, title in ((0.5, "p50"), (0.99, "p99")))
+
+
+ROWS: Final = {
+    "Producing": (
+        Panel("Records sent", "cps", "", (Rate("producer.records_sent", ("topic",), "{{topic}}"),)),
+        Panel("Bytes sent", "Bps", "As they were sent: compressed.", (Rate("producer.sent", ("topic",), "{{topic}}"),)),
+        Panel(
+            "Records failed and sent again",
+            "cps",
+            "Failed records are lost unless the service sends them again; retries are the producer's own.",
+            (
+                Rate("producer.records_failed", ("topic",), "{{topic}} failed"),
+                Rate("producer.records_retried", ("topic",), "{{topic}} sent again"),
+            ),
+        ),
+        Panel(
+            "Batch latency",
+            "s",
+            "From a batch's first record until it is acknowledged; linger_ms is part of it.",
+            _latency("producer.batch.duration"),
+        ),
+        Panel(
+            "Batch size",
+            "bytes",
+            "Small batches cost more for each record.",
+            _latency("producer.batch.size"),
+        ),
+        Panel(
+            "Buffer used",
+            "percentunit",
+            "The part of buffer_memory with records that are not acknowledged; at 100 % send() waits.",
+            (Share("producer.buffer.used", "producer.buffer.limit", ("client_id",), "{{client_id}}"),),
+        ),
+    ),
+    "Consuming": (
+        Panel("Records received", "cps", "", (Rate("consumer.records", ("topic",), "{{topic}}"),)),
+        Panel(
+            "Bytes received",
+            "Bps",
+            "As they were sent: compressed.",
+            (Rate("consumer.received", ("topic",), "{{topic}}"),),
+        ),
+        Panel(
+            "Lag",
+            "short",
+            "Records between the positions of the consumers and the ends of their partitions.",
+            (Now("consumer.lag", ("group", "topic"), "{{group}} {{topic}}"),),
+        ),
+        Panel(
+            "Largest lag of a partition",
+            "short",
+            "One partition behind the others has a hot key, a slow member or no member.",
+            (Now("consumer.lag", ("group", "topic"), "{{group}} {{topic}}", "max"),),
+        ),
+        Panel(
+            "Fetch latency",
+            "s",
+            "Brokers wait up to fetch_max_wait_ms for new records: a high value is normal for a quiet topic.",
+            _latency("consumer.fetch.duration"),
+        ),
+        Panel("Commit latency", "s", "With retries.", _latency("consumer.commit.duration", "group")),
+        Panel(
+            "Commits failed",
+            "cps",
+            "",
+            (Rate("consumer.commit.failures", ("group",), "{{group}}"),),
+        ),
+        Panel(
+            "Assigned partitions",
+            "short",
+            "By member: a member without partitions has nothing to do.",
+            (Now("consumer.partitions", ("group", "client_id"), "{{group}} {{client_id}}"),),
+        ),
+    ),
+    "Rebalances": (
+        Panel(
+            "Rebalances",
+            "cps",
+            "For each second, of all members.",
+            (Rate("consumer.rebalance.duration", ("group",), "{{group}}", "_count"),),
+        ),
+        Panel(
+            "Time in rebalances",
+            "percentunit",
+            "The part of the time that each member has spent in rebalances, added up.",
+            (Rate("consumer.rebalance.duration", ("group",), "{{group}}", "_sum"),),
+        ),
+        Panel("Rebalance latency", "s", "", _latency("consumer.rebalance.duration", "group")),
+        Panel(
+            "Partitions lost",
+            "cps",
+            "Without a rebalance: the membership has ended, or topics are gone.",
+            (Rate("consumer.partitions_lost", ("group",), "{{group}}"),),
+        ),
+    ),
+    "Brokers": (
+        Panel("Connections", "short", "", (Now("connections", ("client_id", "part"), "{{client_id}} {{part}}"),)),
+        Panel(
+            "Connections opened, closed and failed",
+            "cps",
+            "",
+            (
+                Rate("connections.opened", ("part",), "{{part}} opened"),
+                Rate("connections.closed", ("part",), "{{part}} closed"),
+                Rate("connections.failed", ("part",), "{{part}} failed"),
+            ),
+        ),
+        Panel(
+            "Requests in flight",
+            "short",
+            "",
+            (Now("requests.in_flight", ("client_id", "part"), "{{client_id}} {{part}}"),),
+        ),
+        Panel(
+            "Request latency, 99th percentile",
+            "s",
+            "By API.",
+            (Quantile("request.duration", 0.99, ("api",), "{{api}}"),),
+        ),
+        Panel(
+            "Latency by broker, on average",
+            "s",
+            "Of Produce and Fetch; brokers wait for new records before they answer a Fetch.",
+            (Mean("network.latency", ("node_id", "part"), "{{node_id}} {{part}}"),),
+        ),
+        Panel("Requests", "cps", "By API.", (Rate("request.duration", ("api",), "{{api}}", "_count"),)),
+        Panel(
+            "Requests failed", "cps", "Without a response, by API.", (Rate("request.failures", ("api",), "{{api}}"),)
+        ),
+        Panel(
+            "Traffic by broker",
+            "Bps",
+            "",
+            (
+                Rate("network.sent", ("node_id",), "{{node_id}} sent"),
+                Rate("network.received", ("node_id",), "{{node_id}} received"),
+            ),
+        ),
+        Panel(
+            "Throttled",
+            "percentunit",
+            "The time for which brokers throttle the client, since it has exceeded a quota, as a part of all time.",
+            (Rate("request.throttled", ("client_id", "api"), "{{client_id}} {{api}}"),),
+        ),
+        Panel(
+            "Age of the metadata",
+            "s",
+            "More than metadata_max_age_ms means that no broker answers.",
+            (Now("metadata.age", ("client_id",), "{{client_id}}", "max"),),
+        ),
+    ),
+}
+"""The panels of each row."""
+
+
+def _prometheus_names() -> dict[str, str]:
+    families = zip(INSTRUMENTS, KafkaCollector().describe(), strict=True)
+    return {name: family.name + ("_total" if family.type == "counter" else "") for name, family in families}
+
+
+EXPORTERS: Final = {"prometheus.json": Exporter("Kafka clients", "aiokafkawire", _prometheus_names(), {})}
+"""The exporters by the files of their dashboards."""
 
 
 def expressions(exporter: Exporter) -> dict[str, list[str]]:
@@ -154,8 +344,7 @@ def dashboard(exporter: Exporter) -> dict[str, Any]:
 
 def _variables(exporter: Exporter) -> Iterator[dict[str, Any]]:
     yield {"name": "datasource", "label": "Prometheus", "type": "datasource", "query": "prometheus"}
-    # Every client has connections.
-    series, label = exporter.names[ALWAYS], exporter.label("client_id")
+    series, label = exporter.names[_ALWAYS], exporter.label("client_id")
     for name, title, query in (
         ("job", "Job", f"label_values({series}, job)"),
         ("client", "Client", f'label_values({series}{{job=~"$job"}}, {label})'),

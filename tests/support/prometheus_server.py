@@ -1,8 +1,8 @@
 """A real Prometheus for the tests (Debian: prometheus), which scrapes what runs on ports of 127.0.0.1.
 
-    with PrometheusServer({"example": port}) as prometheus:
-        prometheus.wait_for("kafka_client_connections")
-        prometheus.query("sum(rate(kafka_producer_records_total[5s]))")
+with PrometheusServer({"example": port}) as prometheus:
+    prometheus.wait_for("kafka_client_connections")
+    prometheus.query("sum(rate(kafka_producer_records_total[5s]))")
 """
 
 from __future__ import annotations
