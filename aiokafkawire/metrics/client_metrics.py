@@ -1,8 +1,10 @@
 """What a client has done: gathered from its events, and read as Java's metrics or as instruments for exporters."""
 
+import threading
 import time
+from collections import deque
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Final, cast
 
 from ..observe import (
     BatchEnded,
@@ -32,6 +34,10 @@ if TYPE_CHECKING:
 __all__ = ("ClientMetrics", "metrics_of")
 
 
+_AT_ONCE: Final = 128
+"""The number of requests and batches after which they are counted; fewer wait until the values are read."""
+
+
 def metrics_of(kafka: "Client | BlockingClient") -> "ClientMetrics":
     """Return the measurements of a client, for exporters; the client counts from now on."""
     asynchronous: Client | None = getattr(kafka, "asynchronous", None)
@@ -49,6 +55,9 @@ class ClientMetrics:
         self._offset = 0.0
         self._measured = Measurements()
         self._has_started = False
+        # Many at once take a fraction of the time: the processor has what it needs in its caches.
+        self._later: deque[tuple[RequestEnded | BatchEnded, float]] = deque()
+        self._counting = threading.Lock()
 
     def start(self) -> None:
         """Count from now on, as an observer of the client. Repeated calls have no effect."""
@@ -66,6 +75,7 @@ class ClientMetrics:
 
     def _read(self) -> float:
         """Return the time, in seconds of the runtime's clock; in the client's loop, bring the positions up to date."""
+        self._catch_up()
         try:
             now = self._now()
         except RuntimeError:  # no event loop runs in this thread
@@ -88,7 +98,9 @@ class ClientMetrics:
 
     def request_ended(self, event: RequestEnded) -> None:
         """Count a request."""
-        self._measured.request_ended(event, self._now())
+        self._later.append((event, self._now()))
+        if len(self._later) >= _AT_ONCE:
+            self._catch_up()
 
     def throttled(self, event: Throttled) -> None:
         """Count the time for which a broker throttles the client."""
@@ -96,7 +108,19 @@ class ClientMetrics:
 
     def batch_ended(self, event: BatchEnded) -> None:
         """Count a batch."""
-        self._measured.batch_ended(event, self._now())
+        self._later.append((event, self._now()))
+        if len(self._later) >= _AT_ONCE:
+            self._catch_up()
+
+    def _catch_up(self) -> None:
+        """Count the requests and batches that have waited for it."""
+        with self._counting:
+            while self._later:
+                event, at = self._later.popleft()
+                if type(event) is RequestEnded:
+                    self._measured.request_ended(event, at)
+                elif type(event) is BatchEnded:
+                    self._measured.batch_ended(event, at)
 
     def fetch_ended(self, event: FetchEnded) -> None:
         """Count a fetch."""

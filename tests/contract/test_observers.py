@@ -143,7 +143,7 @@ async def test_a_share_consumers_work_is_reported(cluster: Where, seen: Recordin
                 read = 0
                 while read < 6:
                     for record in await consumer.poll():
-                        record.acknowledge()
+                        consumer.acknowledge(record)
                         read += 1
                 await consumer.commit()
     both = {TopicPartition(name, 0), TopicPartition(name, 1)}
