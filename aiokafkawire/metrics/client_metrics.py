@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final, cast
 
+from ..errors import UsageError
 from ..observe import (
     BatchEnded,
     CommitEnded,
@@ -64,6 +65,7 @@ class ClientMetrics:
         if not self._has_started:
             self._has_started = True
             self._live.cluster.observers.add(self)
+            self._time()
 
     def metrics(self) -> tuple[Metric, ...]:
         """Return the current values under the names of the Java client."""
@@ -76,12 +78,20 @@ class ClientMetrics:
     def _read(self) -> float:
         """Return the time, in seconds of the runtime's clock; in the client's loop, bring the positions up to date."""
         self._catch_up()
-        try:
-            now = self._now()
-        except RuntimeError:  # no event loop runs in this thread
+        now = self._time()
+        if now is None:
             return time.monotonic() + self._offset
-        self._offset = now - time.monotonic()
         self._live.settle()
+        return now
+
+    def _time(self) -> float | None:
+        """Return the time of the runtime's clock; None in other threads, which may have loops of their own."""
+        try:
+            self._live.cluster.owner.require_own_loop()
+            now = self._now()
+        except (RuntimeError, UsageError):
+            return None
+        self._offset = now - time.monotonic()
         return now
 
     def connection_opened(self, event: ConnectionOpened) -> None:
@@ -140,6 +150,7 @@ class ClientMetrics:
 
     def metadata_updated(self, event: MetadataUpdated) -> None:
         """Count a refresh of the metadata."""
+        self._time()  # the first one comes before other threads need the clock
         self._measured.metadata_updated(event)
 
     def transaction_ended(self, event: TransactionEnded) -> None:

@@ -12,7 +12,7 @@ from prometheus_client.openmetrics.exposition import generate_latest as generate
 from support.needing import require
 from support.prometheus_server import check_metrics, missing_prometheus
 
-from aiokafkawire import Client, blocking
+from aiokafkawire import Client, TopicPartition, blocking
 from aiokafkawire.errors import ConfigError
 from aiokafkawire.metrics.instrument_list import INSTRUMENTS
 from aiokafkawire.prometheus import KafkaCollector
@@ -210,10 +210,12 @@ async def test_other_threads_collect_while_topics_producers_and_consumers_come_a
         thread.start()
         try:
             for number in range(60):
-                async with kafka.producer() as producer, kafka.consumer() as consumer:
-                    await producer.send(f"topic-{number}", b"x")
-                    consumer.assign([(f"topic-{number}", 0)])
-                    await consumer.position((f"topic-{number}", 0))
+                topic = broker.create_topic(f"topic-{number}").name
+                async with kafka.producer() as producer, kafka.consumer(group_id=topic) as consumer:
+                    await producer.send(topic, b"x")
+                    consumer.assign({TopicPartition(topic, 0): 0})
+                    await anext(consumer)
+                    await consumer.commit()
         finally:
             done.set()
             await anyio.to_thread.run_sync(thread.join)
@@ -230,7 +232,7 @@ async def test_wrong_arguments_are_named(broker: Broker) -> None:
         for prefix in ("", "kafka-", 7):
             with pytest.raises(ConfigError, match="prefix must be"):
                 KafkaCollector(kafka, prefix=prefix)  # type: ignore[arg-type]
-        with pytest.raises(ConfigError, match="without must be of the labels api, group, .*got 'partitions'"):
+        with pytest.raises(ConfigError, match=r"without must be of the labels api, group, .*got 'partitions'"):
             KafkaCollector(kafka, without=["partitions"])
         with pytest.raises(ConfigError, match="without must be a list"):
             KafkaCollector(kafka, without="topic")
