@@ -15,7 +15,6 @@ except ImportError as _missing:
     ) from _missing
 
 from .argument_checks import shown
-from .client import Client
 from .errors import ConfigError
 from .metrics.client_metrics import metrics_of
 from .metrics.instrument import Buckets, InstrumentDefinition
@@ -23,6 +22,7 @@ from .metrics.instrument_list import INSTRUMENTS
 
 if TYPE_CHECKING:
     from .blocking import Client as BlockingClient
+    from .client import Client
 
 __all__ = ("KafkaCollector",)
 
@@ -72,10 +72,8 @@ class KafkaCollector(Collector):
 
     def add(self, kafka: "Client | BlockingClient") -> None:
         """Measure this client, too, from now on; adding it again has no effect."""
-        if not isinstance(getattr(kafka, "asynchronous", kafka), Client):
-            raise ConfigError(f"a KafkaCollector needs clients, such as KafkaCollector(kafka), got {shown(kafka)}")
+        metrics_of(kafka)
         if kafka not in self._clients:
-            metrics_of(kafka)
             self._clients = (*self._clients, kafka)
 
     def remove(self, kafka: "Client | BlockingClient") -> None:
@@ -118,7 +116,8 @@ class KafkaCollector(Collector):
 
 def _family(prefix: str, definition: InstrumentDefinition, labels: tuple[str, ...]) -> Family:
     """Return a metric without series, with the name that Prometheus's conventions demand."""
-    name = f"{prefix}_{definition.name.replace('.', '_')}"
+    # The unit comes last: "producer.bytes_sent" is kafka_producer_sent_bytes_total.
+    name = f"{prefix}_{definition.name.replace('.bytes_', '_').replace('.', '_')}"
     made: type[Family] = {
         "counter": CounterMetricFamily,
         "gauge": GaugeMetricFamily,

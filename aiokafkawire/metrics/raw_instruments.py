@@ -6,6 +6,7 @@ from .instrument import Buckets, Instrument
 from .instrument_list import INSTRUMENTS
 from .live import LiveClient
 from .measurements import Measurements
+from .parts import PARTS
 from .windows import Histogram
 
 __all__ = ("raw_instruments",)
@@ -35,7 +36,7 @@ def raw_instruments(measured: Measurements, live: LiveClient, now: float) -> Ite
     yield make("metadata.failed_refreshes", measured.failed_metadata_refreshes)
     if live.has_producers or measured.produced:
         yield from _producers(make, measured, live)
-    if live.has_consumers or measured.fetched:
+    if live.has_consumers or live.has_share_consumers or measured.fetch_seconds.count:
         yield from _consumers(make, measured, live)
 
 
@@ -46,16 +47,14 @@ def _requests(make: _Maker, measured: Measurements, live: LiveClient) -> Iterato
         yield make("request.failures", failed, api)
     for api, time in list(measured.throttled_seconds.items()):
         yield make("request.throttled", time, api)
-    node_ids = live.node_ids()
-    for (part, address), sensors in list(measured.node_requests.items()):
-        node_id = node_ids.get(address, "-1")
-        yield make("network.sent", sensors.sent.total, part, node_id)
-        yield make("network.received", sensors.received.total, part, node_id)
+    for (part, node_id), sensors in list(measured.node_requests.items()):
+        broker = part, str(-1 if node_id is None else node_id)
+        yield make("network.bytes_sent", sensors.sent.total, *broker)
+        yield make("network.bytes_received", sensors.received.total, *broker)
         if count := sensors.latency.count:
-            yield make("network.latency", Buckets((), (count,), sensors.latency.total / 1000), part, node_id)
-    open_now = dict.fromkeys(("producer", "consumer", "admin-client"), 0)
-    in_flight = dict(open_now)
-    for part, _, requests in live.connections():
+            yield make("network.latency", Buckets((), (count,), sensors.latency.total / 1000), *broker)
+    open_now, in_flight = dict.fromkeys(PARTS, 0), dict.fromkeys(PARTS, 0)
+    for part, requests in live.connections():
         open_now[part] += 1
         in_flight[part] += requests
     for part, count in open_now.items():
@@ -71,11 +70,12 @@ def _requests(make: _Maker, measured: Measurements, live: LiveClient) -> Iterato
 def _producers(make: _Maker, measured: Measurements, live: LiveClient) -> Iterator[Instrument]:
     for topic, sent in list(measured.produced.items()):
         yield make("producer.records_sent", sent.records.total, topic)
-        yield make("producer.sent", sent.bytes.total, topic)
+        yield make("producer.bytes_sent", sent.bytes.total, topic)
         yield make("producer.batches", sent.records.count, topic)
         yield make("producer.records_retried", sent.retries.total, topic)
         yield make("producer.records_failed", sent.errors.total, topic)
     yield make("producer.batch.duration", measured.batch_seconds)
+    yield make("producer.batch.queue_duration", measured.batch_queue_seconds)
     yield make("producer.batch.size", measured.batch_bytes)
     buffers = list(live.producers())
     yield make("producer.buffer.limit", sum(one.buffer_total for one in buffers))
@@ -86,8 +86,8 @@ def _producers(make: _Maker, measured: Measurements, live: LiveClient) -> Iterat
 
 def _consumers(make: _Maker, measured: Measurements, live: LiveClient) -> Iterator[Instrument]:
     for topic, fetched in list(measured.fetched.items()):
-        yield make("consumer.records", fetched.records.total, topic)
-        yield make("consumer.received", fetched.bytes.total, topic)
+        yield make("consumer.records_fetched", fetched.records.total, topic)
+        yield make("consumer.bytes_fetched", fetched.bytes.total, topic)
     yield make("consumer.fetch.duration", measured.fetch_seconds)
     for each in live.partitions():
         if each.lag is not None:
@@ -102,3 +102,7 @@ def _consumers(make: _Maker, measured: Measurements, live: LiveClient) -> Iterat
         yield make("consumer.rebalance.duration", seconds, group)
     for group, lost in list(measured.lost_partitions.items()):
         yield make("consumer.partitions_lost", lost, group)
+    for group, records in list(measured.acknowledged.items()):
+        yield make("consumer.acknowledgements", records, group)
+    for group, failed in list(measured.failed_acknowledgements.items()):
+        yield make("consumer.acknowledgement.failures", failed, group)

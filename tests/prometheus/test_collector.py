@@ -58,7 +58,7 @@ async def test_counters_gauges_and_histograms_have_prometheus_names_and_labels(b
         assert sent > 3
         assert value("kafka_producer_batch_duration_seconds_count", {"client_id": "shop"}) == 1
         assert value("kafka_producer_batch_duration_seconds_bucket", {"client_id": "shop", "le": "+Inf"}) == 1
-        assert value("kafka_consumer_commit_duration_seconds_count", {"client_id": "shop", "group": "readers"}) >= 1
+        assert value("kafka_consumer_commit_duration_seconds_count", {"client_id": "shop", "group": "readers"}) == 1
         assert value("kafka_connections", {"client_id": "shop", "part": "producer"}) is not None
 
 
@@ -82,7 +82,8 @@ async def test_promtool_finds_nothing_to_complain_about(broker: Broker) -> None:
         await produce_and_consume(kafka, "orders", "refunds")
         found = await anyio.to_thread.run_sync(check_metrics, generate_latest(registry).decode())
         assert found == ""
-        assert generate_openmetrics(registry).endswith(b"# EOF\n")
+        openmetrics: bytes = generate_openmetrics(registry)  # type: ignore[no-untyped-call]
+        assert openmetrics.endswith(b"# EOF\n")
 
 
 async def test_every_name_is_described_before_it_is_measured(broker: Broker) -> None:
@@ -227,7 +228,7 @@ async def test_other_threads_collect_while_topics_producers_and_consumers_come_a
 
 async def test_wrong_arguments_are_named(broker: Broker) -> None:
     async with Client(broker.bootstrap) as kafka:
-        with pytest.raises(ConfigError, match="a KafkaCollector needs clients"):
+        with pytest.raises(ConfigError, match="kafka must be a Client"):
             KafkaCollector("localhost:9092")  # type: ignore[arg-type]
         for prefix in ("", "kafka-", 7):
             with pytest.raises(ConfigError, match="prefix must be"):

@@ -148,7 +148,12 @@ def _latency(name: str, *by: str) -> tuple[Series, ...]:
 ROWS: Final = {
     "Producing": (
         Panel("Records sent", "cps", "", (Rate("producer.records_sent", ("topic",), "{{topic}}"),)),
-        Panel("Bytes sent", "Bps", "As they were sent: compressed.", (Rate("producer.sent", ("topic",), "{{topic}}"),)),
+        Panel(
+            "Bytes sent",
+            "Bps",
+            "As they were sent: compressed.",
+            (Rate("producer.bytes_sent", ("topic",), "{{topic}}"),),
+        ),
         Panel(
             "Records failed and sent again",
             "cps",
@@ -178,12 +183,12 @@ ROWS: Final = {
         ),
     ),
     "Consuming": (
-        Panel("Records received", "cps", "", (Rate("consumer.records", ("topic",), "{{topic}}"),)),
+        Panel("Records received", "cps", "", (Rate("consumer.records_fetched", ("topic",), "{{topic}}"),)),
         Panel(
             "Bytes received",
             "Bps",
             "As they were sent: compressed.",
-            (Rate("consumer.received", ("topic",), "{{topic}}"),),
+            (Rate("consumer.bytes_fetched", ("topic",), "{{topic}}"),),
         ),
         Panel(
             "Lag",
@@ -277,8 +282,8 @@ ROWS: Final = {
             "Bps",
             "",
             (
-                Rate("network.sent", ("node_id",), "{{node_id}} sent"),
-                Rate("network.received", ("node_id",), "{{node_id}} received"),
+                Rate("network.bytes_sent", ("node_id",), "{{node_id}} sent"),
+                Rate("network.bytes_received", ("node_id",), "{{node_id}} received"),
             ),
         ),
         Panel(
