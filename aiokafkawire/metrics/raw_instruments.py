@@ -1,15 +1,19 @@
 """A client's measurements as instruments for exporters: counters since the start, gauges and histograms."""
 
 from collections.abc import Iterator
+from typing import Final
 
 from .instrument import Buckets, Instrument
 from .instrument_list import INSTRUMENTS
 from .live import LiveClient
 from .measurements import Measurements
 from .parts import PARTS
-from .windows import Histogram
+from .windows import LATENCY_BUCKETS, Histogram
 
 __all__ = ("raw_instruments",)
+
+_NONE: Final = Histogram(LATENCY_BUCKETS)
+"""Times that were not measured yet."""
 
 
 class _Maker:
@@ -43,10 +47,10 @@ def raw_instruments(measured: Measurements, live: LiveClient, now: float) -> Ite
 def _requests(make: _Maker, measured: Measurements, live: LiveClient) -> Iterator[Instrument]:
     for api, seconds in list(measured.request_seconds.items()):
         yield make("request.duration", seconds, api)
-    for api, failed in list(measured.failed_requests.items()):
-        yield make("request.failures", failed, api)
-    for api, time in list(measured.throttled_seconds.items()):
-        yield make("request.throttled", time, api)
+    for api in [*measured.request_seconds, *(measured.failed_requests.keys() - measured.request_seconds.keys())]:
+        # With zeros from the beginning, a monitor sees the first failure as an increase.
+        yield make("request.failures", measured.failed_requests.get(api, 0), api)
+        yield make("request.throttled", measured.throttled_seconds.get(api, 0.0), api)
     for (part, node_id), sensors in list(measured.node_requests.items()):
         broker = part, str(-1 if node_id is None else node_id)
         yield make("network.bytes_sent", sensors.sent.total, *broker)
@@ -63,8 +67,8 @@ def _requests(make: _Maker, measured: Measurements, live: LiveClient) -> Iterato
     for part, made in list(measured.connections.items()):
         yield make("connections.opened", made.created.count, part)
         yield make("connections.closed", made.closed.count, part)
-    for part, failed in list(measured.failed_connections.items()):
-        yield make("connections.failed", failed, part)
+    for part in PARTS:
+        yield make("connections.failed", measured.failed_connections.get(part, 0), part)
 
 
 def _producers(make: _Maker, measured: Measurements, live: LiveClient) -> Iterator[Instrument]:
@@ -92,16 +96,14 @@ def _consumers(make: _Maker, measured: Measurements, live: LiveClient) -> Iterat
     for each in live.partitions():
         if each.lag is not None:
             yield make("consumer.lag", each.lag, each.group, each.partition.topic, str(each.partition.partition))
-    for group, count in live.assigned_partitions().items():
+    assigned = live.assigned_partitions()
+    for group, count in assigned.items():
         yield make("consumer.partitions", count, group)
-    for group, seconds in list(measured.commit_seconds.items()):
-        yield make("consumer.commit.duration", seconds, group)
-    for group, failed in list(measured.failed_commits.items()):
-        yield make("consumer.commit.failures", failed, group)
-    for group, seconds in list(measured.rebalance_seconds.items()):
-        yield make("consumer.rebalance.duration", seconds, group)
-    for group, lost in list(measured.lost_partitions.items()):
-        yield make("consumer.partitions_lost", lost, group)
+    for group in {*assigned, *measured.rebalance_seconds} - {""}:
+        yield make("consumer.commit.duration", measured.commit_seconds.get(group) or _NONE, group)
+        yield make("consumer.commit.failures", measured.failed_commits.get(group, 0), group)
+        yield make("consumer.rebalance.duration", measured.rebalance_seconds.get(group) or _NONE, group)
+        yield make("consumer.partitions_lost", measured.lost_partitions.get(group, 0), group)
     for group, records in list(measured.acknowledged.items()):
         yield make("consumer.acknowledgements", records, group)
     for group, failed in list(measured.failed_acknowledgements.items()):

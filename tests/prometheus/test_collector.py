@@ -13,6 +13,7 @@ from support.needing import require
 from support.prometheus_server import check_metrics, missing_prometheus
 
 from aiokafkawire import Client, TopicPartition, blocking
+from aiokafkawire.config import ConsumerOptions
 from aiokafkawire.errors import ConfigError
 from aiokafkawire.metrics.instrument_list import INSTRUMENTS
 from aiokafkawire.prometheus import KafkaCollector
@@ -40,7 +41,8 @@ async def produce_and_consume(kafka: Client, *topics: str, records: int = 3) -> 
     async with kafka.producer() as producer:
         for topic in topics:
             await producer.send_many(topic, [b"%d" % number for number in range(records)])
-    async with kafka.consumer(*topics, group_id="readers", auto_offset_reset="earliest") as consumer:
+    options = ConsumerOptions(group_id="readers", auto_offset_reset="earliest", enable_auto_commit=False)
+    async with kafka.consumer(*topics, **options) as consumer:
         for _ in range(records * len(topics)):
             await anext(consumer)
         await consumer.commit()
@@ -60,6 +62,20 @@ async def test_counters_gauges_and_histograms_have_prometheus_names_and_labels(b
         assert value("kafka_producer_batch_duration_seconds_bucket", {"client_id": "shop", "le": "+Inf"}) == 1
         assert value("kafka_consumer_commit_duration_seconds_count", {"client_id": "shop", "group": "readers"}) == 1
         assert value("kafka_connections", {"client_id": "shop", "part": "producer"}) is not None
+
+
+async def test_automatic_commits_count_and_failures_are_zero_before_the_first(broker: Broker) -> None:
+    async with Client(broker.bootstrap, client_id="shop") as kafka:
+        value = registered(KafkaCollector(kafka)).get_sample_value
+        labels = {"client_id": "shop", "group": "readers"}
+        async with kafka.producer() as producer:
+            await producer.send("orders", b"x")
+        async with kafka.consumer("orders", group_id="readers", auto_offset_reset="earliest") as consumer:
+            await anext(consumer)
+            await consumer.poll(timeout=0)  # the record is finished
+            assert value("kafka_consumer_commit_failures_total", labels) == 0
+        assert value("kafka_consumer_commit_duration_seconds_count", labels) == 1
+        assert value("kafka_request_failures_total", {"client_id": "shop", "api": "Produce"}) == 0
 
 
 async def test_the_lag_of_each_partition_is_a_series(broker: Broker) -> None:
