@@ -41,6 +41,8 @@ class InstrumentDefinition:
     """The names of the attributes, besides ``client_id``."""
     description: str
     """What is measured."""
+    java: str = ""
+    """The metrics of the Java client with this meaning."""
 
 
 @attrs.frozen
