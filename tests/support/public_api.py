@@ -23,6 +23,7 @@ PACKAGES = tuple(
         ".errors",
         ".legacy",
         ".observe",
+        ".prometheus",
         ".protocol",
         ".records",
         ".spark",
