@@ -7,6 +7,7 @@ Let Prometheus scrape the port, and import docs/dashboards/prometheus.json in Gr
 """
 
 import argparse
+import signal
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
@@ -48,7 +49,7 @@ async def take_orders(kafka: Client) -> None:
 async def ship_orders(kafka: Client) -> None:
     async with kafka.consumer(TOPIC, group_id="shipping", auto_commit_interval_ms=500) as consumer:
         async for _ in consumer:
-            pass  # here the order is shipped
+            await anyio.sleep(0.001)  # ship the order
 
 
 async def serve(bootstrap: str, name: str, port: int, seconds: float) -> None:
@@ -61,6 +62,10 @@ async def serve(bootstrap: str, name: str, port: int, seconds: float) -> None:
                 async with anyio.create_task_group() as tasks:
                     tasks.start_soon(take_orders, kafka)
                     tasks.start_soon(ship_orders, kafka)
+                    # Leave the group at once when the service is stopped, so that others take over its partitions.
+                    with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+                        await anext(signals)
+                    tasks.cancel_scope.cancel()
 
 
 async def main() -> None:

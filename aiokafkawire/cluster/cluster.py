@@ -30,6 +30,7 @@ from .coordinators import Coordinators, coordinator_in, lookup_variants, named
 from .metadata import Node, Snapshot, Topic
 from .metadata_requests import BY_ID, keep_only, metadata_variants, names_request
 from .metadata_updater import MetadataUpdater
+from .producer_waits import ProducerWaits
 from .request_attempts import Attempts
 from .request_variants import in_newest_form
 from .retry import Backoff, Deadline, new_backoff
@@ -76,6 +77,8 @@ class Cluster:
         self.owner: Owner = Owner()
         self.observers: Observers = observers or Observers()
         """The objects to notify of the work of the client, its producers and its consumers."""
+        self.producer_waits: ProducerWaits = ProducerWaits()
+        """What the producers have waited for."""
         self.brokers: ConnectionPool = ConnectionPool(config, connector, self.owner, runtime, addresses, self.observers)
         self._coordinators = Coordinators(self._look_up_coordinator, self._attempts, self.observers)
         self.metadata: MetadataUpdater = MetadataUpdater(

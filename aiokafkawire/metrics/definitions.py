@@ -5,11 +5,10 @@ from typing import Final, Literal
 
 import attrs
 
-__all__ = ("DEFINITIONS", "LIVE", "Definition", "Statistic")
+__all__ = ("DEFINITIONS", "LEFT_OUT", "Definition", "Statistic")
 
-Statistic = Literal["rate", "total", "avg", "max", "min", "count-rate", "count", "rate-per-hour", "live"]
+Statistic = Literal["rate", "total", "avg", "max", "min", "count-rate", "count", "rate-per-hour", "ratio", "live"]
 """How a value is made: of the sums or the number of sampled values, or read from the live client."""
-LIVE: Final = "live"
 
 
 @attrs.frozen
@@ -111,6 +110,14 @@ def _producer() -> Iterator[Definition]:
     yield _live(group, (), "metadata-age", "age of the metadata in seconds", "topics.metadata_age")
     yield _live(group, (), "buffer-total-bytes", "buffer_memory of the producers", "msg_size_max")
     yield _live(group, (), "buffer-available-bytes", "buffer_memory that is free", "msg_size")
+    yield _live(group, (), "waiting-threads", "calls that wait for buffer_memory now")
+    yield Definition(group, (), "bufferpool-wait-ratio", "buffer_wait", "ratio", "share of time that calls wait so")
+    yield Definition(
+        group, (), "bufferpool-wait-time-ns-total", "buffer_wait", "total", "time that calls waited so, in ns"
+    )
+    yield from _meter(group, (), "buffer-exhausted", "exhausted", "records refused, without buffer_memory in time")
+    what = "time that calls waited for the metadata of a topic, in ns"
+    yield Definition(group, (), "metadata-wait-time-ns-total", "metadata_wait", "total", what)
     for name in ("init", "commit", "abort", "send-offsets"):
         what = f"time of the requests of txn-{name}, in ns"
         yield Definition(group, (), f"txn-{name}-time-ns-total", f"txn_{name.replace('-', '_')}", "total", what)
@@ -213,6 +220,54 @@ def _share_consumer() -> Iterator[Definition]:
     yield from _heartbeats("consumer-share-coordinator-metrics")
     yield from _rebalances("consumer-share-coordinator-metrics")
 
+
+_LOOP = "the program's event loop does the I/O, and other things; its own tools measure it"
+_THREADS = "the client has no thread of its own between the program and the network"
+_LOGIN = "logins that are repeated on open connections are not reported"
+_HISTORY = "a history for each partition would take much memory; read the current value regularly"
+_PYTHON = "the program can measure it around its own call"
+LEFT_OUT: Final = {
+    **dict.fromkeys(("io-ratio", "io-time-ns-avg", "io-time-ns-total", "io-wait-ratio"), _LOOP),
+    **dict.fromkeys(("io-wait-time-ns-avg", "io-wait-time-ns-total", "select-rate", "select-total"), _LOOP),
+    **dict.fromkeys(
+        (
+            *(f"application-event-queue-{what}" for what in ("processing-time-avg", "processing-time-max", "size")),
+            *(f"application-event-queue-{what}" for what in ("time-avg", "time-max")),
+            "application-events-expired-count",
+            *(f"background-event-queue-{what}" for what in ("processing-time-avg", "processing-time-max", "size")),
+            *(f"background-event-queue-{what}" for what in ("time-avg", "time-max")),
+            "time-between-network-thread-poll-avg",
+            "time-between-network-thread-poll-max",
+            *(f"unsent-requests-queue-{what}" for what in ("size", "time-avg", "time-max")),
+        ),
+        _THREADS,
+    ),
+    **dict.fromkeys(("reauthentication-latency-avg", "reauthentication-latency-max"), _LOGIN),
+    **dict.fromkeys(("failed-reauthentication-rate", "failed-reauthentication-total"), _LOGIN),
+    **dict.fromkeys(("successful-reauthentication-rate", "successful-reauthentication-total"), _LOGIN),
+    "successful-authentication-no-reauth-total": _LOGIN,
+    **dict.fromkeys(("records-lag-avg", "records-lag-max", "records-lead-avg", "records-lead-min"), _HISTORY),
+    **dict.fromkeys(("commit-sync-time-ns-total", "committed-time-ns-total", "flush-time-ns-total"), _PYTHON),
+    **dict.fromkeys(
+        (f"partition-{what}-latency-{of}" for what in ("assigned", "lost", "revoked") for of in ("avg", "max")),
+        "the program can measure its own listener",
+    ),
+    **dict.fromkeys(
+        ("poll-idle-ratio-avg", "time-between-poll-avg", "time-between-poll-max"),
+        "iterations take records without polls",
+    ),
+    **dict.fromkeys(
+        ("failed-rebalance-rate-per-hour", "failed-rebalance-total"),
+        "a rebalance ends only when the member has its partitions; consumer.health() has the trouble until then",
+    ),
+    **dict.fromkeys(("batch-split-rate", "batch-split-total"), "batches that were split are not reported"),
+    "record-size-max": "it would take work for each record",
+    **dict.fromkeys(("txn-begin-time-ns-total", "txn-prepare-time-ns-total"), "this step sends no request"),
+    **dict.fromkeys(("commit-id", "start-time-ms", "version"), "these are texts, of the group app-info"),
+    "count": "the number of metrics, of the group kafka-metrics-count: take len(kafka.metrics())",
+}
+"""Java's metrics that this client does not have, by name, and why. Partitions lack ``records-lag-max`` and
+``records-lead-min``; the client as a whole has them."""
 
 DEFINITIONS: Final = (
     *_producer(),

@@ -23,6 +23,7 @@ _VALUES: Final[Mapping[Statistic, Callable[[Any, float], float]]] = {
     "min": lambda values, now: values.minimum(now),
     "count-rate": lambda values, now: values.count_rate(now),
     "count": lambda values, now: values.count,
+    "ratio": lambda values, now: values.rate(now) / 1e9,  # of nanoseconds
     "rate-per-hour": lambda values, now: values.count_rate(now) * 3600,
 }
 _Scope = tuple[str, tuple[str, ...]]
@@ -122,10 +123,12 @@ def _scope(
 ) -> Iterator[Metric]:
     """Return the metrics that are defined for a group and tags."""
     for definition in _BY_SCOPE[group, tags]:
-        if definition.statistic == "live":
+        if definition.statistic != "live":
+            value = _VALUES[definition.statistic](sensors[definition.sensor], now)
+        elif definition.name in values:
             value = values[definition.name]
         else:
-            value = _VALUES[definition.statistic](sensors[definition.sensor], now)
+            continue
         yield Metric(
             definition.name,
             attributes,
@@ -149,6 +152,8 @@ def _live_values(live: LiveClient, measured: Measurements, now: float) -> dict[s
         in_flight += requests if part == PRODUCER else 0
     producers, partitions = list(live.producers()), list(live.partitions())
     total = sum(producer.buffer_total for producer in producers)
+    if live.has_consumers:
+        found["last-poll-seconds-ago"] = _seconds_ago(live.last_poll(), now)
     return found | {
         "requests-in-flight": in_flight,
         "metadata-age": live.metadata_age(now),
@@ -156,7 +161,7 @@ def _live_values(live: LiveClient, measured: Measurements, now: float) -> dict[s
         "buffer-available-bytes": total - sum(producer.buffer_used for producer in producers),
         "records-lag-max": max((each.lag for each in partitions if each.lag is not None), default=math.nan),
         "records-lead-min": min((each.lead for each in partitions if each.lead is not None), default=math.nan),
-        "last-poll-seconds-ago": _seconds_ago(live.last_poll(), now),
+        "waiting-threads": live.cluster.producer_waits.callers,
         "last-heartbeat-seconds-ago": _seconds_ago(measured.last_heartbeat, now),
         "last-rebalance-seconds-ago": _seconds_ago(measured.last_rebalance, now),
         "assigned-partitions": sum(live.assigned_partitions().values()),

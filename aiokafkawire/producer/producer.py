@@ -241,16 +241,27 @@ class Producer(Appender[K, V], Generic[K, V]):
         headers: Headers,
     ) -> tuple[OpenBatch, int]:
         deadline = self._cluster.deadline(self._config.max_block_ms / 1000)
-        now = self._cluster.runtime.now
+        now, waits = self._cluster.runtime.now, self._cluster.producer_waits
         while True:
             try:
                 return self._append(topic, value, key, partition, timestamp_ms, headers)
             except TopicNotReady:
-                await self._cluster.metadata.topic(topic, deadline)
+                began = now()
+                try:
+                    await self._cluster.metadata.topic(topic, deadline)
+                finally:
+                    waits.metadata_seconds += now() - began
             except BufferFull:
-                with self._sender.flushing(), anyio.move_on_after(deadline.left(now())):
-                    await self._accumulator.wait_for_space()
+                began = now()
+                waits.callers += 1
+                try:
+                    with self._sender.flushing(), anyio.move_on_after(deadline.left(began)):
+                        await self._accumulator.wait_for_space()
+                finally:
+                    waits.callers -= 1
+                    waits.space_seconds += now() - began
                 if deadline.passed(now()):
+                    waits.exhausted += 1
                     raise
 
     # --- sending many records -----------------------------------------------------------------------------

@@ -31,14 +31,14 @@ ROOT: Final = Path(__file__).parents[2]
 PLOT: Final = ROOT / "docs" / "plots" / "metrics.svg"
 SERVICE: Final = ROOT / "examples" / "prometheus_service.py"
 PANELS: Final = (
-    "Records sent",
+    "Records received",
     "Batch latency",
     "Lag",
     "Assigned partitions",
     "Time in rebalances",
     "Connections opened, closed and failed",
     "Requests failed",
-    "Records failed and sent again",
+    "Request latency, 99th percentile",
 )
 SECONDS: Final = {"a member joins": 20, "a broker stops": 40, "it returns": 55, "the member leaves": 75}
 """When something happens."""
@@ -122,7 +122,7 @@ def draw(found: Mapping[str, list[tuple[str, list[float], list[float]]]]) -> Non
         axis.set_ylim(bottom=0)
         axis.set_xlim(0, END)
         if drawn:
-            axis.legend(fontsize=7, loc="upper right")
+            axis.legend(fontsize=6 if len(drawn) > 4 else 7, loc="upper left", ncols=2 if len(drawn) > 4 else 1)
     for axis in axes[-1]:
         axis.set_xlabel("seconds")
     figure.savefig(PLOT, metadata={"Date": None})
