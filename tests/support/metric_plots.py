@@ -1,4 +1,4 @@
-"""The plot of docs/observability.md: `python tests/support/metric_plots.py` draws it, in two minutes.
+"""The plot of docs/observability.md: `cd tests && python -m support.metric_plots` draws it, in two minutes.
 
 Two services run on three in-process brokers while a real Prometheus scrapes them: the second service joins, a broker
 stops and returns, and the second service leaves. The plot has some of the dashboard's queries. It needs matplotlib.
@@ -119,10 +119,11 @@ def draw(found: Mapping[str, list[tuple[str, list[float], list[float]]]]) -> Non
         unit = {"cps": "per second", "s": "seconds", "percentunit": "part of the time"}.get(panels[title].unit, "")
         axis.set_title(f"{title}\n" if axis in axes[0] else title, fontsize=10, loc="left")
         axis.set_ylabel(unit)
-        axis.set_ylim(bottom=0)
+        columns = 1 if len(drawn) <= 2 else 3
+        # Room for the legend above the curves.
+        axis.set_ylim(0, axis.get_ylim()[1] * (1.2 + 0.12 * math.ceil(len(drawn) / columns)))
         axis.set_xlim(0, END)
-        if drawn:
-            axis.legend(fontsize=6 if len(drawn) > 4 else 7, loc="upper left", ncols=2 if len(drawn) > 4 else 1)
+        axis.legend(fontsize=7, loc="upper left", ncols=columns, frameon=False)
     for axis in axes[-1]:
         axis.set_xlabel("seconds")
     figure.savefig(PLOT, metadata={"Date": None})
