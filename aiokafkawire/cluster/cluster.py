@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterable, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, TypeVar
 from uuid import UUID
 
@@ -37,6 +38,7 @@ from .retry import Backoff, Deadline, new_backoff
 
 if TYPE_CHECKING:
     from ..protocol.messages.group import FindCoordinatorResponse
+    from .telemetry_reporter import TelemetryReporter
 
 __all__ = ("Cluster", "Route", "any_broker", "controller")
 
@@ -84,6 +86,13 @@ class Cluster:
         self.metadata: MetadataUpdater = MetadataUpdater(
             addresses, config, self.brokers, self.owner, runtime, self._coordinators.invalidate_all, self.observers
         )
+
+    @cached_property
+    def telemetry(self) -> "TelemetryReporter":
+        """The exchange with brokers about the client's metrics; made at the first use."""
+        from .telemetry_reporter import TelemetryReporter
+
+        return TelemetryReporter(self)
 
     def deadline(self, allowed: float) -> Deadline:
         """Return the deadline that is ``allowed`` seconds from now."""

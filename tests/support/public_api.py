@@ -22,6 +22,7 @@ PACKAGES = tuple(
         ".config",
         ".errors",
         ".legacy",
+        ".metrics",
         ".observe",
         ".prometheus",
         ".protocol",
