@@ -338,11 +338,9 @@ class Observers:
     transaction_ended: Callable[[TransactionEnded], None] | None
 
     def __init__(self, observers: Iterable[object] = ()) -> None:
-        self.later: Callable[[Callable[..., RequestEnded | BatchEnded], tuple[Any, ...], float, int], None] | None = (
-            None
-        )
+        self.later: Callable[[Callable[..., RequestEnded | BatchEnded], tuple[Any, ...], float], None] | None = None
         """Takes a request or a batch that has ended, for metrics: a function and its arguments, which make the event
-        later, the time, and the bytes that the arguments keep in memory until then. None if there are no metrics."""
+        later, and the time. None if there are no metrics."""
         self._observers: list[object] = []
         self._update()
         if isinstance(observers, str) or not isinstance(observers, Iterable):

@@ -36,8 +36,6 @@ __all__ = ("ClientMetrics", "metrics_of")
 _log = logging.getLogger("aiokafkawire.observe")
 _MakesEvent = Callable[..., RequestEnded | BatchEnded]
 
-_MUCH: Final = 1_000_000
-"""The size of batches, in bytes, that may wait to be counted."""
 _AT_ONCE: Final = 128
 """The number of requests and batches after which they are counted; fewer wait until the values are read."""
 
@@ -70,7 +68,6 @@ class ClientMetrics:
         self._has_started = False
         # Many at once take a fraction of the time: the processor has what it needs in its caches.
         self._later: deque[tuple[_MakesEvent, tuple[Any, ...], float]] = deque()
-        self._held = 0
         self._counting = threading.Lock()
 
     def start(self) -> None:
@@ -120,12 +117,11 @@ class ClientMetrics:
         """Count the end of a connection."""
         self._measured.connection_closed(event, self._now())
 
-    def _note(self, make: _MakesEvent, arguments: tuple[Any, ...], now: float, held: int) -> None:
-        """Note a request or a batch; ``make`` makes its event of the arguments, which keep ``held`` bytes in memory."""
+    def _note(self, make: _MakesEvent, arguments: tuple[Any, ...], now: float) -> None:
+        """Note a request or a batch, whose event ``make`` makes of the arguments."""
         later = self._later
         later.append((make, arguments, now))
-        self._held += held
-        if len(later) >= _AT_ONCE or self._held >= _MUCH:
+        if len(later) >= _AT_ONCE:
             try:
                 self._catch_up()
             except Exception:
@@ -135,7 +131,6 @@ class ClientMetrics:
     def _catch_up(self) -> None:
         """Count the requests and batches that were noted."""
         with self._counting:
-            self._held = 0
             while self._later:
                 make, arguments, at = self._later.popleft()
                 event = make(*arguments)

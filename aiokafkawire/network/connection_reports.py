@@ -89,7 +89,7 @@ class ConnectionReports:
         request.handler = None  # metrics may keep the request for a while, and no response
         observers = self._observers
         if observers.later is not None:
-            observers.later(self._event, (request, seconds, throttle, error), now, 0)
+            observers.later(self._event, (request, seconds, throttle, error), now)
         if observers.request_ended is not None:
             observers.request_ended(self._event(request, seconds, throttle, error))
 

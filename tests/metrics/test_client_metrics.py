@@ -1,4 +1,4 @@
-"""Requests and batches wait to be counted together: how many, how large, and what happens if counting fails."""
+"""Requests and batches wait to be counted together: how many, and what happens if counting fails."""
 
 from __future__ import annotations
 
@@ -10,8 +10,6 @@ from aiokafkawire.metrics.client_metrics import ClientMetrics, metrics_of
 
 from .test_measurements import batch, request
 
-_LIMIT = 1_000_000
-
 
 class Watched:
     """The measurements of a client that is not open, with the function that takes what has ended."""
@@ -22,10 +20,10 @@ class Watched:
         assert self.observers.later is None
         self.metrics: ClientMetrics = metrics_of(self.client)
 
-    def end(self, count: int, held: int = 0) -> None:
+    def end(self, count: int) -> None:
         assert self.observers.later is not None
         for _ in range(count):
-            self.observers.later(batch, (), 1.0, held)
+            self.observers.later(batch, (), 1.0)
 
     @property
     def counted(self) -> int:
@@ -41,21 +39,11 @@ def test_many_are_counted_at_once() -> None:
     assert watched.counted == 128
 
 
-def test_large_ones_do_not_wait() -> None:
-    watched = Watched()
-    watched.end(1, held=_LIMIT - 1)
-    assert watched.counted == 0
-    watched.end(1, held=1)
-    assert watched.counted == 2
-    watched.end(1, held=_LIMIT - 1)
-    assert watched.counted == 2
-
-
 def test_reading_counts_those_that_wait() -> None:
     watched = Watched()
     watched.end(3)
     assert watched.observers.later is not None
-    watched.observers.later(request, ("Metadata",), 1.0, 0)
+    watched.observers.later(request, ("Metadata",), 1.0)
     found = {(one.group, one.name): one.value for one in watched.client.metrics() if len(one.attributes) == 1}
     assert found["producer-metrics", "record-send-total"] == 30
     assert found["admin-client-metrics", "request-total"] == 1
@@ -69,7 +57,8 @@ def test_a_failure_to_count_is_logged_and_ends_counting() -> None:
 
     with watched_log(name="aiokafkawire.observe") as log:
         assert watched.observers.later is not None
-        watched.observers.later(broken, (), 1.0, _LIMIT)  # type: ignore[arg-type]
+        watched.observers.later(broken, (), 1.0)  # type: ignore[arg-type]
+        watched.end(127)
     assert "cannot count requests and batches" in log.lines[0]
     assert watched.observers.later is None
 
