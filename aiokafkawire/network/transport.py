@@ -40,6 +40,8 @@ class Outgoing(deque[bytes]):
 
     def take(self) -> bytes:
         """Return the next frame, joined with small frames that follow it, and remove these frames."""
+        if not self._observers and len(self) == 1:  # as for most requests
+            return self.popleft()
         before, data = len(self), self.popleft()
         while self and len(data) + len(self[0]) <= OWN_WRITE:
             data += self.popleft()
