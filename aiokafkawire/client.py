@@ -2,6 +2,7 @@
 
 import inspect
 from collections.abc import Callable, Collection, Iterable, Sequence
+from functools import partial
 from itertools import count
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, Unpack, overload
@@ -11,6 +12,7 @@ import anyio
 from .admin.admin import Admin
 from .argument_checks import check_flag, flattened, items_of, shown
 from .cluster.cluster import Cluster
+from .cluster.metrics_push import MetricsPush
 from .config import (
     AutoOffsetReset,
     ClientConfig,
@@ -26,6 +28,7 @@ from .config import (
 )
 from .consumer.consumer import Consumer
 from .errors import ConfigError, UsageError
+from .metrics.live import LiveClient
 from .network.connector import Connector, connect_tcp
 from .observe import Observers
 from .other_clients_names import CLIENT, add_hints
@@ -38,6 +41,8 @@ if TYPE_CHECKING:
     from .bounded_reads import BoundedBatches, BoundedRecords, Bounds
     from .group.assignors import Assignor
     from .interceptors import ConsumerInterceptor, ConsumerInterceptors, ProducerInterceptor, ProducerInterceptors
+    from .metrics.client_metrics import ClientMetrics
+    from .metrics.metric import Metric
     from .share.share_consumer import ShareConsumer
     from .transform import Process
 
@@ -48,7 +53,7 @@ V = TypeVar("V")
 R = TypeVar("R", bound=Response)
 
 
-class Client:
+class Client(MetricsPush):
     """A client of one Kafka cluster; use it as ``async with``.
 
     Entering connects to a broker. Producers, consumers and the admin share the client's connections and metadata. The
@@ -89,6 +94,8 @@ class Client:
         self._cluster = Cluster(addresses, config, connector, runtime or Runtime(), Observers(observers))
         self._connector = connector
         self._admin = Admin(self._cluster)
+        self._live = LiveClient(self._cluster)
+        self._metrics: ClientMetrics | None = None
         self._lanes = count(1)
         self._state = "new"
         self._opened_at = ""
@@ -109,7 +116,15 @@ class Client:
         # A client whose open() fails cannot be opened again.
         self._state = "closed"
         self._opened_at = opened_at()
-        await self._cluster.open()
+        if not self._cluster.config.enable_metrics_push:
+            await self._cluster.open()
+        else:
+            from .metrics.resource_labels import resource_labels
+
+            self.metrics()  # counts from here on
+            await self._cluster.open()
+            labels = partial(resource_labels, self._live)
+            self._cluster.owner.spawn(self._cluster.telemetry.run, self.metrics, labels)
         self._state = "open"
 
     async def close(self) -> None:
@@ -127,7 +142,12 @@ class Client:
             self._state = "closed"
         self._cluster.owner.require_own_loop()
         self._state = "closed"
-        await finish(self._cluster.close)
+        await finish(self._close)
+
+    async def _close(self) -> None:
+        if self._cluster.config.enable_metrics_push:
+            await self._cluster.telemetry.terminate()
+        await self._cluster.close()
 
     def __del__(self) -> None:
         if getattr(self, "_state", "new") == "open":
@@ -137,6 +157,23 @@ class Client:
     def admin(self) -> Admin:
         """The admin client, for topics, groups and offsets."""
         return self._admin
+
+    def metrics(self) -> "tuple[Metric, ...]":
+        """Return what the client measures, under the names of the Java client's metrics; see docs/metrics.md.
+
+        The client counts from the first call on: call this method once at the start. Before, it costs nothing. Values
+        of the present, such as lag, free buffers and open connections, are right from the first call. Any thread may
+        call this method.
+        """
+        return self._client_metrics().metrics()
+
+    def _client_metrics(self) -> "ClientMetrics":
+        if self._metrics is None:
+            from .metrics.client_metrics import ClientMetrics
+
+            self._metrics = ClientMetrics(self._live)
+            self._metrics.start()
+        return self._metrics
 
     @overload
     def producer(
@@ -209,10 +246,15 @@ class Client:
         self._cluster.owner.require_loop("producer")
         lane = f"produce-{next(self._lanes)}"
         if chain is None:
-            return Producer(self._cluster, config, lane, key_serializer, value_serializer, identity)
-        from .producer.intercepted_producer import InterceptedProducer
+            producer = Producer(self._cluster, config, lane, key_serializer, value_serializer, identity)
+        else:
+            from .producer.intercepted_producer import InterceptedProducer
 
-        return InterceptedProducer(self._cluster, config, lane, key_serializer, value_serializer, identity, chain)
+            producer = InterceptedProducer(
+                self._cluster, config, lane, key_serializer, value_serializer, identity, chain
+            )
+        self._live.add_producer(producer)
+        return producer
 
     @overload
     def consumer(
@@ -308,7 +350,7 @@ class Client:
             )
         self._cluster.owner.require_loop("consumer")
         lane = str(next(self._lanes))
-        return Consumer(
+        consumer = Consumer(
             self._cluster,
             config,
             lane,
@@ -319,6 +361,8 @@ class Client:
             joins=joins,
             interceptors=interceptors,
         )
+        self._live.add_consumer(consumer)
+        return consumer
 
     @overload
     def share_consumer(
@@ -380,7 +424,9 @@ class Client:
             )
         self._cluster.owner.require_loop("share consumer")
         names, lane = flattened(topics), str(next(self._lanes))
-        return ShareConsumer(self._cluster, config, lane, names, key_deserializer, value_deserializer)
+        consumer = ShareConsumer(self._cluster, config, lane, names, key_deserializer, value_deserializer)
+        self._live.add_share_consumer(consumer)
+        return consumer
 
     @overload
     def read_records(

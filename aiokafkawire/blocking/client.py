@@ -14,6 +14,7 @@ from ..records.batch import ConsumerRecord
 from ..types import OffsetSpec, ProducerIdentity, TopicPartition
 from .admin import Admin
 from .consumer import Consumer
+from .metrics_push import MetricsPush
 from .producer import Producer
 from .transform import Process, run_transform
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from ..bounded_reads import BoundedBatches, BoundedReader, BoundedRecords, Bounds
     from ..group.assignors import Assignor
     from ..interceptors import ConsumerInterceptor, ProducerInterceptor
+    from ..metrics.metric import Metric
     from .share_consumer import ShareConsumer
 
 __all__ = ("Client",)
@@ -32,7 +34,7 @@ V = TypeVar("V")
 R = TypeVar("R", bound=Response)
 
 
-class Client:
+class Client(MetricsPush):
     """A Kafka client for code without an event loop. Use it as ``with``, or call ``open`` and ``close``.
 
     Args:
@@ -57,6 +59,7 @@ class Client:
     ) -> None:
         self._loop = LoopThread()
         self._client = AsyncClient(bootstrap_servers, observers=observers, **options)
+        self._telemetry = self._client
         self._admin = Admin(self._loop, self._client)
 
     def open(self) -> Self:
@@ -100,6 +103,10 @@ class Client:
     def asynchronous(self) -> AsyncClient:
         """The asynchronous client, whose methods must be called on :attr:`loop`."""
         return self._client
+
+    def metrics(self) -> "tuple[Metric, ...]":
+        """Return what the client measures, as :meth:`.Client.metrics`; it counts from the first call on."""
+        return self._loop.call_sync(self._client.metrics)
 
     def request(
         self,

@@ -36,6 +36,7 @@ from ..types import (
     TopicPartition,
 )
 from .listener import Listener, ListenerThread
+from .metrics_push import MetricsPush
 
 if TYPE_CHECKING:
     import re
@@ -51,7 +52,7 @@ _READ_AHEAD: Final = 500
 """The number of records that are read ahead of the iteration, since a thread switch costs as much as many records."""
 
 
-class Consumer(Generic[K, V]):
+class Consumer(MetricsPush, Generic[K, V]):
     """A consumer, made by :meth:`Client.consumer`. Errors are those of :class:`aiokafkawire.Consumer`.
 
     Iterate over the consumer for records, or over :meth:`batches` for whole batches. A new iteration continues with the
@@ -65,6 +66,7 @@ class Consumer(Generic[K, V]):
 
     def __init__(self, loop: LoopThread, consumer: AsyncConsumer[K, V]) -> None:
         self._loop, self._consumer = loop, consumer
+        self._telemetry = consumer
         self._iterator_state = consumer._positions.iterator_state
         self._ahead: ReadAhead[K, V] = ReadAhead(consumer._iteration, consumer._positions)
         self._interceptors = consumer._interceptors

@@ -45,7 +45,6 @@ _ALIASES: Final = {
 
 _ELSEWHERE: Final = frozenset(
     (
-        "enable.metrics.push",
         "error_cb",
         "key.deserializer",
         "key.serializer",

@@ -9,6 +9,7 @@ import anyio
 from ..argument_checks import INT64, check_flag, check_integer, check_seconds, check_text, flattened, shown
 from ..cluster.cluster import Cluster
 from ..cluster.list_offsets import look_up_offsets
+from ..cluster.metrics_push import MetricsPush
 from ..cluster.retry import Deadline
 from ..config import ConsumerConfig
 from ..errors import UsageError
@@ -54,7 +55,7 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 
-class Consumer(Generic[K, V]):
+class Consumer(MetricsPush, Generic[K, V]):
     """A reader of records, made by :meth:`Client.consumer` and used as ``async with``.
 
     Iterate it for records, or :meth:`batches` for whole batches. After an error, enter the loop again to continue. Only

@@ -15,6 +15,7 @@ import anyio.lowlevel
 from ..argument_checks import refuse_list
 from ..cluster.cluster import Cluster
 from ..cluster.metadata import Topic
+from ..cluster.metrics_push import MetricsPush
 from ..config import ProducerConfig
 from ..errors import BufferFull, DeliveryFailed, ErrorCode, KafkaError, TopicNotReady, UsageError, copy_for_reraise
 from ..other_clients_names import PRODUCER, add_hints
@@ -39,7 +40,7 @@ K = TypeVar("K", contravariant=True)
 V = TypeVar("V", contravariant=True)
 
 
-class Producer(Appender[K, V], Generic[K, V]):
+class Producer(Appender[K, V], MetricsPush, Generic[K, V]):
     """A client that sends records; made by :meth:`Client.producer`, and used as ``async with``.
 
     Records of a partition are written once and in the order in which the producer accepted them, even after retries,
@@ -241,16 +242,27 @@ class Producer(Appender[K, V], Generic[K, V]):
         headers: Headers,
     ) -> tuple[OpenBatch, int]:
         deadline = self._cluster.deadline(self._config.max_block_ms / 1000)
-        now = self._cluster.runtime.now
+        now, waits = self._cluster.runtime.now, self._cluster.producer_waits
         while True:
             try:
                 return self._append(topic, value, key, partition, timestamp_ms, headers)
             except TopicNotReady:
-                await self._cluster.metadata.topic(topic, deadline)
+                began = now()
+                try:
+                    await self._cluster.metadata.topic(topic, deadline)
+                finally:
+                    waits.metadata_seconds += now() - began
             except BufferFull:
-                with self._sender.flushing(), anyio.move_on_after(deadline.left(now())):
-                    await self._accumulator.wait_for_space()
+                began = now()
+                waits.callers += 1
+                try:
+                    with self._sender.flushing(), anyio.move_on_after(deadline.left(began)):
+                        await self._accumulator.wait_for_space()
+                finally:
+                    waits.callers -= 1
+                    waits.space_seconds += now() - began
                 if deadline.passed(now()):
+                    waits.exhausted += 1
                     raise
 
     # --- sending many records -----------------------------------------------------------------------------
