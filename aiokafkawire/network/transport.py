@@ -34,8 +34,6 @@ class Outgoing(deque[bytes]):
 
     def observe(self, observer: WriteObserver) -> None:
         """Notify an observer when the last frame is taken."""
-        if not self._observers:
-            self._taken = 0
         self._observers.append((self._taken + len(self), observer))
 
     def take(self) -> bytes:
