@@ -248,7 +248,7 @@ async def test_a_throttled_request_is_reported_with_its_times(broker: Broker) ->
     [produced] = [one for one in ended.requests if one.api == "Produce"]
     first, second = [one for one in ended.requests if one.api == "ListTransactions"]
     assert (produced.throttle_seconds, first.throttle_seconds, second.throttle_seconds) == (0.03, 0.03, 0.0)
-    assert first.queued_seconds < 0.03 <= second.queued_seconds
+    assert first.queued_seconds < 0.029 < second.queued_seconds  # 0.03, but for rounding
 
 
 class Ended(Observer):
