@@ -1,4 +1,4 @@
-"""What a client has done: gathered from its events, and read as Java's metrics or as instruments for exporters."""
+"""The measurements of a client: gathered from its events, read as Java's metrics or as instruments for exporters."""
 
 import threading
 import time
@@ -81,7 +81,7 @@ class ClientMetrics:
         return tuple(raw_instruments(self._measured, self._live, self._read()))
 
     def _read(self) -> float:
-        """Bring the values up to date; return the time, in seconds of the runtime's clock."""
+        """Update the values, and return the time, in seconds of the runtime's clock."""
         self._catch_up()
         now, waits = self._time(), self._waits
         with self._counting:
