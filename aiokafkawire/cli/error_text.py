@@ -2,12 +2,14 @@
 
 import os
 import re
+import sys
 from typing import Final
 
 from ..error_codes import ErrorCode
 from ..errors import BrokerError, KafkaError, UnknownBrokerError
 from ..types import TopicPartition
 from .shell.partition_names import partition_text
+from .shell.safe_text import safe_text
 
 __all__ = ("error_text", "one_line", "reason_text", "resource_text")
 
@@ -38,8 +40,9 @@ def reason_text(text: str) -> str:
 
 
 def one_line(text: object) -> str:
-    """Return the text in one line."""
-    return " ".join(str(text).split())
+    """Return the text in one line, without characters that a terminal obeys."""
+    line = " ".join(str(text).split())
+    return line if line.isprintable() else safe_text(line, sys.maxsize)
 
 
 def resource_text(resource: object) -> str:
