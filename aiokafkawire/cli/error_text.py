@@ -16,6 +16,7 @@ __all__ = ("error_text", "one_line", "reason_text", "resource_text")
 _NESTED: Final = r"(?:[^()]|\((?:[^()]|\([^()]*\))*\))*"
 _INTERNALS: Final = re.compile(rf"(?:Request )?\b\w+\((?:processor|apiKey|clientId)={_NESTED}\)")
 """How Kafka's messages show its own objects: their text says nothing to users, and is long."""
+_ERRNO_OF_RESOLVER: Final = re.compile(r"\[Errno -\d+\] ")
 _ERRNO: Final = re.compile(r"\[Errno (\d+)\] (?:Connect call failed|[^;:]*)(?: \('[^()]*\))?")
 _TWICE: Final = re.compile(r"(\S+): (cannot connect to \1)\b")
 
@@ -35,6 +36,7 @@ def error_text(error: BaseException) -> str:
 
 def reason_text(text: str) -> str:
     """Return a message without what the system, Python and Kafka add for themselves."""
+    text = _ERRNO_OF_RESOLVER.sub("", text)
     text = _ERRNO.sub(lambda found: os.strerror(int(found[1])).lower(), text)
     return _TWICE.sub(r"\2", _INTERNALS.sub("the request", text))
 
