@@ -12,6 +12,7 @@ import attrs
 
 from .argument_checks import shown
 from .errors import ConfigError, KafkaError
+from .notes import BatchNote, RequestNote
 from .types import TopicPartition
 
 __all__ = (
@@ -320,7 +321,7 @@ class Observers:
         ConfigError: an observer has no method of :class:`Observer`, or one that is a coroutine function.
     """
 
-    __slots__ = (*EVENTS, "_observers", "later")
+    __slots__ = (*EVENTS, "_observers", "note_batch", "note_request")
 
     connection_opened: Callable[[ConnectionOpened], None] | None
     connection_failed: Callable[[ConnectionFailed], None] | None
@@ -338,9 +339,10 @@ class Observers:
     transaction_ended: Callable[[TransactionEnded], None] | None
 
     def __init__(self, observers: Iterable[object] = ()) -> None:
-        self.later: Callable[[Callable[..., RequestEnded | BatchEnded], tuple[Any, ...], float], None] | None = None
-        """Takes a request or a batch that has ended, for metrics: a function and its arguments, which make the event
-        later, and the time. None if there are no metrics."""
+        self.note_request: Callable[[RequestNote], None] | None = None
+        """Takes a note of each request that has ended, for metrics; None if there are none."""
+        self.note_batch: Callable[[BatchNote], None] | None = None
+        """The same for each batch."""
         self._observers: list[object] = []
         self._update()
         if isinstance(observers, str) or not isinstance(observers, Iterable):

@@ -18,7 +18,8 @@ import anyio
 
 from aiokafkawire import Client, TopicPartition
 from aiokafkawire.metrics.measurements import Measurements
-from aiokafkawire.observe import BatchEnded, FetchEnded
+from aiokafkawire.notes import BatchNote
+from aiokafkawire.observe import FetchEnded
 from benchmarks.arguments import positive, positives
 from benchmarks.cluster import create_topics, delete_topics, kafka
 from benchmarks.machine import describe
@@ -121,8 +122,7 @@ def memory(passes: int) -> list[int]:
         before = tracemalloc.get_traced_memory()[0]
         for number in range(passes):
             for name in names:
-                for partition in range(_PARTITIONS):
-                    measured.batch_ended(_batch(name, partition), number * 20.0)
+                measured.batches_ended([_batch(name, number * 20.0)] * _PARTITIONS)
                 measured.fetch_ended(_fetch(name), number * 20.0)
             gc.collect()
             held.append(tracemalloc.get_traced_memory()[0] - before)
@@ -131,22 +131,8 @@ def memory(passes: int) -> list[int]:
     return held
 
 
-def _batch(topic: str, partition: int) -> BatchEnded:
-    return BatchEnded(
-        lane="produce-1",
-        transactional_id=None,
-        topic=topic,
-        partition=partition,
-        records=100,
-        size=12_000,
-        compressed_size=12_000,
-        codec="none",
-        seconds=0.01,
-        queued_seconds=0.005,
-        attempts=1,
-        offset=0,
-        error=None,
-    )
+def _batch(topic: str, now: float) -> BatchNote:
+    return topic, 100, 12_000, 12_000, 1, now - 0.01, now - 0.005, False, now
 
 
 def _fetch(topic: str) -> FetchEnded:

@@ -1,17 +1,17 @@
 """The measurements of a client: gathered from its events, read as Java's metrics or as instruments for exporters."""
 
 import logging
+import math
 import threading
 import time
-from collections import deque
-from collections.abc import Callable, Iterable
-from typing import Any, Final
+from collections.abc import Iterable
+from typing import Any, Final, TypeVar
 
 from ..argument_checks import shown
 from ..errors import ConfigError, UsageError
+from ..notes import BatchNote, RequestNote
 from ..observe import (
     AcknowledgementEnded,
-    BatchEnded,
     CommitEnded,
     ConnectionClosed,
     ConnectionFailed,
@@ -20,7 +20,6 @@ from ..observe import (
     MetadataUpdated,
     PartitionsLost,
     RebalanceEnded,
-    RequestEnded,
     TransactionEnded,
 )
 from .instrument import Instrument
@@ -32,12 +31,14 @@ from .raw_instruments import raw_instruments
 
 __all__ = ("ClientMetrics", "metrics_of")
 
+T = TypeVar("T")
 
 _log = logging.getLogger("aiokafkawire.observe")
-_MakesEvent = Callable[..., RequestEnded | BatchEnded]
 
 _AT_ONCE: Final = 128
-"""The number of requests and batches after which they are counted; fewer wait until the values are read."""
+"""The number of requests, or batches, that are counted together at most."""
+_WAIT_SECONDS: Final = 1.0
+"""The time between those that are counted together, at most: they count as if they had ended with the last of them."""
 
 
 def metrics_of(kafka: object) -> "ClientMetrics":
@@ -66,16 +67,19 @@ class ClientMetrics:
         waited = (self._waits.space_seconds, self._waits.exhausted, self._waits.metadata_seconds)
         self._measured = Measurements(uses_sasl=live.cluster.config.uses_sasl, waited=waited)
         self._has_started = False
-        # Many at once take a fraction of the time: the processor has what it needs in its caches.
-        self._later: deque[tuple[_MakesEvent, tuple[Any, ...], float]] = deque()
+        # What was noted since the last count; many at once take a fraction of the time.
+        self._requests: list[RequestNote] = []
+        self._batches: list[BatchNote] = []
+        self._due = -math.inf
         self._counting = threading.Lock()
 
     def start(self) -> None:
         """Count from now on, as an observer of the client. Repeated calls have no effect."""
         if not self._has_started:
             self._has_started = True
-            self._live.cluster.observers.add(self)
-            self._live.cluster.observers.later = self._note
+            observers = self._live.cluster.observers
+            observers.add(self)
+            observers.note_request, observers.note_batch = self._note_request, self._note_batch
             self._time()
 
     def metrics(self) -> tuple[Metric, ...]:
@@ -117,27 +121,34 @@ class ClientMetrics:
         """Count the end of a connection."""
         self._measured.connection_closed(event, self._now())
 
-    def _note(self, make: _MakesEvent, arguments: tuple[Any, ...], now: float) -> None:
-        """Note a request or a batch, whose event ``make`` makes of the arguments."""
-        later = self._later
-        later.append((make, arguments, now))
-        if len(later) >= _AT_ONCE:
-            try:
-                self._catch_up()
-            except Exception:
-                _log.exception("cannot count requests and batches for metrics; they are not counted any more")
-                self._live.cluster.observers.later = None
+    def _note_request(self, note: RequestNote) -> None:
+        """Count a request together with others."""
+        if len(self._requests) >= _AT_ONCE or note[-1] >= self._due:
+            self._count_noted(note[-1])
+        self._requests.append(note)
+
+    def _note_batch(self, note: BatchNote) -> None:
+        """Count a batch together with others."""
+        if len(self._batches) >= _AT_ONCE or note[-1] >= self._due:
+            self._count_noted(note[-1])
+        self._batches.append(note)
+
+    def _count_noted(self, now: float) -> None:
+        self._due = now + _WAIT_SECONDS
+        try:
+            self._catch_up()
+        except Exception:
+            _log.exception("cannot count requests and batches for metrics; they are not counted any more")
+            observers = self._live.cluster.observers
+            observers.note_request = observers.note_batch = None
 
     def _catch_up(self) -> None:
         """Count the requests and batches that were noted."""
         with self._counting:
-            while self._later:
-                make, arguments, at = self._later.popleft()
-                event = make(*arguments)
-                if type(event) is RequestEnded:
-                    self._measured.request_ended(event, at)
-                elif type(event) is BatchEnded:
-                    self._measured.batch_ended(event, at)
+            if requests := _taken(self._requests):
+                self._measured.requests_ended(requests)
+            if batches := _taken(self._batches):
+                self._measured.batches_ended(batches)
 
     def fetch_ended(self, event: FetchEnded) -> None:
         """Count a fetch."""
@@ -169,3 +180,10 @@ class ClientMetrics:
         """Count a transaction."""
         self._catch_up()  # with the requests that have ended it
         self._measured.transaction_ended(event, self._now())
+
+
+def _taken(notes: list[T]) -> list[T]:
+    """Return the notes, and remove them; those that another thread appends meanwhile stay."""
+    taken = notes[:]
+    del notes[: len(taken)]
+    return taken

@@ -1,12 +1,13 @@
 """The sums of a client's events: sampled values by part, topic and broker, counters and histograms."""
 
-from collections.abc import Callable
-from typing import Final, TypeVar
+from collections.abc import Callable, Sequence
+from operator import mul, sub, truediv
+from typing import Any, Final, TypeVar
 
 from ..errors import AuthenticationFailed
+from ..notes import BatchNote, RequestNote
 from ..observe import (
     AcknowledgementEnded,
-    BatchEnded,
     CommitEnded,
     ConnectionClosed,
     ConnectionFailed,
@@ -15,7 +16,6 @@ from ..observe import (
     MetadataUpdated,
     PartitionsLost,
     RebalanceEnded,
-    RequestEnded,
     TransactionEnded,
 )
 from .parts import ADMIN, FETCHES, HEARTBEATS, part_of, part_of_request
@@ -28,22 +28,23 @@ from .sensors import (
     TopicFetched,
     TopicProduced,
 )
-from .windows import LATENCY_BUCKETS, SIZE_BUCKETS, Histogram
+from .windows import LATENCY_BUCKETS, SIZE_BUCKETS, Histogram, summary
 
 __all__ = ("MAX_TOPICS", "Measurements")
 
 MAX_TOPICS: Final = 5_000
 """The number of topics with values of their own, of producers and of consumers; those unused longest are dropped."""
-_GROUP_APIS: Final = HEARTBEATS | {"JoinGroup", "SyncGroup"}
-_TXN_APIS: Final = frozenset({"InitProducerId", "AddOffsetsToTxn", "TxnOffsetCommit", "EndTxn"})
+_JOINS: Final = frozenset({"JoinGroup", "SyncGroup"})
+_TXN_APIS: Final = frozenset({"InitProducerId", "AddOffsetsToTxn", "TxnOffsetCommit"})
 
 K = TypeVar("K")
 T = TypeVar("T")
 N = TypeVar("N", int, float)
+NoteT = TypeVar("NoteT", RequestNote, BatchNote)
 
 
 class Measurements:
-    """The measurements of one client. Its methods take the events of :mod:`aiokafkawire.observe`, and their time."""
+    """The measurements of one client. Its methods take events of :mod:`aiokafkawire.observe` and their time, or notes."""
 
     def __init__(self, *, uses_sasl: bool = False, waited: tuple[float, int, float] = (0.0, 0, 0.0)) -> None:
         self._uses_sasl = uses_sasl
@@ -111,59 +112,62 @@ class Measurements:
         """Count the end of a connection."""
         _entry(self.connections, part_of(event.lane), ConnectionSensors).closed.record(1, now)
 
-    def request_ended(self, event: RequestEnded, now: float) -> None:
-        """Count a request and its response."""
-        api, sent, received, seconds = event.api, event.sent_bytes, event.received_bytes, event.seconds
-        part = part_of_request(event.lane, api)
-        of_node = self.node_requests.get((part, event.node_id))
-        if of_node is None:
-            of_node = self.node_requests[part, event.node_id] = RequestSensors()
-        sensors = _entry(self.requests, part, RequestSensors)
-        sensors.sent.record(sent, now)
-        of_node.sent.record(sent, now)
-        if event.error is not None:
-            _add(self.failed_requests, api, 1)
-            return
-        if not received:  # Produce with acks=0 has no response
-            return
-        sensors.received.record(received, now)
-        of_node.received.record(received, now)
-        _entry(self.request_seconds, api, _latencies).record(seconds)
-        if event.throttle_seconds:
-            _add(self.throttled_seconds, api, event.throttle_seconds)
-        if api == "Produce":
-            sensors.latency.record(seconds * 1000, now)
-            of_node.latency.record(seconds * 1000, now)
-            self.producer.throttle.record(event.throttle_seconds * 1000, now)
-        elif api in FETCHES:
-            sensors.latency.record(seconds * 1000, now)
-            of_node.latency.record(seconds * 1000, now)
-            fetches = self.fetches if api == "Fetch" else self.share_fetches
-            fetches.throttle.record(event.throttle_seconds * 1000, now)
+    def requests_ended(self, notes: Sequence[RequestNote]) -> None:
+        """Count requests and their responses, in the order in which they ended."""
+        now = notes[-1][-1]
+        for kind, same in _grouped(notes).items():
+            part = part_of_request(kind.lane, kind.api)
+            sensors = _entry(self.requests, part, RequestSensors)
+            of_node = _entry(self.node_requests, (part, kind.node_id), RequestSensors)
+            sizes = summary([note[1] for note in same])
+            sensors.sent.record_many(sizes, now)
+            of_node.sent.record_many(sizes, now)
+            answered = [note for note in same if note[2]]  # Produce with acks=0 has no response
+            if failed := sum(note[5] for note in same):
+                _add(self.failed_requests, kind.api, failed)
+            if answered:
+                self._answered(kind.api, part, (sensors, of_node), answered, now)
+
+    def _answered(
+        self,
+        api: str,
+        part: str,
+        each_of: tuple[RequestSensors, RequestSensors],
+        notes: Sequence[RequestNote],
+        now: float,
+    ) -> None:
+        """Count responses to the requests of one API."""
+        _, _, received, seconds, throttled, _, times = zip(*notes, strict=True)
+        sensors, of_node = each_of
+        sizes = summary(received)
+        sensors.received.record_many(sizes, now)
+        of_node.received.record_many(sizes, now)
+        _entry(self.request_seconds, api, _latencies).record_many(seconds)
+        if any(throttled):
+            _add(self.throttled_seconds, api, sum(throttled))
+        count, total, largest = summary(seconds)
+        latency = count, total * 1000, largest * 1000
+        if api == "Produce" or api in FETCHES:
+            sensors.latency.record_many(latency, now)
+            of_node.latency.record_many(latency, now)
+            of_api = {"Produce": self.producer, "Fetch": self.fetches, "ShareFetch": self.share_fetches}[api]
+            of_api.throttle.record_many((count, sum(throttled) * 1000, max(throttled) * 1000), now)
         elif part == ADMIN:
-            of_node.latency.record(seconds * 1000, now)
-        elif api in _GROUP_APIS:
-            self._group_request(api, seconds, now)
-        elif api in _TXN_APIS:
-            self._transaction_request(api, seconds, now)
-
-    def _group_request(self, api: str, seconds: float, now: float) -> None:
-        if api == "ShareGroupHeartbeat":
-            self.share_coordinator.heartbeat.record(seconds * 1000, now)
-            self.last_share_heartbeat = now - seconds
+            of_node.latency.record_many(latency, now)
+        elif api == "ShareGroupHeartbeat":
+            self.share_coordinator.heartbeat.record_many(latency, now)
+            self.last_share_heartbeat = times[-1] - seconds[-1]
         elif api in HEARTBEATS:
-            self.coordinator.heartbeat.record(seconds * 1000, now)
-            self.last_heartbeat = now - seconds
-        else:
+            self.coordinator.heartbeat.record_many(latency, now)
+            self.last_heartbeat = times[-1] - seconds[-1]
+        elif api in _JOINS:
             sensor = self.coordinator.join if api == "JoinGroup" else self.coordinator.sync
-            sensor.record(seconds * 1000, now)
-
-    def _transaction_request(self, api: str, seconds: float, now: float) -> None:
-        if api == "EndTxn":
-            self._end_txn += seconds  # the transaction's own event says whether it was committed
-        else:
+            sensor.record_many(latency, now)
+        elif api == "EndTxn":
+            self._end_txn += total  # the transaction's own event says whether it was committed
+        elif api in _TXN_APIS:
             sensor = self.producer.txn_init if api == "InitProducerId" else self.producer.txn_send_offsets
-            sensor.record(seconds * 1e9, now)
+            sensor.record_many((count, total * 1e9, largest * 1e9), now)
 
     def metadata_updated(self, event: MetadataUpdated) -> None:
         """Count a refresh of the metadata."""
@@ -174,33 +178,46 @@ class Measurements:
 
     # --- producers ---------------------------------------------------------------------------------------
 
-    def batch_ended(self, event: BatchEnded, now: float) -> None:
-        """Count a batch."""
-        records, size, attempts = event.records, event.compressed_size or event.size, event.attempts
-        topic = self.produced.get(event.topic)
-        if topic is None:
-            topic = _with_room(self.produced, event.topic, TopicProduced(), lambda sensors: sensors.records.last)
+    def batches_ended(self, notes: Sequence[BatchNote]) -> None:
+        """Count batches, in the order in which they ended."""
+        now, producer = notes[-1][-1], self.producer
+        for name, same in _grouped(notes).items():
+            topic = self.produced.get(name)
+            if topic is None:
+                topic = _with_room(self.produced, name, TopicProduced(), lambda sensors: sensors.records.last)
+            sent = [note for note in same if note[4]]
+            if sent:
+                self._sent(topic, sent, now)
+            failed = [note[1] for note in same if note[7]]
+            if failed:
+                producer.errors.record_many(summary(failed), now)
+                topic.errors.record_many(summary(failed), now)
+            if len(failed) < len(same):
+                self.batch_seconds.record_many([note[8] - note[5] for note in same if not note[7]])
+
+    def _sent(self, topic: TopicProduced, notes: Sequence[BatchNote], now: float) -> None:
+        """Count batches of one topic that were sent."""
+        _, records, before, sizes, attempts, began, sent, _, _ = zip(*notes, strict=True)
         producer = self.producer
-        if attempts:
-            queued, ratio, sent = event.queued_seconds, size / event.size, records * attempts
-            producer.batch_size.record(size, now)
-            producer.queue.record(queued * 1000, now)
-            producer.compression.record(ratio, now)
-            producer.records.record(sent, now)
-            producer.record_size.record(event.size / records, now)
-            topic.bytes.record(size * attempts, now)
-            topic.compression.record(ratio, now)
-            topic.records.record(sent, now)
-            self.batch_queue_seconds.record(queued)
-            self.batch_bytes.record(size)
-            if attempts > 1:
-                producer.retries.record(sent - records, now)
-                topic.retries.record(sent - records, now)
-        if event.error is None:
-            self.batch_seconds.record(event.seconds)
-        else:
-            producer.errors.record(records, now)
-            topic.errors.record(records, now)
+        producer.batch_size.record_many(summary(sizes), now)
+        self.batch_bytes.record_many(sizes)
+        queued = list(map(sub, sent, began))
+        count, total, largest = summary(queued)
+        producer.queue.record_many((count, total * 1000, largest * 1000), now)
+        self.batch_queue_seconds.record_many(queued)
+        ratios = summary(list(map(truediv, sizes, before)))
+        producer.compression.record_many(ratios, now)
+        topic.compression.record_many(ratios, now)
+        producer.record_size.record_many(summary(list(map(truediv, before, records))), now)
+        if max(attempts) > 1:
+            again = summary([note[1] * (note[4] - 1) for note in notes if note[4] > 1])
+            producer.retries.record_many(again, now)
+            topic.retries.record_many(again, now)
+            records, sizes = tuple(map(mul, records, attempts)), tuple(map(mul, sizes, attempts))
+        sums = summary(records)
+        producer.records.record_many(sums, now)
+        topic.records.record_many(sums, now)
+        topic.bytes.record_many(summary(sizes), now)
 
     def producers_waited(self, space_seconds: float, exhausted: int, metadata_seconds: float, now: float) -> None:
         """Count what producers have waited for, in all, since the client began."""
@@ -281,6 +298,18 @@ class Measurements:
     def partitions_lost(self, event: PartitionsLost) -> None:
         """Count lost partitions."""
         _add(self.lost_partitions, event.group, len(event.partitions))
+
+
+def _grouped(notes: Sequence[NoteT]) -> dict[Any, list[NoteT]]:
+    """Return the notes by what each begins with."""
+    groups: dict[Any, list[NoteT]] = {}
+    for note in notes:
+        same = groups.get(note[0])
+        if same is None:
+            groups[note[0]] = [note]
+        else:
+            same.append(note)
+    return groups
 
 
 def _latencies() -> Histogram:

@@ -5,7 +5,7 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from typing import Final
 
-__all__ = ("LATENCY_BUCKETS", "SIZE_BUCKETS", "Histogram", "SampledValue")
+__all__ = ("LATENCY_BUCKETS", "SIZE_BUCKETS", "Histogram", "SampledValue", "Summary", "summary")
 
 WINDOWS: Final = 2
 """The number of windows that count (Java's ``metrics.num.samples``)."""
@@ -33,6 +33,15 @@ LATENCY_BUCKETS: Final = (
 """The upper bounds of a histogram's buckets for times, in seconds."""
 SIZE_BUCKETS: Final = (100.0, 1e3, 4e3, 16e3, 64e3, 256e3, 1e6, 4e6, 16e6)
 """The upper bounds of a histogram's buckets for sizes, in bytes."""
+
+
+Summary = tuple[int, float, float]
+"""How many values there are, their sum, and the largest."""
+
+
+def summary(values: Sequence[float]) -> Summary:
+    """Return the summary of some values, of which there is at least one."""
+    return len(values), sum(values), max(values)
 
 
 class _Sample:
@@ -73,6 +82,18 @@ class SampledValue:
         sample.last = now
         if value > sample.max:
             sample.max = value
+
+    def record_many(self, summary: "Summary", now: float) -> None:
+        """Record several values at once, of which there is at least one."""
+        sample = self._current
+        if sample is None or now - sample.start >= WINDOW_SECONDS:
+            sample = self._advance(now)
+        count, total, largest = summary
+        sample.count += count
+        sample.sum += total
+        sample.last = now
+        if largest > sample.max:
+            sample.max = largest
 
     def _advance(self, now: float) -> _Sample:
         sample = self._current = _Sample(now)
@@ -149,6 +170,13 @@ class Histogram:
         """Count a value."""
         self.counts[bisect_left(self.bounds, value)] += 1
         self.sum += value
+
+    def record_many(self, values: Sequence[float]) -> None:
+        """Count several values at once."""
+        bounds, counts = self.bounds, self.counts
+        for value in values:
+            counts[bisect_left(bounds, value)] += 1
+        self.sum += sum(values)
 
     @property
     def count(self) -> int:

@@ -4,9 +4,10 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ..errors import KafkaError
+from ..notes import RequestKind
 from ..observe import ConnectionClosed, ConnectionFailed, ConnectionOpened, Observers, RequestEnded, Throttled
 from ..protocol.schema import Request
-from ..protocol.throttling import leading_throttle_ms
+from ..protocol.throttling import leading_throttle_ms, throttle_leads
 from ..types import Address
 from .connection_protocol import ResponseHandler
 
@@ -24,7 +25,7 @@ class ConnectionReports:
         now: returns the time in seconds.
     """
 
-    __slots__ = ("_at", "_broker", "_lane", "_node_ids", "_observers", "now", "throttle_seconds")
+    __slots__ = ("_at", "_broker", "_kinds", "_lane", "_node_ids", "_observers", "now", "throttle_seconds")
 
     def __init__(
         self,
@@ -36,6 +37,7 @@ class ConnectionReports:
     ) -> None:
         self._observers, self._at, self._lane, self._node_ids = observers, at, lane, node_ids
         self._broker = str(at)
+        self._kinds: dict[tuple[type[Request[Any]], int], RequestKind] = {}
         self.now: Callable[[], float] = now
         """Returns the time in seconds."""
         self.throttle_seconds: float = 0.0
@@ -78,100 +80,86 @@ class ConnectionReports:
             spoken: the request's version.
             called_at: the time of the call that sends the request.
         """
-        if self._observers.request_ended is None and self._observers.later is None:
+        observers = self._observers
+        if observers.note_request is None and observers.request_ended is None:
             return None
-        return ObservedRequest(self, handler, request, spoken, called_at)
+        kind = self._kinds.get((request, spoken))
+        if kind is None:
+            api, leads = request.__name__.removesuffix("Request"), throttle_leads(request.response, spoken)
+            kind = RequestKind(self._lane, api, spoken, self._at, self._node_ids, leads)
+            self._kinds[request, spoken] = kind
+        return ObservedRequest(self, kind, handler, called_at)
 
     def ended(
-        self, request: "ObservedRequest", seconds: float, throttle: float, error: KafkaError | None, now: float
+        self,
+        request: "ObservedRequest",
+        received_bytes: int,
+        throttle_seconds: float,
+        error: KafkaError | None,
+        now: float,
     ) -> None:
-        """Report the end of a request at the time ``now``, ``seconds`` after it was sent."""
-        request.handler = None  # metrics may keep the request for a while, and no response
+        """Report the end of a request at the time ``now``."""
+        kind, sent_bytes, sent_at = request.kind, request.sent_bytes, request.sent_at
+        seconds = 0.0 if sent_at is None else now - sent_at
         observers = self._observers
-        if observers.later is not None:
-            observers.later(self._event, (request, seconds, throttle, error), now)
-        if observers.request_ended is not None:
-            observers.request_ended(self._event(request, seconds, throttle, error))
-
-    def _event(
-        self, request: "ObservedRequest", seconds: float, throttle: float, error: KafkaError | None
-    ) -> RequestEnded:
-        return RequestEnded(
-            broker=self._broker,
-            node_id=self._node_ids.get(self._at),
-            lane=self._lane,
-            api=request.request.__name__.removesuffix("Request"),
-            version=request.version,
-            sent_bytes=request.sent_bytes,
-            received_bytes=request.received_bytes,
-            queued_seconds=request.queued_seconds,
-            seconds=seconds,
-            throttle_seconds=throttle,
-            error=error,
-        )
+        if (note := observers.note_request) is not None:
+            note((kind, sent_bytes, received_bytes, seconds, throttle_seconds, error is not None, now))
+        if (notify := observers.request_ended) is not None:
+            notify(
+                RequestEnded(
+                    broker=self._broker,
+                    node_id=kind.node_id,
+                    lane=kind.lane,
+                    api=kind.api,
+                    version=kind.version,
+                    sent_bytes=sent_bytes,
+                    received_bytes=received_bytes,
+                    queued_seconds=(now if sent_at is None else sent_at) - request.called_at,
+                    seconds=seconds,
+                    throttle_seconds=throttle_seconds,
+                    error=error,
+                )
+            )
 
 
 class ObservedRequest:
     """A response handler that passes the response on to another, if there is one, and reports the request's end."""
 
-    __slots__ = (
-        "_called_at",
-        "_has_response",
-        "_reports",
-        "_sent_at",
-        "handler",
-        "queued_seconds",
-        "received_bytes",
-        "request",
-        "sent_bytes",
-        "version",
-    )
+    __slots__ = ("_reports", "called_at", "handler", "kind", "sent_at", "sent_bytes")
+
+    sent_bytes: int
 
     def __init__(
-        self,
-        reports: ConnectionReports,
-        handler: ResponseHandler | None,
-        request: type[Request[Any]],
-        version: int,
-        called_at: float,
+        self, reports: ConnectionReports, kind: RequestKind, handler: ResponseHandler | None, called_at: float
     ) -> None:
-        self._reports, self._called_at = reports, called_at
-        self._sent_at: float | None = None
-        self._has_response = handler is not None
+        self._reports = reports
+        self.kind: RequestKind = kind
         self.handler: ResponseHandler | None = handler
-        """Receives the response; None if the broker sends none, and after the end."""
-        self.request: type[Request[Any]] = request
-        self.version: int = version
-        self.sent_bytes: int = 0
-        self.received_bytes: int = 0
-        self.queued_seconds: float = 0.0
-        """The time between the call and the beginning of the request's write, or its end if it was not written."""
+        """Receives the response; None if the broker sends none."""
+        self.called_at: float = called_at
+        self.sent_at: float | None = None
+        """When the request's write began; None before."""
 
     def sent(self) -> None:
         """Take notice that the write of the request begins; a request without a response ends now."""
-        now = self._sent_at = self._reports.now()
-        self.queued_seconds = now - self._called_at
-        if not self._has_response:
-            self._reports.ended(self, 0.0, 0.0, None, now)
+        now = self.sent_at = self._reports.now()
+        if self.handler is None:
+            self._reports.ended(self, 0, 0.0, None, now)
 
     def resolve(self, frame: bytes, position: int) -> None:
         """Pass the response on."""
-        now, self._reports.throttle_seconds = self._reports.now(), 0.0
-        self.received_bytes = len(frame)
+        reports = self._reports
+        now, reports.throttle_seconds = reports.now(), 0.0
         if self.handler is not None:
             self.handler.resolve(frame, position)
-        throttle = self._reports.throttle_seconds
-        throttle = throttle or leading_throttle_ms(self.request.response, self.version, frame, position) / 1000
-        self._reports.ended(self, self._seconds(now), throttle, None, now)
+        throttle = reports.throttle_seconds
+        if not throttle and self.kind.throttle_leads:
+            throttle = leading_throttle_ms(frame, position) / 1000
+        reports.ended(self, len(frame), throttle, None, now)
 
     def fail(self, error: KafkaError) -> None:
         """Pass the error on."""
         now = self._reports.now()
-        if self._sent_at is None:
-            self.queued_seconds = now - self._called_at
         if self.handler is not None:
             self.handler.fail(error)
-        self._reports.ended(self, self._seconds(now), 0.0, error, now)
-
-    def _seconds(self, now: float) -> float:
-        return 0.0 if self._sent_at is None else now - self._sent_at
+        self._reports.ended(self, 0, 0.0, error, now)

@@ -38,13 +38,12 @@ class Outgoing(deque[bytes]):
 
     def take(self) -> bytes:
         """Return the next frame, joined with small frames that follow it, and remove these frames."""
-        if not self._observers and len(self) == 1:  # as for most requests
-            return self.popleft()
-        before, data = len(self), self.popleft()
+        data, count = self.popleft(), 1
         while self and len(data) + len(self[0]) <= OWN_WRITE:
             data += self.popleft()
+            count += 1
         if self._observers:
-            self._taken += before - len(self)
+            self._taken += count
             while self._observers and self._observers[0][0] <= self._taken:
                 self._observers.popleft()[1].sent()
         return data

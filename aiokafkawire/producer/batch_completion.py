@@ -229,46 +229,33 @@ class BatchCompletion:
 
     def _report(self, batch: ProducerBatch, offset: int | None, error: KafkaError | None) -> None:
         observers = self._cluster.observers
-        if observers.later is None and observers.batch_ended is None:
+        if observers.note_batch is None and observers.batch_ended is None:
             return
-        now, builder, attempts, first = self._clock(), batch.opened.builder, batch.attempts, batch.first_sent_at
-        times = batch.created_at, now if first is None else first, now
-        sizes = builder.count, builder.size, len(batch.encoded or b""), builder.codec
-        if observers.later is not None:
-            observers.later(self._event, (batch.partition, sizes, times, attempts, offset, error), now)
-        if observers.batch_ended is not None:
-            observers.batch_ended(self._event(batch.partition, sizes, times, attempts, offset, error))
-
-    def _event(
-        self,
-        partition: TopicPartition,
-        sizes: tuple[int, int, int, int],
-        times: tuple[float, float, float],
-        attempts: int,
-        offset: int | None,
-        error: KafkaError | None,
-    ) -> BatchEnded:
-        """Return the event of a batch: of its count, size, compressed size and codec, and of its three times.
-
-        It does not take the batch itself, whose memory would stay in use until the event is made.
-        """
-        count, size, compressed_size, codec = sizes
-        created_at, sent_at, ended_at = times
-        return BatchEnded(
-            lane=self._lane,
-            transactional_id=self._config.transactional_id,
-            topic=partition.topic,
-            partition=partition.partition,
-            records=count,
-            size=size,
-            compressed_size=compressed_size,
-            codec=Codec(codec).name.lower(),
-            seconds=ended_at - created_at,
-            queued_seconds=sent_at - created_at,
-            attempts=attempts,
-            offset=offset,
-            error=error,
-        )
+        now, builder, first = self._clock(), batch.opened.builder, batch.first_sent_at
+        created_at, sent_at = batch.created_at, now if first is None else first
+        records, size, compressed, attempts = builder.count, builder.size, len(batch.encoded or b""), batch.attempts
+        topic = batch.partition.topic
+        if (note := observers.note_batch) is not None:
+            failed = error is not None
+            note((topic, records, size, compressed or size, attempts, created_at, sent_at, failed, now))
+        if (notify := observers.batch_ended) is not None:
+            notify(
+                BatchEnded(
+                    lane=self._lane,
+                    transactional_id=self._config.transactional_id,
+                    topic=topic,
+                    partition=batch.partition.partition,
+                    records=records,
+                    size=size,
+                    compressed_size=compressed,
+                    codec=Codec(builder.codec).name.lower(),
+                    seconds=now - created_at,
+                    queued_seconds=sent_at - created_at,
+                    attempts=attempts,
+                    offset=offset,
+                    error=error,
+                )
+            )
 
     def fail_expired(self, now: float) -> None:
         """Fail the batches that are older than ``delivery_timeout_ms``."""

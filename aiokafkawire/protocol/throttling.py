@@ -8,11 +8,9 @@ from typing import Final
 from .api import ApiKey
 from .schema import Response, schema_of
 
-__all__ = ("client_waits", "leading_throttle_ms")
+__all__ = ("client_waits", "leading_throttle_ms", "throttle_leads")
 
 _INT32: Final = Struct(">i")
-_leads: Final[dict[tuple[type[Response], int], bool]] = {}
-"""Whether the throttle time is the first field of a response, by its type and version."""
 
 _SINCE: Final[Mapping[int, int]] = {
     ApiKey.PRODUCE: 6,
@@ -62,20 +60,12 @@ def client_waits(api_key: int, version: int) -> bool:
     return version >= _SINCE.get(api_key, 0)
 
 
-def leading_throttle_ms(response: type[Response], version: int, frame: bytes, position: int) -> int:
-    """Return the throttle time at the beginning of an encoded response, where most responses have it; otherwise 0.
+def throttle_leads(response: type[Response], version: int) -> bool:
+    """Return whether the throttle time is the first field of a response in this version, as in most."""
+    present = (field for field in schema_of(response).fields if version in field.versions and field.tag is None)
+    return any(field.name == "throttle_time_ms" for field in islice(present, 1))
 
-    Args:
-        response: the response's type.
-        version: the response's version.
-        frame: the received frame.
-        position: where the response begins in it.
-    """
-    leads = _leads.get((response, version))
-    if leads is None:
-        present = (field for field in schema_of(response).fields if version in field.versions and field.tag is None)
-        leads = _leads[response, version] = any(field.name == "throttle_time_ms" for field in islice(present, 1))
-    if not leads or len(frame) - position < _INT32.size:
-        return 0
-    (found,) = _INT32.unpack_from(frame, position)
-    return int(found)
+
+def leading_throttle_ms(frame: bytes, position: int) -> int:
+    """Return the throttle time that an encoded response begins with, at ``position`` of the received frame."""
+    return int(_INT32.unpack_from(frame, position)[0]) if len(frame) - position >= _INT32.size else 0

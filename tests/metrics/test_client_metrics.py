@@ -17,13 +17,14 @@ class Watched:
     def __init__(self) -> None:
         self.client = Client("localhost:9092")
         self.observers = self.client._cluster.observers
-        assert self.observers.later is None
+        assert self.observers.note_batch is None
+        assert self.observers.note_request is None
         self.metrics: ClientMetrics = metrics_of(self.client)
 
-    def end(self, count: int) -> None:
-        assert self.observers.later is not None
+    def end(self, count: int, now: float = 1.0) -> None:
+        assert self.observers.note_batch is not None
         for _ in range(count):
-            self.observers.later(batch, (), 1.0)
+            self.observers.note_batch(batch(now=now))
 
     @property
     def counted(self) -> int:
@@ -33,17 +34,26 @@ class Watched:
 
 def test_many_are_counted_at_once() -> None:
     watched = Watched()
-    watched.end(127)
+    watched.end(128)
     assert watched.counted == 0
     watched.end(1)
     assert watched.counted == 128
 
 
+def test_those_that_are_counted_together_ended_within_a_second() -> None:
+    watched = Watched()
+    watched.end(3, 1.0)
+    watched.end(2, 1.5)
+    watched.end(1, 2.0)
+    assert watched.counted == 5
+    assert watched.metrics._measured.producer.records.last == 1.5
+
+
 def test_reading_counts_those_that_wait() -> None:
     watched = Watched()
     watched.end(3)
-    assert watched.observers.later is not None
-    watched.observers.later(request, ("Metadata",), 1.0)
+    assert watched.observers.note_request is not None
+    watched.observers.note_request(request("Metadata"))
     found = {(one.group, one.name): one.value for one in watched.client.metrics() if len(one.attributes) == 1}
     assert found["producer-metrics", "record-send-total"] == 30
     assert found["admin-client-metrics", "request-total"] == 1
@@ -51,16 +61,13 @@ def test_reading_counts_those_that_wait() -> None:
 
 def test_a_failure_to_count_is_logged_and_ends_counting() -> None:
     watched = Watched()
-
-    def broken() -> None:
-        raise LookupError("no such field")
-
     with watched_log(name="aiokafkawire.observe") as log:
-        assert watched.observers.later is not None
-        watched.observers.later(broken, (), 1.0)  # type: ignore[arg-type]
-        watched.end(127)
+        assert watched.observers.note_batch is not None
+        watched.observers.note_batch(("orders", 1.0))  # type: ignore[arg-type]
+        watched.end(1, 3.0)
     assert "cannot count requests and batches" in log.lines[0]
-    assert watched.observers.later is None
+    assert watched.observers.note_batch is None
+    assert watched.observers.note_request is None
 
 
 def test_clients_have_one_set_of_measurements() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import pytest
 
@@ -13,53 +12,53 @@ from aiokafkawire.metrics import measurements
 from aiokafkawire.metrics.definitions import DEFINITIONS
 from aiokafkawire.metrics.measurements import Measurements
 from aiokafkawire.metrics.parts import ADMIN, CONSUMER, PRODUCER, part_of, part_of_request
+from aiokafkawire.metrics.windows import Histogram, SampledValue
+from aiokafkawire.notes import BatchNote, RequestKind, RequestNote
 from aiokafkawire.observe import (
     AcknowledgementEnded,
-    BatchEnded,
     CommitEnded,
     ConnectionFailed,
     ConnectionOpened,
     FetchEnded,
     RebalanceEnded,
-    RequestEnded,
     TransactionEnded,
 )
+from aiokafkawire.types import Address
+
+BROKER = Address("b", 1)
 
 
-def batch(topic: str = "orders", **fields: Any) -> BatchEnded:
-    given: dict[str, Any] = {
-        "lane": "produce-1",
-        "transactional_id": None,
-        "topic": topic,
-        "partition": 0,
-        "records": 10,
-        "size": 1000,
-        "compressed_size": 500,
-        "codec": "zstd",
-        "seconds": 0.25,
-        "queued_seconds": 0.125,
-        "attempts": 1,
-        "offset": 0,
-        "error": None,
-    }
-    return BatchEnded(**{**given, **fields})
+def batch(
+    topic: str = "orders",
+    *,
+    size: int = 1000,
+    compressed: int = 500,
+    attempts: int = 1,
+    seconds: float = 0.25,
+    queued: float = 0.125,
+    failed: bool = False,
+    now: float = 1.0,
+) -> BatchNote:
+    """Return the note of a batch of ten records."""
+    return topic, 10, size, compressed, attempts, now - seconds, now - seconds + queued, failed, now
 
 
-def request(api: str, lane: str = "control", **fields: Any) -> RequestEnded:
-    given: dict[str, Any] = {
-        "broker": "b:1",
-        "node_id": 1,
-        "lane": lane,
-        "api": api,
-        "version": 1,
-        "sent_bytes": 100,
-        "received_bytes": 40,
-        "queued_seconds": 0.0,
-        "seconds": 0.5,
-        "throttle_seconds": 0.0,
-        "error": None,
-    }
-    return RequestEnded(**{**given, **fields})
+def request(
+    api: str,
+    lane: str = "control",
+    *,
+    received: int = 40,
+    seconds: float = 0.5,
+    throttle: float = 0.0,
+    failed: bool = False,
+    now: float = 1.0,
+) -> RequestNote:
+    """Return the note of a request of 100 bytes."""
+    return kind(api, lane), 100, received, seconds, throttle, failed, now
+
+
+def kind(api: str, lane: str) -> RequestKind:
+    return RequestKind(lane, api, 1, BROKER, {BROKER: 1}, throttle_leads=True)
 
 
 def fetch(sizes: Mapping[TopicPartition, tuple[int, int | None]], lane: str = "fetch-1") -> FetchEnded:
@@ -80,24 +79,23 @@ def fetch(sizes: Mapping[TopicPartition, tuple[int, int | None]], lane: str = "f
 
 def test_retries_count_as_sent_again() -> None:
     measured = Measurements()
-    measured.batch_ended(batch(attempts=3), 1.0)
-    measured.batch_ended(batch("other"), 1.0)
-    assert (measured.producer.records.total, measured.producer.retries.total) == (40, 20)
+    measured.batches_ended([batch(attempts=3), batch("other"), batch()])
+    assert (measured.producer.records.total, measured.producer.retries.total) == (50, 20)
     orders = measured.produced["orders"]
-    assert (orders.records.total, orders.retries.total, orders.bytes.total) == (30, 20, 1500)
+    assert (orders.records.total, orders.retries.total, orders.bytes.total) == (40, 20, 2000)
     assert measured.producer.errors.total == 0
 
 
 def test_a_batch_that_was_never_sent_has_only_failed() -> None:
     measured = Measurements()
-    measured.batch_ended(batch(attempts=0, compressed_size=0, offset=None, error=RequestTimeout("late")), 1.0)
+    measured.batches_ended([batch(attempts=0, failed=True)])
     assert (measured.producer.errors.total, measured.produced["orders"].errors.total) == (10, 10)
     assert (measured.producer.records.count, measured.batch_seconds.count, measured.batch_bytes.count) == (0, 0, 0)
 
 
 def test_sizes_and_times_of_batches() -> None:
     measured = Measurements()
-    measured.batch_ended(batch(), 1.0)
+    measured.batches_ended([batch()])
     producer = measured.producer
     assert (producer.batch_size.maximum(1.0), producer.queue.maximum(1.0)) == (500, 125)
     assert (producer.compression.average(1.0), producer.record_size.average(1.0)) == (0.5, 100)
@@ -122,7 +120,7 @@ def test_sizes_and_times_of_batches() -> None:
 def test_requests_belong_to_a_part(lane: str, api: str, part: str) -> None:
     assert part_of_request(lane, api) == part
     measured = Measurements()
-    measured.request_ended(request(api, lane), 1.0)
+    measured.requests_ended([request(api, lane)])
     assert list(measured.requests) == [part]
     assert measured.node_requests[part, 1].sent.total == 100
 
@@ -146,8 +144,9 @@ def test_refused_logins_are_counted_apart() -> None:
 
 def test_a_request_without_a_response_has_no_latency() -> None:
     measured = Measurements()
-    measured.request_ended(request("Produce", "produce-1", received_bytes=0, error=ConnectionLost("gone")), 1.0)
-    measured.request_ended(request("Produce", "produce-1", received_bytes=0, seconds=0.0), 1.0)  # acks=0
+    failed = request("Produce", "produce-1", received=0, failed=True)
+    unanswered = request("Produce", "produce-1", received=0, seconds=0.0)  # acks=0
+    measured.requests_ended([failed, unanswered])
     sensors = measured.requests[PRODUCER]
     assert (sensors.sent.count, sensors.received.count, sensors.latency.count) == (2, 0, 0)
     assert (measured.failed_requests, measured.request_seconds) == ({"Produce": 1}, {})
@@ -155,9 +154,8 @@ def test_a_request_without_a_response_has_no_latency() -> None:
 
 def test_throttle_times_are_those_of_produce_and_fetch() -> None:
     measured = Measurements()
-    measured.request_ended(request("Produce", "produce-1", throttle_seconds=0.5), 1.0)
-    measured.request_ended(request("Fetch", "fetch-1"), 1.0)
-    measured.request_ended(request("CreateTopics", "admin", throttle_seconds=2.0), 1.0)
+    admin = request("CreateTopics", "admin", throttle=2.0)
+    measured.requests_ended([request("Produce", "produce-1", throttle=0.5), request("Fetch", "fetch-1"), admin])
     assert measured.producer.throttle.average(1.0) == 500
     assert measured.fetches.throttle.average(1.0) == 0
     assert measured.throttled_seconds == {"Produce": 0.5, "CreateTopics": 2.0}
@@ -165,10 +163,9 @@ def test_throttle_times_are_those_of_produce_and_fetch() -> None:
 
 def test_times_of_transactions() -> None:
     measured = Measurements()
-    measured.request_ended(request("InitProducerId"), 1.0)
-    measured.request_ended(request("EndTxn"), 1.0)
+    measured.requests_ended([request("InitProducerId"), request("EndTxn")])
     measured.transaction_ended(TransactionEnded(transactional_id="t", is_committed=False, seconds=3.0), 1.0)
-    measured.request_ended(request("EndTxn", seconds=0.25), 2.0)
+    measured.requests_ended([request("EndTxn", seconds=0.25, now=2.0)])
     measured.transaction_ended(TransactionEnded(transactional_id="t", is_committed=True, seconds=4.0), 2.0)
     producer = measured.producer
     assert (producer.txn_init.total, producer.txn_abort.total, producer.txn_commit.total) == (5e8, 5e8, 2.5e8)
@@ -194,7 +191,7 @@ def test_a_fetch_is_divided_among_topics() -> None:
 def test_share_consumers_have_values_of_their_own() -> None:
     measured = Measurements()
     measured.fetch_ended(fetch({TopicPartition("a", 0): (100, 1)}, lane="share-1"), 1.0)
-    measured.request_ended(request("ShareGroupHeartbeat", "group-1"), 5.0)
+    measured.requests_ended([request("ShareGroupHeartbeat", "group-1", now=5.0)])
     done = AcknowledgementEnded(
         group="s", broker="b:1", node_id=1, partitions=(), records=3, seconds=0.1, error=RequestTimeout("late")
     )
@@ -228,12 +225,46 @@ def test_commits_and_rebalances_by_group() -> None:
     assert (measured.coordinator.rebalance.total, measured.last_rebalance) == (2000, 1.0)
 
 
+def test_many_together_add_up_to_the_same_as_one_by_one() -> None:
+    together, apart = Measurements(), Measurements()
+    batches = [
+        batch(
+            f"t{number % 3}", compressed=64 << number % 5, attempts=number % 4, seconds=number / 8, failed=number == 9
+        )
+        for number in range(1, 25)
+    ]
+    apis = ["Produce", "Fetch", "ShareFetch", "Metadata", "Heartbeat", "JoinGroup", "SyncGroup", "AddOffsetsToTxn"]
+    kinds = [kind(api, lane) for api in apis for lane in ("produce-1", "fetch-2", "admin")]
+    requests: list[RequestNote] = [
+        (kinds[number % 23], number, number % 5 * 100, number / 8, number % 3 / 4, number % 5 == 0, 1.0)
+        for number in range(100)
+    ]
+    together.batches_ended(batches)
+    together.requests_ended(requests)
+    for each in batches:
+        apart.batches_ended([each])
+    for one in requests:
+        apart.requests_ended([one])
+    assert contents(together) == contents(apart)
+
+
+def contents(it: object) -> object:
+    """Return all values that an object holds, in a form that compares."""
+    if isinstance(it, SampledValue):
+        return it.count, it.total, it.last, it.maximum(it.last) if it.count else None
+    if isinstance(it, Histogram):
+        return it.counts, it.sum
+    if isinstance(it, dict):
+        return {key: contents(value) for key, value in it.items()}
+    names = [*getattr(it, "__slots__", ()), *getattr(it, "__dict__", ())]
+    return {name: contents(getattr(it, name)) for name in names} if names else it
+
+
 def test_topics_that_are_unused_longest_make_room(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(measurements, "MAX_TOPICS", 20)
     measured = Measurements()
     for number in range(100):
-        measured.batch_ended(batch(f"t{number}"), float(number))
-        measured.batch_ended(batch("busy"), float(number))
+        measured.batches_ended([batch(f"t{number}", now=float(number)), batch("busy", now=float(number))])
         measured.fetch_ended(fetch({TopicPartition(f"t{number}", 0): (100, 1)}), float(number))
     assert 18 <= len(measured.produced) <= 20
     assert 18 <= len(measured.fetched) <= 20

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aiokafkawire.metrics.windows import LATENCY_BUCKETS, WINDOW_SECONDS, Histogram, SampledValue
+from aiokafkawire.metrics.windows import LATENCY_BUCKETS, WINDOW_SECONDS, Histogram, SampledValue, summary
 
 # Eighths of a second are exact, so that no rounding decides whether a window is over.
 TIMES = st.integers(0, 90 * 8).map(lambda eighths: eighths / 8)
@@ -119,3 +119,25 @@ def test_every_value_is_in_one_bucket(values: list[float]) -> None:
     assert histogram.sum == pytest.approx(sum(values))
     for at, bound in enumerate(LATENCY_BUCKETS):
         assert sum(histogram.counts[: at + 1]) == sum(value <= bound for value in values)
+
+
+@given(st.lists(st.floats(0, 100)))
+def test_many_values_at_once_are_the_same_as_one_by_one(values: list[float]) -> None:
+    together, apart = Histogram(LATENCY_BUCKETS), Histogram(LATENCY_BUCKETS)
+    for value in values:
+        apart.record(value)
+    together.record_many(values)
+    assert together.counts == apart.counts
+    assert together.sum == pytest.approx(apart.sum)
+
+
+@given(st.lists(st.tuples(TIMES, st.lists(VALUES, min_size=1)), max_size=10))
+def test_a_summary_counts_as_its_values(steps: list[tuple[float, list[float]]]) -> None:
+    together, apart, now = SampledValue(), SampledValue(), 1000.0
+    for pause, values in steps:
+        now += pause
+        together.record_many(summary(values), now)
+        for value in values:
+            apart.record(value, now)
+    assert (together.count, together.total, together.last) == (apart.count, apart.total, apart.last)
+    assert str(together.maximum(now)) == str(apart.maximum(now))  # NaN is not equal to itself

@@ -1,0 +1,37 @@
+"""Notes of requests and batches that have ended: what metrics count, as tuples, which take less time than events."""
+
+from collections.abc import Mapping
+
+import attrs
+
+from .types import Address
+
+__all__ = ("BatchNote", "RequestKind", "RequestNote")
+
+
+@attrs.frozen(eq=False)
+class RequestKind:
+    """What all requests of one API and version on one connection have in common."""
+
+    lane: str
+    api: str
+    version: int
+    at: Address
+    node_ids: Mapping[Address, int]
+    """The ids of the known brokers, by address."""
+    throttle_leads: bool
+    """Whether the throttle time is the first field of responses."""
+
+    @property
+    def node_id(self) -> int | None:
+        """The broker's id; None while the address is not known to be a broker's."""
+        return self.node_ids.get(self.at)
+
+
+RequestNote = tuple[RequestKind, int, int, float, float, bool, float]
+"""The kind; the sizes of the request and of the response in bytes, 0 if there was none; the time until the response and
+the throttle time that it names, in seconds; whether the request has failed; and when it ended."""
+
+BatchNote = tuple[str, int, int, int, int, float, float, bool, float]
+"""The topic; the number of records, their size in bytes, and the size of the batch as it was sent; how often it was
+sent; when it began and when it was first sent; whether it has failed; and when it ended."""
