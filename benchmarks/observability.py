@@ -1,7 +1,7 @@
 """The CPU time that metrics add to each record of 100 B, produced and consumed, and the memory that they take.
 
-Ways of observing take turns on one client after another, in one process: each round has all of them, in another order.
-A way's share of more CPU time is its time over that of a client without observers, in the same round.
+Clients with different ways of observing take short turns in one process, so that all of them meet the same conditions.
+A way's share of more CPU time is its time over that of the client without observers, in the same turn.
 """
 
 import argparse
@@ -11,12 +11,12 @@ import sys
 import time
 import tracemalloc
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import Final
+from contextlib import AbstractContextManager, AsyncExitStack, contextmanager, nullcontext
+from typing import Any, Final
 
 import anyio
 
-from aiokafkawire import Client, TopicPartition
+from aiokafkawire import Client, Producer, TopicPartition
 from aiokafkawire.metrics.measurements import Measurements
 from aiokafkawire.notes import BatchNote
 from aiokafkawire.observe import FetchEnded
@@ -34,6 +34,11 @@ BATCH_SIZES: Final = (16_384, 1_000_000)
 _VALUE: Final = b"x" * 100
 _TOPIC: Final = "observability"
 _TOPICS, _PARTITIONS = 1_000, 10
+_TURN: Final = 10_000
+"""The records that are produced in one turn."""
+_READ: Final = 100_000
+"""The records that are consumed in one turn."""
+_Turns = list[list[float]]
 
 
 @contextmanager
@@ -47,70 +52,85 @@ WAYS: Final[Mapping[str, Way]] = {NOTHING: lambda client: nullcontext(), "metric
 """The ways to observe, by name; the first is what the others are compared with."""
 
 
-async def _produce(client: Client, records: int, batch_size: int) -> float:
-    async with client.producer(batch_size=batch_size, linger_ms=5, acks=1) as producer:
-        await producer.send(_TOPIC, _VALUE)
-        gc.collect()
-        began = time.process_time()
-        for _ in range(records):
-            await producer.enqueue(_TOPIC, _VALUE)
-        await producer.flush()
-        return time.process_time() - began
+async def _produce(producer: Producer[Any, Any]) -> float:
+    began = time.process_time()
+    for _ in range(_TURN):
+        await producer.enqueue(_TOPIC, _VALUE)
+    await producer.flush()
+    return time.process_time() - began
 
 
-async def _consume(client: Client, records: int) -> float:
+async def _consume(client: Client) -> float:
     async with client.consumer(_TOPIC, auto_offset_reset="earliest") as consumer:
-        gc.collect()
-        read, began = 0, time.process_time()
+        await anext(consumer)
+        read, began = 1, time.process_time()
         async for _ in consumer:
             read += 1
-            if read == records:
+            if read == _READ:
                 break
         return time.process_time() - began
 
 
-async def _round(
-    bootstrap: str, way: Way, records: int, batch_size: int, create: Callable[[], None]
-) -> tuple[float, float]:
-    """Return the CPU time of each record produced and consumed, in µs."""
+async def _round(bootstrap: str, turns: int, batch_size: int, create: Callable[[], None]) -> tuple[_Turns, _Turns]:
+    """Return the CPU times of each record produced and consumed, in µs: for each turn, those of each way."""
     await anyio.to_thread.run_sync(create)
-    async with Client(bootstrap) as client:
-        with way(client):
-            produced = await _produce(client, records, batch_size)
-            consumed = await _consume(client, records)
-    return produced / records * 1e6, consumed / records * 1e6
+    produced: _Turns = []
+    consumed: _Turns = []
+    async with AsyncExitStack() as stack:
+        clients = [await stack.enter_async_context(Client(bootstrap)) for _ in WAYS]
+        for client, way in zip(clients, WAYS.values(), strict=True):
+            stack.enter_context(way(client))
+        producers = [
+            await stack.enter_async_context(client.producer(batch_size=batch_size, linger_ms=5, acks=1))
+            for client in clients
+        ]
+        for producer in producers:
+            await _produce(producer)  # warms up
+        gc.collect()
+        for number in range(turns):
+            times = {at: await _produce(producers[at]) for at in _order(number)}
+            produced.append([times[at] / _TURN * 1e6 for at in range(len(WAYS))])
+        for number in range(max(turns * _TURN // _READ, 1)):
+            times = {at: await _consume(clients[at]) for at in _order(number)}
+            consumed.append([times[at] / _READ * 1e6 for at in range(len(WAYS))])
+    return produced, consumed
 
 
-def compare(bootstrap: str, records: int, rounds: int, batch_size: int, step: Callable[[str], None]) -> list[str]:
+def _order(number: int) -> list[int]:
+    """Return the order of the ways in one turn: forth and back, so that each way is first equally often."""
+    order = list(range(len(WAYS)))
+    return order if number % 2 else order[::-1]
+
+
+def compare(bootstrap: str, turns: int, rounds: int, batch_size: int, step: Callable[[str], None]) -> list[str]:
     """Return the rows of the table for one size of batches."""
-    names = list(WAYS)
-    found: dict[str, list[tuple[float, float]]] = {name: [] for name in names}
 
     def create() -> None:
         delete_topics(bootstrap, [_TOPIC])
         create_topics(bootstrap, [_TOPIC], 1)
 
-    for number in range(rounds + 1):  # the first warms up
-        turn = number % len(names)
-        for name in names[turn:] + names[:turn]:
-            step(f"{name}, batches of {batch_size:,} B")
-            times = anyio.run(_round, bootstrap, WAYS[name], records, batch_size, create)
-            if number:
-                found[name].append(times)
+    found = []
+    for _ in range(rounds):
+        step(f"batches of {batch_size:,} B")
+        found.append(anyio.run(_round, bootstrap, turns, batch_size, create))
     return [
-        f"| {batch_size:,} | {what} | {name} | {_row(found, name, at)} |"
-        for at, what in enumerate(("produce", "consume"))
-        for name in names
+        f"| {batch_size:,} | {what} | {name} | {_row([each[which] for each in found], at)} |"
+        for which, what in enumerate(("produce", "consume"))
+        for at, name in enumerate(WAYS)
     ]
 
 
-def _row(found: Mapping[str, Sequence[tuple[float, float]]], name: str, at: int) -> str:
-    times = [both[at] for both in found[name]]
-    shown = f"{statistics.median(times):.3f} ({min(times):.3f} to {max(times):.3f})"
-    if name == NOTHING:
+def _row(rounds: Sequence[_Turns], at: int) -> str:
+    shown = _median([[times[at] for times in turns] for turns in rounds], ".3f")
+    if not at:
         return f"{shown} |"
-    shares = [time / before[at] * 100 - 100 for time, before in zip(times, found[NOTHING], strict=True)]
-    return f"{shown} | {statistics.median(shares):+.1f} % ({min(shares):+.1f} to {max(shares):+.1f})"
+    return f"{shown} | {_median([[times[at] / times[0] * 100 - 100 for times in turns] for turns in rounds], '+.1f')}"
+
+
+def _median(rounds: Sequence[Sequence[float]], form: str) -> str:
+    """Return the median of all turns, and the range of the medians of the rounds."""
+    all_of_them, medians = [one for turns in rounds for one in turns], [statistics.median(turns) for turns in rounds]
+    return f"{statistics.median(all_of_them):{form}} ({min(medians):{form}} to {max(medians):{form}})"
 
 
 def memory(passes: int) -> list[int]:
@@ -159,19 +179,20 @@ def main() -> None:
     )
     parser.add_argument("--bootstrap", help="the address of a Kafka that runs; by default one is booted")
     parser.add_argument("--rounds", type=positive, default=9)
-    parser.add_argument("--records", type=positive, default=200_000)
+    parser.add_argument("--turns", type=positive, default=100, help=f"of {_TURN:,} records, in each round (100)")
     parser.add_argument("--batch-sizes", type=positives, default=BATCH_SIZES, help="in bytes (16384,1000000)")
     options = parser.parse_args()
     rows: list[str] = []
-    steps = len(options.batch_sizes) * (options.rounds + 1) * len(WAYS)
+    steps = len(options.batch_sizes) * options.rounds
     with kafka() if options.bootstrap is None else nullcontext() as booted, progress(steps) as step:
         bootstrap = options.bootstrap or booted.bootstrap  # type: ignore[union-attr]
         for batch_size in options.batch_sizes:
-            rows += compare(bootstrap, options.records, options.rounds, batch_size, step)
+            rows += compare(bootstrap, options.turns, options.rounds, batch_size, step)
     about = describe(sys.argv)
     print("\n".join(f"{name:<{max(map(len, about))}}  {text}" for name, text in about.items()), end="\n\n")
-    print(f"{options.records:,} records of {len(_VALUE)} B, linger 5 ms, acks=1, {options.rounds} rounds; CPU time\n")
-    print("| batches up to, B | | observed by | µs a record: median (range) | more than nothing: median (range) |")
+    print(f"{options.rounds} rounds of {options.turns} turns of {_TURN:,} records of {len(_VALUE)} B; CPU time")
+    print("linger 5 ms, acks=1; the median of all turns, and the range of the medians of the rounds\n")
+    print("| batches up to, B | | observed by | µs a record | more than nothing, % |")
     print("|---:|---|---|---|---|")
     print("\n".join(rows))
     held = memory(8)

@@ -44,7 +44,7 @@ NoteT = TypeVar("NoteT", RequestNote, BatchNote)
 
 
 class Measurements:
-    """The measurements of one client. Its methods take events of :mod:`aiokafkawire.observe` and their time, or notes."""
+    """The measurements of one client. Its methods take notes, or events and their time."""
 
     def __init__(self, *, uses_sasl: bool = False, waited: tuple[float, int, float] = (0.0, 0, 0.0)) -> None:
         self._uses_sasl = uses_sasl
