@@ -223,6 +223,11 @@ class Runtime:
     chance: random.Random = attrs.field(factory=random.Random)
     offload: Offload = _on_a_thread
 
+    def clock(self) -> Callable[[], float]:
+        """Return a function that returns the same as ``now`` in the running event loop, in less time if possible."""
+        loop = asyncio._get_running_loop()
+        return self.now if loop is None or self.now is not loop_time else loop.time
+
     @property
     def offload_waiting(self) -> Offload:
         """The ``offload`` for functions that wait on I/O. A caller that is cancelled does not wait for the thread."""

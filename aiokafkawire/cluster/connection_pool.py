@@ -145,7 +145,7 @@ class ConnectionPool:
             raise copy_for_reraise(lane.error)
         self._forget_version_after_break(address, lane.connection)
         known, began = self._known.get(address), self._runtime.now()
-        reports = ConnectionReports(self._observers, address, name, self._node_ids, self._runtime.now)
+        reports = ConnectionReports(self._observers, address, name, self._node_ids, self._runtime.clock())
         try:
             lane.connection = await Connection.open(
                 self._connector,

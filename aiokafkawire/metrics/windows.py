@@ -1,7 +1,7 @@
 """Sampled values: averages, maxima and rates over the last windows of time, as the Java client computes them."""
 
 import math
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from typing import Final
 
@@ -173,9 +173,14 @@ class Histogram:
 
     def record_many(self, values: Sequence[float]) -> None:
         """Count several values at once."""
-        bounds, counts = self.bounds, self.counts
-        for value in values:
-            counts[bisect_left(bounds, value)] += 1
+        ordered, begin = sorted(values), 0
+        while begin < len(ordered):  # once for each bucket that has values
+            bucket = bisect_left(self.bounds, ordered[begin])
+            end = len(ordered)
+            if bucket < len(self.bounds):
+                end = bisect_right(ordered, self.bounds[bucket], begin)
+            self.counts[bucket] += end - begin
+            begin = end
         self.sum += sum(values)
 
     @property

@@ -309,7 +309,7 @@ class Connection:
         if spoken is None:
             spoken = self.choose(type(request), wanted)
         self.used_at = self._runtime.now() if now is None else now
-        observed = self._reports.request(handler, type(request), spoken, self.used_at)
+        observed = self._reports.request(handler, type(request), spoken, self.used_at, self.used_at)
         self._enqueue(self._pipeline.send(request, spoken, handler and (observed or handler)), observed)
         return spoken
 
@@ -323,7 +323,7 @@ class Connection:
     ) -> None:
         """Submit as :meth:`submit` a request whose ``body`` the caller has encoded, in version ``spoken``."""
         self.used_at = now
-        observed = self._reports.request(handler, request, spoken, now)
+        observed = self._reports.request(handler, request, spoken, now, now)
         self._enqueue(self._pipeline.send_encoded(request, spoken, body, handler and (observed or handler)), observed)
 
     def choose(self, request: type[Request[Any]], wanted: Versions = ANY_VERSION) -> int:
@@ -377,6 +377,7 @@ class Connection:
     def _enqueue(self, frame: bytes, observed: ObservedRequest | None, *, ahead: bool = False) -> None:
         if observed is not None:
             observed.sent_bytes = len(frame)
+            observed = self._reports.observer_of_write(observed)
         if LOG.isEnabledFor(logging.DEBUG):
             log_request(self.broker, frame)
         if ahead or self._held_back is None:
@@ -435,7 +436,8 @@ class Connection:
         await self._close_if_silent(now)
         with anyio.move_on_after(limit):
             reply = _Reply(now, patience)
-            observed = self._reports.request(reply, type(request), spoken, now if called_at is None else called_at)
+            called_at = now if called_at is None else called_at
+            observed = self._reports.request(reply, type(request), spoken, called_at, now)
             self._enqueue(self._pipeline.send(request, spoken, observed or reply, ahead=ahead), observed, ahead=ahead)
             await self.transmit()
             return await reply.wait()

@@ -70,7 +70,7 @@ class ConnectionReports:
             notify(Throttled(broker=self._broker, node_id=self._node_id, api=api, seconds=seconds))
 
     def request(
-        self, handler: ResponseHandler | None, request: type[Request[Any]], spoken: int, called_at: float
+        self, handler: ResponseHandler | None, request: type[Request[Any]], spoken: int, called_at: float, now: float
     ) -> "ObservedRequest | None":
         """Return the object that reports this request's end; None without observers of requests.
 
@@ -79,6 +79,7 @@ class ConnectionReports:
             request: the request's type.
             spoken: the request's version.
             called_at: the time of the call that sends the request.
+            now: the time, after the broker's throttling.
         """
         observers = self._observers
         if observers.note_request is None and observers.request_ended is None:
@@ -88,7 +89,11 @@ class ConnectionReports:
             api, leads = request.__name__.removesuffix("Request"), throttle_leads(request.response, spoken)
             kind = RequestKind(self._lane, api, spoken, self._at, self._node_ids, leads)
             self._kinds[request, spoken] = kind
-        return ObservedRequest(self, kind, handler, called_at)
+        return ObservedRequest(self, kind, handler, called_at, now)
+
+    def observer_of_write(self, request: "ObservedRequest") -> "ObservedRequest | None":
+        """Return the request if it must know of its write: it ends then, or an observer wants to know the time."""
+        return request if request.handler is None or self._observers.request_ended is not None else None
 
     def ended(
         self,
@@ -99,12 +104,12 @@ class ConnectionReports:
         now: float,
     ) -> None:
         """Report the end of a request at the time ``now``."""
-        kind, sent_bytes, sent_at = request.kind, request.sent_bytes, request.sent_at
-        seconds = 0.0 if sent_at is None else now - sent_at
-        observers = self._observers
+        kind, sent_bytes, observers = request.kind, request.sent_bytes, self._observers
         if (note := observers.note_request) is not None:
+            seconds = now - request.made_at
             note((kind, sent_bytes, received_bytes, seconds, throttle_seconds, error is not None, now))
         if (notify := observers.request_ended) is not None:
+            sent_at = request.sent_at
             notify(
                 RequestEnded(
                     broker=self._broker,
@@ -115,7 +120,7 @@ class ConnectionReports:
                     sent_bytes=sent_bytes,
                     received_bytes=received_bytes,
                     queued_seconds=(now if sent_at is None else sent_at) - request.called_at,
-                    seconds=seconds,
+                    seconds=0.0 if sent_at is None else now - sent_at,
                     throttle_seconds=throttle_seconds,
                     error=error,
                 )
@@ -125,20 +130,26 @@ class ConnectionReports:
 class ObservedRequest:
     """A response handler that passes the response on to another, if there is one, and reports the request's end."""
 
-    __slots__ = ("_reports", "called_at", "handler", "kind", "sent_at", "sent_bytes")
+    __slots__ = ("_reports", "called_at", "handler", "kind", "made_at", "sent_at", "sent_bytes")
 
     sent_bytes: int
 
     def __init__(
-        self, reports: ConnectionReports, kind: RequestKind, handler: ResponseHandler | None, called_at: float
+        self,
+        reports: ConnectionReports,
+        kind: RequestKind,
+        handler: ResponseHandler | None,
+        called_at: float,
+        made_at: float,
     ) -> None:
         self._reports = reports
         self.kind: RequestKind = kind
         self.handler: ResponseHandler | None = handler
         """Receives the response; None if the broker sends none."""
         self.called_at: float = called_at
+        self.made_at: float = made_at
         self.sent_at: float | None = None
-        """When the request's write began; None before."""
+        """When the request's write began; None before, and without an observer of requests."""
 
     def sent(self) -> None:
         """Take notice that the write of the request begins; a request without a response ends now."""
