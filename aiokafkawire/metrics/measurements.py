@@ -150,8 +150,10 @@ class Measurements:
         if api == "Produce" or api in FETCHES:
             sensors.latency.record_many(latency, now)
             of_node.latency.record_many(latency, now)
-            of_api = {"Produce": self.producer, "Fetch": self.fetches, "ShareFetch": self.share_fetches}[api]
-            of_api.throttle.record_many((count, sum(throttled) * 1000, max(throttled) * 1000), now)
+            throttle = self.producer.throttle
+            if api != "Produce":
+                throttle = self.fetches.throttle if api == "Fetch" else self.share_fetches.throttle
+            throttle.record_many((count, sum(throttled) * 1000, max(throttled) * 1000), now)
         elif part == ADMIN:
             of_node.latency.record_many(latency, now)
         elif api == "ShareGroupHeartbeat":
