@@ -377,7 +377,8 @@ class Connection:
     def _enqueue(self, frame: bytes, observed: ObservedRequest | None, *, ahead: bool = False) -> None:
         if observed is not None:
             observed.sent_bytes = len(frame)
-            observed = self._reports.observer_of_write(observed)
+            if observed.sent_at is not None:
+                observed = None
         if LOG.isEnabledFor(logging.DEBUG):
             log_request(self.broker, frame)
         if ahead or self._held_back is None:

@@ -79,7 +79,8 @@ class ConnectionReports:
             request: the request's type.
             spoken: the request's version.
             called_at: the time of the call that sends the request.
-            now: the time, after the broker's throttling.
+            now: the time. For metrics it is when the write begins, which nearly always follows; only observers of
+                requests, and requests without a response, wait for the write itself.
         """
         observers = self._observers
         if observers.note_request is None and observers.request_ended is None:
@@ -89,11 +90,8 @@ class ConnectionReports:
             api, leads = request.__name__.removesuffix("Request"), throttle_leads(request.response, spoken)
             kind = RequestKind(self._lane, api, spoken, self._at, self._node_ids, leads)
             self._kinds[request, spoken] = kind
-        return ObservedRequest(self, kind, handler, called_at, now)
-
-    def observer_of_write(self, request: "ObservedRequest") -> "ObservedRequest | None":
-        """Return the request if it must know of its write: it ends then, or an observer wants to know the time."""
-        return request if request.handler is None or self._observers.request_ended is not None else None
+        awaits_write = handler is None or observers.request_ended is not None
+        return ObservedRequest(self, kind, handler, called_at, None if awaits_write else now)
 
     def ended(
         self,
@@ -104,12 +102,12 @@ class ConnectionReports:
         now: float,
     ) -> None:
         """Report the end of a request at the time ``now``."""
-        kind, sent_bytes, observers = request.kind, request.sent_bytes, self._observers
+        kind, sent_bytes, sent_at = request.kind, request.sent_bytes, request.sent_at
+        seconds = 0.0 if sent_at is None else now - sent_at
+        observers = self._observers
         if (note := observers.note_request) is not None:
-            seconds = now - request.made_at
             note((kind, sent_bytes, received_bytes, seconds, throttle_seconds, error is not None, now))
         if (notify := observers.request_ended) is not None:
-            sent_at = request.sent_at
             notify(
                 RequestEnded(
                     broker=self._broker,
@@ -120,7 +118,7 @@ class ConnectionReports:
                     sent_bytes=sent_bytes,
                     received_bytes=received_bytes,
                     queued_seconds=(now if sent_at is None else sent_at) - request.called_at,
-                    seconds=0.0 if sent_at is None else now - sent_at,
+                    seconds=seconds,
                     throttle_seconds=throttle_seconds,
                     error=error,
                 )
@@ -130,7 +128,7 @@ class ConnectionReports:
 class ObservedRequest:
     """A response handler that passes the response on to another, if there is one, and reports the request's end."""
 
-    __slots__ = ("_reports", "called_at", "handler", "kind", "made_at", "sent_at", "sent_bytes")
+    __slots__ = ("_reports", "called_at", "handler", "kind", "sent_at", "sent_bytes")
 
     sent_bytes: int
 
@@ -140,16 +138,15 @@ class ObservedRequest:
         kind: RequestKind,
         handler: ResponseHandler | None,
         called_at: float,
-        made_at: float,
+        sent_at: float | None,
     ) -> None:
         self._reports = reports
         self.kind: RequestKind = kind
         self.handler: ResponseHandler | None = handler
         """Receives the response; None if the broker sends none."""
         self.called_at: float = called_at
-        self.made_at: float = made_at
-        self.sent_at: float | None = None
-        """When the request's write began; None before, and without an observer of requests."""
+        self.sent_at: float | None = sent_at
+        """When the request's write began; None if it did not, and :meth:`sent` is to be called when it does."""
 
     def sent(self) -> None:
         """Take notice that the write of the request begins; a request without a response ends now."""

@@ -76,7 +76,7 @@ class BatchCompletion:
         """A function that is called with the error of each batch that has failed."""
         self._cluster, self._config, self._lane, self._accumulator = cluster, config, lane, accumulator
         self._transaction = transaction
-        self._clock = cluster.runtime.now
+        self.clock: Callable[[], float] = cluster.runtime.now
         self._backoffs: dict[TopicPartition, Backoff] = {}
 
     # --- the end of a request --------------------------------------------------------------------------
@@ -158,13 +158,13 @@ class BatchCompletion:
         elif retry and may_retry:
             # The partition's later batches wait for its first one, and need no backoff of their own.
             wait = self._backoff(batch.partition) if first and not self._has_new_leader(batch, request) else 0.0
-            self._retry(batch, error, self._clock() + wait)
+            self._retry(batch, error, self.clock() + wait)
         else:
             self.fail(batch, error)
 
     def _retry(self, batch: ProducerBatch, error: KafkaError, not_before: float) -> None:
         if _log.isEnabledFor(logging.DEBUG):
-            delay = max(0.0, not_before - self._clock()) * 1000
+            delay = max(0.0, not_before - self.clock()) * 1000
             message = "retrying a batch of %d records for %s in %.0f ms (attempt %d): %s"
             _log.debug(message, batch.count, batch.partition, delay, batch.attempts + 1, error)
         self._accumulator.requeue(batch, error, not_before)
@@ -173,7 +173,7 @@ class BatchCompletion:
         # A batch that waits for earlier ones or gets another number needs no backoff; but a broker that refuses the
         # number again and again must not receive it in a tight loop.
         at_once = action is SequenceAction.RETRY_BEHIND or batch.attempts < 2
-        return self._clock() + (0.0 if at_once else self._backoff(batch.partition))
+        return self.clock() + (0.0 if at_once else self._backoff(batch.partition))
 
     def _backoff(self, partition: TopicPartition) -> float:
         backoff = self._backoffs.get(partition)
@@ -231,7 +231,7 @@ class BatchCompletion:
         observers = self._cluster.observers
         if observers.note_batch is None and observers.batch_ended is None:
             return
-        now, builder, first = self._clock(), batch.opened.builder, batch.first_sent_at
+        now, builder, first = self.clock(), batch.opened.builder, batch.first_sent_at
         created_at, sent_at = batch.created_at, now if first is None else first
         records, size, compressed, attempts = builder.count, builder.size, len(batch.encoded or b""), batch.attempts
         topic = batch.partition.topic

@@ -123,6 +123,7 @@ class Sender:
 
     async def run(self) -> None:
         """Send batches until :meth:`close`."""
+        self.completion.clock = self._clock = self._cluster.runtime.clock()
         await self._worker.run()
 
     # --- what the partitioner asks ---------------------------------------------------------------------
