@@ -1,4 +1,4 @@
-"""What a client's producers have waited for before they accepted records."""
+"""The waits of a client's producers before they accepted records."""
 
 __all__ = ("ProducerWaits",)
 

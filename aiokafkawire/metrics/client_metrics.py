@@ -1,4 +1,4 @@
-"""What a client has done: gathered from its events, and read as Java's metrics or as instruments for exporters."""
+"""The measurements of a client: gathered from its events, read as Java's metrics or as instruments for exporters."""
 
 import threading
 import time
@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 from ..argument_checks import shown
-from ..errors import ConfigError
+from ..errors import ConfigError, UsageError
 from ..observe import (
     AcknowledgementEnded,
     BatchEnded,
@@ -71,6 +71,7 @@ class ClientMetrics:
         if not self._has_started:
             self._has_started = True
             self._live.cluster.observers.add(self)
+            self._time()
 
     def metrics(self) -> tuple[Metric, ...]:
         """Return the current values under the names of the Java client."""
@@ -81,7 +82,7 @@ class ClientMetrics:
         return tuple(raw_instruments(self._measured, self._live, self._read()))
 
     def _read(self) -> float:
-        """Bring the values up to date; return the time, in seconds of the runtime's clock."""
+        """Update the values, and return the time, in seconds of the runtime's clock."""
         self._catch_up()
         now, waits = self._time(), self._waits
         with self._counting:
@@ -89,9 +90,11 @@ class ClientMetrics:
         return now
 
     def _time(self) -> float:
+        """Return the time of the runtime's clock; in the client's loop, bring the positions up to date."""
         try:
+            self._live.cluster.owner.require_own_loop()
             now = self._now()
-        except RuntimeError:  # no event loop runs in this thread
+        except (RuntimeError, UsageError):  # another thread, which may have a loop of its own
             return time.monotonic() + self._offset
         self._offset = now - time.monotonic()
         self._live.settle()
@@ -154,6 +157,7 @@ class ClientMetrics:
 
     def metadata_updated(self, event: MetadataUpdated) -> None:
         """Count a refresh of the metadata."""
+        self._time()  # the first one comes before other threads need the clock
         self._measured.metadata_updated(event)
 
     def transaction_ended(self, event: TransactionEnded) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
 from ..types import TopicPartition
-from .definitions import DEFINITIONS, Definition, Statistic
+from .definitions import DEFINITIONS, MetricDefinition, Statistic
 from .live import LiveClient, PartitionValues
 from .measurements import Measurements
 from .metric import Metric
@@ -30,8 +30,8 @@ _Scope = tuple[str, tuple[str, ...]]
 """A group and the names of its tags."""
 
 
-def _by_scope() -> dict[_Scope, list[Definition]]:
-    found: dict[_Scope, list[Definition]] = {}
+def _by_scope() -> dict[_Scope, list[MetricDefinition]]:
+    found: dict[_Scope, list[MetricDefinition]] = {}
     for definition in DEFINITIONS:
         found.setdefault((definition.group, definition.tags), []).append(definition)
     return found
@@ -91,6 +91,8 @@ def java_metrics(measured: Measurements, live: LiveClient, now: float) -> Iterat
     if live.has_share_consumers or measured.share_fetches.latency.count:
         yield from _scope(_SHARE_FETCH, (), _named(measured.share_fetches), values, client, now)
         values["last-heartbeat-seconds-ago"] = _seconds_ago(measured.last_share_heartbeat, now)
+        values["last-poll-seconds-ago"] = _seconds_ago(live.last_share_poll(), now)
+        yield from _scope("consumer-share-metrics", (), {}, values, client, now)
         yield from _scope(_SHARE_COORDINATOR, (), _named(measured.share_coordinator), values, client, now)
 
 

@@ -1,4 +1,4 @@
-"""What a client's events amount to: sampled values by part, topic and broker, counters and histograms."""
+"""The sums of a client's events: sampled values by part, topic and broker, counters and histograms."""
 
 from collections.abc import Callable
 from typing import Final, TypeVar

@@ -99,7 +99,7 @@ class ProducerSensors(_Sensors):
 
 
 class TopicProduced(_Sensors):
-    """What producers have sent to one topic."""
+    """The batches that producers have sent to one topic."""
 
     __slots__ = ("bytes", "compression", "errors", "records", "retries")
 
@@ -130,7 +130,7 @@ class FetchSensors(_Sensors):
 
 
 class TopicFetched(_Sensors):
-    """What consumers have fetched of one topic."""
+    """The records that consumers have fetched of one topic."""
 
     __slots__ = ("bytes", "records")
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 import anyio
+import anyio.lowlevel
 import anyio.to_thread
 import pytest
 
@@ -172,7 +173,7 @@ async def test_calls_that_wait_for_buffer_space(cluster: Where, new_name: Callab
                 tasks.start_soon(producer.send, name, b"x" * 500)
             with anyio.fail_after(10):
                 while not Found(kafka.metrics())("producer-metrics", "waiting-threads"):
-                    await anyio.sleep(0.001)
+                    await anyio.lowlevel.checkpoint()
         found = Found(kafka.metrics())
         async with kafka.producer(buffer_memory=2000, linger_ms=60_000, max_block_ms=1) as producer:
             accepted = [await producer.enqueue(name, b"x" * 500) for _ in range(2)]

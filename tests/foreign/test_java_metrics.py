@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -109,10 +108,9 @@ async def of_ours(broker: Broker, topic: str, group: str, protocol: str) -> dict
             await producer.send(topic, bytes(SIZE), partition=number % 2)
         read = 0
         if protocol == "share":
-            async with kafka.share_consumer(topic, group_id=group) as member:
+            async with kafka.share_consumer(topic, group_id=group, share_acknowledgement_mode="implicit") as member:
                 while read < COUNT:
                     read += len(await member.poll())
-                await member.poll(timeout=0.1)  # accepts those before
                 await member.commit()
                 return _values(kafka)
         options: Any = {"group_protocol": protocol, "auto_offset_reset": "earliest", "enable_auto_commit": False}

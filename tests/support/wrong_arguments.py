@@ -44,6 +44,7 @@ from aiokafkawire import (
     UserScramCredentialUpsertion,
 )
 from aiokafkawire.metrics import Metric
+from aiokafkawire.prometheus import KafkaCollector
 from aiokafkawire.protocol.messages.metadata import MetadataRequest
 
 TP = TopicPartition("t", 0)
@@ -452,6 +453,11 @@ def _client() -> Iterator[Case]:
     yield Case("Client(connector)", lambda _, one: Client(made, connector=one), [None, *NO_FUNCTION])
     yield Case("Client(runtime)", lambda _, one: Client(made, runtime=one), [*NO_FUNCTION])
     yield Case("Client(observers)", lambda _, one: Client(made, observers=one), [None, 5, "x", b"x", [5], [Strange()]])
+    yield Case("KafkaCollector(clients)", lambda _, one: KafkaCollector(one), [None, 5, "x:1", Strange()])
+    yield Case(
+        "KafkaCollector(prefix)", lambda _, one: KafkaCollector(prefix=one), [None, 5, "", "a b", b"x", Strange()]
+    )
+    yield Case("KafkaCollector(without)", lambda _, one: KafkaCollector(without=one), [None, 5, "topic", ["x"], [5]])
     for name in ("key_serializer", "value_serializer"):
         yield Case(
             f"client.producer({name})",
@@ -464,6 +470,9 @@ def _client() -> Iterator[Case]:
             filled("client", "consumer", **{name: HOLE}),
             NO_FUNCTION,
         )
+    chain: list[Any] = [None, 5, "x", b"x", [5], [Strange()]]
+    yield Case("client.producer(interceptors)", filled("client", "producer", interceptors=HOLE), chain)
+    yield Case("client.consumer(interceptors)", filled("client", "consumer", interceptors=HOLE), chain)
     yield Case("client.producer(identity)", lambda hands, one: hands.client.producer(identity=one), NO_FUNCTION)
     yield Case(
         "client.consumer(assignors)",
