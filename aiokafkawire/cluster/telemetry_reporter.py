@@ -152,8 +152,9 @@ class TelemetryReporter:
     async def _push(self, deadline: Deadline, *, is_last: bool) -> None:
         subscription = self._exchange.subscription
         assert subscription is not None
-        applications, labels = [*self.applications.values()], self._resource()
+        applications = [*self.applications.values()]
         try:
+            labels = self._resource()
             payload = await self._runtime.offload(self._build, applications, subscription, labels)
         except Exception:
             _log.exception("the client's metrics could not be encoded; they are tried again with the next push")
