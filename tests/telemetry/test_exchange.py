@@ -10,7 +10,7 @@ import pytest
 
 from aiokafkawire.errors import ErrorCode
 from aiokafkawire.protocol.messages.telemetry import GetTelemetrySubscriptionsResponse
-from aiokafkawire.telemetry.exchange import DEFAULT_INTERVAL, TelemetrySubscription, TelemetryExchange, TelemetryState
+from aiokafkawire.telemetry.exchange import DEFAULT_INTERVAL, TelemetryExchange, TelemetryState, TelemetrySubscription
 
 ID = uuid4()
 
