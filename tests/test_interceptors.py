@@ -175,7 +175,7 @@ async def test_records_that_fail_before_they_are_sent_are_acknowledged_with_the_
         with pytest.raises(KafkaError):
             producer.send_nowait("unknown", b"1")
         with pytest.raises(UsageError):
-            await producer.enqueue("a", "text")  # type: ignore[arg-type]
+            await producer.enqueue("a", "text")
     with pytest.raises(UsageError):
         await producer.send("a", b"late")
     results = [call[1:] for call in calls if len(call) == 4]
@@ -266,7 +266,7 @@ async def test_batches_pass_the_interceptors_when_they_are_iterated(kafka: Clien
         await producer.send_many("a", [b"1", b"2", b"3"])
     calls: list[Any] = []
     async with kafka.consumer("a", auto_offset_reset="earliest", interceptors=[Read(calls, b"2")]) as consumer:
-        values = []
+        values: list[Any] = []
         while len(values) < 2:
             values += [record.value for record in await anext(consumer.batches())]
         consumer.seek(TopicPartition("a", 0), 0)
@@ -281,9 +281,11 @@ async def test_a_batch_raises_its_error_after_the_records_before_it(kafka: Clien
     calls: list[Any] = []
     options: Any = {"auto_offset_reset": "earliest", "value_deserializer": int, "interceptors": [Read(calls)]}
     async with kafka.consumer("a", **options) as consumer:
-        batch, values = await anext(consumer.batches()), []
+        batch = await anext(consumer.batches())
+        values: list[Any] = []
         with pytest.raises(DeserializationError):
-            values += [values.append(record.value) for record in batch]
+            for record in batch:
+                values.append(record.value)
         values += [record.value for record in batch]
     assert values == [1, 3]
 

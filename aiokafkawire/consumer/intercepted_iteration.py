@@ -105,10 +105,10 @@ class InterceptedBatch(ConsumerBatch[K, V]):
         self._made: deque[ConsumerRecord[K, V]] = deque()
 
     def __iter__(self) -> Iterator[ConsumerRecord[K, V]]:
-        records, failed = [], None
+        records: list[ConsumerRecord[K, V]] = []
+        failed = None
         try:
-            for record in self._reader:
-                records.append(record)
+            records.extend(self._reader)  # which keeps those before an error
         except KafkaError as error:
             failed = error
         if records:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -16,36 +17,55 @@ from support.ports import accepts, free_ports
 from support.prometheus_server import PrometheusServer, missing_prometheus
 
 SERVICE = Path(__file__).parents[2] / "examples" / "prometheus_service.py"
+TESTS = str(Path(__file__).parents[1])
 WINDOW = "4s"
 """The interval of rates; Prometheus scrapes the service four times a second."""
 
 
-@pytest.fixture(scope="module")
-def prometheus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PrometheusServer]:
+@contextmanager
+def scraped(command: Sequence[str], folder: Path) -> Iterator[PrometheusServer]:
+    """A Prometheus that scrapes a service."""
     require(missing_prometheus())
     (port,) = free_ports(1)
-    command = [sys.executable, "-W", "error", str(SERVICE), "--port", str(port), "--seconds", "50"]
-    service = GuardedProcess(command, tmp_path_factory.mktemp("service") / "service.log")
+    log = folder / "service.log"
+    service = GuardedProcess(
+        [sys.executable, *command, "--port", str(port), "--seconds", "50"], log, {"PYTHONPATH": TESTS}
+    )
     service.launch()
     try:
-        service.wait_until(lambda: accepts(port), "the example")
+        service.wait_until(lambda: accepts(port), "the service")
         with PrometheusServer({"shop": port}) as prometheus:
-            # Commits come last.
-            prometheus.wait_for(f"rate(kafka_request_duration_seconds_count{{api='OffsetCommit'}}[{WINDOW}]) > 0")
             yield prometheus
     finally:
         service.kill()
 
 
-@pytest.mark.parametrize("name", EXPORTERS)
-def test_every_query_of_the_dashboard_has_data(name: str, prometheus: PrometheusServer) -> None:
-    empty = {
+@pytest.fixture(scope="module")
+def prometheus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PrometheusServer]:
+    with scraped(["-W", "error", str(SERVICE)], tmp_path_factory.mktemp("service")) as prometheus:
+        # Commits come last.
+        prometheus.wait_for(f"rate(kafka_consumer_commit_duration_seconds_count[{WINDOW}]) > 0")
+        yield prometheus
+
+
+def without_data(name: str, prometheus: PrometheusServer) -> set[tuple[str, str]]:
+    return {
         (title, query)
         for title, queries in expressions(EXPORTERS[name]).items()
         for query in queries
         if not prometheus.query(resolved(query, WINDOW))
     }
-    assert empty == set()
+
+
+def test_every_query_of_the_dashboard_has_data(prometheus: PrometheusServer) -> None:
+    assert without_data("prometheus.json", prometheus) == set()
+
+
+def test_every_query_of_the_dashboard_for_opentelemetry_has_data(tmp_path: Path) -> None:
+    with scraped(["-m", "support.opentelemetry_service"], tmp_path) as prometheus:
+        commits = "messaging_client_operation_duration_seconds_count{messaging_operation_name='commit'}"
+        prometheus.wait_for(f"rate({commits}[{WINDOW}]) > 0")
+        assert without_data("opentelemetry.json", prometheus) == set()
 
 
 def test_the_values_are_those_of_the_service(prometheus: PrometheusServer) -> None:

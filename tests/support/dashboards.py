@@ -37,7 +37,7 @@ class Rate:
 
     def expression(self, exporter: Exporter) -> str | None:
         series = exporter.series(self.name, self.of)
-        return series and f"sum by ({exporter.labels_of(self.by)}) (rate({series}[$__rate_interval]))"
+        return series and f"sum by ({exporter.labels_of(self.name, self.by)}) (rate({series}[$__rate_interval]))"
 
 
 @attrs.frozen
@@ -51,7 +51,7 @@ class Quantile:
 
     def expression(self, exporter: Exporter) -> str | None:
         series = exporter.series(self.name, "_bucket")
-        labels = exporter.labels_of(("le", *self.by))
+        labels = exporter.labels_of(self.name, ("le", *self.by))
         return series and f"histogram_quantile({self.quantile}, sum by ({labels}) (rate({series}[$__rate_interval])))"
 
 
@@ -66,7 +66,7 @@ class Now:
 
     def expression(self, exporter: Exporter) -> str | None:
         series = exporter.series(self.name)
-        return series and f"{self.function} by ({exporter.labels_of(self.by)}) ({series})"
+        return series and f"{self.function} by ({exporter.labels_of(self.name, self.by)}) ({series})"
 
 
 @attrs.frozen
@@ -79,7 +79,7 @@ class Mean:
 
     def expression(self, exporter: Exporter) -> str | None:
         sums, counts = (exporter.series(self.name, of) for of in ("_sum", "_count"))
-        by = exporter.labels_of(self.by)
+        by = exporter.labels_of(self.name, self.by)
         rates = (f"sum by ({by}) (rate({series}[$__rate_interval]))" for series in (sums, counts))
         return sums and " / ".join(rates)
 
@@ -94,7 +94,11 @@ class Share:
     legend: str
 
     def expression(self, exporter: Exporter) -> str | None:
-        part, whole, by = exporter.series(self.name), exporter.series(self.whole), exporter.labels_of(self.by)
+        part, whole, by = (
+            exporter.series(self.name),
+            exporter.series(self.whole),
+            exporter.labels_of(self.name, self.by),
+        )
         return part and whole and f"sum by ({by}) ({part}) / sum by ({by}) ({whole})"
 
 
@@ -113,30 +117,46 @@ class Panel:
 
 
 @attrs.frozen
+class Named:
+    """What a measurement is called where Prometheus scrapes it."""
+
+    series: str
+    """The name, without the suffixes of histograms."""
+    matchers: tuple[str, ...] = ()
+    """What its series are to match, where other measurements have the same name."""
+    labels: Mapping[str, str] = attrs.field(factory=dict)
+    """The labels whose names differ from those of the exporter's other measurements."""
+
+
+@attrs.frozen
 class Exporter:
-    """How measurements are named where Prometheus scrapes them."""
+    """How measurements and labels are named where Prometheus scrapes them."""
 
     title: str
     uid: str
-    names: Mapping[str, str]
-    """The names as Prometheus sees them, by those of the client's instruments; without the suffixes of histograms."""
+    names: Mapping[str, Named]
+    """The names by those of the client's instruments."""
     labels: Mapping[str, str]
-    """The labels that have other names than the instruments' attributes."""
+    """The labels whose names differ from those of the instruments' attributes."""
 
     def series(self, name: str, suffix: str = "") -> str | None:
         """Return the selector of a measurement's series; None if the exporter does not have it."""
         assert name in INSTRUMENTS, name
         found = self.names.get(name)
-        return found and f'{found}{suffix}{{job=~"$job", {self.label("client_id")}=~"$client"}}'
+        if found is None:
+            return None
+        matchers = ('job=~"$job"', f'{self.label(name, "client_id")}=~"$client"', *found.matchers)
+        return f"{found.series}{suffix}{{{', '.join(matchers)}}}"
 
-    def label(self, attribute: str) -> str:
-        return self.labels.get(attribute, attribute)
+    def label(self, name: str, attribute: str) -> str:
+        own = self.names[name].labels if name in self.names else {}
+        return own.get(attribute, self.labels.get(attribute, attribute))
 
-    def labels_of(self, attributes: tuple[str, ...]) -> str:
-        return ", ".join(self.label(attribute) for attribute in attributes)
+    def labels_of(self, name: str, attributes: tuple[str, ...]) -> str:
+        return ", ".join(self.label(name, attribute) for attribute in attributes)
 
-    def legend_of(self, legend: str) -> str:
-        return re.sub(r"{{(\w+)}}", lambda found: f"{{{{{self.label(found[1])}}}}}", legend)
+    def legend_of(self, series: Series) -> str:
+        return re.sub(r"{{(\w+)}}", lambda found: f"{{{{{self.label(series.name, found[1])}}}}}", series.legend)
 
 
 def _latency(name: str, *by: str) -> tuple[Series, ...]:
@@ -315,12 +335,52 @@ ROWS: Final = {
 """The panels of each row."""
 
 
-def _prometheus_names() -> dict[str, str]:
+def _prometheus_names() -> dict[str, Named]:
     families = zip(INSTRUMENTS, KafkaCollector().describe(), strict=True)
-    return {name: family.name + ("_total" if family.type == "counter" else "") for name, family in families}
+    return {name: Named(family.name + ("_total" if family.type == "counter" else "")) for name, family in families}
 
 
-EXPORTERS: Final = {"prometheus.json": Exporter("Kafka clients", "aiokafkawire", _prometheus_names(), {})}
+_SENT_OR_FETCHED: Final = "messaging_client_operation_duration_seconds"
+
+
+def _opentelemetry_names() -> dict[str, Named]:
+    """Return the names that Prometheus's exporters of OpenTelemetry make."""
+    names = {
+        each.name: Named(
+            f"aiokafkawire_{each.name.replace('.', '_')}"
+            + {"s": "_seconds", "By": "_bytes"}.get(each.unit, "")
+            + ("_total" if each.kind == "counter" else "")
+        )
+        for each in INSTRUMENTS.values()
+        if each.kind != "histogram"
+    }
+    operation = "messaging_operation_name"
+    return names | {
+        "producer.records_sent": Named("messaging_client_sent_messages_total"),
+        "consumer.records_fetched": Named("messaging_client_consumed_messages_total"),
+        "request.duration": Named(_SENT_OR_FETCHED, (), {"api": operation}),
+        "network.latency": Named(
+            _SENT_OR_FETCHED, (f'{operation}!="commit"',), {"node_id": "server_address", "part": operation}
+        ),
+        "consumer.fetch.duration": Named(_SENT_OR_FETCHED, (f'{operation}="poll"',)),
+        "consumer.commit.duration": Named(_SENT_OR_FETCHED, (f'{operation}="commit"',)),
+    }
+
+
+EXPORTERS: Final = {
+    "prometheus.json": Exporter("Kafka clients", "aiokafkawire", _prometheus_names(), {}),
+    "opentelemetry.json": Exporter(
+        "Kafka clients (OpenTelemetry)",
+        "aiokafkawire-otel",
+        _opentelemetry_names(),
+        {
+            "topic": "messaging_destination_name",
+            "partition": "messaging_destination_partition_id",
+            "group": "messaging_consumer_group_name",
+            "client_id": "messaging_client_id",
+        },
+    ),
+}
 """The exporters by the files of their dashboards."""
 
 
@@ -361,7 +421,7 @@ def dashboard(exporter: Exporter) -> dict[str, Any]:
 
 def _variables(exporter: Exporter) -> Iterator[dict[str, Any]]:
     yield {"name": "datasource", "label": "Prometheus", "type": "datasource", "query": "prometheus"}
-    series, label = exporter.names[_ALWAYS], exporter.label("client_id")
+    series, label = exporter.names[_ALWAYS].series, exporter.label(_ALWAYS, "client_id")
     for name, title, query in (
         ("job", "Job", f"label_values({series}, job)"),
         ("client", "Client", f'label_values({series}{{job=~"$job"}}, {label})'),
@@ -398,7 +458,7 @@ def _placed(exporter: Exporter) -> Iterator[dict[str, Any]]:
 
 def _panel(panel: Panel, exporter: Exporter) -> dict[str, Any]:
     targets = [
-        {"datasource": _DATASOURCE, "expr": expression, "legendFormat": exporter.legend_of(series.legend)}
+        {"datasource": _DATASOURCE, "expr": expression, "legendFormat": exporter.legend_of(series)}
         for series in panel.series
         if (expression := series.expression(exporter))
     ]

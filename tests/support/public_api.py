@@ -21,6 +21,7 @@ PACKAGES = tuple(
         ".blocking",
         ".config",
         ".errors",
+        ".interceptors",
         ".legacy",
         ".metrics",
         ".observe",

@@ -469,6 +469,9 @@ def _client() -> Iterator[Case]:
             filled("client", "consumer", **{name: HOLE}),
             NO_FUNCTION,
         )
+    chain: list[Any] = [None, 5, "x", b"x", [5], [Strange()]]
+    yield Case("client.producer(interceptors)", filled("client", "producer", interceptors=HOLE), chain)
+    yield Case("client.consumer(interceptors)", filled("client", "consumer", interceptors=HOLE), chain)
     yield Case("client.producer(identity)", lambda hands, one: hands.client.producer(identity=one), NO_FUNCTION)
     yield Case(
         "client.consumer(assignors)",
