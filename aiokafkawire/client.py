@@ -12,7 +12,7 @@ import anyio
 from .admin.admin import Admin
 from .argument_checks import check_flag, flattened, items_of, shown
 from .cluster.cluster import Cluster
-from .cluster.telemetry_methods import TelemetryMethods
+from .cluster.metrics_push import MetricsPush
 from .config import (
     AutoOffsetReset,
     ClientConfig,
@@ -53,7 +53,7 @@ V = TypeVar("V")
 R = TypeVar("R", bound=Response)
 
 
-class Client(TelemetryMethods):
+class Client(MetricsPush):
     """A client of one Kafka cluster; use it as ``async with``.
 
     Entering connects to a broker. Producers, consumers and the admin share the client's connections and metadata. The
@@ -121,7 +121,7 @@ class Client(TelemetryMethods):
         else:
             from .metrics.resource_labels import resource_labels
 
-            self._client_metrics()  # counts from here on
+            self.metrics()  # counts from here on
             await self._cluster.open()
             labels = partial(resource_labels, self._live)
             self._cluster.owner.spawn(self._cluster.telemetry.run, self.metrics, labels)

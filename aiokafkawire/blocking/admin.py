@@ -10,9 +10,9 @@ from ..other_clients_names import ADMIN, add_hints
 from ..types import OffsetAndTimestamp, OffsetSpec, TopicPartition
 from .cluster_admin import ClusterAdmin
 from .group_admin import GroupAdmin
+from .metrics_push import MetricsPush
 from .share_group_admin import ShareGroupAdmin
 from .streams_group_admin import StreamsGroupAdmin
-from .telemetry_methods import TelemetryMethods
 from .topic_admin import TopicAdmin
 from .transaction_admin import TransactionAdmin
 from .user_admin import UserAdmin
@@ -31,7 +31,7 @@ class Admin(
     TransactionAdmin,
     ClusterAdmin,
     UserAdmin,
-    TelemetryMethods,
+    MetricsPush,
 ):
     """The admin client at :attr:`Client.admin`. Errors are those of the asynchronous admin client.
 

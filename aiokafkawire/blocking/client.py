@@ -14,8 +14,8 @@ from ..records.batch import ConsumerRecord
 from ..types import OffsetSpec, ProducerIdentity, TopicPartition
 from .admin import Admin
 from .consumer import Consumer
+from .metrics_push import MetricsPush
 from .producer import Producer
-from .telemetry_methods import TelemetryMethods
 from .transform import Process, run_transform
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ V = TypeVar("V")
 R = TypeVar("R", bound=Response)
 
 
-class Client(TelemetryMethods):
+class Client(MetricsPush):
     """A Kafka client for code without an event loop. Use it as ``with``, or call ``open`` and ``close``.
 
     Args:

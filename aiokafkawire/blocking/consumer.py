@@ -36,7 +36,7 @@ from ..types import (
     TopicPartition,
 )
 from .listener import Listener, ListenerThread
-from .telemetry_methods import TelemetryMethods
+from .metrics_push import MetricsPush
 
 if TYPE_CHECKING:
     import re
@@ -52,7 +52,7 @@ _READ_AHEAD: Final = 500
 """The number of records that are read ahead of the iteration, since a thread switch costs as much as many records."""
 
 
-class Consumer(TelemetryMethods, Generic[K, V]):
+class Consumer(MetricsPush, Generic[K, V]):
     """A consumer, made by :meth:`Client.consumer`. Errors are those of :class:`aiokafkawire.Consumer`.
 
     Iterate over the consumer for records, or over :meth:`batches` for whole batches. A new iteration continues with the

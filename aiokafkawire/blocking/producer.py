@@ -10,7 +10,7 @@ from ..producer.producer import Producer as AsyncProducer
 from ..records.batch import Delivery as AsyncDelivery
 from ..types import GroupMetadata, Headers, OffsetAndMetadata, ProducerIdentity, RecordMetadata, TopicPartition
 from .consumer import Consumer
-from .telemetry_methods import TelemetryMethods
+from .metrics_push import MetricsPush
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -100,7 +100,7 @@ class _Sending(Generic[K, V]):
         return Delivery(self._loop, delivery)
 
 
-class Producer(_Sending[K, V], TelemetryMethods):
+class Producer(_Sending[K, V], MetricsPush):
     """A producer, made by :meth:`Client.producer`. Errors are those of :class:`aiokafkawire.Producer`."""
 
     def __init__(self, loop: LoopThread, producer: AsyncProducer[K, V]) -> None:

@@ -14,7 +14,7 @@ from ..share._implementation import ShareRecord
 from ..share.acknowledgements import Acknowledge
 from ..share.share_consumer import ShareConsumer as AsyncShareConsumer
 from ..types import TopicPartition
-from .telemetry_methods import TelemetryMethods
+from .metrics_push import MetricsPush
 
 __all__ = ("ShareConsumer",)
 
@@ -40,7 +40,7 @@ class _Owner:
         self.acknowledge = consumer.acknowledge
 
 
-class ShareConsumer(TelemetryMethods, Generic[K, V]):
+class ShareConsumer(MetricsPush, Generic[K, V]):
     """A share consumer, made by :meth:`Client.share_consumer`. Errors are those of :class:`aiokafkawire.ShareConsumer`.
 
     Iterate it, or call :meth:`poll`, and process each record in ``with record``. Several threads may take and

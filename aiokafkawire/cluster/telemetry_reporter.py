@@ -3,6 +3,7 @@
 import logging
 import math
 from collections.abc import Callable, Iterable, Mapping
+from itertools import chain
 from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
@@ -17,9 +18,9 @@ from ..protocol.messages.telemetry import (
 )
 from ..protocol.primitives import ZERO_UUID
 from ..runtime import new_event
-from ..telemetry.application_metrics import ApplicationMetrics
-from ..telemetry.exchange import FIRST_PUSH, TelemetryExchange, TelemetryState
-from ..telemetry.payload import Measured, PayloadBuilder
+from ..telemetry.application_metrics import ApplicationMetrics, ApplicationValue
+from ..telemetry.exchange import FIRST_PUSH, TelemetryExchange, TelemetryState, TelemetrySubscription
+from ..telemetry.payload import Measured, Payload, PayloadBuilder
 from .metadata import Node, Snapshot
 from .retry import Deadline
 
@@ -151,11 +152,13 @@ class TelemetryReporter:
     async def _push(self, deadline: Deadline, *, is_last: bool) -> None:
         subscription = self._exchange.subscription
         assert subscription is not None
-        metrics: list[Measured] = [] if self._source is None else [*self._source()]
-        metrics += self.applications.values()
-        payload = await self._runtime.offload(
-            self._payloads.build, metrics, subscription, self._resource(), self._now_ns()
-        )
+        applications, labels = [*self.applications.values()], self._resource()
+        try:
+            payload = await self._runtime.offload(self._build, applications, subscription, labels)
+        except Exception:
+            _log.exception("the client's metrics could not be encoded; they are tried again with the next push")
+            self._exchange.skipped(self._runtime.now())
+            return
         if payload.left_out and not self._has_warned:
             self._has_warned = True
             message = "%d of %d metrics are not pushed: the broker accepts %d bytes (telemetry.max.bytes)"
@@ -173,6 +176,13 @@ class TelemetryReporter:
         self._exchange.pushed(response.error_code, self._runtime.now())
         self._warn_if_refused("PushTelemetry", response.error_code)
         _log.debug("pushed %d metrics in %d bytes: error %d", payload.sent, len(payload.metrics), response.error_code)
+
+    def _build(
+        self, applications: list[ApplicationValue], subscription: TelemetrySubscription, labels: Mapping[str, str]
+    ) -> Payload:
+        """Return the payload of a push. A thread runs this: a client with thousands of partitions has many metrics."""
+        metrics = chain(() if self._source is None else self._source(), applications)
+        return self._payloads.build(metrics, subscription, labels, self._now_ns())
 
     def _warn_if_refused(self, what: str, error_code: int) -> None:
         if error_code and self._exchange.has_ended:

@@ -9,8 +9,8 @@ import anyio
 from ..argument_checks import INT64, check_flag, check_integer, check_seconds, check_text, flattened, shown
 from ..cluster.cluster import Cluster
 from ..cluster.list_offsets import look_up_offsets
+from ..cluster.metrics_push import MetricsPush
 from ..cluster.retry import Deadline
-from ..cluster.telemetry_methods import TelemetryMethods
 from ..config import ConsumerConfig
 from ..errors import UsageError
 from ..other_clients_names import CONSUMER, add_hints, refuse_keywords
@@ -55,7 +55,7 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 
-class Consumer(TelemetryMethods, Generic[K, V]):
+class Consumer(MetricsPush, Generic[K, V]):
     """A reader of records, made by :meth:`Client.consumer` and used as ``async with``.
 
     Iterate it for records, or :meth:`batches` for whole batches. After an error, enter the loop again to continue. Only

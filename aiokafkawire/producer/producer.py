@@ -15,7 +15,7 @@ import anyio.lowlevel
 from ..argument_checks import refuse_list
 from ..cluster.cluster import Cluster
 from ..cluster.metadata import Topic
-from ..cluster.telemetry_methods import TelemetryMethods
+from ..cluster.metrics_push import MetricsPush
 from ..config import ProducerConfig
 from ..errors import BufferFull, DeliveryFailed, ErrorCode, KafkaError, TopicNotReady, UsageError, copy_for_reraise
 from ..other_clients_names import PRODUCER, add_hints
@@ -40,7 +40,7 @@ K = TypeVar("K", contravariant=True)
 V = TypeVar("V", contravariant=True)
 
 
-class Producer(Appender[K, V], TelemetryMethods, Generic[K, V]):
+class Producer(Appender[K, V], MetricsPush, Generic[K, V]):
     """A client that sends records; made by :meth:`Client.producer`, and used as ``async with``.
 
     Records of a partition are written once and in the order in which the producer accepted them, even after retries,

@@ -12,7 +12,7 @@ from ..error_codes import ErrorCode
 from ..protocol.messages.telemetry import GetTelemetrySubscriptionsResponse
 from ..protocol.primitives import ZERO_UUID
 
-__all__ = ("DEFAULT_INTERVAL", "FIRST_PUSH", "Subscription", "TelemetryExchange", "TelemetryState")
+__all__ = ("DEFAULT_INTERVAL", "FIRST_PUSH", "TelemetrySubscription", "TelemetryExchange", "TelemetryState")
 
 DEFAULT_INTERVAL: Final = 300.0
 """The seconds between requests where no broker has named another interval."""
@@ -36,8 +36,8 @@ class TelemetryState(Enum):
 
 
 @attrs.frozen
-class Subscription:
-    """What a broker requests of this client: which metrics, how often, and in which form."""
+class TelemetrySubscription:
+    """A broker's request for metrics of this client: which metrics, how often, and in which form."""
 
     subscription_id: int
     interval: float
@@ -68,7 +68,7 @@ class TelemetryExchange:
         """When the next request is due; infinite if there is to be none."""
         self.instance_id: UUID = ZERO_UUID
         """The id by which brokers know this client; zero until a broker has chosen it."""
-        self.subscription: Subscription | None = None
+        self.subscription: TelemetrySubscription | None = None
 
     @property
     def interval(self) -> float:
@@ -106,7 +106,7 @@ class TelemetryExchange:
             self.unanswered(now)
             return
         self.instance_id = response.client_instance_id
-        self.subscription = Subscription(
+        self.subscription = TelemetrySubscription(
             subscription_id=response.subscription_id,
             interval=response.push_interval_ms / 1000 if response.push_interval_ms > 0 else DEFAULT_INTERVAL,
             compression_types=tuple(response.accepted_compression_types),

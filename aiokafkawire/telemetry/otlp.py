@@ -2,6 +2,7 @@
 
 import struct
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from itertools import groupby
 from typing import Final
 
@@ -48,7 +49,7 @@ def encode_metrics_data(points: Iterable[Point], resource: Mapping[str, str]) ->
 
 
 def _metric(name: str, points: Sequence[Point]) -> bytes:
-    data = b"".join(_nested(1, _number_data_point(point)) for point in points)
+    data = b"".join([_nested(1, _number_data_point(point)) for point in points])
     if not points[0].is_counter:
         return _text(1, name) + _nested(5, data)
     temporality = _DELTA if points[0].is_delta else _CUMULATIVE
@@ -61,7 +62,12 @@ def _number_data_point(point: Point) -> bytes:
         value = _INTEGER.pack(6 << 3 | 1, point.value)
     else:
         value = _DOUBLE.pack(4 << 3 | 1, point.value)
-    return times + value + b"".join(_nested(7, _key_value(*pair)) for pair in point.attributes.items())
+    return times + value + b"".join([_attribute(*pair) for pair in point.attributes.items()])
+
+
+@lru_cache(maxsize=4096)
+def _attribute(key: str, value: str) -> bytes:
+    return _nested(7, _key_value(key, value))
 
 
 def _key_value(key: str, value: str) -> bytes:
@@ -73,12 +79,13 @@ def _text(field: int, text: str) -> bytes:
 
 
 def _nested(field: int, content: bytes) -> bytes:
-    return bytes((field << 3 | 2,)) + _varint(len(content)) + content
+    size = len(content)
+    if size < 0x80:
+        return bytes((field << 3 | 2, size)) + content
+    return bytes((field << 3 | 2,)) + _varint(size) + content
 
 
 def _varint(number: int) -> bytes:
-    if number < 0x80:
-        return bytes((number,))
     out = bytearray()
     while number >= 0x80:
         out.append(number & 0x7F | 0x80)

@@ -9,7 +9,7 @@ from typing import Final, Protocol
 import attrs
 
 from ..records.compression import Codec, compress
-from .exchange import Subscription
+from .exchange import TelemetrySubscription
 from .otlp import Point, encode_metrics_data
 
 __all__ = ("Measured", "Payload", "PayloadBuilder", "attribute_name", "telemetry_name")
@@ -86,19 +86,23 @@ class PayloadBuilder:
         self._counters: Mapping[_Key, _Counter] = {}
 
     def build(
-        self, metrics: Iterable[Measured], subscription: Subscription, resource: Mapping[str, str], now_ns: int
+        self, metrics: Iterable[Measured], subscription: TelemetrySubscription, resource: Mapping[str, str], now_ns: int
     ) -> Payload:
         """Return the payload of those metrics that the subscription requests, at most ``max_bytes`` long.
 
         If the metrics have no room, those with the most attributes are left out first: they have the finest detail.
         """
         found = dict[_Key, tuple[Point, _Counter | None]]()
+        selected = dict[str, bool]()
         for metric in metrics:
             name = telemetry_name(metric.group, metric.name)
-            if subscription.selects(name):
-                labels = {attribute_name(tag): value for tag, value in metric.attributes.items()}
-                attributes = {tag: value for tag, value in labels.items() if tag not in _EXCLUDED}
-                key = name, tuple(sorted(labels.items()))
+            is_selected = selected.get(name)
+            if is_selected is None:
+                is_selected = selected[name] = subscription.selects(name)
+            if is_selected:
+                tags = [(attribute_name(tag), value) for tag, value in metric.attributes.items()]
+                attributes = {tag: value for tag, value in tags if tag not in _EXCLUDED}
+                key = name, tuple(tags)
                 if key not in found:
                     found[key] = self._point(key, attributes, metric, subscription.is_delta, now_ns)
         codec = _codec(subscription)
@@ -138,7 +142,7 @@ class PayloadBuilder:
         return Point(name, attributes, growth, now_ns, since, True, is_delta), counter
 
 
-def _codec(subscription: Subscription) -> Codec:
+def _codec(subscription: TelemetrySubscription) -> Codec:
     """Return the first accepted codec that this client knows."""
     known = (Codec(codec) for codec in subscription.compression_types if codec in [*Codec])
     return next(known, Codec.NONE)

@@ -210,7 +210,7 @@ def _subject(part: type[object]) -> Iterator[str]:
         yield f"See [{page.name}]({page.name}).\n\n"
     yield "| operation | |\n|---|---|\n"
     for method, function in vars(part).items():
-        if inspect.iscoroutinefunction(function) and method[0] != "_":
+        if inspect.isfunction(function) and method[0] != "_":
             summary = _ROLE.sub(r"`\1`", _first_line(function)).replace("``", "`")
             yield f"| `{method}` | {_escaped(summary)} |\n"
 

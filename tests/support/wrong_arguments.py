@@ -43,6 +43,7 @@ from aiokafkawire import (
     UserScramCredentialDeletion,
     UserScramCredentialUpsertion,
 )
+from aiokafkawire.metrics import Metric
 from aiokafkawire.prometheus import KafkaCollector
 from aiokafkawire.protocol.messages.metadata import MetadataRequest
 
@@ -554,6 +555,17 @@ def _bounded_reads() -> Iterator[Case]:
         yield Case(f"client.read_records({name})", filled("client", "read_records", "t", **{name: HOLE}), NO_FUNCTION)
     columns = [5, "nothing", ["nothing"], [5], Strange()]
     yield Case("client.read_batches(columns)", filled("client", "read_batches", "t", columns=HOLE), columns)
+
+
+def _metrics_push() -> Iterator[Case]:
+    for face in ("client", "producer", "consumer", "share", "admin"):
+        if face != "admin":
+            yield Case(
+                f"{face}.client_instance_id(timeout)", filled(face, "client_instance_id", timeout=HOLE), NO_SECONDS
+            )
+        for method in ("register_metric_for_subscription", "unregister_metric_from_subscription"):
+            wrong = [None, 5, "name", Metric("a", {}, 1.0, group="b", kind="gauge", description=""), Strange()]
+            yield Case(f"{face}.{method}(metric)", filled(face, method, HOLE), wrong)
 
 
 def _consumer() -> Iterator[Case]:
@@ -1146,6 +1158,7 @@ CASES: list[Case] = [
     *_transform(),
     *_bounded_reads(),
     *_producers(),
+    *_metrics_push(),
     *_consumer(),
     *_admin(),
     *_admin_of_topics(),

@@ -10,7 +10,7 @@ import pytest
 
 from aiokafkawire.errors import ErrorCode
 from aiokafkawire.protocol.messages.telemetry import GetTelemetrySubscriptionsResponse
-from aiokafkawire.telemetry.exchange import DEFAULT_INTERVAL, Subscription, TelemetryExchange, TelemetryState
+from aiokafkawire.telemetry.exchange import DEFAULT_INTERVAL, TelemetryExchange, TelemetryState, TelemetrySubscription
 
 ID = uuid4()
 
@@ -153,6 +153,6 @@ def test_a_client_that_never_had_a_subscription_closes_without_a_push() -> None:
     ],
 )
 def test_metrics_are_selected_by_prefix(requested: list[str], selected: set[str]) -> None:
-    subscription = Subscription(1, 1.0, (), 0, True, requested)
+    subscription = TelemetrySubscription(1, 1.0, (), 0, True, requested)
     names = ("org.apache.kafka.producer.a", "org.apache.kafka.consumer.a")
     assert {name for name in names if subscription.selects(name)} == selected

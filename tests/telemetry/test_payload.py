@@ -14,7 +14,7 @@ from opentelemetry.proto.metrics.v1.metrics_pb2 import AggregationTemporality, M
 
 from aiokafkawire.metrics import Metric
 from aiokafkawire.records.compression import Codec
-from aiokafkawire.telemetry.exchange import Subscription
+from aiokafkawire.telemetry.exchange import TelemetrySubscription
 from aiokafkawire.telemetry.otlp import Point, encode_metrics_data
 from aiokafkawire.telemetry.payload import PayloadBuilder, attribute_name, telemetry_name
 
@@ -25,8 +25,10 @@ def metric(name: str, value: float, kind: Any = "counter", group: str = "produce
     return Metric(name, tags, value, group=group, kind=kind, description="")
 
 
-def requesting(*names: str, max_bytes: int = 0, is_delta: bool = True, codecs: tuple[int, ...] = ()) -> Subscription:
-    return Subscription(1, 1.0, codecs, max_bytes, is_delta, names or ("*",))
+def requesting(
+    *names: str, max_bytes: int = 0, is_delta: bool = True, codecs: tuple[int, ...] = ()
+) -> TelemetrySubscription:
+    return TelemetrySubscription(1, 1.0, codecs, max_bytes, is_delta, names or ("*",))
 
 
 def decoded(data: bytes) -> MetricsData:

@@ -16,6 +16,7 @@ from aiokafkawire.errors import ErrorCode, RequestTimeout, UnsupportedVersion, U
 from aiokafkawire.metrics import ApplicationMetric
 from aiokafkawire.protocol.api import ApiKey
 from aiokafkawire.protocol.messages.telemetry import PushTelemetryResponse
+from aiokafkawire.telemetry.payload import PayloadBuilder
 from aiokafkawire.testing import Broker
 from aiokafkawire.testing.background import BackgroundBroker
 from aiokafkawire.testing.simulation import Simulation, simulate
@@ -308,3 +309,24 @@ def test_labels_name_the_group_if_the_client_has_one_only() -> None:
         assert resources[3].keys() == {"client_rack", "group_instance_id", "transactional_id"}
 
     simulate(main, nodes=1, client_telemetry=True)
+
+
+def test_metrics_that_cannot_be_read_do_not_end_the_pushes(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def main(sim: Simulation) -> None:
+        async with sim.client() as operator:
+            await subscribe(operator, "*")
+        async with pushing(sim) as kafka:
+            with monkeypatch.context() as patched:
+                patched.setattr(PayloadBuilder, "build", lambda *_: 1 / 0)
+                await sim.broker.requests.wait_for(GET)
+                await anyio.sleep(30)
+            assert sim.broker.requests.of(PUSH) == []
+            await sim.broker.requests.wait_for(PUSH)
+            assert await kafka.client_instance_id() == sim.broker.pushed_metrics[0].client_instance_id
+
+    simulate(main, nodes=1, client_telemetry=True)
+    assert {record.getMessage() for record in caplog.records if record.exc_info} == {
+        "the client's metrics could not be encoded; they are tried again with the next push"
+    }

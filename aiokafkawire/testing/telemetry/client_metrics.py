@@ -1,4 +1,4 @@
-"""ClientMetrics: what one broker knows of the clients that push metrics to it, as in Kafka's ClientMetricsManager."""
+"""The clients that push metrics to one broker, as in Kafka's ClientMetricsManager."""
 
 import re
 import zlib
@@ -15,7 +15,7 @@ from ..configs.configs import Configs
 from ..configs.types import ConfigKind
 from .metrics_data import PushedMetric
 
-__all__ = ("ALL_METRICS", "ClientInstance", "ClientMetrics", "PushedMetrics")
+__all__ = ("ALL_METRICS", "ClientInstance", "ClientInstances", "PushedMetrics")
 
 ALL_METRICS: Final = "*"
 _MOST_INSTANCES: Final = 16_384
@@ -67,7 +67,7 @@ class ClientInstance:
         return True
 
 
-class ClientMetrics:
+class ClientInstances:
     """The clients of one broker that push metrics, by client instance id."""
 
     def __init__(self, configs: Configs) -> None:

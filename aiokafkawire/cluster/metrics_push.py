@@ -1,4 +1,4 @@
-"""TelemetryMethods: the methods about pushed metrics that clients, producers, consumers and the admin share."""
+"""MetricsPush: the methods about pushed metrics that clients, producers, consumers and the admin share."""
 
 from typing import TYPE_CHECKING
 from uuid import UUID
@@ -9,10 +9,10 @@ from .cluster import Cluster
 if TYPE_CHECKING:
     from ..telemetry.application_metrics import ApplicationMetric
 
-__all__ = ("TelemetryMethods",)
+__all__ = ("MetricsPush",)
 
 
-class TelemetryMethods:
+class MetricsPush:
     """Methods about the metrics that a client pushes to brokers (KIP-714, KIP-1076). A client has one set of them."""
 
     __slots__ = ()

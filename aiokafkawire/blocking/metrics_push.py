@@ -3,20 +3,20 @@
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from ..cluster.telemetry_methods import TelemetryMethods as AsyncTelemetryMethods
+from ..cluster.metrics_push import MetricsPush as AsyncMetricsPush
 from ..loop_thread import LoopThread
 
 if TYPE_CHECKING:
     from ..telemetry.application_metrics import ApplicationMetric
 
-__all__ = ("TelemetryMethods",)
+__all__ = ("MetricsPush",)
 
 
-class TelemetryMethods:
+class MetricsPush:
     """Methods about the metrics that a client pushes to brokers (KIP-714, KIP-1076). A client has one set of them."""
 
     _loop: LoopThread
-    _telemetry: AsyncTelemetryMethods
+    _telemetry: AsyncMetricsPush
 
     def client_instance_id(self, *, timeout: float | None = None) -> UUID:
         """Return the id by which brokers know this client in its metrics."""
