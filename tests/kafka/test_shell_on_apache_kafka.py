@@ -12,6 +12,8 @@ from support.user_tools import until
 from aiokafkawire import NewTopic, blocking
 from aiokafkawire.errors import ThrottlingQuotaExceeded
 
+pytestmark = pytest.mark.thorough  # as of the in-process broker, in every run
+
 
 @pytest.fixture
 def shell(apache_kafka: ApacheKafka, capsysbinary: pytest.CaptureFixture[bytes]) -> Shell:
