@@ -10,6 +10,7 @@ import attrs
 from ..errors import KafkaError, copy_for_reraise
 from ..protocol.primitives import ZERO_UUID
 from ..records.batch import BatchBuilder, halve
+from ..tracing import BatchTrace
 from ..types import Event, RecordMetadata, TopicPartition
 from ._implementation import OpenBatch
 from .idempotence import sequence_after
@@ -151,6 +152,7 @@ class BatchResult:
         "partition",
         "parts",
         "timestamps",
+        "trace",
     )
 
     def __init__(self, partition: TopicPartition, new_event: Callable[[], Event]) -> None:
@@ -166,6 +168,8 @@ class BatchResult:
         self._awaited: set[int] = set()
         # Created by the first waiter: most records of a fast producer are never awaited.
         self._event: Event | None = None
+        self.trace: BatchTrace | None = None
+        """The spans of the batch's records; None if no record is traced."""
         self.parts: Sequence[BatchResult] = ()
         """The results of the two parts if the batch was split."""
 
@@ -245,6 +249,7 @@ class BatchResult:
             part = BatchResult(self.partition, self._new_event)
             part.timestamps = self.timestamps[first : first + count]
             part._awaited = {index - first for index in self._awaited if first <= index < first + count}
+            part.trace = self.trace
             parts.append(part)
             first += count
         self.parts = parts
@@ -260,5 +265,7 @@ class BatchResult:
 
     def _complete(self) -> None:
         self.completed = True
+        if self.trace is not None:
+            self.trace.completed(self)
         if self._event is not None:
             self._event.set()
