@@ -155,8 +155,12 @@ class FetchEnded:
     records: int | None
     """How many records the received batches hold, as their headers say; a share consumer's are those that it has
     acquired. None if the batches are older than Kafka 0.11, and their headers do not say it."""
+    counts: Sequence[int | None] = ()
+    """The same for each of the ``partitions``, in their order."""
     size: int
     """The size of the records in bytes, as they were sent: compressed, if they are."""
+    sizes: Sequence[int] = ()
+    """The same for each of the ``partitions``, in their order."""
     seconds: float
     """The time from sending the fetch until its response was read; brokers wait for new records meanwhile."""
 

@@ -101,11 +101,11 @@ class ConnectionPool:
             return None
         return lane_state.connection
 
-    def in_use(self) -> list[tuple[Address, str, Connection]]:
-        """Return the open connections, with their addresses and lanes. Any thread may call this method."""
+    def in_use(self) -> list[tuple[str, Connection]]:
+        """Return the open connections with their lanes. Any thread may call this method."""
         return [
-            (address, lane, state.connection)
-            for (address, lane), state in list(self._lanes.items())
+            (lane, state.connection)
+            for (_, lane), state in list(self._lanes.items())
             if state.connection is not None and state.connection.failure is None
         ]
 

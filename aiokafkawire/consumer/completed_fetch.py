@@ -128,16 +128,20 @@ def _end(records: memoryview) -> int | None:
 
 def records_in(data: memoryview) -> int | None:
     """Return how many records whole batches hold, without control batches; None if a batch is older than Kafka 0.11."""
-    found = position = 0
-    while len(data) - position > layout.MAGIC_AT:
-        size: int = layout.LOG_OVERHEAD + layout.INT32.unpack_from(data, position + layout.LENGTH_AT)[0]
-        if data[position + layout.MAGIC_AT] != layout.MAGIC or size < layout.HEADER_SIZE:
+    found, position, end = 0, 0, len(data)
+    while end - position > layout.MAGIC_AT:
+        if data[position + layout.MAGIC_AT] != layout.MAGIC:
             return None
-        if size > len(data) - position:
+        if end - position < layout.HEADER_SIZE:
             break
-        if not layout.INT16.unpack_from(data, position + layout.ATTRIBUTES_AT)[0] & layout.CONTROL:
-            found += layout.INT32.unpack_from(data, position + layout.COUNT_AT)[0]
-        position += size
+        length, attributes, count = layout.COUNTS.unpack_from(data, position)
+        position += layout.LOG_OVERHEAD + length
+        if length < layout.HEADER_SIZE - layout.LOG_OVERHEAD:
+            return None
+        if position > end:
+            break
+        if not attributes & layout.CONTROL:
+            found += count
     return found
 
 

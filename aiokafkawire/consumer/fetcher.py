@@ -305,7 +305,7 @@ class Fetcher:
     ) -> None:
         """Report a fetch to the observers."""
         brought = received(session_request, response)
-        counts = [records_in(data) for data in brought.values()]
+        counts, sizes = [records_in(data) for data in brought.values()], [len(data) for data in brought.values()]
         if (notify := self._cluster.observers.fetch_ended) is not None:
             notify(
                 FetchEnded(
@@ -315,7 +315,9 @@ class Fetcher:
                     group=self._config.group_id,
                     partitions=tuple(brought),
                     records=None if None in counts else sum(count or 0 for count in counts),
-                    size=sum(map(len, brought.values())),
+                    counts=counts,
+                    size=sum(sizes),
+                    sizes=sizes,
                     seconds=seconds,
                 )
             )

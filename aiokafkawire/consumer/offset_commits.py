@@ -1,6 +1,6 @@
 """Commits the offsets of one consumer on request."""
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Final
@@ -10,11 +10,11 @@ import anyio
 
 from ..cluster.cluster import Cluster
 from ..cluster.retry import Deadline
-from ..errors import BrokerError, CommitFailed, ErrorCode, KafkaError, RequestTimeout, broker_error, copy_for_reraise
+from ..errors import BrokerError, CommitFailed, ErrorCode, RequestTimeout, broker_error, copy_for_reraise
 from ..group.group_offsets import NOT_ENTITLED, GroupOffsets
 from ..group.membership import ApplyAssignment, GroupState, Reconcile
-from ..observe import CommitEnded
 from ..types import CoordinatorType, GroupMetadata, OffsetAndMetadata, TopicPartition, normalize_offsets
+from .commit_reports import reported_commit
 from .recreated_topics import is_of_old_topic
 from .subscription_state import PartitionState, SubscriptionState, format_partitions
 
@@ -92,19 +92,8 @@ class OffsetCommitter:
             KafkaError: another error that is not retriable.
         """
         given = dict(normalize_offsets(offsets))
-        began = self._cluster.runtime.now()
-        try:
+        with reported_commit(self._cluster, self._offsets.group_id, given):
             await self._commit(given, deadline, retention_ms=retention_ms, all_positions=all_positions)
-        except KafkaError as error:
-            self._report(given, began, error)
-            raise
-        self._report(given, began, None)
-
-    def _report(self, offsets: Collection[TopicPartition], began: float, error: KafkaError | None) -> None:
-        """Report a commit to the observers."""
-        if offsets and (notify := self._cluster.observers.commit_ended) is not None:
-            seconds = self._cluster.runtime.now() - began
-            notify(CommitEnded(group=self._offsets.group_id, partitions=len(offsets), seconds=seconds, error=error))
 
     async def _commit(
         self,

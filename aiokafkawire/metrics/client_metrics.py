@@ -4,9 +4,12 @@ import threading
 import time
 from collections import deque
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Final, cast
+from typing import Any, Final
 
+from ..argument_checks import shown
+from ..errors import ConfigError, UsageError
 from ..observe import (
+    AcknowledgementEnded,
     BatchEnded,
     CommitEnded,
     ConnectionClosed,
@@ -17,19 +20,14 @@ from ..observe import (
     PartitionsLost,
     RebalanceEnded,
     RequestEnded,
-    Throttled,
     TransactionEnded,
 )
 from .instrument import Instrument
 from .java_names import java_metrics
-from .live import LiveClient, part_of
+from .live import LiveClient
 from .measurements import Measurements
 from .metric import Metric
 from .raw_instruments import raw_instruments
-
-if TYPE_CHECKING:
-    from ..blocking import Client as BlockingClient
-    from ..client import Client
 
 __all__ = ("ClientMetrics", "metrics_of")
 
@@ -38,11 +36,18 @@ _AT_ONCE: Final = 128
 """The number of requests and batches after which they are counted; fewer wait until the values are read."""
 
 
-def metrics_of(kafka: "Client | BlockingClient") -> "ClientMetrics":
-    """Return the measurements of a client, for exporters; the client counts from now on."""
-    asynchronous: Client | None = getattr(kafka, "asynchronous", None)
-    client = cast("Client", kafka) if asynchronous is None else asynchronous
-    return client._client_metrics()
+def metrics_of(kafka: object) -> "ClientMetrics":
+    """Return the measurements of a client, for exporters; the client counts from now on.
+
+    Raises:
+        ConfigError: the object is no client, neither an asynchronous nor a blocking one.
+    """
+    client: Any = getattr(kafka, "asynchronous", kafka)
+    measurements = getattr(client, "_client_metrics", None)
+    if measurements is None:
+        raise ConfigError(f"kafka must be a Client, got {shown(kafka)}")
+    found: ClientMetrics = measurements()
+    return found
 
 
 class ClientMetrics:
@@ -53,7 +58,7 @@ class ClientMetrics:
         self._now = live.cluster.runtime.now
         # The runtime's clock, less the system's monotonic clock.
         self._offset = 0.0
-        self._measured = Measurements()
+        self._measured = Measurements(uses_sasl=live.cluster.config.uses_sasl)
         self._has_started = False
         # Many at once take a fraction of the time: the processor has what it needs in its caches.
         self._later: deque[tuple[RequestEnded | BatchEnded, float]] = deque()
@@ -64,6 +69,7 @@ class ClientMetrics:
         if not self._has_started:
             self._has_started = True
             self._live.cluster.observers.add(self)
+            self._time()
 
     def metrics(self) -> tuple[Metric, ...]:
         """Return the current values under the names of the Java client."""
@@ -76,35 +82,39 @@ class ClientMetrics:
     def _read(self) -> float:
         """Return the time, in seconds of the runtime's clock; in the client's loop, bring the positions up to date."""
         self._catch_up()
-        try:
-            now = self._now()
-        except RuntimeError:  # no event loop runs in this thread
+        now = self._time()
+        if now is None:
             return time.monotonic() + self._offset
-        self._offset = now - time.monotonic()
         self._live.settle()
+        return now
+
+    def _time(self) -> float | None:
+        """Return the time of the runtime's clock; None in other threads, which may have loops of their own."""
+        try:
+            self._live.cluster.owner.require_own_loop()
+            now = self._now()
+        except (RuntimeError, UsageError):
+            return None
+        self._offset = now - time.monotonic()
         return now
 
     def connection_opened(self, event: ConnectionOpened) -> None:
         """Count a connection."""
-        self._measured.connection_opened(part_of(event.lane), self._now())
+        self._measured.connection_opened(event, self._now())
 
     def connection_failed(self, event: ConnectionFailed) -> None:
         """Count a connection that could not be opened."""
-        self._measured.connection_failed(part_of(event.lane), event, self._now())
+        self._measured.connection_failed(event, self._now())
 
     def connection_closed(self, event: ConnectionClosed) -> None:
         """Count the end of a connection."""
-        self._measured.connection_closed("admin-client", self._now())
+        self._measured.connection_closed(event, self._now())
 
     def request_ended(self, event: RequestEnded) -> None:
         """Count a request."""
         self._later.append((event, self._now()))
         if len(self._later) >= _AT_ONCE:
             self._catch_up()
-
-    def throttled(self, event: Throttled) -> None:
-        """Count the time for which a broker throttles the client."""
-        self._measured.throttled(event, self._now())
 
     def batch_ended(self, event: BatchEnded) -> None:
         """Count a batch."""
@@ -130,9 +140,14 @@ class ClientMetrics:
         """Count a commit."""
         self._measured.commit_ended(event, self._now())
 
+    def acknowledgement_ended(self, event: AcknowledgementEnded) -> None:
+        """Count acknowledgements of a share consumer."""
+        self._measured.acknowledgement_ended(event, self._now())
+
     def rebalance_ended(self, event: RebalanceEnded) -> None:
         """Count a rebalance."""
-        self._measured.rebalance_ended(event, self._now())
+        is_share = self._live.is_share_group(event.group)
+        self._measured.rebalance_ended(event, self._now(), is_share=is_share)
 
     def partitions_lost(self, event: PartitionsLost) -> None:
         """Count lost partitions."""
@@ -140,6 +155,7 @@ class ClientMetrics:
 
     def metadata_updated(self, event: MetadataUpdated) -> None:
         """Count a refresh of the metadata."""
+        self._time()  # the first one comes before other threads need the clock
         self._measured.metadata_updated(event)
 
     def transaction_ended(self, event: TransactionEnded) -> None:

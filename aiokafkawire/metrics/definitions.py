@@ -67,6 +67,7 @@ def _network(prefix: str) -> Iterator[Definition]:
     yield from _counter(group, (), "connection-creation", "created", "connections opened", "brokers.connects")
     yield from _counter(group, (), "connection-close", "closed", "connections closed", "brokers.disconnects")
     yield _live(group, (), "connection-count", "open connections")
+    yield from _counter(group, (), "successful-authentication", "authentication", "connections opened with SASL")
     yield from _counter(group, (), "failed-authentication", "failed_authentication", "connections refused at login")
     yield Definition(group, (), "network-io-rate", "io", "count-rate", "requests and responses, for each second")
     yield Definition(group, (), "network-io-total", "io", "count", "requests and responses, in all", "tx + rx")
@@ -80,10 +81,9 @@ def _network(prefix: str) -> Iterator[Definition]:
         yield from _meter(
             where, tags, "incoming-byte", "received", "bytes of responses", f"{lib}rxbytes" if lib else "rx_bytes"
         )
-    latency = {"producer": "Produce", "consumer": "Fetch"}.get(prefix)
-    if latency is not None:
-        what = f"time until the response to {latency} in ms"
-        yield from _spread(node_group, node, "request-latency", "latency", what, ("brokers.rtt.avg", "brokers.rtt.max"))
+    latency = {"producer": "response to Produce", "consumer": "response to a fetch"}.get(prefix, "response")
+    what = f"time until the {latency}, in ms"
+    yield from _spread(node_group, node, "request-latency", "latency", what, ("brokers.rtt.avg", "brokers.rtt.max"))
 
 
 def _producer() -> Iterator[Definition]:
@@ -171,27 +171,47 @@ def _consumer() -> Iterator[Definition]:
     group = "consumer-coordinator-metrics"
     yield from _spread(group, (), "commit-latency", "commit", "time of commits in ms, with retries")
     yield from _counter(group, (), "commit", "commit", "commits")
-    yield Definition(
-        group,
-        (),
-        "heartbeat-response-time-max",
-        "heartbeat",
-        "max",
-        "time until the response to a heartbeat in ms, at most",
-    )
-    yield from _counter(group, (), "heartbeat", "heartbeat", "heartbeats")
-    yield _live(group, (), "last-heartbeat-seconds-ago", "time since the last heartbeat was sent; -1 if none was")
+    yield from _heartbeats(group)
     for name in ("join", "sync"):
         yield from _spread(group, (), f"{name}-time", name, f"time until the response to {name.title()}Group, in ms")
         yield from _counter(group, (), name, name, f"responses to {name.title()}Group")
     yield from _spread(group, (), "rebalance-latency", "rebalance", "time of rebalances in ms")
     yield Definition(group, (), "rebalance-latency-total", "rebalance", "total", "time of all rebalances in ms")
-    yield Definition(group, (), "rebalance-total", "rebalance", "count", "rebalances, in all", "cgrp.rebalance_cnt")
-    yield Definition(group, (), "rebalance-rate-per-hour", "rebalance", "rate-per-hour", "rebalances, for each hour")
+    yield from _rebalances(group)
     yield _live(
         group, (), "last-rebalance-seconds-ago", "time since the last rebalance; -1 without any", "cgrp.rebalance_age"
     )
     yield _live(group, (), "assigned-partitions", "partitions that the consumers have", "cgrp.assignment_size")
+
+
+def _heartbeats(group: str) -> Iterator[Definition]:
+    what = "time until the response to a heartbeat in ms, at most"
+    yield Definition(group, (), "heartbeat-response-time-max", "heartbeat", "max", what)
+    yield from _counter(group, (), "heartbeat", "heartbeat", "heartbeats")
+    yield _live(group, (), "last-heartbeat-seconds-ago", "time since the last heartbeat was sent; -1 if none was")
+
+
+def _rebalances(group: str) -> Iterator[Definition]:
+    yield Definition(group, (), "rebalance-total", "rebalance", "count", "rebalances, in all", "cgrp.rebalance_cnt")
+    yield Definition(group, (), "rebalance-rate-per-hour", "rebalance", "rate-per-hour", "rebalances, for each hour")
+
+
+def _share_consumer() -> Iterator[Definition]:
+    group = "consumer-share-fetch-manager-metrics"
+    yield from _spread(group, (), "fetch-size", "bytes", "bytes of records in a fetch, as they were sent")
+    yield from _meter(group, (), "bytes-consumed", "bytes", "bytes of fetched records, as they were sent")
+    yield from _spread(group, (), "records-per-request", "records", "acquired records in a fetch")
+    yield from _meter(group, (), "records-consumed", "records", "acquired records")
+    yield from _spread(group, (), "fetch-latency", "latency", "time until the response to ShareFetch, in ms")
+    yield from _counter(group, (), "fetch", "latency", "fetches")
+    yield from _spread(
+        group, (), "fetch-throttle-time", "throttle", "time in ms that brokers have throttled the client"
+    )
+    yield from _meter(group, (), "acknowledgements-send", "acknowledgements", "records acknowledged")
+    what = "records whose acknowledgements a broker has refused"
+    yield from _meter(group, (), "acknowledgements-error", "acknowledgement_errors", what)
+    yield from _heartbeats("consumer-share-coordinator-metrics")
+    yield from _rebalances("consumer-share-coordinator-metrics")
 
 
 DEFINITIONS: Final = (
@@ -199,6 +219,7 @@ DEFINITIONS: Final = (
     *_network("producer"),
     *_consumer(),
     *_network("consumer"),
+    *_share_consumer(),
     *_network("admin-client"),
 )
 """All metrics. Every one also has the attribute ``client-id``."""

@@ -33,16 +33,18 @@ class RequestSensors(_Sensors):
     received: SampledValue
     """The sizes of responses, in bytes."""
     latency: SampledValue
-    """The times until responses to Produce or Fetch, in ms."""
+    """The times until responses, in ms: to Produce, to fetches, or to all requests of the admin."""
 
 
 class ConnectionSensors(_Sensors):
     """The connections of producers, consumers or the admin."""
 
-    __slots__ = ("closed", "created", "failed_authentication")
+    __slots__ = ("authentication", "closed", "created", "failed_authentication")
 
-    created: SampledValue
+    authentication: SampledValue
+    """Connections opened with SASL."""
     closed: SampledValue
+    created: SampledValue
     failed_authentication: SampledValue
 
 
@@ -102,12 +104,20 @@ class TopicProduced(_Sensors):
 class FetchSensors(_Sensors):
     """The fetches of a client's consumers."""
 
-    __slots__ = ("bytes", "latency", "records", "throttle")
+    __slots__ = ("acknowledgement_errors", "acknowledgements", "bytes", "latency", "records", "throttle")
 
+    acknowledgement_errors: SampledValue
+    """The records whose acknowledgements a broker has refused, of share consumers."""
+    acknowledgements: SampledValue
+    """The records that were acknowledged, of share consumers."""
     bytes: SampledValue
+    """The bytes that a fetch has brought."""
     latency: SampledValue
+    """The times until responses, in ms."""
     records: SampledValue
+    """The records that a fetch has brought."""
     throttle: SampledValue
+    """How long brokers have throttled the client after a fetch, in ms."""
 
 
 class TopicFetched(_Sensors):
@@ -122,12 +132,10 @@ class TopicFetched(_Sensors):
 class CoordinatorSensors(_Sensors):
     """The work of a client's consumers in their groups; times in ms."""
 
-    __slots__ = ("commit", "heartbeat", "join", "lost", "rebalance", "sync")
+    __slots__ = ("commit", "heartbeat", "join", "rebalance", "sync")
 
     commit: SampledValue
     heartbeat: SampledValue
     join: SampledValue
-    lost: SampledValue
-    """The partitions that were lost."""
     rebalance: SampledValue
     sync: SampledValue

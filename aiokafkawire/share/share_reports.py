@@ -41,6 +41,10 @@ class ShareReports:
             for data in topic.partitions
             if data.acquired_records and (topic.topic_id, data.partition_index) in wanted
         ]
+        sizes = [len(data.records or b"") for _, data in brought]
+        counts = [
+            sum(part.last_offset - part.first_offset + 1 for part in data.acquired_records) for _, data in brought
+        ]
         notify(
             FetchEnded(
                 broker=str(node.address),
@@ -48,10 +52,10 @@ class ShareReports:
                 lane=self._lane,
                 group=self._group,
                 partitions=tuple(partition for partition, _ in brought),
-                records=sum(
-                    part.last_offset - part.first_offset + 1 for _, data in brought for part in data.acquired_records
-                ),
-                size=sum(len(data.records or b"") for _, data in brought),
+                records=sum(counts),
+                counts=counts,
+                size=sum(sizes),
+                sizes=sizes,
                 seconds=seconds,
             )
         )

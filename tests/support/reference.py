@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import click
+from prometheus_client import Metric
 
 from aiokafkawire.admin.admin import Admin
 from aiokafkawire.cli.shell.app import PROGRAM, root_command
@@ -14,6 +15,9 @@ from aiokafkawire.cli.shell.shared_options import SHARED
 from aiokafkawire.cli.shell.verb_list import SHELL_VERBS
 from aiokafkawire.error_codes import ErrorCode
 from aiokafkawire.errors import BrokerError, Refresh, broker_error
+from aiokafkawire.metrics.instrument import InstrumentDefinition
+from aiokafkawire.metrics.instrument_list import INSTRUMENTS
+from aiokafkawire.prometheus import KafkaCollector
 from aiokafkawire.protocol.api import ApiKey
 from aiokafkawire.protocol.message_registry import FAMILIES, request_of
 
@@ -63,6 +67,18 @@ version, and the module of `aiokafkawire.protocol.messages` that declares it. Th
 |---:|---|---|---|---|---|
 """
 
+PROMETHEUS = """\
+# The metrics in Prometheus
+
+Look up a metric of `aiokafkawire.prometheus.KafkaCollector`: its type, its labels beside `client_id`, and the metrics
+of the Java client that mean the same. [observability.md](observability.md#prometheus) explains how to export and to
+plot them. Java has averages, maxima and rates of the last minute; here they are PromQL's, of any time:
+`rate(..._total[5m])`, `histogram_quantile(0.99, sum by (le) (rate(..._bucket[5m])))`.
+
+| metric | type | labels | what it is | Java |
+|---|---|---|---|---|
+"""
+
 
 def errors_page() -> str:
     """Return the page docs/errors.md."""
@@ -75,6 +91,18 @@ def _error_row(error: BrokerError) -> str:
         retriable = f"yes, after looking up the {error.refresh.value}"
     producer = "fatal" if error.fatal else "abortable" if error.abortable else ""
     return f"| {int(error.code)} | `{type(error).__name__}` | {retriable} | {producer} | {_first_line(type(error))} |\n"
+
+
+def prometheus_page() -> str:
+    """Return the page docs/prometheus.md."""
+    return PROMETHEUS + "".join(map(_metric_row, INSTRUMENTS.values(), KafkaCollector().describe()))
+
+
+def _metric_row(known: InstrumentDefinition, family: Metric) -> str:
+    name = family.name + ("_total" if family.type == "counter" else "")
+    labels = ", ".join(f"`{label}`" for label in known.labels)
+    java = re.sub(r"[a-z]*-[a-z-]+", r"`\g<0>`", known.java)
+    return f"| `{name}` | {family.type} | {labels} | {_escaped(known.description)} | {java} |\n"
 
 
 def messages_page() -> str:
@@ -162,7 +190,13 @@ def _escaped(text: str) -> str:
     return text.replace("\\", "\\\\").replace("|", "\\|").replace("<", "\\<")
 
 
-PAGES = {"admin.md": admin_page, "commands.md": commands_page, "errors.md": errors_page, "messages.md": messages_page}
+PAGES = {
+    "admin.md": admin_page,
+    "commands.md": commands_page,
+    "errors.md": errors_page,
+    "messages.md": messages_page,
+    "prometheus.md": prometheus_page,
+}
 
 
 if __name__ == "__main__":
