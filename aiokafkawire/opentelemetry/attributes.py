@@ -1,6 +1,7 @@
 """Names and values of attributes in OpenTelemetry's semantic conventions for messaging and for Kafka."""
 
 from collections.abc import Iterable
+from importlib.metadata import version
 from typing import Any, Final
 
 from opentelemetry.trace import Span, Status, StatusCode
@@ -24,12 +25,14 @@ __all__ = (
     "SERVER_PORT",
     "SYSTEM",
     "TOMBSTONE",
+    "VERSION",
     "common_place",
     "end_with_error",
     "error_type",
     "key_text",
 )
 
+VERSION: Final = version("aiokafkawire")
 SCHEMA_URL: Final = "https://opentelemetry.io/schemas/1.37.0"
 SYSTEM: Final = "messaging.system"
 OPERATION: Final = "messaging.operation.name"

@@ -25,6 +25,7 @@ from .attributes import (
     SERVER_ADDRESS,
     SERVER_PORT,
     SYSTEM,
+    VERSION,
     error_type,
 )
 
@@ -53,9 +54,7 @@ class Meters:
     """The instruments of one meter provider, for all its clients."""
 
     def __init__(self, provider: MeterProvider | None) -> None:
-        from .. import __version__
-
-        meter = metrics.get_meter("aiokafkawire", __version__, provider, SCHEMA_URL)
+        meter = metrics.get_meter("aiokafkawire", VERSION, provider, SCHEMA_URL)
         self.operation_duration: metrics.Histogram = meter.create_histogram(
             "messaging.client.operation.duration",
             "s",

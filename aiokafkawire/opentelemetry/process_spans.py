@@ -22,6 +22,7 @@ from .attributes import (
     SCHEMA_URL,
     SYSTEM,
     TOMBSTONE,
+    VERSION,
     common_place,
     end_with_error,
     key_text,
@@ -44,9 +45,7 @@ MAX_LINKS: Final = 128
 
 def get_tracer(provider: TracerProvider | None) -> Tracer:
     """Return the tracer of this package."""
-    from .. import __version__
-
-    return trace.get_tracer("aiokafkawire", __version__, provider, SCHEMA_URL)
+    return trace.get_tracer("aiokafkawire", VERSION, provider, SCHEMA_URL)
 
 
 def extract_context(record: Any) -> Context:

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from opentelemetry._logs import Logger, SeverityNumber, get_logger
 
-from .attributes import CLIENT_ID, DESTINATION, PARTITION, SCHEMA_URL, SYSTEM
+from .attributes import CLIENT_ID, DESTINATION, PARTITION, SCHEMA_URL, SYSTEM, VERSION
 
 __all__ = ("StallEvents",)
 
@@ -17,9 +17,7 @@ class StallEvents:
     """An observer that emits an event for each stall that begins or ends, through the global logger provider."""
 
     def __init__(self) -> None:
-        from .. import __version__
-
-        self._logger: Logger = get_logger("aiokafkawire", __version__, schema_url=SCHEMA_URL)
+        self._logger: Logger = get_logger("aiokafkawire", VERSION, schema_url=SCHEMA_URL)
 
     def partition_stalled(self, event: Any) -> None:
         """Emit the event of a partition without progress."""
