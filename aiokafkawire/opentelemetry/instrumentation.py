@@ -78,7 +78,7 @@ class Instrumentation:
         cluster = client._cluster
         if cluster.tracing is not None:
             return
-        measuring = ClientMeters(self._meters, cluster.config.client_id)
+        measuring = ClientMeters(self._meters, cluster.config.client_id, cluster.runtime.now)
         tracing = ClientTracing(cluster, self._tracer, measuring.process_ended)
         observers: list[object] = [measuring]
         if "partition_stalled" in EVENTS:

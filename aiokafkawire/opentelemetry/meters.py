@@ -10,7 +10,7 @@ from opentelemetry import metrics
 from opentelemetry.metrics import CallbackOptions, Meter, MeterProvider, Observation
 
 from ..metrics.client_metrics import metrics_of
-from ..metrics.instrument import Instrument
+from ..metrics.instrument import Buckets, Instrument
 from ..metrics.instrument_list import INSTRUMENTS
 from ..observe import CommitEnded, RequestEnded
 from .attributes import (
@@ -46,6 +46,8 @@ _CONVENTIONS: Final = {
 }
 """The instruments that have a name in the conventions, with the name and the type of the operation."""
 _MAX_ATTRIBUTES: Final = 1_000
+_BETWEEN_REQUESTS: Final = 0.004
+"""The seconds between two requests whose durations are recorded: each takes OpenTelemetry's SDK some microseconds."""
 
 _Key = tuple[tuple[str, str], ...]
 
@@ -71,7 +73,7 @@ class Meters:
         """The clients that are measured."""
         self._reading = threading.Lock()
         self._read: dict[str, list[Instrument]] = {}
-        self._observed: set[str] = set()
+        self._observed: set[tuple[str, str]] = set()
         for name in INSTRUMENTS:
             self._observe(meter, name)
 
@@ -80,13 +82,20 @@ class Meters:
         convention = _CONVENTIONS.get(name)
         called = f"aiokafkawire.{name}" if convention is None else convention[0]
         unit = defined.unit if convention is None else "{message}"
+        if defined.kind == "histogram":
+            # The API has no histograms to read at collection: rates and means come from these two counters.
+            meter.create_observable_counter(
+                f"{called}.count", [self._callback(name, "count")], "{event}", f"{defined.description}: how many"
+            )
+            meter.create_observable_counter(
+                f"{called}.sum", [self._callback(name, "sum")], unit, f"{defined.description}: in all"
+            )
         if defined.kind == "gauge":
             meter.create_observable_gauge(called, [self._callback(name)], unit, defined.description)
         elif defined.kind == "counter":
             meter.create_observable_counter(called, [self._callback(name)], unit, defined.description)
-        # The API has no observable histograms; request and batch times are in messaging.client.operation.duration.
 
-    def _callback(self, name: str) -> Callable[[CallbackOptions], Iterable[Observation]]:
+    def _callback(self, name: str, part: str = "") -> Callable[[CallbackOptions], Iterable[Observation]]:
         fixed: dict[str, str] = {SYSTEM: "kafka"}
         if name in _CONVENTIONS:
             _, fixed[OPERATION], fixed[OPERATION_TYPE] = _CONVENTIONS[name]
@@ -94,9 +103,12 @@ class Meters:
 
         def observe(_: CallbackOptions) -> Iterable[Observation]:
             values: dict[_Key, list[float]] = {}
-            for each in self._values(name):
-                if isinstance(each.value, int | float) and not math.isnan(each.value):
-                    values.setdefault(tuple(sorted(each.attributes.items())), []).append(each.value)
+            for each in self._values(name, part):
+                value = each.value
+                if isinstance(value, Buckets):
+                    value = value.count if part == "count" else value.sum
+                if not math.isnan(value):
+                    values.setdefault(tuple(sorted(each.attributes.items())), []).append(value)
             return [
                 Observation(merge(found), {**fixed, **{_NAMES.get(label, label): text for label, text in key}})
                 for key, found in values.items()
@@ -104,34 +116,38 @@ class Meters:
 
         return observe
 
-    def _values(self, name: str) -> list[Instrument]:
+    def _values(self, name: str, part: str) -> list[Instrument]:
         """Return the values of an instrument; a collection reads the clients once, at its first instrument."""
         with self._reading:
-            if not self._observed or name in self._observed:
+            if not self._observed or (name, part) in self._observed:
                 self._observed.clear()
                 self._read = {}
                 for client in list(self.clients):
                     for each in metrics_of(client).instruments():
                         self._read.setdefault(each.name, []).append(each)
-            self._observed.add(name)
+            self._observed.add((name, part))
             return self._read.get(name, [])
 
 
 class ClientMeters:
-    """An observer that records the durations of one client's requests and commits, and its stalls."""
+    """An observer that records the durations of one client's requests and commits; ``now`` is its clock."""
 
-    def __init__(self, meters: Meters, client_id: str) -> None:
+    def __init__(self, meters: Meters, client_id: str, now: Callable[[], float]) -> None:
         self._record = meters.operation_duration.record
         self._process = meters.process_duration.record
         self._client_id = client_id
         self._known: dict[tuple[str, ...], Mapping[str, Any]] = {}
+        self._now = now
+        self._next: dict[str, float] = {}
 
     def request_ended(self, event: RequestEnded) -> None:
-        """Record the duration of a request that sends or fetches records."""
+        """Record the duration of a request that sends or fetches records; under load, of a sample of them."""
         operation = _OPERATIONS.get(event.api)
         if operation is not None:
-            failed = None if event.error is None else error_type(event.error)
-            self._record(event.seconds, self._attributes(*operation, event.broker, failed, None))
+            failed, now = None if event.error is None else error_type(event.error), self._now()
+            if failed is not None or now >= self._next.get(event.api, now):
+                self._next[event.api] = now + _BETWEEN_REQUESTS
+                self._record(event.seconds, self._attributes(*operation, event.broker, failed, None))
 
     def commit_ended(self, event: CommitEnded) -> None:
         """Record the duration of a commit."""

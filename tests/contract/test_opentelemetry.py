@@ -388,7 +388,9 @@ async def test_metrics_have_the_conventions_names(kafka: Client, topic: str, col
         point.attributes["messaging.operation.name"]: point for point in metrics["messaging.client.operation.duration"]
     }
     assert set(durations) == {"send", "poll", "commit"}
-    assert durations["send"].count == 5
+    assert 1 <= durations["send"].count <= 5  # under load, a sample
+    counts = metrics["aiokafkawire.request.duration.count"]
+    assert {point.value for point in counts if point.attributes["api"] == "Produce"} == {5}
     assert durations["send"].attributes["server.port"] > 0
     assert durations["commit"].attributes["messaging.consumer.group.name"] == topic
     assert durations["send"].explicit_bounds[0] == 0.005
