@@ -167,7 +167,7 @@ class FetchEnded:
 
 @attrs.frozen(kw_only=True)
 class CommitEnded:
-    """A commit of offsets was accepted, or has failed for good."""
+    """A commit of offsets, of the user or an auto-commit, was accepted, or has failed for good."""
 
     group: str
     partitions: int

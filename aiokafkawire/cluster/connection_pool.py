@@ -233,8 +233,8 @@ class ConnectionPool:
         """Close the lane's connections to all brokers, even if the calling task is cancelled."""
         with anyio.CancelScope(shield=True):
             for key in [key for key in self._lanes if key[1] == lane]:
-                lane_state = self._lanes.pop(key)
-                if lane_state.connection is not None:
+                lane_state = self._lanes.pop(key, None)
+                if lane_state is not None and lane_state.connection is not None:
                     await lane_state.connection.close()
 
     async def abandon(self) -> None:
@@ -248,8 +248,8 @@ class ConnectionPool:
         limit = self._config.connections_max_idle_ms / 1000
         for key, lane_state in list(self._lanes.items()):
             connection = lane_state.connection
-            if lane_state.opening.locked() or connection is None:
-                continue
+            if lane_state.opening.locked() or connection is None or self._lanes.get(key) is not lane_state:
+                continue  # others may have closed the lane while this task waited
             if not connection.in_flight and now - connection.used_at >= limit:
                 del self._lanes[key]
                 await connection.close()

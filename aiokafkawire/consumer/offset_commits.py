@@ -1,6 +1,6 @@
 """Commits the offsets of one consumer on request."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Final
@@ -10,18 +10,18 @@ import anyio
 
 from ..cluster.cluster import Cluster
 from ..cluster.retry import Deadline
-from ..errors import BrokerError, CommitFailed, ErrorCode, RequestTimeout, broker_error, copy_for_reraise
+from ..errors import BrokerError, CommitFailed, ErrorCode, KafkaError, RequestTimeout, broker_error, copy_for_reraise
 from ..group.group_offsets import NOT_ENTITLED, GroupOffsets
 from ..group.membership import ApplyAssignment, GroupState, Reconcile
+from ..observe import CommitEnded
 from ..types import CoordinatorType, GroupMetadata, OffsetAndMetadata, TopicPartition, normalize_offsets
-from .commit_reports import reported_commit
 from .recreated_topics import is_of_old_topic
 from .subscription_state import PartitionState, SubscriptionState, format_partitions
 
 if TYPE_CHECKING:  # consumers with assign() join no group
     from ..group.membership_driver import MembershipDriver
 
-__all__ = ("OffsetCommitter",)
+__all__ = ("OffsetCommitter", "report_commit")
 
 _INCOMPLETE: Final = (GroupState.ASSIGNING, GroupState.SYNCING)
 _RETRY_DELAY: Final = 0.02
@@ -92,8 +92,13 @@ class OffsetCommitter:
             KafkaError: another error that is not retriable.
         """
         given = dict(normalize_offsets(offsets))
-        with reported_commit(self._cluster, self._offsets.group_id, given):
+        began = self._cluster.runtime.now()
+        try:
             await self._commit(given, deadline, retention_ms=retention_ms, all_positions=all_positions)
+        except KafkaError as error:
+            report_commit(self._cluster, self._offsets.group_id, given, began, error)
+            raise
+        report_commit(self._cluster, self._offsets.group_id, given, began, None)
 
     async def _commit(
         self,
@@ -224,6 +229,15 @@ class OffsetCommitter:
 
         with anyio.move_on_after(deadline.left(self._cluster.runtime.now())):
             await self.driver.until(is_over)
+
+
+def report_commit(
+    cluster: Cluster, group_id: str, offsets: Collection[TopicPartition], began: float, error: KafkaError | None
+) -> None:
+    """Report a commit to the observers."""
+    if offsets and (notify := cluster.observers.commit_ended) is not None:
+        seconds = cluster.runtime.now() - began
+        notify(CommitEnded(group=group_id, partitions=len(offsets), seconds=seconds, error=error))
 
 
 def _failed(group_id: str, partitions: list[TopicPartition], error: BrokerError) -> CommitFailed:

@@ -1,4 +1,4 @@
-"""What a client has done: gathered from its events, and read as Java's metrics or as instruments for exporters."""
+"""The measurements of a client: gathered from its events, read as Java's metrics or as instruments for exporters."""
 
 import threading
 import time
@@ -58,7 +58,9 @@ class ClientMetrics:
         self._now = live.cluster.runtime.now
         # The runtime's clock, less the system's monotonic clock.
         self._offset = 0.0
-        self._measured = Measurements(uses_sasl=live.cluster.config.uses_sasl)
+        self._waits = live.cluster.producer_waits
+        waited = (self._waits.space_seconds, self._waits.exhausted, self._waits.metadata_seconds)
+        self._measured = Measurements(uses_sasl=live.cluster.config.uses_sasl, waited=waited)
         self._has_started = False
         # Many at once take a fraction of the time: the processor has what it needs in its caches.
         self._later: deque[tuple[RequestEnded | BatchEnded, float]] = deque()
@@ -80,22 +82,22 @@ class ClientMetrics:
         return tuple(raw_instruments(self._measured, self._live, self._read()))
 
     def _read(self) -> float:
-        """Return the time, in seconds of the runtime's clock; in the client's loop, bring the positions up to date."""
+        """Update the values, and return the time, in seconds of the runtime's clock."""
         self._catch_up()
-        now = self._time()
-        if now is None:
-            return time.monotonic() + self._offset
-        self._live.settle()
+        now, waits = self._time(), self._waits
+        with self._counting:
+            self._measured.producers_waited(waits.space_seconds, waits.exhausted, waits.metadata_seconds, now)
         return now
 
-    def _time(self) -> float | None:
-        """Return the time of the runtime's clock; None in other threads, which may have loops of their own."""
+    def _time(self) -> float:
+        """Return the time of the runtime's clock; in the client's loop, bring the positions up to date."""
         try:
             self._live.cluster.owner.require_own_loop()
             now = self._now()
-        except (RuntimeError, UsageError):
-            return None
+        except (RuntimeError, UsageError):  # another thread, which may have a loop of its own
+            return time.monotonic() + self._offset
         self._offset = now - time.monotonic()
+        self._live.settle()
         return now
 
     def connection_opened(self, event: ConnectionOpened) -> None:
@@ -160,4 +162,5 @@ class ClientMetrics:
 
     def transaction_ended(self, event: TransactionEnded) -> None:
         """Count a transaction."""
+        self._catch_up()  # with the requests that have ended it
         self._measured.transaction_ended(event, self._now())

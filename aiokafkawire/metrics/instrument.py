@@ -1,4 +1,4 @@
-"""Instrument: one measurement in the form that exporters need, and what is known of it before it is measured."""
+"""Instrument: one measurement in the form that exporters need, and its definition."""
 
 from collections.abc import Mapping, Sequence
 from typing import Literal
@@ -29,7 +29,7 @@ class Buckets:
 
 @attrs.frozen
 class InstrumentDefinition:
-    """What is known of a measurement before it is measured."""
+    """The name, unit and labels of a measurement."""
 
     name: str
     """The name, in words with dots and underscores, such as ``"producer.records_sent"``."""

@@ -114,6 +114,14 @@ INSTRUMENTS: Final = {
             "buffer-total-bytes less buffer-available-bytes",
         ),
         _D(
+            "producer.buffer.wait",
+            "counter",
+            "s",
+            (),
+            "The time that calls have waited for free buffers, added up",
+            "bufferpool-wait-time-ns-total",
+        ),
+        _D(
             "producer.transaction.duration",
             "histogram",
             "s",

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
 from ..types import TopicPartition
-from .definitions import DEFINITIONS, Definition, Statistic
+from .definitions import DEFINITIONS, MetricDefinition, Statistic
 from .live import LiveClient, PartitionValues
 from .measurements import Measurements
 from .metric import Metric
@@ -23,14 +23,15 @@ _VALUES: Final[Mapping[Statistic, Callable[[Any, float], float]]] = {
     "min": lambda values, now: values.minimum(now),
     "count-rate": lambda values, now: values.count_rate(now),
     "count": lambda values, now: values.count,
+    "ratio": lambda values, now: values.rate(now) / 1e9,  # of nanoseconds
     "rate-per-hour": lambda values, now: values.count_rate(now) * 3600,
 }
 _Scope = tuple[str, tuple[str, ...]]
 """A group and the names of its tags."""
 
 
-def _by_scope() -> dict[_Scope, list[Definition]]:
-    found: dict[_Scope, list[Definition]] = {}
+def _by_scope() -> dict[_Scope, list[MetricDefinition]]:
+    found: dict[_Scope, list[MetricDefinition]] = {}
     for definition in DEFINITIONS:
         found.setdefault((definition.group, definition.tags), []).append(definition)
     return found
@@ -90,6 +91,8 @@ def java_metrics(measured: Measurements, live: LiveClient, now: float) -> Iterat
     if live.has_share_consumers or measured.share_fetches.latency.count:
         yield from _scope(_SHARE_FETCH, (), _named(measured.share_fetches), values, client, now)
         values["last-heartbeat-seconds-ago"] = _seconds_ago(measured.last_share_heartbeat, now)
+        values["last-poll-seconds-ago"] = _seconds_ago(live.last_share_poll(), now)
+        yield from _scope("consumer-share-metrics", (), {}, values, client, now)
         yield from _scope(_SHARE_COORDINATOR, (), _named(measured.share_coordinator), values, client, now)
 
 
@@ -122,10 +125,12 @@ def _scope(
 ) -> Iterator[Metric]:
     """Return the metrics that are defined for a group and tags."""
     for definition in _BY_SCOPE[group, tags]:
-        if definition.statistic == "live":
+        if definition.statistic != "live":
+            value = _VALUES[definition.statistic](sensors[definition.sensor], now)
+        elif definition.name in values:
             value = values[definition.name]
         else:
-            value = _VALUES[definition.statistic](sensors[definition.sensor], now)
+            continue
         yield Metric(
             definition.name,
             attributes,
@@ -149,6 +154,8 @@ def _live_values(live: LiveClient, measured: Measurements, now: float) -> dict[s
         in_flight += requests if part == PRODUCER else 0
     producers, partitions = list(live.producers()), list(live.partitions())
     total = sum(producer.buffer_total for producer in producers)
+    if live.has_consumers:
+        found["last-poll-seconds-ago"] = _seconds_ago(live.last_poll(), now)
     return found | {
         "requests-in-flight": in_flight,
         "metadata-age": live.metadata_age(now),
@@ -156,7 +163,7 @@ def _live_values(live: LiveClient, measured: Measurements, now: float) -> dict[s
         "buffer-available-bytes": total - sum(producer.buffer_used for producer in producers),
         "records-lag-max": max((each.lag for each in partitions if each.lag is not None), default=math.nan),
         "records-lead-min": min((each.lead for each in partitions if each.lead is not None), default=math.nan),
-        "last-poll-seconds-ago": _seconds_ago(live.last_poll(), now),
+        "waiting-threads": live.cluster.producer_waits.callers,
         "last-heartbeat-seconds-ago": _seconds_ago(measured.last_heartbeat, now),
         "last-rebalance-seconds-ago": _seconds_ago(measured.last_rebalance, now),
         "assigned-partitions": sum(live.assigned_partitions().values()),

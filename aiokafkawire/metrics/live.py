@@ -138,6 +138,11 @@ class LiveClient:
         found = [consumer._iteration.got_at for consumer in self._consumers.all()]
         return max((at for at in found if at is not None), default=None)
 
+    def last_share_poll(self) -> float | None:
+        """Return when a share consumer was last called for records, within 10 ms; None if none was."""
+        found = [member._yielded_at for member in list(self._share_consumers)]
+        return max((at for at in found if at), default=None)
+
     def connections(self) -> Iterator[tuple[str, int]]:
         """Return the part of the client that each open connection belongs to, and its number of requests in flight."""
         for lane, connection in self.cluster.brokers.in_use():

@@ -1,4 +1,4 @@
-"""What a client's events amount to: sampled values by part, topic and broker, counters and histograms."""
+"""The sums of a client's events: sampled values by part, topic and broker, counters and histograms."""
 
 from collections.abc import Callable
 from typing import Final, TypeVar
@@ -45,7 +45,7 @@ N = TypeVar("N", int, float)
 class Measurements:
     """The measurements of one client. Its methods take the events of :mod:`aiokafkawire.observe`, and their time."""
 
-    def __init__(self, *, uses_sasl: bool = False) -> None:
+    def __init__(self, *, uses_sasl: bool = False, waited: tuple[float, int, float] = (0.0, 0, 0.0)) -> None:
         self._uses_sasl = uses_sasl
         self.requests: dict[str, RequestSensors] = {}
         """By part of the client."""
@@ -89,6 +89,7 @@ class Measurements:
         self.acknowledged: dict[str, int] = {}
         self.failed_acknowledgements: dict[str, int] = {}
         self._end_txn = 0.0
+        self._waited: tuple[float, int, float] = waited
 
     # --- connections and requests ------------------------------------------------------------------------
 
@@ -200,6 +201,18 @@ class Measurements:
         else:
             producer.errors.record(records, now)
             topic.errors.record(records, now)
+
+    def producers_waited(self, space_seconds: float, exhausted: int, metadata_seconds: float, now: float) -> None:
+        """Count what producers have waited for, in all, since the client began."""
+        before, self._waited = self._waited, (space_seconds, exhausted, metadata_seconds)
+        producer = self.producer
+        for sensor, value, known, scale in (
+            (producer.buffer_wait, space_seconds, before[0], 1e9),
+            (producer.exhausted, exhausted, before[1], 1),
+            (producer.metadata_wait, metadata_seconds, before[2], 1e9),
+        ):
+            if value > known:
+                sensor.record((value - known) * scale, now)
 
     def transaction_ended(self, event: TransactionEnded, now: float) -> None:
         """Count a transaction."""

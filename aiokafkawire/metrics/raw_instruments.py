@@ -84,6 +84,7 @@ def _producers(make: _Maker, measured: Measurements, live: LiveClient) -> Iterat
     buffers = list(live.producers())
     yield make("producer.buffer.limit", sum(one.buffer_total for one in buffers))
     yield make("producer.buffer.used", sum(one.buffer_used for one in buffers))
+    yield make("producer.buffer.wait", measured.producer.buffer_wait.total / 1e9)
     for result, seconds in list(measured.transaction_seconds.items()):
         yield make("producer.transaction.duration", seconds, result)
 

@@ -53,8 +53,11 @@ class ProducerSensors(_Sensors):
 
     __slots__ = (
         "batch_size",
+        "buffer_wait",
         "compression",
         "errors",
+        "exhausted",
+        "metadata_wait",
         "queue",
         "record_size",
         "records",
@@ -68,10 +71,16 @@ class ProducerSensors(_Sensors):
 
     batch_size: SampledValue
     """The sizes of batches as they were sent, in bytes."""
+    buffer_wait: SampledValue
+    """How long calls have waited for buffer space, in ns; recorded when the values are read."""
     compression: SampledValue
     """The compressed size of each batch as part of its size before."""
     errors: SampledValue
     """The records of each batch that has failed."""
+    exhausted: SampledValue
+    """The records for which there was no buffer space in time; recorded when the values are read."""
+    metadata_wait: SampledValue
+    """How long calls have waited for a topic's metadata, in ns; recorded when the values are read."""
     queue: SampledValue
     """The times of batches before they were sent, in ms."""
     record_size: SampledValue
@@ -90,7 +99,7 @@ class ProducerSensors(_Sensors):
 
 
 class TopicProduced(_Sensors):
-    """What producers have sent to one topic."""
+    """The batches that producers have sent to one topic."""
 
     __slots__ = ("bytes", "compression", "errors", "records", "retries")
 
@@ -121,7 +130,7 @@ class FetchSensors(_Sensors):
 
 
 class TopicFetched(_Sensors):
-    """What consumers have fetched of one topic."""
+    """The records that consumers have fetched of one topic."""
 
     __slots__ = ("bytes", "records")
 

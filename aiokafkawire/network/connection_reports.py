@@ -70,13 +70,13 @@ class ConnectionReports:
     def request(
         self, handler: ResponseHandler | None, request: type[Request[Any]], spoken: int, called_at: float
     ) -> "ObservedRequest | None":
-        """Return the object that reports this request's end; None if nobody observes requests.
+        """Return the object that reports this request's end; None without observers of requests.
 
         Args:
             handler: receives the response; None if the broker sends none.
             request: the request's type.
             spoken: the request's version.
-            called_at: when the caller wanted to send the request.
+            called_at: the time of the call that sends the request.
         """
         if self._observers.request_ended is None:
             return None

@@ -2,7 +2,7 @@
 
 from array import array
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Final
+from typing import Final, Protocol
 from uuid import UUID
 
 import attrs
@@ -11,12 +11,12 @@ from ..errors import KafkaError, copy_for_reraise
 from ..protocol.primitives import ZERO_UUID
 from ..records.batch import BatchBuilder, halve
 from ..tracing import BatchTrace
-from ..types import Event, RecordMetadata, TopicPartition
+from ..types import Event, Header, RecordMetadata, TopicPartition
 from ._implementation import OpenBatch
 from .idempotence import sequence_after
 from .legacy_message_format import NEWEST_MAGIC, as_message_set
 
-__all__ = ("BatchResult", "ProducerBatch")
+__all__ = ("BatchEnd", "BatchResult", "ProducerBatch")
 
 _LARGE: Final = 64 * 1024
 """The size in bytes above which the producer compresses a batch on a thread."""
@@ -135,6 +135,18 @@ class ProducerBatch:
         return halves[0], halves[1]
 
 
+class BatchEnd(Protocol):
+    """A function for a batch's end, with the headers of the batch's records."""
+
+    headers: list[tuple[Header, ...]]
+
+    def __call__(self, result: "BatchResult") -> None:
+        """Take notice that the batch with this result was acknowledged, or has failed."""
+
+    def part(self, first: int, count: int) -> "BatchEnd":
+        """Return the function for ``count`` records from ``first`` on, when the batch is split."""
+
+
 class BatchResult:
     """The result of one batch, with an event for all waiters. The result keeps the records' timestamps only.
 
@@ -149,6 +161,7 @@ class BatchResult:
         "_new_event",
         "completed",
         "error",
+        "on_end",
         "partition",
         "parts",
         "timestamps",
@@ -170,6 +183,8 @@ class BatchResult:
         self._event: Event | None = None
         self.trace: BatchTrace | None = None
         """The spans of the batch's records; None if no record is traced."""
+        self.on_end: BatchEnd | None = None
+        """Called with this result, before the waiters go on, when the batch is acknowledged or has failed."""
         self.parts: Sequence[BatchResult] = ()
         """The results of the two parts if the batch was split."""
 
@@ -250,6 +265,7 @@ class BatchResult:
             part.timestamps = self.timestamps[first : first + count]
             part._awaited = {index - first for index in self._awaited if first <= index < first + count}
             part.trace = self.trace
+            part.on_end = None if self.on_end is None else self.on_end.part(first, count)
             parts.append(part)
             first += count
         self.parts = parts
@@ -267,5 +283,7 @@ class BatchResult:
         self.completed = True
         if self.trace is not None:
             self.trace.completed(self)
+        if self.on_end is not None and not self.parts:
+            self.on_end(self)
         if self._event is not None:
             self._event.set()

@@ -44,7 +44,7 @@ def test_settings_quotas_and_users_on_apache_kafka(shell: Shell, topic: str, mon
 
     shell("configs", "alter", "topic", topic, "retention.ms=3600000", "--append", "cleanup.policy=compact")
     until(lambda: len(rows("configs", "describe", "topic", topic)) == 2)
-    assert {row["key"]: row["value"] for row in rows("configs", "describe", "topic", topic)} == {
+    assert {row["config"]: row["value"] for row in rows("configs", "describe", "topic", topic)} == {
         "retention.ms": "3600000",
         "cleanup.policy": "delete,compact",
     }

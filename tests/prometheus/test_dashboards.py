@@ -55,8 +55,8 @@ def test_the_values_are_those_of_the_service(prometheus: PrometheusServer) -> No
 
     assert value(f"sum(rate(kafka_producer_records_sent_total[{WINDOW}]))") > 50
     assert value(f"sum(rate(kafka_consumer_records_fetched_total[{WINDOW}]))") > 50
-    assert value("sum(kafka_consumer_partitions)") == 3
-    assert value("count(kafka_consumer_lag)") == 3
+    assert value("sum(kafka_consumer_partitions)") == 6
+    assert value("count(kafka_consumer_lag)") == 6
     latency = value(
         f"histogram_quantile(0.5, sum by (le) (rate(kafka_producer_batch_duration_seconds_bucket[{WINDOW}])))"
     )

@@ -181,6 +181,18 @@ ROWS: Final = {
             "The part of buffer_memory with records that are not acknowledged; at 100 % send() waits.",
             (Share("producer.buffer.used", "producer.buffer.limit", ("client_id",), "{{client_id}}"),),
         ),
+        Panel(
+            "Waiting for buffers",
+            "s",
+            "The time that calls wait for free buffers, each second: brokers are slower than the service.",
+            (Rate("producer.buffer.wait", ("client_id",), "{{client_id}}"),),
+        ),
+        Panel(
+            "Time in the queue",
+            "s",
+            "From a batch's first record until it is sent: linger_ms, and waiting for a free connection.",
+            _latency("producer.batch.queue_duration"),
+        ),
     ),
     "Consuming": (
         Panel("Records received", "cps", "", (Rate("consumer.records_fetched", ("topic",), "{{topic}}"),)),
