@@ -52,7 +52,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header("Content-Length", "0")
         self.end_headers()
 
-    def log_message(self, format: str, *args: object) -> None: ...
+    def log_message(self, *args: object) -> None: ...
 
 
 @pytest.fixture
