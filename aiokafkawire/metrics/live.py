@@ -140,7 +140,7 @@ class LiveClient:
 
     def last_share_poll(self) -> float | None:
         """Return when a share consumer was last called for records, within 10 ms; None if none was."""
-        found = [member._yielded_at for member in list(self._share_consumers)]
+        found = [member._yielded_at for member in self._share_consumers.all()]
         return max((at for at in found if at), default=None)
 
     def connections(self) -> Iterator[tuple[str, int]]:

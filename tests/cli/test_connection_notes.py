@@ -9,7 +9,7 @@ from aiokafkawire.observe import ConnectionFailed, ConnectionOpened
 
 def failed(broker: str, error: KafkaError | None = None) -> ConnectionFailed:
     lost = ConnectionLost(f"cannot connect to {broker}: [Errno 111] Connect call failed ('127.0.0.1', 1)")
-    return ConnectionFailed(broker=broker, lane="control", seconds=0.1, error=error or lost)
+    return ConnectionFailed(broker=broker, node_id=None, lane="control", seconds=0.1, error=error or lost)
 
 
 def test_one_line_once_all_servers_have_refused(capsys: pytest.CaptureFixture[str]) -> None:
@@ -36,6 +36,6 @@ def test_a_long_list_of_servers_is_cut(capsys: pytest.CaptureFixture[str]) -> No
 def test_nothing_is_said_after_a_connection_or_of_a_wrong_password(capsys: pytest.CaptureFixture[str]) -> None:
     notes = ConnectionNotes(1, 10)
     notes.connection_failed(failed("a:1", AuthenticationFailed("wrong password")))
-    notes.connection_opened(ConnectionOpened(broker="a:1", lane="control", seconds=0.1))
+    notes.connection_opened(ConnectionOpened(broker="a:1", node_id=None, lane="control", seconds=0.1))
     notes.connection_failed(failed("a:1"))
     assert capsys.readouterr().err == ""
