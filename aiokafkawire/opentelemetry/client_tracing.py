@@ -38,6 +38,7 @@ _log = logging.getLogger("aiokafkawire.opentelemetry")
 
 _ROOM: Final = 256
 """The number of bytes that must be left for the headers of a record that gets a span."""
+_MAX_PARTITIONS: Final = 10_000
 _attached_by: Final[ContextVar[object]] = ContextVar("aiokafkawire_span_attached_by", default=None)
 
 ProcessEnded = Callable[[str, str | None, float], None]
@@ -59,6 +60,8 @@ class ClientTracing:
         self.is_on: bool = True
         """Whether new spans are made."""
         self._has_failed = False
+        self._snapshot: object = None
+        self._attributes: dict[tuple[str, int], dict[str, Any]] = {}
         found = getattr(otel_context._RUNTIME_CONTEXT, "_current_context", None)
         if not isinstance(found, ContextVar):
             raise TypeError("aiokafkawire.opentelemetry needs the context of OTEL_PYTHON_CONTEXT=contextvars_context")
@@ -109,23 +112,34 @@ class ClientTracing:
     ) -> SendSpan | None:
         if room < _ROOM:
             return None
-        attributes: dict[str, Any] = {
-            SYSTEM: "kafka",
-            OPERATION: "send",
-            OPERATION_TYPE: "send",
-            DESTINATION: topic,
-            PARTITION: str(partition),
-            **self._client,
-        }
-        leader = self._cluster.metadata.snapshot.leader(TopicPartition(topic, partition))
-        if leader is not None:
-            attributes[SERVER_ADDRESS], attributes[SERVER_PORT] = leader.address
+        attributes = self._described(topic, partition)
         span = self._tracer.start_span(f"send {topic}", context, SpanKind.PRODUCER, attributes)
         if not span.get_span_context().trace_flags.sampled:
             span.end()
             return None
         carriers = headers_for(trace.set_span_in_context(span, context))
         return SendSpan(span, carriers if _size(carriers) <= room else (), key, value, sharing)
+
+    def _described(self, topic: str, partition: int) -> dict[str, Any]:
+        """Return the attributes of the spans of a partition's records, the same object until the metadata change."""
+        snapshot = self._cluster.metadata.snapshot
+        if snapshot is not self._snapshot or len(self._attributes) >= _MAX_PARTITIONS:
+            self._snapshot = snapshot
+            self._attributes.clear()
+        known = self._attributes.get((topic, partition))
+        if known is None:
+            known = self._attributes[topic, partition] = {
+                SYSTEM: "kafka",
+                OPERATION: "send",
+                OPERATION_TYPE: "send",
+                DESTINATION: topic,
+                PARTITION: str(partition),
+                **self._client,
+            }
+            leader = snapshot.leader(TopicPartition(topic, partition))
+            if leader is not None:
+                known[SERVER_ADDRESS], known[SERVER_PORT] = leader.address
+        return known
 
     # --- consumers ---------------------------------------------------------------------------------------
 
@@ -192,7 +206,7 @@ class ClientTracing:
 class _RecordHandling:
     """The process span between two steps of an iteration, whose context is attached in the task that iterates.
 
-    Neighboring records with the same context in their headers share a span.
+    Neighboring records with the same headers, the context included, share a span.
     """
 
     __slots__ = ("_before", "_began", "_count", "_group", "_headers", "_place", "_span", "_tracing")
@@ -209,23 +223,25 @@ class _RecordHandling:
     def next(self, record: Any) -> bool:
         """End the span of the record before, and begin that of ``record``, as :meth:`.Handling.next`."""
         try:
-            headers = carried(record.headers) if record is not None and record.headers else ()
             if self._span is not None:
-                if headers and headers == self._headers and self._place == (record.topic, record.partition):
+                if record is not None and record.headers == self._headers and self._is_of(record):
                     self._count += 1
                     return True
                 self._end()
-            return bool(headers) and self._start(record, headers)
+            return record is not None and bool(record.headers) and self._start(record)
         except Exception:
             self._tracing._log_failure("a record is processed without a span")
             return False
 
-    def _start(self, record: Any, headers: tuple[Header, ...]) -> bool:
+    def _is_of(self, record: Any) -> bool:
+        return self._place == (record.topic, record.partition)
+
+    def _start(self, record: Any) -> bool:
         started = self._tracing.start_process(record, self._group)
         if started is None:
             return False
         self._span, context = started
-        self._before, self._headers, self._count = get_current(), headers, 1
+        self._before, self._headers, self._count = get_current(), record.headers, 1
         self._place, self._began = (record.topic, record.partition), time.perf_counter()
         attach(context)
         _attached_by.set(self._span)

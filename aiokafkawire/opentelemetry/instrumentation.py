@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 import attrs
-from opentelemetry.metrics import MeterProvider
+from opentelemetry.metrics import MeterProvider, NoOpMeterProvider
 from opentelemetry.trace import TracerProvider
 
 from ..argument_checks import shown
@@ -35,6 +35,7 @@ def instrument(
     Args:
         kafka: a client, also a blocking one; None for every client made from now on.
         tracer_provider, meter_provider: where spans and metrics go; None for OpenTelemetry's global providers.
+            With a ``NoOpMeterProvider`` nothing is measured.
 
     Raises:
         ConfigError: an argument is of a wrong type.
@@ -71,6 +72,7 @@ class Instrumentation:
     def __init__(self, tracer_provider: TracerProvider | None, meter_provider: MeterProvider | None) -> None:
         self._tracer = get_tracer(tracer_provider)
         self._meters: Meters = meters_of(meter_provider)
+        self._measures = not isinstance(meter_provider, NoOpMeterProvider)
         self._clients: WeakKeyDictionary[Client, _Parts] = WeakKeyDictionary()
 
     def add(self, client: "Client") -> None:
@@ -83,10 +85,13 @@ class Instrumentation:
         observers: list[object] = [measuring]
         if "partition_stalled" in EVENTS:
             observers.append(StallEvents())
+        if self._measures:
+            client._client_metrics()  # counts from now on
+            self._meters.clients.add(client)
+        else:
+            observers.remove(measuring)
         for observer in observers:
             cluster.observers.add(observer)
-        client._client_metrics()  # counts from now on
-        self._meters.clients.add(client)
         self._clients[client] = _Parts(tracing, observers)
         cluster.tracing = tracing
 

@@ -100,6 +100,7 @@ class Meters:
         if name in _CONVENTIONS:
             _, fixed[OPERATION], fixed[OPERATION_TYPE] = _CONVENTIONS[name]
         merge = max if name == "metadata.age" else sum
+        counts = part == "count" or (part == "" and INSTRUMENTS[name].unit != "s")
 
         def observe(_: CallbackOptions) -> Iterable[Observation]:
             values: dict[_Key, list[float]] = {}
@@ -110,7 +111,7 @@ class Meters:
                 if not math.isnan(value):
                     values.setdefault(tuple(sorted(each.attributes.items())), []).append(value)
             return [
-                Observation(merge(found), {**fixed, **{_NAMES.get(label, label): text for label, text in key}})
+                Observation(int(merge(found)) if counts else merge(found), {**fixed, **{_NAMES.get(label, label): text for label, text in key}})
                 for key, found in values.items()
             ]
 
