@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -81,6 +82,16 @@ def test_the_values_are_those_of_the_service(prometheus: PrometheusServer) -> No
         f"histogram_quantile(0.5, sum by (le) (rate(kafka_producer_batch_duration_seconds_bucket[{WINDOW}])))"
     )
     assert 0.005 < latency < 1
+
+
+def test_prometheus_understands_the_queries_of_the_documentation(prometheus: PrometheusServer) -> None:
+    (block,) = re.findall(r"```promql\n(.*?)```", (DASHBOARDS.parent / "observability.md").read_text(), re.DOTALL)
+    queries = block.splitlines()
+    assert len(queries) == 2
+    for query in queries:
+        prometheus.query(query)
+        # Without what it is compared with, it has data.
+        assert prometheus.query(query.partition(" > ")[0].replace("5m", WINDOW)), query
 
 
 def test_prometheus_names_the_mistake_in_a_query(prometheus: PrometheusServer) -> None:
