@@ -111,7 +111,10 @@ class Meters:
                 if not math.isnan(value):
                     values.setdefault(tuple(sorted(each.attributes.items())), []).append(value)
             return [
-                Observation(int(merge(found)) if counts else merge(found), {**fixed, **{_NAMES.get(label, label): text for label, text in key}})
+                Observation(
+                    int(merge(found)) if counts else merge(found),
+                    {**fixed, **{_NAMES.get(label, label): text for label, text in key}},
+                )
                 for key, found in values.items()
             ]
 

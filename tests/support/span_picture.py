@@ -49,7 +49,7 @@ def draw(spans: list[ReadableSpan]) -> str:
     rows = list(_rows(spans, None, 0))
     first = min(span.start_time or 0 for span in spans)
     length = max(span.end_time or 0 for span in spans) - first
-    scale = (_WIDTH - _BAR_AT - 90) / length
+    scale = (_WIDTH - _BAR_AT - 170) / length
     height = _ROW * len(rows) + 20
     place = {span_id(span): (row, depth) for row, (span, depth) in enumerate(rows)}
     parts = [
