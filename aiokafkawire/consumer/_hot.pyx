@@ -88,7 +88,7 @@ cdef class RecordIterator:
             self.since = monotonic_ms()
 
     def trace(self, handling):
-        """Have ``handling`` begin and end the spans of traced records from now on."""
+        """Begin and end the spans of traced records, by ``handling``, from now on."""
         self.handling = handling
 
     def enter(self, record):

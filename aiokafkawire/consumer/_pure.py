@@ -55,7 +55,7 @@ class RecordIterator:
         self._seen, self._left = self._iterator_state.changes, _CLOCK_EVERY
 
     def trace(self, handling: Handling) -> None:
-        """Have ``handling`` begin and end the spans of traced records from now on."""
+        """Begin and end the spans of traced records, by ``handling``, from now on."""
         self._handling = handling
 
     def enter(self, record: Any) -> None:

@@ -110,13 +110,11 @@ class Meters:
                     value = value.count if part == "count" else value.sum
                 if not math.isnan(value):
                     values.setdefault(tuple(sorted(each.attributes.items())), []).append(value)
-            return [
-                Observation(
-                    int(merge(found)) if counts else merge(found),
-                    {**fixed, **{_NAMES.get(label, label): text for label, text in key}},
-                )
-                for key, found in values.items()
-            ]
+            observations = []
+            for key, found in values.items():
+                labels = {_NAMES.get(label, label): text for label, text in key}
+                observations.append(Observation(int(merge(found)) if counts else merge(found), fixed | labels))
+            return observations
 
         return observe
 

@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.dashboards import DASHBOARDS, EXPORTERS, dashboard, expressions, resolved
+from support.dashboards import DASHBOARDS, EXPORTERS, ROWS, dashboard, expressions, resolved
 from support.guarded_process import GuardedProcess
+from support.metric_plots import PANELS, PLOT
 from support.needing import require
 from support.ports import accepts, free_ports
 from support.prometheus_server import PrometheusServer, missing_prometheus
@@ -116,3 +117,11 @@ def test_panels_have_ids_of_their_own_and_do_not_overlap(name: str) -> None:
         assert not cells & taken
         assert at["x"] + at["w"] <= 24
         taken |= cells
+
+
+def test_the_plot_of_the_documentation_has_panels_of_the_dashboard() -> None:
+    words = PLOT.read_text()
+    titles = {panel.title for panels in ROWS.values() for panel in panels}
+    assert titles >= {*PANELS}
+    for title in PANELS:
+        assert f">{title}<" in words, "python -m support.metric_plots, in tests, draws it again"

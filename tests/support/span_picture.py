@@ -1,4 +1,4 @@
-"""The picture of spans in docs/observability.md: `python tests/support/span_picture.py` draws the spans of a real run."""
+"""The picture of spans in docs/observability.md: `python -m support.span_picture`, in tests, draws a real run's."""
 
 from __future__ import annotations
 
@@ -49,11 +49,11 @@ def draw(spans: list[ReadableSpan]) -> str:
     rows = list(_rows(spans, None, 0))
     first = min(span.start_time or 0 for span in spans)
     length = max(span.end_time or 0 for span in spans) - first
-    scale = (_WIDTH - _BAR_AT - 90) / length
+    scale = (_WIDTH - _BAR_AT - 170) / length
     height = _ROW * len(rows) + 20
     place = {span_id(span): (row, depth) for row, (span, depth) in enumerate(rows)}
     parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {height}" width="{_WIDTH}" height="{height}" '
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {height}" width="{_WIDTH}" height="{height}"',
         'font-family="sans-serif" font-size="14">',
         '<rect width="100%" height="100%" fill="#ffffff"/>',
     ]
@@ -74,7 +74,7 @@ def draw(spans: list[ReadableSpan]) -> str:
         parts += [
             f'<text x="{left}" y="{top + 19}" fill="#111827">{escape(span.name)}</text>',
             f'<rect x="{began:.1f}" y="{top + 5}" width="{width:.1f}" height="18" rx="3" fill="{color}"/>',
-            f'<text x="{began + width + 6:.1f}" y="{top + 19}" font-size="12" fill="#374151">'
+            f'<text x="{began + width + 6:.1f}" y="{top + 19}" font-size="12" fill="#374151">',
             f"{milliseconds:.1f} ms, {kind}{links}</text>",
         ]
     parts.append("</svg>\n")
