@@ -35,6 +35,7 @@ from .other_clients_names import CLIENT, add_hints
 from .producer.producer import Producer
 from .protocol.schema import Request, Response
 from .runtime import Runtime, finish, opened_at, warn_unclosed
+from .tracing import new_client_hooks
 from .types import Address, BytesLike, OffsetSpec, ProducerIdentity, TopicPartition, check_topic_name
 
 if TYPE_CHECKING:
@@ -99,6 +100,8 @@ class Client(MetricsPush):
         self._lanes = count(1)
         self._state = "new"
         self._opened_at = ""
+        for prepare in tuple(new_client_hooks):
+            prepare(self)
 
     async def __aenter__(self) -> Self:
         await self.open()

@@ -25,6 +25,7 @@ PACKAGES = tuple(
         ".legacy",
         ".metrics",
         ".observe",
+        ".opentelemetry",
         ".prometheus",
         ".protocol",
         ".records",
