@@ -1,4 +1,4 @@
-"""What producers and consumers need of a tracing system, such as OpenTelemetry; without one, records cost nothing more.
+"""The interface of tracing systems, such as OpenTelemetry, to producers and consumers; without one, nothing is traced.
 
 ``Cluster.tracing`` has the tracing system of one client.
 """

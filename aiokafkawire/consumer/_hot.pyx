@@ -88,11 +88,11 @@ cdef class RecordIterator:
             self.since = monotonic_ms()
 
     def trace(self, handling):
-        """Begin and end the spans of traced records, by ``handling``, from now on."""
+        """Call ``handling`` for each traced record from now on."""
         self.handling = handling
 
     def enter(self, record):
-        """Begin the span of a record that ``slow`` returns, if the record is traced."""
+        """Start the span of a record that ``slow`` returns, if the record is traced."""
         if self.handling is not None and record.headers:
             self.attached = self.handling.next(record)
 

@@ -55,11 +55,11 @@ class RecordIterator:
         self._seen, self._left = self._iterator_state.changes, _CLOCK_EVERY
 
     def trace(self, handling: Handling) -> None:
-        """Begin and end the spans of traced records, by ``handling``, from now on."""
+        """Call ``handling`` for each traced record from now on."""
         self._handling = handling
 
     def enter(self, record: Any) -> None:
-        """Begin the span of a record that ``slow`` returns, if the record is traced."""
+        """Start the span of a record that ``slow`` returns, if the record is traced."""
         if self._handling is not None and record.headers:
             self._attached = self._handling.next(record)
 

@@ -60,7 +60,7 @@ def instrument(
 
 @attrs.define
 class _Parts:
-    """What was added to one client."""
+    """The tracing and the observers of one client."""
 
     tracing: ClientTracing
     observers: list[object]
@@ -76,7 +76,7 @@ class Instrumentation:
         self._clients: WeakKeyDictionary[Client, _Parts] = WeakKeyDictionary()
 
     def add(self, client: "Client") -> None:
-        """Instrument an asynchronous client, unless it is instrumented already."""
+        """Add the spans and metrics of an asynchronous client, unless it is instrumented already."""
         cluster = client._cluster
         if cluster.tracing is not None:
             return
