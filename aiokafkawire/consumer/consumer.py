@@ -481,7 +481,13 @@ class Consumer(Generic[K, V]):
         self._pass_all_hidden_batches()
         topics = self._topics if self._in_group is None else ()
         return health_snapshot(
-            self._cluster, self._positions, self._fetcher, self._in_group, self._iteration.got_at, topics
+            self._cluster,
+            self._positions,
+            self._fetcher,
+            self._in_group,
+            self._iteration.got_at,
+            topics,
+            self._iteration.state,
         )
 
     def _pass_all_hidden_batches(self) -> None:

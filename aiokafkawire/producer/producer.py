@@ -1,6 +1,7 @@
 """The producer's public API."""
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from itertools import repeat
@@ -30,6 +31,7 @@ from .sender import Sender
 if TYPE_CHECKING:  # most producers use no Arrow arrays, and make no transactions
     import pyarrow as pa
 
+    from .health import ProducerHealth
     from .transaction import Transaction
     from .transaction_manager import TransactionManager
 
@@ -71,6 +73,8 @@ class Producer(Appender[K, V], Generic[K, V]):
         self._watching = ExitStack()
         self._has_closed = anyio.Event()
         self._opened_at = ""
+        # The calls that wait for a topic's metadata.
+        self._waiting_for = Counter[str]()
         super().__init__(
             self._sender,
             self._accumulator.space,
@@ -246,7 +250,12 @@ class Producer(Appender[K, V], Generic[K, V]):
             try:
                 return self._append(topic, value, key, partition, timestamp_ms, headers)
             except TopicNotReady:
-                await self._cluster.metadata.topic(topic, deadline)
+                self._waiting_for[topic] += 1
+                try:
+                    await self._cluster.metadata.topic(topic, deadline)
+                finally:
+                    self._waiting_for[topic] -= 1
+                    self._waiting_for += Counter()  # drops the topics for which no call waits any more
             except BufferFull:
                 with self._sender.flushing(), anyio.move_on_after(deadline.left(now())):
                     await self._accumulator.wait_for_space()
@@ -360,6 +369,14 @@ class Producer(Appender[K, V], Generic[K, V]):
         """
         self._cluster.owner.require_own_loop()
         await self._sender.flush()
+
+    def health(self) -> "ProducerHealth":
+        """Return the producer's health at once: the records that are not acknowledged, and what they wait for."""
+        from .health_snapshot import producer_health
+
+        return producer_health(
+            self._cluster, self._config, self._sender, self._transactions, self._state, self._waiting_for
+        )
 
     async def partitions_for(self, topic: str) -> tuple[int, ...]:
         """Return the indexes of the topic's partitions; wait for the topic's metadata for up to ``max_block_ms``.
