@@ -26,6 +26,7 @@ from .config import (
 )
 from .consumer.consumer import Consumer
 from .errors import ConfigError, UsageError
+from .metrics.live import LiveClient
 from .network.connector import Connector, connect_tcp
 from .observe import Observers
 from .other_clients_names import CLIENT, add_hints
@@ -37,6 +38,8 @@ from .types import Address, BytesLike, OffsetSpec, ProducerIdentity, TopicPartit
 if TYPE_CHECKING:
     from .bounded_reads import BoundedBatches, BoundedRecords, Bounds
     from .group.assignors import Assignor
+    from .metrics.client_metrics import ClientMetrics
+    from .metrics.metric import Metric
     from .share.share_consumer import ShareConsumer
     from .transform import Process
 
@@ -88,6 +91,8 @@ class Client:
         self._cluster = Cluster(addresses, config, connector, runtime or Runtime(), Observers(observers))
         self._connector = connector
         self._admin = Admin(self._cluster)
+        self._live = LiveClient(self._cluster)
+        self._metrics: ClientMetrics | None = None
         self._lanes = count(1)
         self._state = "new"
         self._opened_at = ""
@@ -136,6 +141,23 @@ class Client:
     def admin(self) -> Admin:
         """The admin client, for topics, groups and offsets."""
         return self._admin
+
+    def metrics(self) -> "tuple[Metric, ...]":
+        """Return what the client measures, under the names of the Java client's metrics; see docs/metrics.md.
+
+        The client counts from the first call on: call this method once at the start. Before, it costs nothing. Values
+        of the present, such as lag, free buffers and open connections, are right from the first call. Any thread may
+        call this method.
+        """
+        return self._client_metrics().metrics()
+
+    def _client_metrics(self) -> "ClientMetrics":
+        if self._metrics is None:
+            from .metrics.client_metrics import ClientMetrics
+
+            self._metrics = ClientMetrics(self._live)
+            self._metrics.start()
+        return self._metrics
 
     @overload
     def producer(
@@ -196,7 +218,9 @@ class Client:
         config = make_config(ProducerConfig, options)
         self._cluster.owner.require_loop("producer")
         lane = f"produce-{next(self._lanes)}"
-        return Producer(self._cluster, config, lane, key_serializer, value_serializer, identity)
+        producer = Producer(self._cluster, config, lane, key_serializer, value_serializer, identity)
+        self._live.add_producer(producer)
+        return producer
 
     @overload
     def consumer(
@@ -280,9 +304,11 @@ class Client:
             )
         self._cluster.owner.require_loop("consumer")
         lane = str(next(self._lanes))
-        return Consumer(
+        consumer = Consumer(
             self._cluster, config, lane, topics, key_deserializer, value_deserializer, assignors, joins=joins
         )
+        self._live.add_consumer(consumer)
+        return consumer
 
     @overload
     def share_consumer(
@@ -344,7 +370,9 @@ class Client:
             )
         self._cluster.owner.require_loop("share consumer")
         names, lane = flattened(topics), str(next(self._lanes))
-        return ShareConsumer(self._cluster, config, lane, names, key_deserializer, value_deserializer)
+        consumer = ShareConsumer(self._cluster, config, lane, names, key_deserializer, value_deserializer)
+        self._live.add_share_consumer(consumer)
+        return consumer
 
     @overload
     def read_records(

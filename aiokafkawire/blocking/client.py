@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from ..bounded_reads import BoundedBatches, BoundedReader, BoundedRecords, Bounds
     from ..group.assignors import Assignor
+    from ..metrics.metric import Metric
     from .share_consumer import ShareConsumer
 
 __all__ = ("Client",)
@@ -99,6 +100,10 @@ class Client:
     def asynchronous(self) -> AsyncClient:
         """The asynchronous client, whose methods must be called on :attr:`loop`."""
         return self._client
+
+    def metrics(self) -> "tuple[Metric, ...]":
+        """Return what the client measures, as :meth:`.Client.metrics`; it counts from the first call on."""
+        return self._loop.call_sync(self._client.metrics)
 
     def request(
         self,

@@ -93,6 +93,14 @@ class ConnectionPool:
             return None
         return lane_state.connection
 
+    def in_use(self) -> list[tuple[Address, str, Connection]]:
+        """Return the open connections, with their addresses and lanes. Any thread may call this method."""
+        return [
+            (address, lane, state.connection)
+            for (address, lane), state in list(self._lanes.items())
+            if state.connection is not None and state.connection.failure is None
+        ]
+
     def known(self, address: Address) -> BrokerVersion | None:
         """Return the version of the broker at this address; None if it is not known."""
         return self._known.get(address)

@@ -86,6 +86,8 @@ class MetadataUpdater(MetadataCache):
         self._stale = anyio.Event()
         self._new_topic = anyio.Event()
         self._refresh_error: KafkaError | None = None
+        self.updated_at: float | None = None
+        """When a broker last sent metadata, in seconds of the runtime's clock; None before the first time."""
 
     @property
     def features(self) -> Mapping[str, int]:
@@ -379,7 +381,8 @@ class MetadataUpdater(MetadataCache):
         self._refresh_error, self._features = None, features
         self._recovery.learned()
         _log.debug("metadata: %d brokers, %d topics", len(merged.nodes), len(merged.topics))
-        self._topics.learned(asked, merged, self._runtime.now())
+        self.updated_at = self._runtime.now()
+        self._topics.learned(asked, merged, self.updated_at)
         self._replace(merged)
         if large:
             await self._runtime.offload(forget, before)

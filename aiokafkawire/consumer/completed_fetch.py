@@ -47,6 +47,11 @@ class CompletedFetch:
         self.records: memoryview = memoryview(data.records or b"")
         self._end: int | None = -1  # not computed yet
         self.high_watermark: int = data.high_watermark
+        self.committed_end: int | None = (
+            data.last_stable_offset if committed_only and data.last_stable_offset >= 0 else None
+        )
+        """The first offset that readers of committed records cannot read yet; None for readers of all records."""
+        self.log_start: int | None = data.log_start_offset if data.log_start_offset >= 0 else None
         self.preferred_replica: int | None = data.preferred_read_replica if data.preferred_read_replica >= 0 else None
         """The replica that the leader names to fetch from instead."""
         self._aborted_transactions = (data.aborted_transactions or ()) if committed_only else None
