@@ -57,10 +57,11 @@ class ClientHealth:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the health as a dict that JSON can encode; partitions are texts such as ``"orders-0"``."""
-        parts = ("producers", "consumers", "share_consumers")
-        own: dict[str, Any] = as_plain(attrs.evolve(self, **dict.fromkeys(parts, {})))
+        own: dict[str, Any] = as_plain(attrs.evolve(self, producers={}, consumers={}, share_consumers={}))
         return own | {
-            part: {name: health.to_dict() for name, health in getattr(self, part).items()} for part in parts
+            "producers": {name: health.to_dict() for name, health in self.producers.items()},
+            "consumers": {name: health.to_dict() for name, health in self.consumers.items()},
+            "share_consumers": {name: health.to_dict() for name, health in self.share_consumers.items()},
         }
 
 
@@ -86,14 +87,20 @@ def client_health(
     brokers, producers, consumers, shares = tuple(brokers), producers or {}, consumers or {}, share_consumers or {}
     dead = [] if fault is None else [fault]
     dead += [f"{name} has failed: {one.failed}" for name, one in producers.items() if one.failed is not None]
-    unready, stalled = [], []
+    unready: list[str] = []
+    stalled: list[str] = []
     members: list[tuple[str, ConsumerHealth | ShareConsumerHealth]] = [*consumers.items(), *shares.items()]
     for name, reader in members:
+        reasons = list(_why_not_ready(reader.membership)) if reader.membership is not None else []
         if reader.failed is not None:
             dead.append(f"{name} has failed: {reader.failed}")
-        elif reader.membership is not None:
-            dead += [f"{name} {reason}" for reason in _why_not_live(reader.membership)]
-            unready += [f"{name} {reason}" for reason in _why_not_ready(reader.membership)]
+        elif reader.membership is not None and reader.membership.overdue:
+            group = reader.membership.group.group_id
+            dead.append(f"{name} has left {group!r}, since poll() was not called in time (max_poll_interval_ms)")
+        elif reasons:
+            unready += [f"{name} {reason}" for reason in reasons]
+        elif reader.stalled:
+            stalled.append(f"{name}: {reader.why_idle}")
     if state != "open":
         unready.insert(0, "the client is closed" if state == "closed" else "the client is not open yet")
     elif metadata_error is not None and not any(broker.connections for broker in brokers):
@@ -102,7 +109,6 @@ def client_health(
         if producer.failed is None and producer.stalled:
             waiting = unready if producer.blocked else stalled
             waiting.append(f"{name}: {producer.why}")
-    stalled += [f"{name}: {reader.why_idle}" for name, reader in members if reader.stalled and reader.failed is None]
     return ClientHealth(
         ready=not dead and not unready,
         live=not dead,
@@ -117,11 +123,8 @@ def client_health(
     )
 
 
-def _why_not_live(member: MemberHealth) -> Iterator[str]:
-    if member.overdue:
-        yield f"has left {member.group.group_id!r}, since poll() was not called in time (max_poll_interval_ms)"
-
-
 def _why_not_ready(member: MemberHealth) -> Iterator[str]:
-    if member.subscribed and not member.joined and not member.overdue:
+    if member.subscribed and not member.joined:
         yield f"is not in {member.group.group_id!r} yet: it is {member.state.value}"
+        if member.trouble is not None:
+            yield f"has trouble with its coordinator: {member.trouble}"

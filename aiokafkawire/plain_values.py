@@ -16,14 +16,15 @@ def as_plain(value: object) -> Any:
     Named tuples, such as partitions and addresses, become their texts; so do all objects of other types. Enums become
     their names. A number that is not finite becomes None, since JSON has none of these.
     """
-    if value is None or isinstance(value, bool | int | str) and not isinstance(value, Enum):
+    if value is None or (isinstance(value, bool | int | str) and not isinstance(value, Enum)):
         return value
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, Enum):
         return value.name
-    if attrs.has(type(value)):
-        return {field.name: as_plain(getattr(value, field.name)) for field in attrs.fields(type(value))}
+    kind: type[Any] = type(value)
+    if attrs.has(kind):
+        return {field.name: as_plain(getattr(value, field.name)) for field in attrs.fields(kind)}
     if isinstance(value, Mapping):
         return {str(key): as_plain(one) for key, one in value.items()}
     if isinstance(value, Collection) and not hasattr(value, "_fields") and not isinstance(value, bytes):

@@ -41,6 +41,7 @@ class ClientOptions(NetworkOptions, total=False):
     connections_max_idle_ms: int
     receive_message_max_bytes: int
     allow_auto_create_topics: bool
+    stall_report_ms: int
 
 
 @attrs.frozen(kw_only=True)
@@ -87,6 +88,9 @@ class ClientConfig(NetworkConfig):
     """The largest frame to accept from a broker; a larger frame closes the connection."""
     allow_auto_create_topics: bool = choice(False, True, False)
     """Whether a request for the metadata of an unknown topic may create the topic, if the brokers allow that too."""
+    stall_report_ms: int = integer(30_000, minimum=1)
+    """How long a record may wait in a producer, or a partition of a consumer may bring no records although it has some,
+    before the observers' event ``partition_stalled`` reports it."""
 
     @bootstrap_controllers.validator
     def _check_controllers(self, _: object, controllers: str | Sequence[str] | None) -> None:

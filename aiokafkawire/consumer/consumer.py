@@ -476,6 +476,11 @@ class Consumer(Generic[K, V]):
         allowed = self._cluster.config.default_api_timeout_ms / 1000 if timeout is None else timeout
         return self._cluster.deadline(allowed)
 
+    @property
+    def name(self) -> str:
+        """The consumer's name, which its connections for fetches have as well, such as ``"fetch-2"``."""
+        return self._fetcher.lane
+
     def health(self) -> ConsumerHealth:
         """Return the consumer's health: its partitions and lag, its membership, and the reason if it is idle."""
         self._pass_all_hidden_batches()

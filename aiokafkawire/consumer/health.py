@@ -185,9 +185,7 @@ def health_snapshot(
     )
 
 
-def _why_failed(
-    member: MemberHealth | None, fetcher: Fetcher, coordinator: "ConsumerCoordinator | None"
-) -> str | None:
+def _why_failed(member: MemberHealth | None, fetcher: Fetcher, coordinator: "ConsumerCoordinator | None") -> str | None:
     if fetcher.has_ended or (coordinator is not None and coordinator.driver.has_ended):
         return "a background task of the consumer has ended; the log has its error (aiokafkawire.runtime)"
     if member is not None and member.fenced:

@@ -1,4 +1,4 @@
-"""A producer's health: the records that are not acknowledged, what each partition's oldest waits for, its transaction."""
+"""A producer's health: the records that are not acknowledged, what they wait for, and its transaction."""
 
 from collections.abc import Mapping
 from enum import Enum
@@ -21,7 +21,9 @@ class RecordWait(Enum):
     LINGER = "more records may join its batch (linger_ms)"
     COMPRESSION = "a thread compresses its batch"
     PRODUCER_ID = "no broker has assigned a producer id yet"
-    TRANSACTION = "the coordinator has not added the partition to the transaction yet, or the transaction is to be aborted"
+    TRANSACTION = (
+        "the coordinator has not added the partition to the transaction yet, or the transaction is to be aborted"
+    )
     LEADER = "it has no known leader"
     CONNECTION = "there is no open connection to the leader"
     THROTTLE = "the leader throttles this client, since a quota is exceeded"

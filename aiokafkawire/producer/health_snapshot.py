@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from ..cluster.cluster import Cluster
 from ..config import ProducerConfig
 from ..plain_values import error_text
-from ..types import TopicPartition
 from .batch import ProducerBatch
 from .health import ProducerHealth, RecordWait, UnacknowledgedRecords, why_waiting
 from .in_flight_requests import InFlightRequest

@@ -370,6 +370,11 @@ class Producer(Appender[K, V], Generic[K, V]):
         self._cluster.owner.require_own_loop()
         await self._sender.flush()
 
+    @property
+    def name(self) -> str:
+        """The producer's name, which its connections have as well, such as ``"produce-1"``."""
+        return self._sender.lane
+
     def health(self) -> "ProducerHealth":
         """Return the producer's health at once: the records that are not acknowledged, and what they wait for."""
         from .health_snapshot import producer_health

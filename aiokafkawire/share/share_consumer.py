@@ -172,6 +172,11 @@ class ShareConsumer(Generic[K, V]):
         seconds = self._fetcher.locks.seconds
         return round(seconds * 1000) if self._fetcher.locks.is_known else None
 
+    @property
+    def name(self) -> str:
+        """The consumer's name, which its connections have as well, such as ``"share-3"``."""
+        return self._fetcher.lane
+
     def health(self) -> "ShareConsumerHealth":
         """Return the consumer's health at once: its membership, its partitions, and the reason if it is idle."""
         from .health import share_consumer_health
