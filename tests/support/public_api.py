@@ -23,6 +23,7 @@ PACKAGES = tuple(
         ".errors",
         ".legacy",
         ".observe",
+        ".probes",
         ".protocol",
         ".records",
         ".spark",
