@@ -2,6 +2,7 @@
 
 import inspect
 from collections.abc import Callable, Collection, Iterable, Sequence
+from functools import partial
 from itertools import count
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, Unpack, overload
@@ -11,6 +12,7 @@ import anyio
 from .admin.admin import Admin
 from .argument_checks import check_flag, flattened, items_of, shown
 from .cluster.cluster import Cluster
+from .cluster.metrics_push import MetricsPush
 from .config import (
     AutoOffsetReset,
     ClientConfig,
@@ -40,6 +42,7 @@ if TYPE_CHECKING:
     from .bounded_reads import BoundedBatches, BoundedRecords, Bounds
     from .client_health import ClientHealth
     from .group.assignors import Assignor
+    from .interceptors import ConsumerInterceptor, ConsumerInterceptors, ProducerInterceptor, ProducerInterceptors
     from .metrics.client_metrics import ClientMetrics
     from .metrics.metric import Metric
     from .share.share_consumer import ShareConsumer
@@ -52,7 +55,7 @@ V = TypeVar("V")
 R = TypeVar("R", bound=Response)
 
 
-class Client:
+class Client(MetricsPush):
     """A client of one Kafka cluster; use it as ``async with``.
 
     Entering connects to a broker. Producers, consumers and the admin share the client's connections and metadata. The
@@ -116,7 +119,15 @@ class Client:
         # A client whose open() fails cannot be opened again.
         self._state = "closed"
         self._opened_at = opened_at()
-        await self._cluster.open()
+        if not self._cluster.config.enable_metrics_push:
+            await self._cluster.open()
+        else:
+            from .metrics.resource_labels import resource_labels
+
+            self.metrics()  # counts from here on
+            await self._cluster.open()
+            labels = partial(resource_labels, self._live)
+            self._cluster.owner.spawn(self._cluster.telemetry.run, self.metrics, labels)
         self._state = "open"
         self._cluster.owner.spawn(self._health.run)
 
@@ -135,7 +146,12 @@ class Client:
             self._state = "closed"
         self._cluster.owner.require_own_loop()
         self._state = "closed"
-        await finish(self._cluster.close)
+        await finish(self._close)
+
+    async def _close(self) -> None:
+        if self._cluster.config.enable_metrics_push:
+            await self._cluster.telemetry.terminate()
+        await self._cluster.close()
 
     def __del__(self) -> None:
         if getattr(self, "_state", "new") == "open":
@@ -176,7 +192,11 @@ class Client:
 
     @overload
     def producer(
-        self, *, identity: ProducerIdentity | None = None, **options: Unpack[ProducerOptions]
+        self,
+        *,
+        identity: ProducerIdentity | None = None,
+        interceptors: Sequence["ProducerInterceptor"] = (),
+        **options: Unpack[ProducerOptions],
     ) -> Producer[BytesLike, BytesLike]: ...
     @overload
     def producer(
@@ -184,6 +204,7 @@ class Client:
         *,
         key_serializer: Callable[[K], bytes],
         identity: ProducerIdentity | None = None,
+        interceptors: Sequence["ProducerInterceptor"] = (),
         **options: Unpack[ProducerOptions],
     ) -> Producer[K, BytesLike]: ...
     @overload
@@ -192,6 +213,7 @@ class Client:
         *,
         value_serializer: Callable[[V], bytes],
         identity: ProducerIdentity | None = None,
+        interceptors: Sequence["ProducerInterceptor"] = (),
         **options: Unpack[ProducerOptions],
     ) -> Producer[BytesLike, V]: ...
     @overload
@@ -201,6 +223,7 @@ class Client:
         key_serializer: Callable[[K], bytes],
         value_serializer: Callable[[V], bytes],
         identity: ProducerIdentity | None = None,
+        interceptors: Sequence["ProducerInterceptor"] = (),
         **options: Unpack[ProducerOptions],
     ) -> Producer[K, V]: ...
     def producer(
@@ -209,6 +232,7 @@ class Client:
         key_serializer: Callable[[Any], bytes] | None = None,
         value_serializer: Callable[[Any], bytes] | None = None,
         identity: ProducerIdentity | None = None,
+        interceptors: Sequence["ProducerInterceptor"] = (),
         **options: Unpack[ProducerOptions],
     ) -> Producer[Any, Any]:
         """Make a producer; use it as ``async with``.
@@ -217,6 +241,8 @@ class Client:
             key_serializer: converts keys to bytes; without it keys must be bytes, bytearrays or memoryviews.
             value_serializer: converts values to bytes; without it values must be bytes, bytearrays or memoryviews.
             identity: the identity of another producer, to send records in that producer's open transaction.
+            interceptors: objects that see, and may change, each record before it is serialized, and see its result;
+                see :class:`~aiokafkawire.interceptors.ProducerInterceptor`.
             options: see :class:`~aiokafkawire.config.ProducerConfig`.
 
         Raises:
@@ -224,6 +250,7 @@ class Client:
             UsageError: no event loop is running, or the running loop is not the client's.
         """
         _check_functions(key_serializer=key_serializer, value_serializer=value_serializer)
+        chain = _producer_interceptors(interceptors)
         if identity is not None and not isinstance(identity, ProducerIdentity):
             raise UsageError(f"identity must be the identity of another producer, got {shown(identity)}")
         _check_brokers(self._cluster.config, "producer")
@@ -233,13 +260,24 @@ class Client:
         config = make_config(ProducerConfig, options)
         self._cluster.owner.require_loop("producer")
         lane = f"produce-{next(self._lanes)}"
-        producer = Producer(self._cluster, config, lane, key_serializer, value_serializer, identity)
+        if chain is None:
+            producer = Producer(self._cluster, config, lane, key_serializer, value_serializer, identity)
+        else:
+            from .producer.intercepted_producer import InterceptedProducer
+
+            producer = InterceptedProducer(
+                self._cluster, config, lane, key_serializer, value_serializer, identity, chain
+            )
         self._live.add_producer(producer)
         return producer
 
     @overload
     def consumer(
-        self, *topics: str | Collection[str], assignors: Sequence["Assignor"] = (), **options: Unpack[ConsumerOptions]
+        self,
+        *topics: str | Collection[str],
+        assignors: Sequence["Assignor"] = (),
+        interceptors: Sequence["ConsumerInterceptor"] = (),
+        **options: Unpack[ConsumerOptions],
     ) -> Consumer[bytes, bytes]: ...
     @overload
     def consumer(
@@ -247,6 +285,7 @@ class Client:
         *topics: str | Collection[str],
         key_deserializer: Callable[[bytes], K],
         assignors: Sequence["Assignor"] = (),
+        interceptors: Sequence["ConsumerInterceptor"] = (),
         **options: Unpack[ConsumerOptions],
     ) -> Consumer[K, bytes]: ...
     @overload
@@ -255,6 +294,7 @@ class Client:
         *topics: str | Collection[str],
         value_deserializer: Callable[[bytes], V],
         assignors: Sequence["Assignor"] = (),
+        interceptors: Sequence["ConsumerInterceptor"] = (),
         **options: Unpack[ConsumerOptions],
     ) -> Consumer[bytes, V]: ...
     @overload
@@ -264,6 +304,7 @@ class Client:
         key_deserializer: Callable[[bytes], K],
         value_deserializer: Callable[[bytes], V],
         assignors: Sequence["Assignor"] = (),
+        interceptors: Sequence["ConsumerInterceptor"] = (),
         **options: Unpack[ConsumerOptions],
     ) -> Consumer[K, V]: ...
     def consumer(
@@ -272,6 +313,7 @@ class Client:
         key_deserializer: Callable[[bytes], Any] | None = None,
         value_deserializer: Callable[[bytes], Any] | None = None,
         assignors: Sequence["Assignor"] = (),
+        interceptors: Sequence["ConsumerInterceptor"] = (),
         **options: Unpack[ConsumerOptions],
     ) -> Consumer[Any, Any]:
         """Make a consumer; use it as ``async with``.
@@ -282,6 +324,8 @@ class Client:
             key_deserializer: converts keys from bytes; without it keys are bytes.
             value_deserializer: converts values from bytes; without it values are bytes.
             assignors: your own assignors for this consumer, instead of ``partition_assignment_strategy``.
+            interceptors: objects that see, and may change, the records before the user gets them, and see committed
+                offsets; see :class:`~aiokafkawire.interceptors.ConsumerInterceptor`.
             options: see :class:`~aiokafkawire.config.ConsumerConfig`.
 
         Raises:
@@ -289,7 +333,8 @@ class Client:
             UsageError: a topic's name is invalid, no event loop is running, or the running loop is not the client's.
         """
         names = flattened(topics)
-        return self._consumer(names, options, key_deserializer, value_deserializer, assignors)
+        chain = _consumer_interceptors(interceptors)
+        return self._consumer(names, options, key_deserializer, value_deserializer, assignors, interceptors=chain)
 
     def _consumer(
         self,
@@ -300,6 +345,7 @@ class Client:
         assignors: Sequence["Assignor"] = (),
         *,
         joins: bool = True,
+        interceptors: "ConsumerInterceptors | None" = None,
     ) -> Consumer[Any, Any]:
         _check_brokers(self._cluster.config, "consumer")
         config = make_config(ConsumerConfig, options)
@@ -320,7 +366,15 @@ class Client:
         self._cluster.owner.require_loop("consumer")
         lane = str(next(self._lanes))
         consumer = Consumer(
-            self._cluster, config, lane, topics, key_deserializer, value_deserializer, assignors, joins=joins
+            self._cluster,
+            config,
+            lane,
+            topics,
+            key_deserializer,
+            value_deserializer,
+            assignors,
+            joins=joins,
+            interceptors=interceptors,
         )
         self._live.add_consumer(consumer)
         return consumer
@@ -674,3 +728,19 @@ def _check_membership(config: ConsumerConfig) -> None:
     if config.heartbeat_interval_ms >= config.session_timeout_ms:
         limit = f"less than session_timeout_ms ({config.session_timeout_ms})"
         raise ConfigError(f"heartbeat_interval_ms must be {limit}, got {config.heartbeat_interval_ms}")
+
+
+def _producer_interceptors(interceptors: Iterable[object]) -> "ProducerInterceptors | None":
+    if isinstance(interceptors, tuple | list) and not interceptors:
+        return None
+    from .interceptors import ProducerInterceptors
+
+    return ProducerInterceptors(interceptors)
+
+
+def _consumer_interceptors(interceptors: Iterable[object]) -> "ConsumerInterceptors | None":
+    if isinstance(interceptors, tuple | list) and not interceptors:
+        return None
+    from .interceptors import ConsumerInterceptors
+
+    return ConsumerInterceptors(interceptors)

@@ -308,7 +308,7 @@ async def test_parts_that_are_gone_are_not_kept() -> None:
             kafka.health()
         del producer
         gc.collect()
-        assert len(kafka._live._producers) == 0
+        assert kafka._live._producers.all() == []
 
 
 # --- stalls -----------------------------------------------------------------------------------------------

@@ -119,6 +119,10 @@ class MetadataUpdater(MetadataCache):
 
     # --- metadata --------------------------------------------------------------------------------------
 
+    def _replace(self, snapshot: Snapshot) -> None:
+        self._brokers.use_nodes(snapshot.nodes.values())
+        super()._replace(snapshot)
+
     def mark_stale(self, seen: Snapshot) -> None:
         """Start a refresh in the background, unless there is already a snapshot newer than ``seen``."""
         if self.snapshot.generation <= seen.generation:

@@ -41,6 +41,7 @@ class ClientOptions(NetworkOptions, total=False):
     connections_max_idle_ms: int
     receive_message_max_bytes: int
     allow_auto_create_topics: bool
+    enable_metrics_push: bool
     stall_report_ms: int
 
 
@@ -88,6 +89,9 @@ class ClientConfig(NetworkConfig):
     """The largest frame to accept from a broker; a larger frame closes the connection."""
     allow_auto_create_topics: bool = choice(False, True, False)
     """Whether a request for the metadata of an unknown topic may create the topic, if the brokers allow that too."""
+    enable_metrics_push: bool = choice(False, True, False)
+    """Whether the client pushes those of its metrics to which the brokers' operators subscribe (KIP-714, brokers since
+    3.7 with a plugin that receives them). The default in Java is true."""
     stall_report_ms: int = integer(30_000, minimum=1)
     """How long a record may wait in a producer, or a partition of a consumer may bring no records although it has some,
     before the observers' event ``partition_stalled`` reports it."""

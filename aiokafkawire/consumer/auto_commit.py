@@ -11,6 +11,7 @@ from ..cluster.retry import Deadline
 from ..errors import BrokerError, KafkaError, RequestTimeout
 from ..group.group_offsets import NOT_ENTITLED, GroupOffsets
 from ..types import GroupMetadata, OffsetAndMetadata, TopicPartition
+from .offset_commits import report_commit
 from .recreated_topics import is_of_old_topic
 from .subscription_state import SubscriptionState
 
@@ -112,9 +113,14 @@ class AutoCommit:
 
         if changed:
             await self._reconnect_if_silent()
-            await self._offsets.commit(
-                changed, deadline, group=group, skip_deleted=True, newer=newer, patience=patience
-            )
+            try:
+                await self._offsets.commit(
+                    changed, deadline, group=group, skip_deleted=True, newer=newer, patience=patience
+                )
+            except KafkaError as error:
+                report_commit(self._cluster, self._offsets.group_id, changed, began, error)
+                raise
+            report_commit(self._cluster, self._offsets.group_id, changed, began, None)
             self._unanswered_since = None
         # After ``patience`` there were several attempts, and an earlier one may take effect last: commit all again.
         is_certain = self._cluster.runtime.now() - began < patience

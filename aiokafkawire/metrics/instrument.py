@@ -1,11 +1,13 @@
-"""Instrument: one measurement in the form that exporters need."""
+"""Instrument: one measurement in the form that exporters need, and its definition."""
 
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
 import attrs
 
-__all__ = ("Buckets", "Instrument")
+__all__ = ("Buckets", "Instrument", "InstrumentDefinition", "InstrumentKind")
+
+InstrumentKind = Literal["counter", "gauge", "histogram"]
 
 
 @attrs.frozen
@@ -26,6 +28,24 @@ class Buckets:
 
 
 @attrs.frozen
+class InstrumentDefinition:
+    """The name, unit and labels of a measurement."""
+
+    name: str
+    """The name, in words with dots and underscores, such as ``"producer.records_sent"``."""
+    kind: InstrumentKind
+    """``"counter"`` for a total, ``"gauge"`` for a current value, ``"histogram"`` for :class:`Buckets`."""
+    unit: str
+    """The unit of the value: ``"s"``, ``"By"``, or a noun in braces, such as ``"{record}"`` (UCUM)."""
+    labels: tuple[str, ...]
+    """The names of the attributes, besides ``client_id``."""
+    description: str
+    """What is measured."""
+    java: str = ""
+    """The metrics of the Java client with this meaning."""
+
+
+@attrs.frozen
 class Instrument:
     """A measurement of a client, for exporters."""
 
@@ -33,8 +53,8 @@ class Instrument:
     """The name, in words with dots and underscores, such as ``"producer.records_sent"``."""
     unit: str
     """The unit of the value: ``"s"``, ``"By"``, or a noun in braces, such as ``"{record}"`` (UCUM)."""
-    kind: Literal["counter", "gauge", "histogram"]
-    """``"counter"`` for a value that only grows, ``"gauge"`` for a current value, ``"histogram"`` for :class:`Buckets`."""
+    kind: InstrumentKind
+    """As in :class:`InstrumentDefinition`."""
     attributes: Mapping[str, str]
     """What the value belongs to: ``client_id``, and ``topic``, ``partition``, ``group``, ``node_id``, ``api``, ..."""
     value: float | Buckets

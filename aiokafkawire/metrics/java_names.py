@@ -5,10 +5,11 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
 from ..types import TopicPartition
-from .definitions import DEFINITIONS, Definition, Statistic
+from .definitions import DEFINITIONS, MetricDefinition, Statistic
 from .live import LiveClient, PartitionValues
 from .measurements import Measurements
 from .metric import Metric
+from .parts import ADMIN, CONSUMER, PARTS, PRODUCER
 from .sensors import ConnectionSensors, RequestSensors
 from .windows import SampledValue
 
@@ -22,23 +23,25 @@ _VALUES: Final[Mapping[Statistic, Callable[[Any, float], float]]] = {
     "min": lambda values, now: values.minimum(now),
     "count-rate": lambda values, now: values.count_rate(now),
     "count": lambda values, now: values.count,
+    "ratio": lambda values, now: values.rate(now) / 1e9,  # of nanoseconds
     "rate-per-hour": lambda values, now: values.count_rate(now) * 3600,
 }
 _Scope = tuple[str, tuple[str, ...]]
 """A group and the names of its tags."""
 
 
-def _by_scope() -> dict[_Scope, list[Definition]]:
-    found: dict[_Scope, list[Definition]] = {}
+def _by_scope() -> dict[_Scope, list[MetricDefinition]]:
+    found: dict[_Scope, list[MetricDefinition]] = {}
     for definition in DEFINITIONS:
         found.setdefault((definition.group, definition.tags), []).append(definition)
     return found
 
 
 _BY_SCOPE: Final = _by_scope()
-_PARTS: Final = ("producer", "consumer", "admin-client")
 _FETCH: Final = "consumer-fetch-manager-metrics"
 _COORDINATOR: Final = "consumer-coordinator-metrics"
+_SHARE_FETCH: Final = "consumer-share-fetch-manager-metrics"
+_SHARE_COORDINATOR: Final = "consumer-share-coordinator-metrics"
 
 
 class _Traffic:
@@ -69,29 +72,34 @@ class _PerRequest:
 def java_metrics(measured: Measurements, live: LiveClient, now: float) -> Iterator[Metric]:
     """Return all metrics; ``now`` is the time, by the clock of the measurements."""
     client = {"client-id": live.cluster.config.client_id}
-    parts = [part for part in _PARTS if part == "admin-client" or _exists(part, measured, live)]
     values = _live_values(live, measured, now)
-    for part in parts:
+    for part in _parts(measured, live):
         yield from _part(part, measured, values, client, now)
-    node_ids = live.node_ids()
-    for (part, address), sensors in list(measured.node_requests.items()):
-        tags = {**client, "node-id": f"node-{node_ids.get(address, '-1')}"}
+    for (part, node_id), sensors in list(measured.node_requests.items()):
+        tags = {**client, "node-id": f"node-{-1 if node_id is None else node_id}"}
         yield from _scope(f"{part}-node-metrics", ("node-id",), _named(sensors), {}, tags, now)
-    if "producer" in parts:
-        for topic, produced in list(measured.produced.items()):
-            tags = {**client, "topic": topic}
-            yield from _scope("producer-topic-metrics", ("topic",), _named(produced), {}, tags, now)
-    if "consumer" in parts:
+    for topic, produced in list(measured.produced.items()):
+        tags = {**client, "topic": topic}
+        yield from _scope("producer-topic-metrics", ("topic",), _named(produced), {}, tags, now)
+    if live.has_consumers or measured.fetches.latency.count:
+        yield from _scope(_FETCH, (), _named(measured.fetches), values, client, now)
+        yield from _scope(_COORDINATOR, (), _named(measured.coordinator), values, client, now)
         for topic, fetched in list(measured.fetched.items()):
             tags = {**client, "topic": topic}
             yield from _scope(_FETCH, ("topic",), _named(fetched), {}, tags, now)
         yield from _partitions(live, client, now)
+    if live.has_share_consumers or measured.share_fetches.latency.count:
+        yield from _scope(_SHARE_FETCH, (), _named(measured.share_fetches), values, client, now)
+        values["last-heartbeat-seconds-ago"] = _seconds_ago(measured.last_share_heartbeat, now)
+        values["last-poll-seconds-ago"] = _seconds_ago(live.last_share_poll(), now)
+        yield from _scope("consumer-share-metrics", (), {}, values, client, now)
+        yield from _scope(_SHARE_COORDINATOR, (), _named(measured.share_coordinator), values, client, now)
 
 
-def _exists(part: str, measured: Measurements, live: LiveClient) -> bool:
-    if part in measured.requests:
-        return True
-    return live.has_producers if part == "producer" else live.has_consumers
+def _parts(measured: Measurements, live: LiveClient) -> list[str]:
+    """Return the parts that the client has or had; every client has its admin."""
+    has = {PRODUCER: live.has_producers, CONSUMER: live.has_consumers or live.has_share_consumers, ADMIN: True}
+    return [part for part in PARTS if has[part] or part in measured.requests]
 
 
 def _part(
@@ -100,14 +108,11 @@ def _part(
     requests = measured.requests.get(part) or RequestSensors()
     sensors = _named(requests) | _named(measured.connections.get(part) or ConnectionSensors())
     sensors["io"] = _Traffic(requests)
-    if part == "producer":
+    if part == PRODUCER:
         sensors |= _named(measured.producer)
         sensors["per_request"] = _PerRequest(measured.producer.records, requests.latency)
     of_part = {name.removeprefix(f"{part}:"): value for name, value in values.items()}
     yield from _scope(f"{part}-metrics", (), sensors, of_part, client, now)
-    if part == "consumer":
-        yield from _scope(_FETCH, (), _named(measured.fetches), values, client, now)
-        yield from _scope(_COORDINATOR, (), _named(measured.coordinator), values, client, now)
 
 
 def _scope(
@@ -120,10 +125,12 @@ def _scope(
 ) -> Iterator[Metric]:
     """Return the metrics that are defined for a group and tags."""
     for definition in _BY_SCOPE[group, tags]:
-        if definition.statistic == "live":
+        if definition.statistic != "live":
+            value = _VALUES[definition.statistic](sensors[definition.sensor], now)
+        elif definition.name in values:
             value = values[definition.name]
         else:
-            value = _VALUES[definition.statistic](sensors[definition.sensor], now)
+            continue
         yield Metric(
             definition.name,
             attributes,
@@ -140,13 +147,15 @@ def _named(sensors: object) -> dict[str, Any]:
 
 def _live_values(live: LiveClient, measured: Measurements, now: float) -> dict[str, float]:
     """Return the values of the client now by name; those that parts have alike after the part and a colon."""
-    found: dict[str, float] = dict.fromkeys((f"{part}:connection-count" for part in _PARTS), 0.0)
+    found: dict[str, float] = dict.fromkeys((f"{part}:connection-count" for part in PARTS), 0.0)
     in_flight = 0
-    for part, _, requests in live.connections():
+    for part, requests in live.connections():
         found[f"{part}:connection-count"] += 1
-        in_flight += requests if part == "producer" else 0
+        in_flight += requests if part == PRODUCER else 0
     producers, partitions = list(live.producers()), list(live.partitions())
     total = sum(producer.buffer_total for producer in producers)
+    if live.has_consumers:
+        found["last-poll-seconds-ago"] = _seconds_ago(live.last_poll(), now)
     return found | {
         "requests-in-flight": in_flight,
         "metadata-age": live.metadata_age(now),
@@ -154,7 +163,7 @@ def _live_values(live: LiveClient, measured: Measurements, now: float) -> dict[s
         "buffer-available-bytes": total - sum(producer.buffer_used for producer in producers),
         "records-lag-max": max((each.lag for each in partitions if each.lag is not None), default=math.nan),
         "records-lead-min": min((each.lead for each in partitions if each.lead is not None), default=math.nan),
-        "last-poll-seconds-ago": _seconds_ago(live.last_poll(), now),
+        "waiting-threads": live.cluster.producer_waits.callers,
         "last-heartbeat-seconds-ago": _seconds_ago(measured.last_heartbeat, now),
         "last-rebalance-seconds-ago": _seconds_ago(measured.last_rebalance, now),
         "assigned-partitions": sum(live.assigned_partitions().values()),

@@ -2,34 +2,25 @@
 
 import math
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
-from weakref import WeakSet
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from weakref import ref
 
 import attrs
 
 from ..cluster.cluster import Cluster
 from ..types import TopicPartition
+from .parts import part_of
 
 if TYPE_CHECKING:
     from ..consumer.consumer import Consumer
     from ..producer.producer import Producer
     from ..share.share_consumer import ShareConsumer
 
-__all__ = ("LiveClient", "OpenParts", "PartitionValues", "part_of")
+__all__ = ("LiveClient", "OpenParts", "PartitionValues")
+
+T = TypeVar("T")
 
 _IN_USE = ("open", "closing")
-_PRODUCER_LANES = ("produce-",)
-_CONSUMER_LANES = ("fetch-", "commit-", "group-", "join-", "share-")
-
-
-def part_of(lane: str) -> str:
-    """Return what a connection is for: ``"producer"``, ``"consumer"`` or ``"admin-client"``.
-
-    The shared connections, for metadata and coordinators, count as those of the admin client.
-    """
-    if lane.startswith(_PRODUCER_LANES):
-        return "producer"
-    return "consumer" if lane.startswith(_CONSUMER_LANES) else "admin-client"
 
 
 @attrs.frozen
@@ -62,14 +53,27 @@ class OpenParts:
     share_consumers: "Sequence[ShareConsumer[Any, Any]]"
 
 
+class _Alive(Generic[T]):
+    """Objects, while they exist. Unlike a WeakSet, which may change while another thread iterates, it can be copied."""
+
+    def __init__(self) -> None:
+        self._refs: set[ref[T]] = set()
+
+    def add(self, it: T) -> None:
+        self._refs.add(ref(it, self._refs.discard))
+
+    def all(self) -> list[T]:
+        return [it for each in list(self._refs) if (it := each()) is not None]
+
+
 class LiveClient:
     """A client and the producers and consumers that it has made. Any thread may read the values."""
 
     def __init__(self, cluster: Cluster) -> None:
         self.cluster: Cluster = cluster
-        self._producers: WeakSet[Producer[Any, Any]] = WeakSet()
-        self._consumers: WeakSet[Consumer[Any, Any]] = WeakSet()
-        self._share_consumers: WeakSet[ShareConsumer[Any, Any]] = WeakSet()
+        self._producers: _Alive[Producer[Any, Any]] = _Alive()
+        self._consumers: _Alive[Consumer[Any, Any]] = _Alive()
+        self._share_consumers: _Alive[ShareConsumer[Any, Any]] = _Alive()
 
     def add_producer(self, producer: "Producer[Any, Any]") -> None:
         """Read this producer's values, too, while it exists."""
@@ -86,13 +90,13 @@ class LiveClient:
     def parts(self) -> "OpenParts":
         """Return the client's open producers and consumers, in the order in which they were made."""
         return OpenParts(
-            sorted((one for one in list(self._producers) if one._state in _IN_USE), key=lambda one: _number(one.name)),
+            sorted((one for one in self._producers.all() if one._state in _IN_USE), key=lambda one: _number(one.name)),
             sorted(
-                (one for one in list(self._consumers) if one._iteration.state in _IN_USE),
+                (one for one in self._consumers.all() if one._iteration.state in _IN_USE),
                 key=lambda one: _number(one.name),
             ),
             sorted(
-                (one for one in list(self._share_consumers) if one._state in _IN_USE),
+                (one for one in self._share_consumers.all() if one._state in _IN_USE),
                 key=lambda one: _number(one.name),
             ),
         )
@@ -100,23 +104,32 @@ class LiveClient:
     @property
     def has_producers(self) -> bool:
         """Whether there is a producer."""
-        return bool(self._producers)
+        return bool(self._producers.all())
 
     @property
     def has_consumers(self) -> bool:
-        """Whether there is a consumer or a share consumer."""
-        return bool(self._consumers) or bool(self._share_consumers)
+        """Whether there is a consumer, which is no share consumer."""
+        return bool(self._consumers.all())
+
+    @property
+    def has_share_consumers(self) -> bool:
+        """Whether there is a share consumer."""
+        return bool(self._share_consumers.all())
+
+    def is_share_group(self, group: str) -> bool:
+        """Return whether a share consumer is a member of this group."""
+        return any(member._config.group_id == group for member in self._share_consumers.all())
 
     def producers(self) -> Iterator[_ProducerValues]:
         """Return the values of each open producer."""
-        for producer in list(self._producers):
+        for producer in self._producers.all():
             if producer._state == "open":
                 accumulator = producer._accumulator
                 yield _ProducerValues(accumulator.space.limit, accumulator.space.used)
 
     def partitions(self) -> Iterator[PartitionValues]:
         """Return the values of each assigned partition of each consumer."""
-        for consumer in list(self._consumers):
+        for consumer in self._consumers.all():
             for state in consumer._positions.unsettled():
                 position, end, start = state.position, state.high_watermark, state.log_start
                 if state.committed_end is not None:
@@ -131,33 +144,34 @@ class LiveClient:
 
     def settle(self) -> None:
         """Move positions past the records that a blocking consumer's thread has taken; only for the client's loop."""
-        for consumer in list(self._consumers):
+        for consumer in self._consumers.all():
             consumer._positions.settle()
 
     def assigned_partitions(self) -> dict[str, int]:
         """Return the number of assigned partitions of each group; "" stands for consumers without a group."""
         found: dict[str, int] = {}
-        for consumer in list(self._consumers):
+        for consumer in self._consumers.all():
             group = consumer._config.group_id or ""
             found[group] = found.get(group, 0) + len(consumer._positions.assigned)
-        for member in list(self._share_consumers):
+        for member in self._share_consumers.all():
             group = member._config.group_id or ""
             found[group] = found.get(group, 0) + len(member.assignment)
         return found
 
     def last_poll(self) -> float | None:
         """Return when a consumer last received records, in seconds of the runtime's clock; None if none has."""
-        found = [consumer._iteration.got_at for consumer in list(self._consumers)]
+        found = [consumer._iteration.got_at for consumer in self._consumers.all()]
         return max((at for at in found if at is not None), default=None)
 
-    def connections(self) -> Iterator[tuple[str, str, int]]:
-        """Return what each open connection is for, the broker's address, and its number of requests in flight."""
-        for address, lane, connection in self.cluster.brokers.in_use():
-            yield part_of(lane), str(address), connection.in_flight
+    def last_share_poll(self) -> float | None:
+        """Return when a share consumer was last called for records, within 10 ms; None if none was."""
+        found = [member._yielded_at for member in self._share_consumers.all()]
+        return max((at for at in found if at), default=None)
 
-    def node_ids(self) -> dict[str, str]:
-        """Return the ids of the known brokers by address."""
-        return {str(node.address): str(node_id) for node_id, node in self.cluster.metadata.snapshot.nodes.items()}
+    def connections(self) -> Iterator[tuple[str, int]]:
+        """Return the part of the client that each open connection belongs to, and its number of requests in flight."""
+        for lane, connection in self.cluster.brokers.in_use():
+            yield part_of(lane), connection.in_flight
 
     def metadata_age(self, now: float) -> float:
         """Return the seconds since a broker last sent metadata; NaN if none has."""

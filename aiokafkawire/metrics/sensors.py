@@ -33,16 +33,18 @@ class RequestSensors(_Sensors):
     received: SampledValue
     """The sizes of responses, in bytes."""
     latency: SampledValue
-    """The times until responses to Produce or Fetch, in ms."""
+    """The times until responses, in ms: to Produce, to fetches, or to all requests of the admin."""
 
 
 class ConnectionSensors(_Sensors):
     """The connections of producers, consumers or the admin."""
 
-    __slots__ = ("closed", "created", "failed_authentication")
+    __slots__ = ("authentication", "closed", "created", "failed_authentication")
 
-    created: SampledValue
+    authentication: SampledValue
+    """Connections opened with SASL."""
     closed: SampledValue
+    created: SampledValue
     failed_authentication: SampledValue
 
 
@@ -51,8 +53,11 @@ class ProducerSensors(_Sensors):
 
     __slots__ = (
         "batch_size",
+        "buffer_wait",
         "compression",
         "errors",
+        "exhausted",
+        "metadata_wait",
         "queue",
         "record_size",
         "records",
@@ -66,10 +71,16 @@ class ProducerSensors(_Sensors):
 
     batch_size: SampledValue
     """The sizes of batches as they were sent, in bytes."""
+    buffer_wait: SampledValue
+    """How long calls have waited for buffer space, in ns; recorded when the values are read."""
     compression: SampledValue
     """The compressed size of each batch as part of its size before."""
     errors: SampledValue
     """The records of each batch that has failed."""
+    exhausted: SampledValue
+    """The records for which there was no buffer space in time; recorded when the values are read."""
+    metadata_wait: SampledValue
+    """How long calls have waited for a topic's metadata, in ns; recorded when the values are read."""
     queue: SampledValue
     """The times of batches before they were sent, in ms."""
     record_size: SampledValue
@@ -88,7 +99,7 @@ class ProducerSensors(_Sensors):
 
 
 class TopicProduced(_Sensors):
-    """What producers have sent to one topic."""
+    """The batches that producers have sent to one topic."""
 
     __slots__ = ("bytes", "compression", "errors", "records", "retries")
 
@@ -102,16 +113,24 @@ class TopicProduced(_Sensors):
 class FetchSensors(_Sensors):
     """The fetches of a client's consumers."""
 
-    __slots__ = ("bytes", "latency", "records", "throttle")
+    __slots__ = ("acknowledgement_errors", "acknowledgements", "bytes", "latency", "records", "throttle")
 
+    acknowledgement_errors: SampledValue
+    """The records whose acknowledgements a broker has refused, of share consumers."""
+    acknowledgements: SampledValue
+    """The records that were acknowledged, of share consumers."""
     bytes: SampledValue
+    """The bytes that a fetch has brought."""
     latency: SampledValue
+    """The times until responses, in ms."""
     records: SampledValue
+    """The records that a fetch has brought."""
     throttle: SampledValue
+    """How long brokers have throttled the client after a fetch, in ms."""
 
 
 class TopicFetched(_Sensors):
-    """What consumers have fetched of one topic."""
+    """The records that consumers have fetched of one topic."""
 
     __slots__ = ("bytes", "records")
 
@@ -122,12 +141,10 @@ class TopicFetched(_Sensors):
 class CoordinatorSensors(_Sensors):
     """The work of a client's consumers in their groups; times in ms."""
 
-    __slots__ = ("commit", "heartbeat", "join", "lost", "rebalance", "sync")
+    __slots__ = ("commit", "heartbeat", "join", "rebalance", "sync")
 
     commit: SampledValue
     heartbeat: SampledValue
     join: SampledValue
-    lost: SampledValue
-    """The partitions that were lost."""
     rebalance: SampledValue
     sync: SampledValue

@@ -50,7 +50,7 @@ class _Sample:
 class SampledValue:
     """A value that is recorded now and then. Times are in seconds, and never decrease.
 
-    Samples without values in the time that counts are dropped when the value is read.
+    Samples without values in the time that counts are left out. Reading changes nothing, so any thread may read.
     """
 
     __slots__ = ("_at", "_count", "_current", "_samples", "_sum")
@@ -77,28 +77,19 @@ class SampledValue:
             sample.min = value
 
     def _advance(self, now: float) -> _Sample:
+        sample = self._current = _Sample(now)
         if len(self._samples) < _SAMPLES:
             self._at = len(self._samples)
-            self._samples.append(_Sample(now))
+            self._samples.append(sample)
         else:
             self._at = (self._at + 1) % _SAMPLES
-            self._drop(self._at, now)
-        self._current = self._samples[self._at]
-        return self._current
-
-    def _drop(self, at: int, now: float) -> None:
-        dropped = self._samples[at]
-        self._count += dropped.count
-        self._sum += dropped.sum
-        self._samples[at] = _Sample(now)
-        if at == self._at:
-            self._current = self._samples[at]
+            dropped, self._samples[self._at] = self._samples[self._at], sample
+            self._count += dropped.count
+            self._sum += dropped.sum
+        return sample
 
     def _recent(self, now: float) -> Sequence[_Sample]:
-        for at, sample in enumerate(self._samples):
-            if now - sample.last >= WINDOWS * WINDOW_SECONDS:
-                self._drop(at, now)
-        return self._samples
+        return [sample for sample in self._samples if now - sample.last < WINDOWS * WINDOW_SECONDS]
 
     @property
     def last(self) -> float:
@@ -123,11 +114,11 @@ class SampledValue:
 
     def maximum(self, now: float) -> float:
         """Return the largest of the recent values; NaN without any."""
-        return max((sample.max for sample in self._recent(now) if sample.count), default=math.nan)
+        return max((sample.max for sample in self._recent(now)), default=math.nan)
 
     def minimum(self, now: float) -> float:
         """Return the smallest of the recent values; NaN without any."""
-        return min((sample.min for sample in self._recent(now) if sample.count), default=math.nan)
+        return min((sample.min for sample in self._recent(now)), default=math.nan)
 
     def rate(self, now: float) -> float:
         """Return the sum of the recent values for each second."""

@@ -57,7 +57,11 @@ def with_(**changes: Any) -> UnacknowledgedRecords:
             "kafka-1:9092 throttles this client for another 20.0 s, since a quota is exceeded",
             False,
         ),
-        (with_(waits_for=RecordWait.BACKOFF, left=0.1, error="X: y"), "it will be sent again in 100 ms, after X: y", True),
+        (
+            with_(waits_for=RecordWait.BACKOFF, left=0.1, error="X: y"),
+            "it will be sent again in 100 ms, after X: y",
+            True,
+        ),
         (
             with_(waits_for=RecordWait.EARLIER_REQUESTS),
             "kafka-1:9092 has not answered the requests before it",
@@ -166,24 +170,23 @@ async def test_records_linger(broker: Broker) -> None:
 @pytest.mark.anyio
 @virtual_time
 async def test_records_wait_for_an_answer_and_later_ones_for_the_requests_before(broker: Broker) -> None:
-    async with running(broker) as producer:
-        async with broker.hold(ApiKey.PRODUCE) as held:
-            producer.send_nowait("t", b"1", partition=0)
-            await held.arrived()
-            producer.send_nowait("t", b"2", partition=1)
-            producer.send_nowait("t", b"3", partition=0)
-            await anyio.sleep(7)
-            health = producer.health()
-            assert {partition: one.waits_for for partition, one in health.partitions.items()} == {
-                T0: RecordWait.ANSWER,
-                T1: RecordWait.EARLIER_REQUESTS,
-            }
-            assert health.partitions[T0].sent == pytest.approx(7)
-            assert health.partitions[T0].records == 2
-            assert health.oldest == pytest.approx(7)
-            assert health.in_flight >= 1
-            assert health.stalled
-            assert "has not acknowledged it for 7.0 s" in (health.why or "")
+    async with running(broker) as producer, broker.hold(ApiKey.PRODUCE) as held:
+        producer.send_nowait("t", b"1", partition=0)
+        await held.arrived()
+        producer.send_nowait("t", b"2", partition=1)
+        producer.send_nowait("t", b"3", partition=0)
+        await anyio.sleep(7)
+        health = producer.health()
+        assert {partition: one.waits_for for partition, one in health.partitions.items()} == {
+            T0: RecordWait.ANSWER,
+            T1: RecordWait.EARLIER_REQUESTS,
+        }
+        assert health.partitions[T0].sent == pytest.approx(7)
+        assert health.partitions[T0].records == 2
+        assert health.oldest == pytest.approx(7)
+        assert health.in_flight >= 1
+        assert health.stalled
+        assert "has not acknowledged it for 7.0 s" in (health.why or "")
 
 
 @pytest.mark.anyio
