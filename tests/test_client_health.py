@@ -143,7 +143,7 @@ def test_ready_and_live(state: str, parts: dict[str, Any], ready: bool, live: bo
 
 async def until(reached: Callable[[], bool], within: float = 60) -> None:
     with anyio.fail_after(within):
-        while not reached():
+        while not reached():  # noqa: ASYNC110  # no event announces a change of the health
             await anyio.sleep(0.01)
 
 

@@ -140,8 +140,8 @@ async def test_the_file_is_touched_while_the_client_is_live(tmp_path: Path) -> N
             assert path.stat().st_mtime == 0
             await consumer.poll(timeout=10)
             assert path.stat().st_mtime > 0
-            assert [one.name for one in tmp_path.iterdir()] == ["alive"]
-        assert list(tmp_path.iterdir()) == []
+            assert os.listdir(tmp_path) == ["alive"]
+        assert os.listdir(tmp_path) == []
 
 
 @pytest.mark.anyio
@@ -171,7 +171,7 @@ async def test_a_path_that_cannot_be_written(tmp_path: Path) -> None:
             with pytest.raises(ConfigError, match=f"cannot write {path}: .*; give a file in a folder that exists"):
                 async with touch_file(path, kafka):
                     raise AssertionError
-    assert list(tmp_path.iterdir()) == []
+    assert os.listdir(tmp_path) == []
 
 
 @pytest.mark.anyio
@@ -198,7 +198,7 @@ async def test_a_file_needs_an_open_client_and_the_right_with(tmp_path: Path) ->
     with pytest.raises(UsageError, match="not open"):
         async with touch_file(tmp_path / "alive", Client("b:1")):
             raise AssertionError
-    with pytest.raises(UsageError, match="use touch_file\\(...\\) as 'async with'"), touch_file("x", Client("b:1")):
+    with pytest.raises(UsageError, match="as 'async with', not as 'with'"), touch_file("x", Client("b:1")):
         raise AssertionError
     async with Broker(port=None) as broker, Client(broker.bootstrap, connector=broker.connect) as kafka:
         file = touch_file(tmp_path / "alive", kafka)
@@ -207,7 +207,7 @@ async def test_a_file_needs_an_open_client_and_the_right_with(tmp_path: Path) ->
         with pytest.raises(UsageError, match="used before"):
             async with file:
                 raise AssertionError
-    assert list(tmp_path.iterdir()) == []
+    assert os.listdir(tmp_path) == []
 
 
 @pytest.mark.anyio
