@@ -122,9 +122,7 @@ def _brokers(cluster: Cluster, now: float) -> "list[BrokerHealth]":
     """Return the health of the known brokers, and of the other addresses that are in use or failing."""
     from .client_health import BrokerHealth
 
-    connections: dict[Any, int] = {}
-    for address, _, _ in cluster.brokers.in_use():
-        connections[address] = connections.get(address, 0) + 1
+    connections = cluster.brokers.open_connections()
     failures = cluster.brokers.failures()
     ids = {node.address: node_id for node_id, node in cluster.metadata.snapshot.nodes.items()}
     found = []

@@ -1,7 +1,8 @@
 """The connections to all brokers. Requests that must not wait for one another use separate connections (lanes)."""
 
 import logging
-from collections.abc import Collection, Iterable, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import anyio
 
@@ -109,6 +110,15 @@ class ConnectionPool:
             for (_, lane), state in list(self._lanes.items())
             if state.connection is not None and state.connection.failure is None
         ]
+
+    def open_connections(self) -> Mapping[Address, int]:
+        """Return the number of open connections to each address that has some."""
+        is_open = (
+            address
+            for (address, _), lane in self._lanes.items()
+            if lane.connection is not None and lane.connection.failure is None
+        )
+        return Counter(is_open)
 
     def failures(self) -> dict[Address, tuple[float, KafkaError]]:
         """Return since when attempts to connect have failed, in seconds of the runtime's clock, with the last errors.
