@@ -22,7 +22,7 @@ _CHECKS: Final = 3
 
 
 class HealthMonitor:
-    """The health of one client. It looks for stalls at each call, and regularly while an observer wants to know them.
+    """The health of one client. It looks for stalls at each call, and regularly while an observer has methods for them.
 
     Args:
         live: the client's producers and consumers.
@@ -36,7 +36,7 @@ class HealthMonitor:
         self._stalled_since: dict[str, float] = {}
 
     async def run(self) -> None:
-        """Look for stalls until cancelled, while an observer wants to know them."""
+        """Look for stalls until cancelled, while an observer has methods for them."""
         observers = self._cluster.observers
         while True:
             await anyio.sleep(self._after / _CHECKS)

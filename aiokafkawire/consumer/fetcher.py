@@ -313,7 +313,7 @@ class Fetcher:
                 FetchEnded(
                     broker=broker,
                     node_id=node_id,
-                    lane=self._lane,
+                    lane=self.lane,
                     group=self._config.group_id,
                     partitions=tuple(brought),
                     records=None if None in counts else sum(count or 0 for count in counts),

@@ -50,7 +50,7 @@ class PartitionHealth:
 
     @property
     def waits_for(self) -> str | None:
-        """What the partition waits for before it brings records; None if all records were read, or none is wanted."""
+        """The reason why the partition brings no records; None if it is read to its end, paused or being given up."""
         if self.unread or self.paused or self.being_given_up:
             return None
         if self.trouble is not None:

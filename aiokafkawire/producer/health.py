@@ -16,7 +16,7 @@ _GRACE: Final = 5.0
 
 
 class RecordWait(Enum):
-    """What the oldest unacknowledged record of a partition waits for."""
+    """The event for which the oldest unacknowledged record of a partition waits."""
 
     LINGER = "more records may join its batch (linger_ms)"
     COMPRESSION = "a thread compresses its batch"
@@ -63,7 +63,7 @@ class UnacknowledgedRecords:
 
     @property
     def why(self) -> str:
-        """What it waits for, in words."""
+        """The reason why it waits, in words."""
         broker, kind, left = self.broker, self.waits_for, _in_words(self.left)
         if kind is RecordWait.LINGER:
             text = f"more records may join the batch for {left} (linger_ms)"

@@ -76,7 +76,7 @@ def _why_failed(sender: "Sender", transactions: "TransactionManager | None") -> 
 
 
 class _Queues:
-    """What the batches of a producer wait for at one moment."""
+    """The reasons why the batches of a producer wait, at one moment."""
 
     def __init__(
         self,
