@@ -355,7 +355,7 @@ class Observers:
         ConfigError: an observer has no method of :class:`Observer`, or one that is a coroutine function.
     """
 
-    __slots__ = (*EVENTS, "_observers")
+    __slots__ = (*EVENTS, "_observers", "later")
 
     connection_opened: Callable[[ConnectionOpened], None] | None
     connection_failed: Callable[[ConnectionFailed], None] | None
@@ -375,6 +375,9 @@ class Observers:
     stall_ended: Callable[[StallEnded], None] | None
 
     def __init__(self, observers: Iterable[object] = ()) -> None:
+        self.later: Callable[[Callable[..., RequestEnded | BatchEnded], tuple[Any, ...], float], None] | None = None
+        """Takes a request or a batch that has ended, for metrics: a function and its arguments, which make the event
+        later, and the time. None if there are no metrics."""
         self._observers: list[object] = []
         self._update()
         if isinstance(observers, str) or not isinstance(observers, Iterable):

@@ -1,7 +1,7 @@
 """The CPU time that metrics add to each record of 100 B, produced and consumed, and the memory that they take.
 
 Ways of observing take turns on one client after another, in one process: each round has all of them, in another order.
-A way's share of more CPU time is its time over that of a client that nobody observes, in the same round.
+A way's share of more CPU time is its time over that of a client without observers, in the same round.
 """
 
 import argparse

@@ -149,8 +149,6 @@ class Consumer(MetricsPush, Generic[K, V]):
         return _Batches(self, timeout)
 
     def _intercepted_batch(self, batch: ConsumerBatch[K, V]) -> ConsumerBatch[K, V]:
-        if self._interceptors is None:
-            return batch
         from ..consumer.intercepted_iteration import InterceptedBatch
 
         return InterceptedBatch(batch, self._on_consume)
@@ -448,7 +446,8 @@ class _Batches(Iterator[ConsumerBatch[K, V]]):
             batch = None
         if batch is None:
             raise StopIteration
-        return self._consumer._intercepted_batch(batch)
+        # Without interceptors there must be no call here: see the module's docstring.
+        return batch if self._consumer._interceptors is None else self._consumer._intercepted_batch(batch)
 
 
 _consumers: weakref.WeakSet[Consumer[Any, Any]] = weakref.WeakSet()
