@@ -291,6 +291,11 @@ class Consumer(MetricsPush, Generic[K, V]):
         """Return the end offset of the partition's log at its last fetch; None before the first fetch."""
         return self._look(self._consumer.high_watermark, partition)
 
+    @property
+    def name(self) -> str:
+        """The consumer's name, which its connections for fetches have as well, such as ``"fetch-2"``."""
+        return self._consumer.name
+
     def health(self) -> ConsumerHealth:
         """Return the consumer's state: its partitions, positions and group, and why it gets no records."""
         return self._look(self._consumer.health)

@@ -12,6 +12,7 @@ from ..errors import UsageError
 from ..loop_thread import LoopThread
 from ..share._implementation import ShareRecord
 from ..share.acknowledgements import Acknowledge
+from ..share.health import ShareConsumerHealth
 from ..share.share_consumer import ShareConsumer as AsyncShareConsumer
 from ..tracing import Handling
 from ..types import TopicPartition
@@ -162,6 +163,15 @@ class ShareConsumer(MetricsPush, Generic[K, V]):
     def unsubscribe(self, timeout: float = 5.0) -> None:
         """Release the records that were not handed out, and leave the group; :meth:`subscribe` joins again."""
         self._loop.call(self._consumer.unsubscribe, timeout)
+
+    @property
+    def name(self) -> str:
+        """The consumer's name, which its connections have as well, such as ``"share-3"``."""
+        return self._consumer.name
+
+    def health(self) -> ShareConsumerHealth:
+        """Return the consumer's health at once: its membership, its partitions, and the reason if it is idle."""
+        return self._loop.call_sync(self._consumer.health)
 
     @property
     def subscription(self) -> tuple[str, ...]:

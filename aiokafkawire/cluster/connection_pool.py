@@ -1,7 +1,8 @@
 """The connections to all brokers. Requests that must not wait for one another use separate connections (lanes)."""
 
 import logging
-from collections.abc import Collection, Iterable, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import anyio
 
@@ -37,6 +38,7 @@ class _Lane:
         self.backoff = backoff
         self.error: KafkaError | None = None
         self.retry_at = float("-inf")
+        self.failing_since: float | None = None
 
 
 class ConnectionPool:
@@ -109,6 +111,27 @@ class ConnectionPool:
             if state.connection is not None and state.connection.failure is None
         ]
 
+    def open_connections(self) -> Mapping[Address, int]:
+        """Return the number of open connections to each address that has some."""
+        is_open = (
+            address
+            for (address, _), lane in self._lanes.items()
+            if lane.connection is not None and lane.connection.failure is None
+        )
+        return Counter(is_open)
+
+    def failures(self) -> dict[Address, tuple[float, KafkaError]]:
+        """Return since when attempts to connect have failed, in seconds of the runtime's clock, with the last errors.
+
+        Addresses to which the last attempt has succeeded are left out.
+        """
+        found: dict[Address, tuple[float, KafkaError]] = {}
+        for (address, _), lane in self._lanes.items():
+            if lane.error is not None and lane.failing_since is not None:
+                since = min(lane.failing_since, found[address][0]) if address in found else lane.failing_since
+                found[address] = since, lane.error
+        return found
+
     def known(self, address: Address) -> BrokerVersion | None:
         """Return the version of the broker at this address; None if it is not known."""
         return self._known.get(address)
@@ -163,6 +186,8 @@ class ConnectionPool:
             self._forget(address, known)  # another broker may listen at this address by now
             delay = lane.backoff.next()
             lane.error, lane.retry_at = error, self._runtime.now() + delay
+            if lane.failing_since is None:
+                lane.failing_since = began
             self._log_unreachable(address, error)
             reports.failed(self._runtime.now() - began, error)
             _log.debug("cannot connect to %s (lane %s), retrying after %.0f ms: %s", address, name, delay * 1000, error)
@@ -173,7 +198,7 @@ class ConnectionPool:
         if lane.connection.known is not None:
             # Lanes that were opened concurrently share one object, so that :meth:`_forget` recognizes it.
             lane.connection.known = self._known.setdefault(address, lane.connection.known)
-        lane.error = None
+        lane.error = lane.failing_since = None
         lane.backoff.reset()
         self._log_reachable(address)
         return lane.connection

@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator, Callable, Collection, Mapping
 from itertools import chain
 from types import TracebackType
-from typing import Any, Generic, Literal, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Literal, Self, TypeVar
 
 import anyio
 import anyio.lowlevel
@@ -22,6 +22,9 @@ from .acknowledgements import Acknowledge
 from .acquired_partition import RecordForm
 from .share_consumer_coordinator import ShareConsumerCoordinator
 from .share_fetcher import ShareFetcher
+
+if TYPE_CHECKING:  # few programs ask for it
+    from .health import ShareConsumerHealth
 
 __all__ = ("ShareConsumer",)
 
@@ -171,6 +174,17 @@ class ShareConsumer(MetricsPush, Generic[K, V]):
         """How long a record stays this member's, in ms; None until a broker has said so."""
         seconds = self._fetcher.locks.seconds
         return round(seconds * 1000) if self._fetcher.locks.is_known else None
+
+    @property
+    def name(self) -> str:
+        """The consumer's name, which its connections have as well, such as ``"share-3"``."""
+        return self._fetcher.lane
+
+    def health(self) -> "ShareConsumerHealth":
+        """Return the consumer's health at once: its membership, its partitions, and the reason if it is idle."""
+        from .health import share_consumer_health
+
+        return share_consumer_health(self._cluster, self._fetcher, self._member, self._topics, self._state)
 
     # --- records -----------------------------------------------------------------------------------------
 

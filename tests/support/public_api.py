@@ -26,6 +26,7 @@ PACKAGES = tuple(
         ".metrics",
         ".observe",
         ".opentelemetry",
+        ".probes",
         ".prometheus",
         ".protocol",
         ".records",
