@@ -10,12 +10,12 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import anyio
-from aiokafkawire.opentelemetry import instrument
 from opentelemetry.exporter.prometheus import PrometheusMetricReader
 from opentelemetry.sdk.metrics import MeterProvider
 from prometheus_client import Metric
 
 from aiokafkawire import Client
+from aiokafkawire.opentelemetry import instrument
 
 __all__ = ("Instrumented",)
 
