@@ -92,7 +92,7 @@ async def test_the_lag_of_each_partition_is_a_series(broker: Broker) -> None:
 
 
 async def test_promtool_finds_nothing_to_complain_about(broker: Broker) -> None:
-    require(missing_prometheus())
+    require(missing_prometheus(), "AIOKAFKAWIRE_REQUIRE_PROMETHEUS")
     async with Client(broker.bootstrap) as kafka:
         registry = registered(KafkaCollector(kafka))
         await produce_and_consume(kafka, "orders", "refunds")

@@ -27,7 +27,7 @@ WINDOW = "4s"
 @contextmanager
 def scraped(command: Sequence[str], folder: Path) -> Iterator[PrometheusServer]:
     """A Prometheus that scrapes a service."""
-    require(missing_prometheus())
+    require(missing_prometheus(), "AIOKAFKAWIRE_REQUIRE_PROMETHEUS")
     (port,) = free_ports(1)
     log = folder / "service.log"
     service = GuardedProcess(
