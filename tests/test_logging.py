@@ -227,8 +227,9 @@ async def test_a_producers_epochs_are_told_and_the_one_that_is_fenced_says_so() 
     assert begun[1].startswith("INFO producer: transactional id 'x': producer id 0, epoch ")
     assert begun[2] == "INFO producer: producer id 1, epoch 0 (idempotence)"
     assert len(begun) == 3
-    (fenced,) = [line for line in lines if line not in begun]
-    assert fenced.startswith("WARNING producer: transactional id 'x': the producer can send nothing more: ")
+    failed, fenced = [line for line in lines if line not in begun]
+    assert failed.startswith("WARNING producer: failed to send 1 records to a-")
+    assert fenced.startswith("ERROR producer: transactional id 'x': the producer can send nothing more: ")
     found = "INFO cluster: found the coordinator of transactional id 'x': broker 1 at memory-1:9092"
     assert log.of("cluster") == [found]
 

@@ -77,7 +77,7 @@ class Cluster:
         self.observers: Observers = observers or Observers()
         """The objects to notify of the work of the client, its producers and its consumers."""
         self.brokers: ConnectionPool = ConnectionPool(config, connector, self.owner, runtime, addresses, self.observers)
-        self._coordinators = Coordinators(self._look_up_coordinator, self._attempts, self.observers)
+        self._coordinators = Coordinators(self._look_up_coordinator, self._attempts, self.observers, runtime.now)
         self.metadata: MetadataUpdater = MetadataUpdater(
             addresses, config, self.brokers, self.owner, runtime, self._coordinators.invalidate_all, self.observers
         )

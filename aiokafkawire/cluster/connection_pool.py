@@ -8,6 +8,7 @@ import anyio
 from ..config import ClientConfig
 from ..config.network import parse_proxy
 from ..errors import ConfigError, KafkaError, UsageError, copy_for_reraise
+from ..event_log import EventLog, TroubleLog
 from ..network.client_security import Security
 from ..network.connection import Connection
 from ..network.connector import Connector
@@ -19,7 +20,7 @@ from .retry import Backoff
 
 __all__ = ("CONTROL", "ConnectionPool")
 
-_log = logging.getLogger("aiokafkawire.network")
+_log = EventLog("aiokafkawire.network")
 
 CONTROL = "control"
 """The name of the shared lane for metadata, offsets and coordinators. A broker answers the requests of a
@@ -59,7 +60,8 @@ class ConnectionPool:
         self._config, self._connector, self._owner, self._runtime = config, connector, owner, runtime
         self._observers = observers or Observers()
         self._lanes: dict[tuple[Address, str], _Lane] = {}
-        self._unreachable: set[Address] = set()
+        self._unreachable = TroubleLog(_log, runtime.now)
+        self._throttled = TroubleLog(_log, runtime.now, first=logging.INFO)
         self._known: dict[Address, BrokerVersion] = {}
         self._closed = False
 
@@ -141,19 +143,22 @@ class ConnectionPool:
                 known=known,
                 dialled=self.dial_address(address),
                 observers=self._observers,
+                throttled=self._throttled,
             )
         except KafkaError as error:
             self._forget(address, known)  # another broker may listen at this address by now
             delay = lane.backoff.next()
             lane.error, lane.retry_at = error, self._runtime.now() + delay
-            self._log_unreachable(address, error)
+            message = "broker %(broker)s is unreachable, the client tries again: %(error)s"
+            if not self._closed:
+                self._unreachable.failed(address, message, broker=address, lane=name, delay=delay, error=error)
             if (failed := self._observers.connection_failed) is not None:
                 taken = self._runtime.now() - began
                 failed(ConnectionFailed(broker=str(address), lane=name, seconds=taken, error=error))
-            _log.debug("cannot connect to %s (lane %s), retrying after %.0f ms: %s", address, name, delay * 1000, error)
             raise
         taken = self._runtime.now() - began
-        _log.debug("connected to %s (lane %s) in %.0f ms", address, name, taken * 1000)
+        message = "connected to %(broker)s (lane %(lane)s) in %(elapsed).3f s"
+        _log.debug(message, broker=address, lane=name, elapsed=taken, client_id=self._config.client_id)
         if (opened := self._observers.connection_opened) is not None:
             opened(ConnectionOpened(broker=str(address), lane=name, seconds=taken))
         if lane.connection.known is not None:
@@ -161,7 +166,7 @@ class ConnectionPool:
             lane.connection.known = self._known.setdefault(address, lane.connection.known)
         lane.error = None
         lane.backoff.reset()
-        self._log_reachable(address)
+        self._unreachable.ended(address, "broker %(broker)s is reachable again", broker=address)
         return lane.connection
 
     def _forget_version_after_break(self, address: Address, broken: Connection | None) -> None:
@@ -175,18 +180,6 @@ class ConnectionPool:
     def _forget(self, address: Address, known: BrokerVersion | None) -> None:
         if known is not None and self._known.get(address) is known:
             del self._known[address]
-
-    def _log_unreachable(self, address: Address, error: KafkaError) -> None:
-        """Log that a broker is unreachable: once, not for each lane and attempt."""
-        if self._closed or address in self._unreachable:
-            return
-        self._unreachable.add(address)
-        _log.warning("broker %s is unreachable: %s", address, error)
-
-    def _log_reachable(self, address: Address) -> None:
-        if address in self._unreachable:
-            self._unreachable.remove(address)
-            _log.info("broker %s is reachable again", address)
 
     def _new_backoff(self) -> Backoff:
         config = self._config

@@ -10,6 +10,7 @@ import anyio
 
 from ..config import ClientConfig
 from ..errors import ConnectionLost, ErrorCode, KafkaError, RequestTimeout, WireError, broker_error, copy_for_reraise
+from ..event_log import TroubleLog
 from ..observe import ConnectionClosed, Observers, RequestEnded, Throttled
 from ..protocol.api import ApiKey, choose_version
 from ..protocol.compiler import decode
@@ -147,6 +148,7 @@ class Connection:
         runtime: Runtime,
         security: Security,
         observers: Observers,
+        throttled: TroubleLog,
     ) -> None:
         self.broker: str = str(at)
         self.versions: Mapping[int, Versions] = {}
@@ -168,7 +170,7 @@ class Connection:
         self.throttled_until: float = float("-inf")
         """The time until which the broker throttles this client (KIP-219), in seconds of the runtime's clock."""
         self._ended = anyio.Event()
-        self._observers = observers
+        self._observers, self._throttled = observers, throttled
         self._is_open = False
         self.used_at: float = runtime.now()
         """The time at which the last request was sent, in seconds of the runtime's clock."""
@@ -188,13 +190,14 @@ class Connection:
         known: BrokerVersion | None = None,
         dialled: Address | None = None,
         observers: Observers | None = None,
+        throttled: TroubleLog | None = None,
     ) -> "Connection":
         """Connect, negotiate versions and authenticate.
 
         The timeout is the shorter of ``within``, in seconds, and ``socket_connection_setup_timeout_ms``. ``known`` is
         the broker's version if an earlier connection has detected it; old versions are not probed then. ``dialled`` is
         the address to connect to, if it differs from ``host`` and ``port``; the certificate and SASL still use
-        ``host``.
+        ``host``. ``throttled`` is the log of the brokers that throttle the client.
 
         Raises:
             ConnectionLost: the broker cannot be reached, closes the connection, or does not answer.
@@ -204,6 +207,7 @@ class Connection:
         """
         security = security or Security(config, runtime)
         observers = observers or Observers()
+        throttled = TroubleLog(LOG, runtime.now, first=logging.INFO) if throttled is None else throttled
         at = Address(host, port)
         broker, limit = str(at), config.socket_connection_setup_timeout_ms / 1000
         if within is not None:
@@ -217,7 +221,7 @@ class Connection:
                 keepalive = config.socket_keepalive_enable
                 broker_connector = TransportFactory(connector, security, at, dialled or at, keepalive=keepalive)
                 transport = await broker_connector.open(pipeline, patience, owner.faulted)
-                made = cls(transport, pipeline, at, config, runtime, security, observers)
+                made = cls(transport, pipeline, at, config, runtime, security, observers, throttled)
                 owner.spawn(made._run)
                 if known is None and config.uses_sasl:
                     await made._expect_versions()
@@ -234,6 +238,7 @@ class Connection:
                         security=security,
                         dialled=dialled,
                         observers=observers,
+                        throttled=throttled,
                     )
                     soon = min(config.api_version_request_timeout_ms / 1000, max(limit / 4, _MIN_PROBE_SECONDS))
                     found = await negotiate_versions(made, lambda known: open_as(known=known), soon)
@@ -307,12 +312,18 @@ class Connection:
     def heed_throttle(self, response: Response, spoken: int) -> None:
         """Extend :attr:`throttled_until` by the throttle time of a response, unless the broker has waited itself."""
         pause = getattr(response, "throttle_time_ms", 0) / 1000
+        api = type(response).__name__.removesuffix("Response")
         if pause <= 0:
+            message = "broker %(broker)s throttles %(api)s no more"
+            if self._throttled:
+                self._throttled.ended((self.broker, api), message, broker=self.broker, api=api)
             return
+        message = "broker %(broker)s throttles %(api)s for %(delay).1f s, since the client has exceeded a quota"
+        self._throttled.failed((self.broker, api), message, broker=self.broker, api=api, delay=pause)
         if client_waits(response.api_key, spoken):
             self.throttled_until = max(self.throttled_until, self._runtime.now() + pause)
         if (notify := self._observers.throttled) is not None:
-            notify(Throttled(broker=self.broker, api=type(response).__name__.removesuffix("Response"), seconds=pause))
+            notify(Throttled(broker=self.broker, api=api, seconds=pause))
 
     async def _wait_while_throttled(self, request: type[Request[Any]], timeout: float | None) -> float | None:
         """Wait while the broker throttles this client, or until the connection ends; return the rest of the timeout.
@@ -412,7 +423,7 @@ class Connection:
         Raises:
             WireError: the response violates the protocol.
         """
-        if LOG.isEnabledFor(logging.DEBUG):
+        if LOG.is_enabled(logging.DEBUG):
             log_answer(self.broker, answer, spoken, frame)
         try:
             return decode(answer, spoken, frame, position)
@@ -430,7 +441,7 @@ class Connection:
     def _enqueue(self, frame: bytes, handler: ResponseHandler | None, *, ahead: bool = False) -> None:
         if type(handler) is _ObservedHandler:
             handler.sent_bytes = len(frame)
-        if LOG.isEnabledFor(logging.DEBUG):
+        if LOG.is_enabled(logging.DEBUG):
             log_request(self.broker, frame)
         if ahead or self._held_back is None:
             self._transport.enqueue(frame)
@@ -557,7 +568,8 @@ class Connection:
             await self._run_transport()
         finally:
             self._ended.set()
-            LOG.debug("connection to %s closed: %s", self.broker, self.failure or "cancelled")
+            message, text = "connection to %(broker)s closed: %(why)s", {"why": self.failure or "cancelled"}
+            LOG.debug(message, text=text, broker=self.broker, error=self.failure)
             if self._is_open and (notify := self._observers.connection_closed) is not None:
                 notify(ConnectionClosed(broker=self.broker, error=self.failure))
 
