@@ -132,7 +132,7 @@ def types(session: nox.Session) -> None:
 
 
 # What users run. Kerberos needs the system's headers to be installed, so it is not among them.
-AUDITED = ("arrow", "demo", "security", "trio", "uvloop")
+AUDITED = ("arrow", "demo", "prometheus", "security", "trio", "uvloop")
 OFFLINE = ("ConnectionError", "NewConnectionError", "Temporary failure in name resolution", "Network is unreachable")
 
 

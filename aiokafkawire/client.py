@@ -2,6 +2,7 @@
 
 import inspect
 from collections.abc import Callable, Collection, Iterable, Sequence
+from functools import partial
 from itertools import count
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, Unpack, overload
@@ -11,6 +12,7 @@ import anyio
 from .admin.admin import Admin
 from .argument_checks import check_flag, flattened, items_of, shown
 from .cluster.cluster import Cluster
+from .cluster.metrics_push import MetricsPush
 from .config import (
     AutoOffsetReset,
     ClientConfig,
@@ -26,6 +28,7 @@ from .config import (
 )
 from .consumer.consumer import Consumer
 from .errors import ConfigError, UsageError
+from .metrics.live import LiveClient
 from .network.connector import Connector, connect_tcp
 from .observe import Observers
 from .other_clients_names import CLIENT, add_hints
@@ -37,6 +40,9 @@ from .types import Address, BytesLike, OffsetSpec, ProducerIdentity, TopicPartit
 if TYPE_CHECKING:
     from .bounded_reads import BoundedBatches, BoundedRecords, Bounds
     from .group.assignors import Assignor
+    from .interceptors import ConsumerInterceptor, ConsumerInterceptors, ProducerInterceptor, ProducerInterceptors
+    from .metrics.client_metrics import ClientMetrics
+    from .metrics.metric import Metric
     from .share.share_consumer import ShareConsumer
     from .transform import Process
 
@@ -47,7 +53,7 @@ V = TypeVar("V")
 R = TypeVar("R", bound=Response)
 
 
-class Client:
+class Client(MetricsPush):
     """A client of one Kafka cluster; use it as ``async with``.
 
     Entering connects to a broker. Producers, consumers and the admin share the client's connections and metadata. The
@@ -88,6 +94,8 @@ class Client:
         self._cluster = Cluster(addresses, config, connector, runtime or Runtime(), Observers(observers))
         self._connector = connector
         self._admin = Admin(self._cluster)
+        self._live = LiveClient(self._cluster)
+        self._metrics: ClientMetrics | None = None
         self._lanes = count(1)
         self._state = "new"
         self._opened_at = ""
@@ -108,7 +116,15 @@ class Client:
         # A client whose open() fails cannot be opened again.
         self._state = "closed"
         self._opened_at = opened_at()
-        await self._cluster.open()
+        if not self._cluster.config.enable_metrics_push:
+            await self._cluster.open()
+        else:
+            from .metrics.resource_labels import resource_labels
+
+            self.metrics()  # counts from here on
+            await self._cluster.open()
+            labels = partial(resource_labels, self._live)
+            self._cluster.owner.spawn(self._cluster.telemetry.run, self.metrics, labels)
         self._state = "open"
 
     async def close(self) -> None:
@@ -126,7 +142,12 @@ class Client:
             self._state = "closed"
         self._cluster.owner.require_own_loop()
         self._state = "closed"
-        await finish(self._cluster.close)
+        await finish(self._close)
+
+    async def _close(self) -> None:
+        if self._cluster.config.enable_metrics_push:
+            await self._cluster.telemetry.terminate()
+        await self._cluster.close()
 
     def __del__(self) -> None:
         if getattr(self, "_state", "new") == "open":
@@ -137,9 +158,30 @@ class Client:
         """The admin client, for topics, groups and offsets."""
         return self._admin
 
+    def metrics(self) -> "tuple[Metric, ...]":
+        """Return what the client measures, under the names of the Java client's metrics; see docs/metrics.md.
+
+        The client counts from the first call on: call this method once at the start. Before, it costs nothing. Values
+        of the present, such as lag, free buffers and open connections, are right from the first call. Any thread may
+        call this method.
+        """
+        return self._client_metrics().metrics()
+
+    def _client_metrics(self) -> "ClientMetrics":
+        if self._metrics is None:
+            from .metrics.client_metrics import ClientMetrics
+
+            self._metrics = ClientMetrics(self._live)
+            self._metrics.start()
+        return self._metrics
+
     @overload
     def producer(
-        self, *, identity: ProducerIdentity | None = None, **options: Unpack[ProducerOptions]
+        self,
+        *,
+        identity: ProducerIdentity | None = None,
+        interceptors: Sequence["ProducerInterceptor"] = (),
+        **options: Unpack[ProducerOptions],
     ) -> Producer[BytesLike, BytesLike]: ...
     @overload
     def producer(
@@ -147,6 +189,7 @@ class Client:
         *,
         key_serializer: Callable[[K], bytes],
         identity: ProducerIdentity | None = None,
+        interceptors: Sequence["ProducerInterceptor"] = (),
         **options: Unpack[ProducerOptions],
     ) -> Producer[K, BytesLike]: ...
     @overload
@@ -155,6 +198,7 @@ class Client:
         *,
         value_serializer: Callable[[V], bytes],
         identity: ProducerIdentity | None = None,
+        interceptors: Sequence["ProducerInterceptor"] = (),
         **options: Unpack[ProducerOptions],
     ) -> Producer[BytesLike, V]: ...
     @overload
@@ -164,6 +208,7 @@ class Client:
         key_serializer: Callable[[K], bytes],
         value_serializer: Callable[[V], bytes],
         identity: ProducerIdentity | None = None,
+        interceptors: Sequence["ProducerInterceptor"] = (),
         **options: Unpack[ProducerOptions],
     ) -> Producer[K, V]: ...
     def producer(
@@ -172,6 +217,7 @@ class Client:
         key_serializer: Callable[[Any], bytes] | None = None,
         value_serializer: Callable[[Any], bytes] | None = None,
         identity: ProducerIdentity | None = None,
+        interceptors: Sequence["ProducerInterceptor"] = (),
         **options: Unpack[ProducerOptions],
     ) -> Producer[Any, Any]:
         """Make a producer; use it as ``async with``.
@@ -180,6 +226,8 @@ class Client:
             key_serializer: converts keys to bytes; without it keys must be bytes, bytearrays or memoryviews.
             value_serializer: converts values to bytes; without it values must be bytes, bytearrays or memoryviews.
             identity: the identity of another producer, to send records in that producer's open transaction.
+            interceptors: objects that see, and may change, each record before it is serialized, and see its result;
+                see :class:`~aiokafkawire.interceptors.ProducerInterceptor`.
             options: see :class:`~aiokafkawire.config.ProducerConfig`.
 
         Raises:
@@ -187,6 +235,7 @@ class Client:
             UsageError: no event loop is running, or the running loop is not the client's.
         """
         _check_functions(key_serializer=key_serializer, value_serializer=value_serializer)
+        chain = _producer_interceptors(interceptors)
         if identity is not None and not isinstance(identity, ProducerIdentity):
             raise UsageError(f"identity must be the identity of another producer, got {shown(identity)}")
         _check_brokers(self._cluster.config, "producer")
@@ -196,11 +245,24 @@ class Client:
         config = make_config(ProducerConfig, options)
         self._cluster.owner.require_loop("producer")
         lane = f"produce-{next(self._lanes)}"
-        return Producer(self._cluster, config, lane, key_serializer, value_serializer, identity)
+        if chain is None:
+            producer = Producer(self._cluster, config, lane, key_serializer, value_serializer, identity)
+        else:
+            from .producer.intercepted_producer import InterceptedProducer
+
+            producer = InterceptedProducer(
+                self._cluster, config, lane, key_serializer, value_serializer, identity, chain
+            )
+        self._live.add_producer(producer)
+        return producer
 
     @overload
     def consumer(
-        self, *topics: str | Collection[str], assignors: Sequence["Assignor"] = (), **options: Unpack[ConsumerOptions]
+        self,
+        *topics: str | Collection[str],
+        assignors: Sequence["Assignor"] = (),
+        interceptors: Sequence["ConsumerInterceptor"] = (),
+        **options: Unpack[ConsumerOptions],
     ) -> Consumer[bytes, bytes]: ...
     @overload
     def consumer(
@@ -208,6 +270,7 @@ class Client:
         *topics: str | Collection[str],
         key_deserializer: Callable[[bytes], K],
         assignors: Sequence["Assignor"] = (),
+        interceptors: Sequence["ConsumerInterceptor"] = (),
         **options: Unpack[ConsumerOptions],
     ) -> Consumer[K, bytes]: ...
     @overload
@@ -216,6 +279,7 @@ class Client:
         *topics: str | Collection[str],
         value_deserializer: Callable[[bytes], V],
         assignors: Sequence["Assignor"] = (),
+        interceptors: Sequence["ConsumerInterceptor"] = (),
         **options: Unpack[ConsumerOptions],
     ) -> Consumer[bytes, V]: ...
     @overload
@@ -225,6 +289,7 @@ class Client:
         key_deserializer: Callable[[bytes], K],
         value_deserializer: Callable[[bytes], V],
         assignors: Sequence["Assignor"] = (),
+        interceptors: Sequence["ConsumerInterceptor"] = (),
         **options: Unpack[ConsumerOptions],
     ) -> Consumer[K, V]: ...
     def consumer(
@@ -233,6 +298,7 @@ class Client:
         key_deserializer: Callable[[bytes], Any] | None = None,
         value_deserializer: Callable[[bytes], Any] | None = None,
         assignors: Sequence["Assignor"] = (),
+        interceptors: Sequence["ConsumerInterceptor"] = (),
         **options: Unpack[ConsumerOptions],
     ) -> Consumer[Any, Any]:
         """Make a consumer; use it as ``async with``.
@@ -243,6 +309,8 @@ class Client:
             key_deserializer: converts keys from bytes; without it keys are bytes.
             value_deserializer: converts values from bytes; without it values are bytes.
             assignors: your own assignors for this consumer, instead of ``partition_assignment_strategy``.
+            interceptors: objects that see, and may change, the records before the user gets them, and see committed
+                offsets; see :class:`~aiokafkawire.interceptors.ConsumerInterceptor`.
             options: see :class:`~aiokafkawire.config.ConsumerConfig`.
 
         Raises:
@@ -250,7 +318,8 @@ class Client:
             UsageError: a topic's name is invalid, no event loop is running, or the running loop is not the client's.
         """
         names = flattened(topics)
-        return self._consumer(names, options, key_deserializer, value_deserializer, assignors)
+        chain = _consumer_interceptors(interceptors)
+        return self._consumer(names, options, key_deserializer, value_deserializer, assignors, interceptors=chain)
 
     def _consumer(
         self,
@@ -261,6 +330,7 @@ class Client:
         assignors: Sequence["Assignor"] = (),
         *,
         joins: bool = True,
+        interceptors: "ConsumerInterceptors | None" = None,
     ) -> Consumer[Any, Any]:
         _check_brokers(self._cluster.config, "consumer")
         config = make_config(ConsumerConfig, options)
@@ -280,9 +350,19 @@ class Client:
             )
         self._cluster.owner.require_loop("consumer")
         lane = str(next(self._lanes))
-        return Consumer(
-            self._cluster, config, lane, topics, key_deserializer, value_deserializer, assignors, joins=joins
+        consumer = Consumer(
+            self._cluster,
+            config,
+            lane,
+            topics,
+            key_deserializer,
+            value_deserializer,
+            assignors,
+            joins=joins,
+            interceptors=interceptors,
         )
+        self._live.add_consumer(consumer)
+        return consumer
 
     @overload
     def share_consumer(
@@ -344,7 +424,9 @@ class Client:
             )
         self._cluster.owner.require_loop("share consumer")
         names, lane = flattened(topics), str(next(self._lanes))
-        return ShareConsumer(self._cluster, config, lane, names, key_deserializer, value_deserializer)
+        consumer = ShareConsumer(self._cluster, config, lane, names, key_deserializer, value_deserializer)
+        self._live.add_share_consumer(consumer)
+        return consumer
 
     @overload
     def read_records(
@@ -631,3 +713,19 @@ def _check_membership(config: ConsumerConfig) -> None:
     if config.heartbeat_interval_ms >= config.session_timeout_ms:
         limit = f"less than session_timeout_ms ({config.session_timeout_ms})"
         raise ConfigError(f"heartbeat_interval_ms must be {limit}, got {config.heartbeat_interval_ms}")
+
+
+def _producer_interceptors(interceptors: Iterable[object]) -> "ProducerInterceptors | None":
+    if isinstance(interceptors, tuple | list) and not interceptors:
+        return None
+    from .interceptors import ProducerInterceptors
+
+    return ProducerInterceptors(interceptors)
+
+
+def _consumer_interceptors(interceptors: Iterable[object]) -> "ConsumerInterceptors | None":
+    if isinstance(interceptors, tuple | list) and not interceptors:
+        return None
+    from .interceptors import ConsumerInterceptors
+
+    return ConsumerInterceptors(interceptors)

@@ -440,10 +440,11 @@ class BrokerError(KafkaError):
 
     ``retriable``: the same request may succeed later. ``refresh``: the information to refresh before a retry.
     ``fatal``: an idempotent or transactional producer cannot continue. ``abortable``: the transaction must be aborted
-    (KIP-1050).
+    (KIP-1050). ``broker_message``: the broker's own text about the error, if it sent one.
     """
 
     code: int
+    broker_message: str | None = None
     retriable: ClassVar[bool] = False
     refresh: ClassVar[Refresh] = Refresh.NOTHING
     fatal: ClassVar[bool] = False

@@ -14,6 +14,7 @@ FIELDS: Final[Mapping[str, str]] = {
     "batch_id": "number of Spark's micro-batch",
     "broker": "`host:port` of the broker",
     "client_id": "`client_id` of the client",
+    "client_instance_id": "id of the client for the brokers' metrics (KIP-714)",
     "cluster_id": "id of the cluster",
     "correlation_id": "number of the request on its connection, which brokers log as well",
     "count": "how often it has failed, or how many there are",
@@ -71,14 +72,22 @@ class EventLog:
             self._write(logging.DEBUG, message, text, fields)
 
     def info(self, message: str, /, *, text: Mapping[str, object] | None = None, **fields: object) -> None:
-        """Log what an operator wants to know once."""
+        """Log what an operator needs to know once."""
         if self._logger.isEnabledFor(logging.INFO):
             self._write(logging.INFO, message, text, fields)
 
-    def warning(self, message: str, /, *, text: Mapping[str, object] | None = None, **fields: object) -> None:
-        """Log trouble that needs attention."""
+    def warning(
+        self,
+        message: str,
+        /,
+        *,
+        text: Mapping[str, object] | None = None,
+        exc_info: BaseException | None = None,
+        **fields: object,
+    ) -> None:
+        """Log trouble that needs attention; ``exc_info`` is as for :meth:`error`."""
         if self._logger.isEnabledFor(logging.WARNING):
-            self._write(logging.WARNING, message, text, fields)
+            self._write(logging.WARNING, message, text, fields, exc_info)
 
     def error(
         self,

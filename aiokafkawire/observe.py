@@ -16,6 +16,7 @@ from .types import TopicPartition
 
 __all__ = (
     "EVENTS",
+    "AcknowledgementEnded",
     "BatchEnded",
     "CommitEnded",
     "ConnectionClosed",
@@ -42,8 +43,11 @@ class ConnectionOpened:
 
     broker: str
     """The address, as ``"host:port"``."""
+    node_id: int | None
+    """The broker's id; None for a bootstrap address that is no broker's, or not known to be one yet."""
     lane: str
-    """What the connection is for: ``"control"``, ``"admin"``, or a producer's or consumer's own name."""
+    """What the connection is for: ``"control"``, ``"admin"``, or the name of a producer or consumer, such as
+    ``"produce-1"``, ``"fetch-2"``, ``"commit-2"``, ``"share-3"``."""
     seconds: float
     """How long opening took."""
 
@@ -53,6 +57,7 @@ class ConnectionFailed:
     """A connection to a broker could not be opened."""
 
     broker: str
+    node_id: int | None
     lane: str
     seconds: float
     error: KafkaError
@@ -63,15 +68,21 @@ class ConnectionClosed:
     """A connection that was open has ended."""
 
     broker: str
+    node_id: int | None
+    lane: str
     error: KafkaError | None
     """Why, also if this client has closed it; None if its task was cancelled."""
 
 
 @attrs.frozen(kw_only=True)
 class RequestEnded:
-    """A request was answered, or the connection ended before. Requests without an answer (``acks=0``) are left out."""
+    """A request was answered, or its connection ended. A request without an answer (``acks=0``) ends with its write."""
 
     broker: str
+    node_id: int | None
+    """The broker's id; None for a bootstrap address that is no broker's, or not known to be one yet."""
+    lane: str
+    """The connection's lane, as in :class:`ConnectionOpened`."""
     api: str
     """The request's name in Kafka's protocol, such as ``"Produce"``."""
     version: int
@@ -79,8 +90,13 @@ class RequestEnded:
     """The size of the request, with its header."""
     received_bytes: int
     """The size of the response, with its header; 0 if there was none."""
+    queued_seconds: float
+    """The time from the call until the request's write began: the broker throttled the client, or the socket took no
+    bytes. The time of records in a producer's batch is not part of it."""
     seconds: float
-    """The time from sending the request until its response was received."""
+    """The time from the beginning of the write until the response was received; 0 if there was no write or response."""
+    throttle_seconds: float
+    """The throttle time that the response names; 0 without."""
     error: KafkaError | None
     """Why there is no response; None if there is one, whatever it says."""
 
@@ -90,6 +106,7 @@ class Throttled:
     """A broker throttles this client, since it has exceeded a quota (KIP-219)."""
 
     broker: str
+    node_id: int | None
     api: str
     """The request whose response says so."""
     seconds: float
@@ -99,15 +116,23 @@ class Throttled:
 class BatchEnded:
     """A batch of a producer was acknowledged, or has failed for good."""
 
+    lane: str
+    """The producer's name, which its connections have as well."""
+    transactional_id: str | None
+    """The producer's transactional id; None if it has none."""
     topic: str
     partition: int
     records: int
     size: int
     """The size of the records in bytes, before compression."""
+    compressed_size: int
+    """The size of the batch in bytes, as it was sent; 0 if it was never encoded."""
     codec: str
     """The compression, such as ``"zstd"``; ``"none"`` without."""
     seconds: float
     """The time from the batch's first record until its end."""
+    queued_seconds: float
+    """The time from the batch's first record until the batch was first sent, or has failed without being sent."""
     attempts: int
     """How often the batch was sent."""
     offset: int | None
@@ -117,20 +142,32 @@ class BatchEnded:
 
 @attrs.frozen(kw_only=True)
 class FetchEnded:
-    """A fetch of a consumer was answered without an error."""
+    """A fetch of a consumer or share consumer was answered without an error."""
 
     broker: str
+    node_id: int
+    lane: str
+    """The consumer's name, which its connections for fetches have as well."""
+    group: str | None
+    """The consumer's group; None without one."""
     partitions: Sequence[TopicPartition]
     """The partitions that have brought records."""
+    records: int | None
+    """How many records the received batches hold, as their headers say; a share consumer's are those that it has
+    acquired. None if the batches are older than Kafka 0.11, and their headers do not say it."""
+    counts: Sequence[int | None] = ()
+    """The same for each of the ``partitions``, in their order."""
     size: int
     """The size of the records in bytes, as they were sent: compressed, if they are."""
+    sizes: Sequence[int] = ()
+    """The same for each of the ``partitions``, in their order."""
     seconds: float
     """The time from sending the fetch until its response was read; brokers wait for new records meanwhile."""
 
 
 @attrs.frozen(kw_only=True)
 class CommitEnded:
-    """A commit of offsets was accepted, or has failed for good."""
+    """A commit of offsets, of the user or an auto-commit, was accepted, or has failed for good."""
 
     group: str
     partitions: int
@@ -141,13 +178,31 @@ class CommitEnded:
 
 
 @attrs.frozen(kw_only=True)
+class AcknowledgementEnded:
+    """Acknowledgements of a share consumer have a result: one event for those accepted, one for each partition refused.
+
+    Acknowledgements that are sent again are reported with their last result.
+    """
+
+    group: str
+    broker: str
+    node_id: int
+    partitions: Sequence[TopicPartition]
+    records: int
+    """How many records the user has acknowledged, whether accepted, released or rejected."""
+    seconds: float
+    """The time of the request that carried them."""
+    error: KafkaError | None
+
+
+@attrs.frozen(kw_only=True)
 class RebalanceEnded:
     """A member of a group has its partitions: after it has joined, or after a rebalance."""
 
     group: str
     member_id: str
     generation: int
-    """The generation of a classic group, the member epoch of a consumer group."""
+    """The generation of a classic group, the member epoch of a consumer group or share group."""
     reason: str
     """Why the member last joined or rejoined."""
     seconds: float
@@ -233,6 +288,9 @@ class Observer:
     def commit_ended(self, event: CommitEnded) -> None:
         """Take notice of a commit of offsets."""
 
+    def acknowledgement_ended(self, event: AcknowledgementEnded) -> None:
+        """Take notice of the result of a share consumer's acknowledgements."""
+
     def rebalance_ended(self, event: RebalanceEnded) -> None:
         """Take notice of a member's new assignment."""
 
@@ -272,6 +330,7 @@ class Observers:
     batch_ended: Callable[[BatchEnded], None] | None
     fetch_ended: Callable[[FetchEnded], None] | None
     commit_ended: Callable[[CommitEnded], None] | None
+    acknowledgement_ended: Callable[[AcknowledgementEnded], None] | None
     rebalance_ended: Callable[[RebalanceEnded], None] | None
     partitions_lost: Callable[[PartitionsLost], None] | None
     coordinator_changed: Callable[[CoordinatorChanged], None] | None

@@ -115,7 +115,7 @@ class RepeatedTrouble:
         return trouble
 
     def _has_place(self, now: float) -> bool:
-        """Return whether another key may have reports of its own; forget keys that ended, or that nobody tries."""
+        """Return whether another key may have reports of its own; forget keys that have ended or are not in use."""
         if len(self._apart) >= _MAX_APART:
             gone = [
                 key

@@ -222,6 +222,7 @@ ALONE: Final = {
     "benchmarks.soak": "a group that rebalances every few seconds for minutes or hours: memory, tasks, lost records",
     "benchmarks.closing": "how long a consumer takes to stop when its broker has just been killed",
     "benchmarks.shell_rates": "the shell's produce and consume beside kcat and Kafka's console tools; its help",
+    "benchmarks.observability": "the CPU time that metrics add to each record, and the memory that they take",
     "benchmarks.micro": "the cost of single parts of aiokafkawire, of a waiting record and of the import",
     "benchmarks.many_brokers": "what each broker costs in simulated clusters of up to 1,000 of them",
     "benchmarks.large_metadata": "how long 100,000 partitions hold the event loop",

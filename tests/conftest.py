@@ -22,6 +22,7 @@ from support.dialling import over_tcp
 from support.examples import register_profiles
 from support.log_scan import LogScan
 from support.needing import require
+from support.telemetry_plugin import TelemetryPlugin, apache_with_telemetry
 from support.virtual_time import VIRTUAL, virtual_backend
 
 from aiokafkawire.network.connector import connect_tcp
@@ -35,6 +36,7 @@ register_profiles()
 _BOOTED = pytest.StashKey[str]()
 _LOG_SCAN = pytest.StashKey[LogScan]()
 _SCANNED = pytest.StashKey[list[int]]()
+_ON_APACHE_KAFKA = {"apache_kafka", "apache_kafka_with_acls", "apache_kafka_with_telemetry"}
 _LONG = ("faults", "matrix", "soak", "spark", "thorough")
 
 
@@ -57,6 +59,14 @@ def apache_kafka_with_acls(request: pytest.FixtureRequest) -> Iterator[Authorizi
     with apache_with_acls(request.config.option.kafka) as kafka:
         address = kafka.addresses["GUARDED"]
         yield Authorizing(address, connect_tcp, partial(over_tcp, address))
+
+
+@pytest.fixture(scope="session")
+def apache_kafka_with_telemetry(request: pytest.FixtureRequest) -> Iterator[TelemetryPlugin]:
+    """A running Apache Kafka with a plug-in that receives clients' metrics, which all tests of the session share."""
+    require(missing())
+    with apache_with_telemetry(request.config.option.kafka) as plugin:
+        yield plugin
 
 
 def _tell(config: pytest.Config, booted: str) -> None:
@@ -214,7 +224,9 @@ def pytest_collection() -> Generator[None, object, object]:
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> Iterator[None]:
     for item in items:  # before -m selects by marker
-        if {"apache_kafka", "apache_kafka_with_acls"} & {*getattr(item, "fixturenames", ())}:
+        if {"apache_kafka", "apache_kafka_with_acls", "apache_kafka_with_telemetry"} & {
+            *getattr(item, "fixturenames", ())
+        }:
             item.add_marker(pytest.mark.kafka)
     yield
     # What takes minutes runs only where -m names it.

@@ -29,7 +29,7 @@ from aiokafkawire.observe import (
 from aiokafkawire.protocol.api import ApiKey
 from aiokafkawire.testing.broker import Broker
 
-THROTTLED = Throttled(broker="b:1", api="Fetch", seconds=1.0)
+THROTTLED = Throttled(broker="b:1", node_id=1, api="Fetch", seconds=1.0)
 
 
 class Listening(Observer):
@@ -229,3 +229,33 @@ async def test_a_lost_membership_and_a_moved_coordinator_are_reported(
     assert (lost.group, [str(partition) for partition in lost.partitions]) == ("g", ["a-0"])
     assert "UnknownMemberId" in lost.reason
     assert [event.is_lost for event in troubles.of(CoordinatorChanged)] == [False, True, False]
+
+
+@pytest.mark.anyio
+async def test_a_throttled_request_is_reported_with_its_times(broker: Broker) -> None:
+    def throttle(request: Any, response: Any) -> Any:
+        response.throttle_time_ms = 30
+        return response
+
+    ended = Ended()
+    async with Client(broker.bootstrap, connector=broker.connect, observers=[ended], **QUICK) as kafka:
+        broker.on(ApiKey.PRODUCE, answer=throttle)
+        broker.on(ApiKey.LIST_TRANSACTIONS, answer=throttle)
+        async with kafka.producer() as producer:
+            await producer.send("a", b"1")
+        await kafka.admin.list_transactions()
+        await kafka.admin.list_transactions()
+    [produced] = [one for one in ended.requests if one.api == "Produce"]
+    first, second = [one for one in ended.requests if one.api == "ListTransactions"]
+    assert (produced.throttle_seconds, first.throttle_seconds, second.throttle_seconds) == (0.03, 0.03, 0.0)
+    assert first.queued_seconds < 0.03 <= second.queued_seconds
+
+
+class Ended(Observer):
+    """Keeps the requests that have ended."""
+
+    def __init__(self) -> None:
+        self.requests: list[RequestEnded] = []
+
+    def request_ended(self, event: RequestEnded) -> None:
+        self.requests.append(event)

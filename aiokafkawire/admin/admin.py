@@ -8,6 +8,7 @@ Each subject has a module here: :mod:`.acls`, :mod:`.topics`, :mod:`.partitions`
 from collections.abc import Mapping
 
 from ..cluster.list_offsets import look_up_offsets
+from ..cluster.metrics_push import MetricsPush
 from ..other_clients_names import ADMIN, add_hints
 from ..types import OffsetAndTimestamp, OffsetSpec, TopicPartition, normalize_specs
 from .acls import AclAdmin
@@ -45,6 +46,7 @@ class Admin(
     QuotaAdmin,
     DelegationTokenAdmin,
     AclAdmin,
+    MetricsPush,
 ):
     """The administration client, at :attr:`Client.admin`.
 

@@ -5,7 +5,6 @@ The first call imports the message classes.
 
 from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Final, Literal
-from uuid import UUID
 
 from ..argument_checks import INT32, check_flag, check_integer, check_mapping, check_text, flattened, items_of, shown
 from ..errors import UsageError
@@ -26,8 +25,6 @@ _COORDINATORS: Final = {
 
 class ClusterAdmin(AdminBase):
     """The methods of :class:`~.admin.Admin` for the cluster's nodes."""
-
-    _instance_id: UUID | None = None
 
     async def describe_cluster(
         self,
@@ -169,19 +166,3 @@ class ClusterAdmin(AdminBase):
 
         check_integer("controller_id", controller_id, 0, INT32)
         await unregister_controller(self._cluster, controller_id, self._deadline(timeout))
-
-    async def client_instance_id(self, *, timeout: float | None = None) -> UUID:
-        """Return the id by which brokers know this client in its metrics (KIP-714, brokers since 3.7).
-
-        A broker chooses the id at the first call; later calls return the same. This client pushes no metrics.
-
-        Raises:
-            UnsupportedVersion: the brokers are too old, or have no plugin that receives metrics.
-            RequestTimeout: the timeout has passed; the message has the last cause.
-        """
-        from .cluster_requests import client_instance_id
-
-        deadline = self._deadline(timeout)
-        if self._instance_id is None:
-            self._instance_id = await client_instance_id(self._cluster, deadline)
-        return self._instance_id

@@ -2,7 +2,6 @@
 
 from collections.abc import Collection
 from typing import Final, TypeVar
-from uuid import UUID
 
 from ..cluster.cluster import Cluster
 from ..cluster.coordinators import coordinator_in
@@ -23,8 +22,6 @@ from ..protocol.messages.controller import (
 )
 from ..protocol.messages.group import FindCoordinatorRequest, FindCoordinatorResponse
 from ..protocol.messages.metadata import DescribeClusterRequest, DescribeClusterResponse, MetadataRequest
-from ..protocol.messages.telemetry import GetTelemetrySubscriptionsRequest, GetTelemetrySubscriptionsResponse
-from ..protocol.primitives import ZERO_UUID
 from ..protocol.schema import Request, Versions
 from ..types import CoordinatorType
 from .cluster_descriptions import ClusterDescription, ClusterNode, SupportedVersionRange
@@ -36,7 +33,6 @@ from .routes import open_connection, to_broker
 
 __all__ = (
     "api_versions",
-    "client_instance_id",
     "describe_cluster",
     "find_coordinators",
     "unregister_broker",
@@ -207,15 +203,3 @@ async def _unregister(cluster: Cluster, request: Request[R], what: str, brokers:
 
     with explain_unsupported(f"{what} needs {brokers}"):
         await cluster.ask(cluster.least_loaded, request, deadline, lane=_LANE, check=check)
-
-
-async def client_instance_id(cluster: Cluster, deadline: Deadline) -> UUID:
-    """Return the id that a broker chooses for this client. Raise as :meth:`Admin.client_instance_id`."""
-
-    def check(response: GetTelemetrySubscriptionsResponse) -> None:
-        raise_for(response.error_code, "GetTelemetrySubscriptions")
-
-    request = GetTelemetrySubscriptionsRequest(client_instance_id=ZERO_UUID)
-    with explain_unsupported("clients' metrics need brokers since 3.7 with a plugin that receives them (KIP-714)"):
-        response = await cluster.ask(cluster.least_loaded, request, deadline, lane=_LANE, check=check)
-    return response.client_instance_id

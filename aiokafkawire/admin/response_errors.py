@@ -18,7 +18,9 @@ def error_of(code: int, what: str, message: str | None = None) -> BrokerError | 
     """
     if code == ErrorCode.NONE:
         return None
-    return broker_error(code, f"{what}: {message}" if message else what)
+    error = broker_error(code, f"{what}: {message}" if message else what)
+    error.broker_message = message or None
+    return error
 
 
 def raise_for(code: int, what: str, message: str | None = None) -> None:

@@ -10,6 +10,7 @@ from ..other_clients_names import ADMIN, add_hints
 from ..types import OffsetAndTimestamp, OffsetSpec, TopicPartition
 from .cluster_admin import ClusterAdmin
 from .group_admin import GroupAdmin
+from .metrics_push import MetricsPush
 from .share_group_admin import ShareGroupAdmin
 from .streams_group_admin import StreamsGroupAdmin
 from .topic_admin import TopicAdmin
@@ -22,7 +23,16 @@ if TYPE_CHECKING:
 __all__ = ("Admin",)
 
 
-class Admin(TopicAdmin, GroupAdmin, ShareGroupAdmin, StreamsGroupAdmin, TransactionAdmin, ClusterAdmin, UserAdmin):
+class Admin(
+    TopicAdmin,
+    GroupAdmin,
+    ShareGroupAdmin,
+    StreamsGroupAdmin,
+    TransactionAdmin,
+    ClusterAdmin,
+    UserAdmin,
+    MetricsPush,
+):
     """The admin client at :attr:`Client.admin`. Errors are those of the asynchronous admin client.
 
     Each ``timeout`` is in seconds; its default is ``default_api_timeout_ms``.
@@ -30,6 +40,7 @@ class Admin(TopicAdmin, GroupAdmin, ShareGroupAdmin, StreamsGroupAdmin, Transact
 
     def __init__(self, loop: LoopThread, client: AsyncClient) -> None:
         self._loop, self._admin = loop, client.admin
+        self._telemetry = client
 
     def list_offsets(
         self, specs: Mapping[TopicPartition, OffsetSpec], *, timeout: float | None = None

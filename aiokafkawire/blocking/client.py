@@ -14,6 +14,7 @@ from ..records.batch import ConsumerRecord
 from ..types import OffsetSpec, ProducerIdentity, TopicPartition
 from .admin import Admin
 from .consumer import Consumer
+from .metrics_push import MetricsPush
 from .producer import Producer
 from .transform import Process, run_transform
 
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 
     from ..bounded_reads import BoundedBatches, BoundedReader, BoundedRecords, Bounds
     from ..group.assignors import Assignor
+    from ..interceptors import ConsumerInterceptor, ProducerInterceptor
+    from ..metrics.metric import Metric
     from .share_consumer import ShareConsumer
 
 __all__ = ("Client",)
@@ -31,7 +34,7 @@ V = TypeVar("V")
 R = TypeVar("R", bound=Response)
 
 
-class Client:
+class Client(MetricsPush):
     """A Kafka client for code without an event loop. Use it as ``with``, or call ``open`` and ``close``.
 
     Args:
@@ -56,6 +59,7 @@ class Client:
     ) -> None:
         self._loop = LoopThread()
         self._client = AsyncClient(bootstrap_servers, observers=observers, **options)
+        self._telemetry = self._client
         self._admin = Admin(self._loop, self._client)
 
     def open(self) -> Self:
@@ -100,6 +104,10 @@ class Client:
         """The asynchronous client, whose methods must be called on :attr:`loop`."""
         return self._client
 
+    def metrics(self) -> "tuple[Metric, ...]":
+        """Return what the client measures, as :meth:`.Client.metrics`; it counts from the first call on."""
+        return self._loop.call_sync(self._client.metrics)
+
     def request(
         self,
         message: Request[R],
@@ -113,7 +121,11 @@ class Client:
 
     @overload
     def producer(
-        self, *, identity: ProducerIdentity | None = None, **options: Unpack[ProducerOptions]
+        self,
+        *,
+        identity: ProducerIdentity | None = None,
+        interceptors: "Sequence[ProducerInterceptor]" = (),
+        **options: Unpack[ProducerOptions],
     ) -> Producer[bytes, bytes]: ...
     @overload
     def producer(
@@ -121,6 +133,7 @@ class Client:
         *,
         key_serializer: Callable[[K], bytes],
         identity: ProducerIdentity | None = None,
+        interceptors: "Sequence[ProducerInterceptor]" = (),
         **options: Unpack[ProducerOptions],
     ) -> Producer[K, bytes]: ...
     @overload
@@ -129,6 +142,7 @@ class Client:
         *,
         value_serializer: Callable[[V], bytes],
         identity: ProducerIdentity | None = None,
+        interceptors: "Sequence[ProducerInterceptor]" = (),
         **options: Unpack[ProducerOptions],
     ) -> Producer[bytes, V]: ...
     @overload
@@ -138,18 +152,23 @@ class Client:
         key_serializer: Callable[[K], bytes],
         value_serializer: Callable[[V], bytes],
         identity: ProducerIdentity | None = None,
+        interceptors: "Sequence[ProducerInterceptor]" = (),
         **options: Unpack[ProducerOptions],
     ) -> Producer[K, V]: ...
     def producer(self, **options: Any) -> Producer[Any, Any]:
         """Return a producer; use it as ``with``. Arguments and errors are those of :meth:`.Client.producer`.
 
-        The client's thread calls the serializers.
+        The client's thread calls the serializers and the interceptors.
         """
         return Producer(self._loop, self._loop.call_sync(partial(self._client.producer, **options)))
 
     @overload
     def consumer(
-        self, *topics: str, assignors: "Sequence[Assignor]" = (), **options: Unpack[ConsumerOptions]
+        self,
+        *topics: str,
+        assignors: "Sequence[Assignor]" = (),
+        interceptors: "Sequence[ConsumerInterceptor]" = (),
+        **options: Unpack[ConsumerOptions],
     ) -> Consumer[bytes, bytes]: ...
     @overload
     def consumer(
@@ -157,6 +176,7 @@ class Client:
         *topics: str,
         key_deserializer: Callable[[bytes], K],
         assignors: "Sequence[Assignor]" = (),
+        interceptors: "Sequence[ConsumerInterceptor]" = (),
         **options: Unpack[ConsumerOptions],
     ) -> Consumer[K, bytes]: ...
     @overload
@@ -165,6 +185,7 @@ class Client:
         *topics: str,
         value_deserializer: Callable[[bytes], V],
         assignors: "Sequence[Assignor]" = (),
+        interceptors: "Sequence[ConsumerInterceptor]" = (),
         **options: Unpack[ConsumerOptions],
     ) -> Consumer[bytes, V]: ...
     @overload
@@ -174,12 +195,13 @@ class Client:
         key_deserializer: Callable[[bytes], K],
         value_deserializer: Callable[[bytes], V],
         assignors: "Sequence[Assignor]" = (),
+        interceptors: "Sequence[ConsumerInterceptor]" = (),
         **options: Unpack[ConsumerOptions],
     ) -> Consumer[K, V]: ...
     def consumer(self, *topics: str, **options: Any) -> Consumer[Any, Any]:
         """Return a consumer; use it as ``with``. Arguments and errors are those of :meth:`.Client.consumer`.
 
-        The client's thread calls the deserializers, a few hundred records ahead of the iteration.
+        The client's thread calls the deserializers and the interceptors, a few hundred records ahead of the iteration.
         """
         return Consumer(self._loop, self._loop.call_sync(partial(self._client.consumer, *topics, **options)))
 

@@ -73,10 +73,6 @@ class ClusterAdmin:
         """Make the cluster forget a controller that is gone for good (Kafka 4.4)."""
         self._loop.call(self._admin.unregister_controller, controller_id, timeout=timeout)
 
-    def client_instance_id(self, *, timeout: float | None = None) -> UUID:
-        """Return the id by which brokers know this client in its metrics."""
-        return self._loop.call(self._admin.client_instance_id, timeout=timeout)
-
     def describe_features(self, *, broker: int | None = None, timeout: float | None = None) -> "FeatureMetadata":
         """Return the features that are in effect in the cluster, and those that a broker supports."""
         return self._loop.call(self._admin.describe_features, broker=broker, timeout=timeout)

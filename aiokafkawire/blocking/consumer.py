@@ -10,6 +10,7 @@ import inspect
 import os
 import threading
 import weakref
+from collections import deque
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping
 from functools import partial
 from types import TracebackType
@@ -35,6 +36,7 @@ from ..types import (
     TopicPartition,
 )
 from .listener import Listener, ListenerThread
+from .metrics_push import MetricsPush
 
 if TYPE_CHECKING:
     import re
@@ -50,7 +52,7 @@ _READ_AHEAD: Final = 500
 """The number of records that are read ahead of the iteration, since a thread switch costs as much as many records."""
 
 
-class Consumer(Generic[K, V]):
+class Consumer(MetricsPush, Generic[K, V]):
     """A consumer, made by :meth:`Client.consumer`. Errors are those of :class:`aiokafkawire.Consumer`.
 
     Iterate over the consumer for records, or over :meth:`batches` for whole batches. A new iteration continues with the
@@ -64,8 +66,10 @@ class Consumer(Generic[K, V]):
 
     def __init__(self, loop: LoopThread, consumer: AsyncConsumer[K, V]) -> None:
         self._loop, self._consumer = loop, consumer
+        self._telemetry = consumer
         self._iterator_state = consumer._positions.iterator_state
         self._ahead: ReadAhead[K, V] = ReadAhead(consumer._iteration, consumer._positions)
+        self._interceptors = consumer._interceptors
         self._nothing: Lent[K, V] = Lent()
         # The records that an iteration returns without calling the loop's thread.
         self._lent = self._nothing
@@ -118,19 +122,38 @@ class Consumer(Generic[K, V]):
 
     def __iter__(self) -> Iterator[ConsumerRecord[K, V]]:
         """Iterate over the records, and wait for new ones. The iteration ends when the consumer is closed."""
+        if self._interceptors is not None:
+            return _InterceptedRecords(self)
         return _Records(self)
 
     def poll(self, max_records: int = 500, timeout: float | None = None) -> list[ConsumerRecord[K, V]]:
         """Return up to ``max_records`` records, or an empty list after ``timeout`` seconds without records."""
         check_poll(max_records, timeout)
         try:
-            return self._take("together", max_records, timeout) or []
+            while True:
+                records: list[ConsumerRecord[K, V]] = self._take("together", max_records, timeout) or []
+                if not records or self._interceptors is None:
+                    return records
+                if (made := self._on_consume(records)) or timeout is not None:
+                    return made
         except _Closed:
             return []
+
+    def _on_consume(self, records: list[ConsumerRecord[K, V]]) -> list[ConsumerRecord[K, V]]:
+        """Return what the interceptors, which the client's thread calls, make of the records."""
+        assert self._interceptors is not None  # the callers check it
+        return self._loop.call_sync(partial(self._interceptors.on_consume, records))
 
     def batches(self, timeout: float | None = None) -> Iterator[ConsumerBatch[K, V]]:
         """Iterate over whole batches, which is fastest; end after ``timeout`` seconds without a batch."""
         return _Batches(self, timeout)
+
+    def _intercepted_batch(self, batch: ConsumerBatch[K, V]) -> ConsumerBatch[K, V]:
+        if self._interceptors is None:
+            return batch
+        from ..consumer.intercepted_iteration import InterceptedBatch
+
+        return InterceptedBatch(batch, self._on_consume)
 
     def _take(self, unit: Literal["one by one", "together", "batch"], limit: int, timeout: float | None) -> Any:
         """Request records; return a record, a list of records, or a batch, as ``unit`` says; None after the timeout."""
@@ -393,6 +416,22 @@ class _Records(Iterator[ConsumerRecord[K, V]]):
             raise StopIteration from None
 
 
+class _InterceptedRecords(Iterator[ConsumerRecord[K, V]]):
+    """An iterator over what interceptors make of the records."""
+
+    def __init__(self, consumer: Consumer[K, V]) -> None:
+        self._consumer = consumer
+        self._made: deque[ConsumerRecord[K, V]] = deque()
+
+    def __next__(self) -> ConsumerRecord[K, V]:
+        try:
+            while not self._made:
+                self._made.extend(self._consumer._on_consume([self._consumer._take("one by one", 1, None)]))
+        except _Closed:
+            raise StopIteration from None
+        return self._made.popleft()
+
+
 class _Batches(Iterator[ConsumerBatch[K, V]]):
     def __init__(self, consumer: Consumer[K, V], timeout: float | None) -> None:
         self._consumer, self._timeout = consumer, timeout
@@ -404,7 +443,7 @@ class _Batches(Iterator[ConsumerBatch[K, V]]):
             batch = None
         if batch is None:
             raise StopIteration
-        return batch  # type: ignore[no-any-return]
+        return self._consumer._intercepted_batch(batch)
 
 
 _consumers: weakref.WeakSet[Consumer[Any, Any]] = weakref.WeakSet()

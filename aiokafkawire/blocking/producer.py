@@ -10,6 +10,7 @@ from ..producer.producer import Producer as AsyncProducer
 from ..records.batch import Delivery as AsyncDelivery
 from ..types import GroupMetadata, Headers, OffsetAndMetadata, ProducerIdentity, RecordMetadata, TopicPartition
 from .consumer import Consumer
+from .metrics_push import MetricsPush
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -99,12 +100,12 @@ class _Sending(Generic[K, V]):
         return Delivery(self._loop, delivery)
 
 
-class Producer(_Sending[K, V]):
+class Producer(_Sending[K, V], MetricsPush):
     """A producer, made by :meth:`Client.producer`. Errors are those of :class:`aiokafkawire.Producer`."""
 
     def __init__(self, loop: LoopThread, producer: AsyncProducer[K, V]) -> None:
         super().__init__(loop, producer)
-        self._producer = producer
+        self._producer = self._telemetry = producer
 
     def __enter__(self) -> Self:
         self._loop.call(self._producer.__aenter__)

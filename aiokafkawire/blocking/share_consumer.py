@@ -14,6 +14,7 @@ from ..share._implementation import ShareRecord
 from ..share.acknowledgements import Acknowledge
 from ..share.share_consumer import ShareConsumer as AsyncShareConsumer
 from ..types import TopicPartition
+from .metrics_push import MetricsPush
 
 __all__ = ("ShareConsumer",)
 
@@ -39,7 +40,7 @@ class _Owner:
         self.acknowledge = consumer.acknowledge
 
 
-class ShareConsumer(Generic[K, V]):
+class ShareConsumer(MetricsPush, Generic[K, V]):
     """A share consumer, made by :meth:`Client.share_consumer`. Errors are those of :class:`aiokafkawire.ShareConsumer`.
 
     Iterate it, or call :meth:`poll`, and process each record in ``with record``. Several threads may take and
@@ -49,6 +50,7 @@ class ShareConsumer(Generic[K, V]):
 
     def __init__(self, loop: LoopThread, consumer: AsyncShareConsumer[K, V]) -> None:
         self._loop, self._consumer = loop, consumer
+        self._telemetry = consumer
         consumer._fetcher.responses.owner = _Owner(self)
         # These are used on the loop's thread only.
         self._polls: list[_Poll[K, V]] = []

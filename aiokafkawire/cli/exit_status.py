@@ -7,6 +7,7 @@ import anyio
 from anyio.abc import TaskStatus
 
 from ..errors import AdminError, KafkaError
+from .error_text import error_text, one_line, resource_text
 
 __all__ = ("INTERRUPTED", "CommandFailed", "explain", "run_until_signalled")
 
@@ -39,15 +40,11 @@ def explain(error: BaseException) -> tuple[int, str] | None:
         return FAILED, ""
     first = causes[0]
     if isinstance(first, AdminError):
-        each = (f"  {resource}: {_line(failure)}" for resource, failure in first.errors.items())
+        each = (f"  {resource_text(resource)}: {error_text(failure)}" for resource, failure in first.errors.items())
         return FAILED, "\n".join((f"{first.message}:", *each))
     if isinstance(first, CommandFailed):
-        return first.status, " ".join(str(first).split())
-    return FAILED, _line(first)
-
-
-def _line(error: BaseException) -> str:
-    return f"{type(error).__name__}: {' '.join(str(error).split())}"
+        return first.status, one_line(first)
+    return FAILED, error_text(first)
 
 
 def _leaves(error: BaseException) -> Iterator[BaseException]:

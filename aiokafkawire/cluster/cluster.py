@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterable, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, TypeVar
 from uuid import UUID
 
@@ -30,12 +31,14 @@ from .coordinators import Coordinators, coordinator_in, lookup_variants, named
 from .metadata import Node, Snapshot, Topic
 from .metadata_requests import BY_ID, keep_only, metadata_variants, names_request
 from .metadata_updater import MetadataUpdater
+from .producer_waits import ProducerWaits
 from .request_attempts import Attempts
 from .request_variants import in_newest_form
 from .retry import Backoff, Deadline, new_backoff
 
 if TYPE_CHECKING:
     from ..protocol.messages.group import FindCoordinatorResponse
+    from .telemetry_reporter import TelemetryReporter
 
 __all__ = ("Cluster", "Route", "any_broker", "controller")
 
@@ -76,11 +79,20 @@ class Cluster:
         self.owner: Owner = Owner()
         self.observers: Observers = observers or Observers()
         """The objects to notify of the work of the client, its producers and its consumers."""
+        self.producer_waits: ProducerWaits = ProducerWaits()
+        """What the producers have waited for."""
         self.brokers: ConnectionPool = ConnectionPool(config, connector, self.owner, runtime, addresses, self.observers)
         self._coordinators = Coordinators(self._look_up_coordinator, self._attempts, self.observers, runtime.now)
         self.metadata: MetadataUpdater = MetadataUpdater(
             addresses, config, self.brokers, self.owner, runtime, self._coordinators.invalidate_all, self.observers
         )
+
+    @cached_property
+    def telemetry(self) -> "TelemetryReporter":
+        """The exchange with brokers about the client's metrics; made at the first use."""
+        from .telemetry_reporter import TelemetryReporter
+
+        return TelemetryReporter(self)
 
     def deadline(self, allowed: float) -> Deadline:
         """Return the deadline that is ``allowed`` seconds from now."""

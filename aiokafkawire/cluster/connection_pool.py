@@ -1,7 +1,7 @@
 """The connections to all brokers. Requests that must not wait for one another use separate connections (lanes)."""
 
 import logging
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 import anyio
 
@@ -11,11 +11,13 @@ from ..errors import ConfigError, KafkaError, UsageError, copy_for_reraise
 from ..event_log import EventLog, TroubleLog
 from ..network.client_security import Security
 from ..network.connection import Connection
+from ..network.connection_reports import ConnectionReports
 from ..network.connector import Connector
-from ..observe import ConnectionFailed, ConnectionOpened, Observers
+from ..observe import Observers
 from ..protocol.pre_api_versions import BrokerVersion
 from ..runtime import Owner, Runtime
 from ..types import Address
+from .metadata import Node
 from .retry import Backoff
 
 __all__ = ("CONTROL", "ConnectionPool")
@@ -59,6 +61,7 @@ class ConnectionPool:
         """The bootstrap addresses, which ``advertised_listeners_map`` does not map."""
         self._config, self._connector, self._owner, self._runtime = config, connector, owner, runtime
         self._observers = observers or Observers()
+        self._node_ids: dict[Address, int] = {}
         self._lanes: dict[tuple[Address, str], _Lane] = {}
         self._unreachable = TroubleLog(_log, runtime.now)
         self._throttled = TroubleLog(_log, runtime.now, first=logging.INFO)
@@ -88,12 +91,25 @@ class ConnectionPool:
                 return lane_state.connection
             return await self._open(address, lane, lane_state, within)
 
+    def use_nodes(self, nodes: Iterable[Node]) -> None:
+        """Use the ids of these brokers in reports, and no others."""
+        self._node_ids.clear()
+        self._node_ids.update((node.address, node.node_id) for node in nodes)
+
     def opened(self, address: Address, lane: str) -> Connection | None:
         """Return the connection of a lane if it is open; None if it is not."""
         lane_state = self._lanes.get((address, lane))
         if lane_state is None or lane_state.connection is None or lane_state.connection.failure is not None:
             return None
         return lane_state.connection
+
+    def in_use(self) -> list[tuple[str, Connection]]:
+        """Return the open connections with their lanes. Any thread may call this method."""
+        return [
+            (lane, state.connection)
+            for (_, lane), state in list(self._lanes.items())
+            if state.connection is not None and state.connection.failure is None
+        ]
 
     def known(self, address: Address) -> BrokerVersion | None:
         """Return the version of the broker at this address; None if it is not known."""
@@ -131,6 +147,7 @@ class ConnectionPool:
             raise copy_for_reraise(lane.error)
         self._forget_version_after_break(address, lane.connection)
         known, began = self._known.get(address), self._runtime.now()
+        reports = ConnectionReports(self._observers, address, name, self._node_ids, self._runtime.now, self._throttled)
         try:
             lane.connection = await Connection.open(
                 self._connector,
@@ -142,8 +159,7 @@ class ConnectionPool:
                 security=self._security,
                 known=known,
                 dialled=self.dial_address(address),
-                observers=self._observers,
-                throttled=self._throttled,
+                reports=reports,
             )
         except KafkaError as error:
             self._forget(address, known)  # another broker may listen at this address by now
@@ -152,15 +168,12 @@ class ConnectionPool:
             message = "broker %(broker)s is unreachable, the client tries again: %(error)s"
             if not self._closed:
                 self._unreachable.failed(address, message, broker=address, lane=name, delay=delay, error=error)
-            if (failed := self._observers.connection_failed) is not None:
-                taken = self._runtime.now() - began
-                failed(ConnectionFailed(broker=str(address), lane=name, seconds=taken, error=error))
+            reports.failed(self._runtime.now() - began, error)
             raise
         taken = self._runtime.now() - began
         message = "connected to %(broker)s (lane %(lane)s) in %(elapsed).3f s"
         _log.debug(message, broker=address, lane=name, elapsed=taken, client_id=self._config.client_id)
-        if (opened := self._observers.connection_opened) is not None:
-            opened(ConnectionOpened(broker=str(address), lane=name, seconds=taken))
+        reports.opened(taken)
         if lane.connection.known is not None:
             # Lanes that were opened concurrently share one object, so that :meth:`_forget` recognizes it.
             lane.connection.known = self._known.setdefault(address, lane.connection.known)
@@ -212,8 +225,8 @@ class ConnectionPool:
         """Close the lane's connections to all brokers, even if the calling task is cancelled."""
         with anyio.CancelScope(shield=True):
             for key in [key for key in self._lanes if key[1] == lane]:
-                lane_state = self._lanes.pop(key)
-                if lane_state.connection is not None:
+                lane_state = self._lanes.pop(key, None)
+                if lane_state is not None and lane_state.connection is not None:
                     await lane_state.connection.close()
 
     async def abandon(self) -> None:
@@ -227,8 +240,8 @@ class ConnectionPool:
         limit = self._config.connections_max_idle_ms / 1000
         for key, lane_state in list(self._lanes.items()):
             connection = lane_state.connection
-            if lane_state.opening.locked() or connection is None:
-                continue
+            if lane_state.opening.locked() or connection is None or self._lanes.get(key) is not lane_state:
+                continue  # others may have closed the lane while this task waited
             if not connection.in_flight and now - connection.used_at >= limit:
                 del self._lanes[key]
                 await connection.close()

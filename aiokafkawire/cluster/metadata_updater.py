@@ -85,6 +85,8 @@ class MetadataUpdater(MetadataCache):
         self._stale = anyio.Event()
         self._new_topic = anyio.Event()
         self._refresh_error: KafkaError | None = None
+        self.updated_at: float | None = None
+        """When a broker last sent metadata, in seconds of the runtime's clock; None before the first time."""
 
     @property
     def features(self) -> Mapping[str, int]:
@@ -110,6 +112,10 @@ class MetadataUpdater(MetadataCache):
         raise bootstrap_error(untried | errors, deadline.allowed)
 
     # --- metadata --------------------------------------------------------------------------------------
+
+    def _replace(self, snapshot: Snapshot) -> None:
+        self._brokers.use_nodes(snapshot.nodes.values())
+        super()._replace(snapshot)
 
     def mark_stale(self, seen: Snapshot) -> None:
         """Start a refresh in the background, unless there is already a snapshot newer than ``seen``."""
@@ -377,7 +383,8 @@ class MetadataUpdater(MetadataCache):
         self._refresh_error, self._features = None, features
         self._recovery.learned()
         self._log.refreshed(merged)
-        self._topics.learned(asked, merged, self._runtime.now())
+        self.updated_at = self._runtime.now()
+        self._topics.learned(asked, merged, self.updated_at)
         self._replace(merged)
         if large:
             await self._runtime.offload(forget, before)

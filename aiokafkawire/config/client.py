@@ -41,6 +41,7 @@ class ClientOptions(NetworkOptions, total=False):
     connections_max_idle_ms: int
     receive_message_max_bytes: int
     allow_auto_create_topics: bool
+    enable_metrics_push: bool
 
 
 @attrs.frozen(kw_only=True)
@@ -87,6 +88,9 @@ class ClientConfig(NetworkConfig):
     """The largest frame to accept from a broker; a larger frame closes the connection."""
     allow_auto_create_topics: bool = choice(False, True, False)
     """Whether a request for the metadata of an unknown topic may create the topic, if the brokers allow that too."""
+    enable_metrics_push: bool = choice(False, True, False)
+    """Whether the client pushes those of its metrics to which the brokers' operators subscribe (KIP-714, brokers since
+    3.7 with a plugin that receives them). The default in Java is true."""
 
     @bootstrap_controllers.validator
     def _check_controllers(self, _: object, controllers: str | Sequence[str] | None) -> None:

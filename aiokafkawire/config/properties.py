@@ -17,6 +17,7 @@ from . import (
     ProducerOptions,
     make_config,
 )
+from .interceptor_classes import interceptors_of
 from .jaas import parse_jaas
 from .properties_parser import parse_properties
 
@@ -44,9 +45,7 @@ _ALIASES: Final = {
 
 _ELSEWHERE: Final = frozenset(
     (
-        "enable.metrics.push",
         "error_cb",
-        "interceptor.classes",
         "key.deserializer",
         "key.serializer",
         "log.connection.close",
@@ -75,6 +74,7 @@ _ELSEWHERE: Final = frozenset(
 _SPECIAL: Final = (
     "bootstrap.servers",
     "enable.ssl.certificate.verification",
+    "interceptor.classes",
     "oauth_cb",
     "sasl.jaas.config",
     "sasl.login.callback.handler.class",
@@ -118,6 +118,10 @@ class KafkaSettings:
     consumer: ConsumerOptions = attrs.field(repr=lambda options: f"<{', '.join(options)}>")
     ignored: tuple[str, ...] = ()
     """The given keys that this client ignores."""
+    producer_interceptors: tuple[Any, ...] = ()
+    """The interceptors that ``interceptor.classes`` names for producers: the argument ``interceptors``."""
+    consumer_interceptors: tuple[Any, ...] = ()
+    """The interceptors that ``interceptor.classes`` names for consumers: the argument ``interceptors``."""
 
 
 def settings_from(properties: str | Mapping[str, Any]) -> KafkaSettings:
@@ -169,12 +173,15 @@ class _Reader:
         self._login(client)
         for part, config in _CONFIGS.items():
             make_config(config, self.options[part])  # raises ConfigError now if a setting is invalid
+        for_producers, for_consumers = interceptors_of(self.special.get("interceptor.classes", ()))
         return KafkaSettings(
             bootstrap_servers=str(self.special.get("bootstrap.servers", "")),
             client=cast("ClientOptions", client),
             producer=cast("ProducerOptions", self.options["producer"]),
             consumer=cast("ConsumerOptions", self.options["consumer"]),
             ignored=tuple(self.ignored),
+            producer_interceptors=for_producers,
+            consumer_interceptors=for_consumers,
         )
 
     def _tls(self, client: dict[str, Any]) -> None:

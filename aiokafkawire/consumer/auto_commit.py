@@ -11,6 +11,7 @@ from ..errors import BrokerError, KafkaError, RequestTimeout
 from ..event_log import EventLog, TroubleLog
 from ..group.group_offsets import NOT_ENTITLED, GroupOffsets
 from ..types import GroupMetadata, OffsetAndMetadata, TopicPartition
+from .offset_commits import report_commit
 from .recreated_topics import is_of_old_topic
 from .subscription_state import SubscriptionState
 
@@ -116,9 +117,14 @@ class AutoCommit:
 
         if changed:
             await self._reconnect_if_silent()
-            await self._offsets.commit(
-                changed, deadline, group=group, skip_deleted=True, newer=newer, patience=patience
-            )
+            try:
+                await self._offsets.commit(
+                    changed, deadline, group=group, skip_deleted=True, newer=newer, patience=patience
+                )
+            except KafkaError as error:
+                report_commit(self._cluster, self._offsets.group_id, changed, began, error)
+                raise
+            report_commit(self._cluster, self._offsets.group_id, changed, began, None)
             self._unanswered_since = None
             self._trouble.ended("commit", "auto-commit of group %(group)r works again", group=group.group_id)
         # After ``patience`` there were several attempts, and an earlier one may take effect last: commit all again.

@@ -12,7 +12,7 @@ from ..records.batch import AnyBatch, AnyHeader, AnyReader, split
 from ..types import TimestampType
 from .subscription_state import PartitionState
 
-__all__ = ("CompletedFetch", "PartitionFetch")
+__all__ = ("CompletedFetch", "PartitionFetch", "records_in")
 
 _MUCH: Final = 64 * 1024
 """The minimum of a partition's unread bytes for the data after them to be fetched ahead; fewer bytes are soon read."""
@@ -47,6 +47,11 @@ class CompletedFetch:
         self.records: memoryview = memoryview(data.records or b"")
         self._end: int | None = -1  # not computed yet
         self.high_watermark: int = data.high_watermark
+        self.committed_end: int | None = (
+            data.last_stable_offset if committed_only and data.last_stable_offset >= 0 else None
+        )
+        """The first offset that readers of committed records cannot read yet; None for readers of all records."""
+        self.log_start: int | None = data.log_start_offset if data.log_start_offset >= 0 else None
         self.preferred_replica: int | None = data.preferred_read_replica if data.preferred_read_replica >= 0 else None
         """The replica that the leader names to fetch from instead."""
         self._aborted_transactions = (data.aborted_transactions or ()) if committed_only else None
@@ -119,6 +124,25 @@ def _end(records: memoryview) -> int | None:
             break
         last, position = position, position + size
     return None if last is None else next(split(records[last:])).header.next_offset
+
+
+def records_in(data: memoryview) -> int | None:
+    """Return how many records whole batches hold, without control batches; None if a batch is older than Kafka 0.11."""
+    found, position, end = 0, 0, len(data)
+    while end - position > layout.MAGIC_AT:
+        if data[position + layout.MAGIC_AT] != layout.MAGIC:
+            return None
+        if end - position < layout.HEADER_SIZE:
+            break
+        length, attributes, count = layout.COUNTS.unpack_from(data, position)
+        position += layout.LOG_OVERHEAD + length
+        if length < layout.HEADER_SIZE - layout.LOG_OVERHEAD:
+            return None
+        if position > end:
+            break
+        if not attributes & layout.CONTROL:
+            found += count
+    return found
 
 
 def _epoch(header: AnyHeader) -> int | None:

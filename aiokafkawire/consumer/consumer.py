@@ -9,6 +9,7 @@ import anyio
 from ..argument_checks import INT64, check_flag, check_integer, check_seconds, check_text, flattened, shown
 from ..cluster.cluster import Cluster
 from ..cluster.list_offsets import look_up_offsets
+from ..cluster.metrics_push import MetricsPush
 from ..cluster.retry import Deadline
 from ..config import ConsumerConfig
 from ..errors import UsageError
@@ -42,6 +43,7 @@ if TYPE_CHECKING:  # consumers without a group do not need these
 
     from ..group.assignors import Assignor
     from ..group.group_offsets import GroupOffsets
+    from ..interceptors import ConsumerInterceptors
     from .auto_commit import AutoCommit
     from .coordinator import ConsumerCoordinator
     from .offset_commits import OffsetCommitter
@@ -53,7 +55,7 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 
-class Consumer(Generic[K, V]):
+class Consumer(MetricsPush, Generic[K, V]):
     """A reader of records, made by :meth:`Client.consumer` and used as ``async with``.
 
     Iterate it for records, or :meth:`batches` for whole batches. After an error, enter the loop again to continue. Only
@@ -79,6 +81,7 @@ class Consumer(Generic[K, V]):
         assignors: Sequence["Assignor"] = (),
         *,
         joins: bool = True,
+        interceptors: "ConsumerInterceptors | None" = None,
     ) -> None:
         for topic in topics:
             check_topic_name(topic)
@@ -91,9 +94,17 @@ class Consumer(Generic[K, V]):
         positions = SubscriptionState(parse_reset_policy(config.auto_offset_reset), in_group=offsets is not None)
         fetcher = Fetcher(cluster, config, positions, f"fetch-{lane}", offsets)
         self._cluster, self._config, self._positions, self._fetcher = cluster, config, positions, fetcher
-        self._iteration: RecordIteration[K, V] = RecordIteration(
-            cluster, config, positions, fetcher, key_deserializer, value_deserializer, self.health
-        )
+        self._interceptors = interceptors
+        parts = cluster, config, positions, fetcher, key_deserializer, value_deserializer, self.health
+        self._iteration: RecordIteration[K, V]
+        if interceptors is None:
+            self._iteration = RecordIteration(*parts)
+        else:
+            from .intercepted_iteration import InterceptedIteration
+
+            self._iteration = InterceptedIteration(*parts, interceptors)
+            if offsets is not None:
+                offsets.on_commit = interceptors.on_commit
         self._topics, self._lane, self._assignors = topics, lane, assignors
         self._offsets, self._joins = offsets, joins
         self._commits: OffsetCommitter | None = None
@@ -174,6 +185,8 @@ class Consumer(Generic[K, V]):
                 if self._offsets is not None:
                     await self._offsets.close()
             finally:
+                if self._interceptors is not None:
+                    self._interceptors.close()
                 self._has_closed.set()
 
     def __del__(self) -> None:

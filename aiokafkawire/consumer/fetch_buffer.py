@@ -113,7 +113,8 @@ class FetchBuffer:
             return FetchOutcome(failed=True, outdated=True)
         # The leader has checked its epoch, so the data belongs to the validated log.
         state.validated = ask.leader_epoch
-        state.high_watermark = answer.high_watermark
+        state.high_watermark, state.committed_end = answer.high_watermark, answer.committed_end
+        state.log_start = answer.log_start
         if context.version < AT_LEAST_ONE_SINCE and _is_cut(answer):
             return self._cut_short(ask, answer)
         self._errors.clear(state.partition)

@@ -17,7 +17,7 @@ from ..types import TopicPartition
 from .completed_fetch import CompletedFetch, PartitionFetch
 from .fetch_session import FetchSessionRequest
 
-__all__ = ("answers", "leaders_named", "request")
+__all__ = ("answers", "leaders_named", "received", "request")
 
 
 def request(session_request: FetchSessionRequest, config: ConsumerConfig, budget: int) -> FetchRequest:
@@ -96,6 +96,15 @@ def _answered(
             ask = session_request.asks.get(TopicPartition(name, data.partition_index))
             if ask is not None:
                 yield ask, data
+
+
+def received(session_request: FetchSessionRequest, response: FetchResponse) -> dict[TopicPartition, memoryview]:
+    """Return the batches of each partition that has brought some."""
+    return {
+        ask.state.partition: memoryview(data.records)
+        for ask, data in _answered(session_request, response)
+        if data.records and data.error_code == ErrorCode.NONE
+    }
 
 
 def leaders_named(

@@ -24,9 +24,9 @@ from ..protocol.throttling import client_waits
 from ..runtime import Worker
 from ..types import Address, IsolationLevel, TopicPartition
 from .changed_partitions import ChangedPartitions
-from .completed_fetch import CompletedFetch, PartitionFetch
+from .completed_fetch import CompletedFetch, PartitionFetch, records_in
 from .fetch_buffer import FetchBuffer, FetchContext
-from .fetch_messages import answers, leaders_named, request
+from .fetch_messages import answers, leaders_named, received, request
 from .fetch_planner import fetch_budgets, limit_bytes, plan
 from .fetch_session import FetchSession, FetchSessionRequest
 from .initial_positions import InitialPositions
@@ -247,6 +247,8 @@ class Fetcher:
         failed, waits, notify = self._take(
             session_request, response, session, connection.broker, FetchContext(snapshot, began, now, version)
         )
+        if self._cluster.observers.fetch_ended is not None:
+            self._report(session_request, response, node_id, connection.broker, now - began)
         if failed:
             return self._failed(node_id), notify
         self._backoffs.pop(node_id, None)
@@ -280,7 +282,6 @@ class Fetcher:
         """
         self._use_leaders(session_request, response)
         failed, waits, notify = False, True, False
-        size, brought = 0, []
         without_news = dict(session_request.asks)
         refused: set[PartitionFetch] = set()
         for ask, answer in answers(session_request, response, committed_only=self._committed, broker=broker):
@@ -294,17 +295,33 @@ class Fetcher:
             waits = waits and not outcome.moved and not (isinstance(answer, CompletedFetch) and answer.records)
             if isinstance(answer, KafkaError):
                 refused.add(ask)
-            elif isinstance(answer, CompletedFetch) and answer.records:
-                size += len(answer.records)
-                brought.append(ask.state.partition)
         self._errors.clear_all(without_news)
         self._recreated.fetched((ask for ask in session_request.named if ask not in refused), context.snapshot)
         if context.snapshot is not self._cluster.metadata.snapshot:
             self.wake()  # a topic may have been created again since the request
-        if (report := self._cluster.observers.fetch_ended) is not None:
-            seconds = self._cluster.runtime.now() - context.began
-            report(FetchEnded(broker=broker, partitions=brought, size=size, seconds=seconds))
         return failed, waits, notify
+
+    def _report(
+        self, session_request: FetchSessionRequest, response: FetchResponse, node_id: int, broker: str, seconds: float
+    ) -> None:
+        """Report a fetch to the observers."""
+        brought = received(session_request, response)
+        counts, sizes = [records_in(data) for data in brought.values()], [len(data) for data in brought.values()]
+        if (notify := self._cluster.observers.fetch_ended) is not None:
+            notify(
+                FetchEnded(
+                    broker=broker,
+                    node_id=node_id,
+                    lane=self._lane,
+                    group=self._config.group_id,
+                    partitions=tuple(brought),
+                    records=None if None in counts else sum(count or 0 for count in counts),
+                    counts=counts,
+                    size=sum(sizes),
+                    sizes=sizes,
+                    seconds=seconds,
+                )
+            )
 
     def _use_leaders(self, session_request: FetchSessionRequest, response: FetchResponse) -> None:
         leaders = leaders_named(session_request, response)

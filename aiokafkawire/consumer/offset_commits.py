@@ -21,7 +21,7 @@ from .subscription_state import PartitionState, SubscriptionState, format_partit
 if TYPE_CHECKING:  # consumers with assign() join no group
     from ..group.membership_driver import MembershipDriver
 
-__all__ = ("OffsetCommitter",)
+__all__ = ("OffsetCommitter", "report_commit")
 
 _INCOMPLETE: Final = (GroupState.ASSIGNING, GroupState.SYNCING)
 _RETRY_DELAY: Final = 0.02
@@ -96,15 +96,9 @@ class OffsetCommitter:
         try:
             await self._commit(given, deadline, retention_ms=retention_ms, all_positions=all_positions)
         except KafkaError as error:
-            self._report(given, began, error)
+            report_commit(self._cluster, self._offsets.group_id, given, began, error)
             raise
-        self._report(given, began, None)
-
-    def _report(self, offsets: Collection[TopicPartition], began: float, error: KafkaError | None) -> None:
-        """Report a commit to the observers."""
-        if offsets and (notify := self._cluster.observers.commit_ended) is not None:
-            seconds = self._cluster.runtime.now() - began
-            notify(CommitEnded(group=self._offsets.group_id, partitions=len(offsets), seconds=seconds, error=error))
+        report_commit(self._cluster, self._offsets.group_id, given, began, None)
 
     async def _commit(
         self,
@@ -235,6 +229,15 @@ class OffsetCommitter:
 
         with anyio.move_on_after(deadline.left(self._cluster.runtime.now())):
             await self.driver.until(is_over)
+
+
+def report_commit(
+    cluster: Cluster, group_id: str, offsets: Collection[TopicPartition], began: float, error: KafkaError | None
+) -> None:
+    """Report a commit to the observers."""
+    if offsets and (notify := cluster.observers.commit_ended) is not None:
+        seconds = cluster.runtime.now() - began
+        notify(CommitEnded(group=group_id, partitions=len(offsets), seconds=seconds, error=error))
 
 
 def _failed(group_id: str, partitions: list[TopicPartition], error: BrokerError) -> CommitFailed:

@@ -54,6 +54,10 @@ class PartitionState:
     """The sequence number of the partition's last result with data, counted over all partitions; 0 without one."""
     high_watermark: int | None = None
     """The end of the log at the last fetch: the offset after the last record that all replicas have."""
+    committed_end: int | None = None
+    """The first offset that readers of committed records cannot read yet, at the last fetch; None without one."""
+    log_start: int | None = None
+    """The first offset of the log at the last fetch; None if the broker does not send it."""
     validated: int | None = None
     """The leader epoch under which the position was last validated."""
     validating: bool = False
@@ -183,6 +187,10 @@ class SubscriptionState:
     def __iter__(self) -> Iterator[PartitionState]:
         self.settle()
         return iter(self._states.values())
+
+    def unsettled(self) -> list[PartitionState]:
+        """Return the assigned partitions, for any thread; positions may be before records that a thread has taken."""
+        return list(self._states.values())
 
     def settle(self) -> None:
         """Move the positions past the records that another thread has taken."""

@@ -79,6 +79,8 @@ class GroupOffsets:
         """Receives the error of each failed request to the coordinator, and None after a response."""
         self.member: FetchingMember | None = None
         """The member that fetches the offsets, if it has joined the group."""
+        self.on_commit: Callable[[Mapping[TopicPartition, OffsetAndMetadata]], None] | None = None
+        """Receives the offsets of each commit that the coordinator has accepted."""
 
     async def close(self) -> None:
         """Close the connections of the lane."""
@@ -160,6 +162,8 @@ class GroupOffsets:
             if not goes_to_zookeeper(group, retention_ms):
                 raise _explained(error, group, retention_ms) from None
             await commit_to_zookeeper(self._cluster, group, given, deadline, error)
+            if self.on_commit is not None:
+                self.on_commit(given)
 
     async def _commit(
         self,
@@ -171,8 +175,12 @@ class GroupOffsets:
         check: Callable[[Mapping[str, UUID], OffsetCommitResponse], None],
         patience: float,
     ) -> None:
+        sent: Mapping[TopicPartition, OffsetAndMetadata] = {}
+
         def request() -> OffsetCommitRequest:
-            return commit_request(group, latest(), ids, retention_ms)
+            nonlocal sent
+            sent = latest()
+            return commit_request(group, sent, ids, retention_ms)
 
         await self._cluster.ask_coordinator(
             CoordinatorType.GROUP,
@@ -187,6 +195,8 @@ class GroupOffsets:
             patience=patience,
         )
         self.on_result(None)
+        if self.on_commit is not None:
+            self.on_commit(sent)
 
     def _check_committed(
         self,

@@ -24,7 +24,7 @@ class MemberLog:
     def __init__(self, machine: Membership, now: Callable[[], float], client_id: str) -> None:
         self._machine, self._client_id = machine, client_id
         self._generation = -1
-        # What was logged last; the same again is a retry.
+        # The line that was logged last: if it comes again, it is a retry.
         self._last: tuple[object, ...] = ()
         self._refusal = ""
         self._retries = TroubleLog(_log, now, first=logging.DEBUG)

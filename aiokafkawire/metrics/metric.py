@@ -15,7 +15,7 @@ class Metric:
     name: str
     """The name in the Java client, such as ``"record-send-rate"``."""
     attributes: Mapping[str, str]
-    """What the value belongs to: the Java client's tags, such as ``client-id``, ``node-id``, ``topic``, ``partition``."""
+    """What the value belongs to: the Java client's tags, ``client-id``, ``node-id``, ``topic`` and ``partition``."""
     value: float
     """The value; NaN where nothing was measured yet, as for averages in the Java client."""
     group: str = attrs.field(kw_only=True)

@@ -1,6 +1,5 @@
 """The transport over any anyio stream: on trio, and where a test or simulation provides the stream."""
 
-from collections import deque
 from typing import Final
 
 import anyio
@@ -9,7 +8,7 @@ from anyio.abc import ByteStream
 from ..errors import ConnectionLost, KafkaError
 from ..runtime import background_tasks
 from .connection_protocol import ConnectionProtocol
-from .transport import OWN_WRITE, IdleWaiters, broken, next_write, stalled
+from .transport import OWN_WRITE, IdleWaiters, Outgoing, WriteObserver, broken, stalled
 
 __all__ = ("StreamTransport",)
 
@@ -27,19 +26,21 @@ class StreamTransport:
 
     def __init__(self, stream: ByteStream, pipeline: ConnectionProtocol, broker: str, limit: float) -> None:
         self._stream, self._pipeline, self._broker, self._limit = stream, pipeline, broker, limit
-        self._outgoing: deque[bytes] = deque()
+        self._outgoing = Outgoing()
         self._writing = False
         self._to_write = anyio.Event()
         self._waiters = IdleWaiters(pipeline, lambda: self._writing or bool(self._outgoing))
 
-    def enqueue(self, frame: bytes) -> None:
+    def enqueue(self, frame: bytes, observer: WriteObserver | None = None) -> None:
         """Enqueue as :meth:`Transport.enqueue`."""
         self._outgoing.append(frame)
+        if observer is not None:
+            self._outgoing.observe(observer)
 
     async def transmit(self) -> None:
         """Transmit as :meth:`Transport.transmit`; if the transport is idle, the caller itself writes a small frame."""
         if len(self._outgoing) == 1 and not self._writing and len(self._outgoing[0]) <= OWN_WRITE:
-            await self._write(self._outgoing.popleft(), min(_WRITE_STALL_SECONDS, self._limit))
+            await self._write(self._outgoing.take(), min(_WRITE_STALL_SECONDS, self._limit))
         else:
             self.transmit_soon()
 
@@ -113,4 +114,4 @@ class StreamTransport:
             self._to_write = anyio.Event()
             while self._outgoing and not self._writing:
                 # The limit is long: no caller waits for this write, and a large frame may take long on a slow network.
-                await self._write(next_write(self._outgoing), self._limit)
+                await self._write(self._outgoing.take(), self._limit)

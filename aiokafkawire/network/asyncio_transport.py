@@ -2,7 +2,6 @@
 
 import asyncio
 import sys
-from collections import deque
 from collections.abc import Callable
 from typing import TypeVar, cast
 
@@ -14,7 +13,7 @@ from ..types import Address
 from .connection_protocol import ConnectionProtocol
 from .connector import keep_alive
 from .happy_eyeballs import addresses_of, dial
-from .transport import IdleWaiters, broken, next_write, stalled
+from .transport import IdleWaiters, Outgoing, WriteObserver, broken, stalled
 
 __all__ = ("AsyncioTransport", "open_transport")
 
@@ -66,7 +65,7 @@ class AsyncioTransport(asyncio.BufferedProtocol):
         self._pipeline, self._broker, self._limit, self._on_fault = pipeline, broker, limit, on_fault
         self._loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport | None = None
-        self._outgoing: deque[bytes] = deque()
+        self._outgoing = Outgoing()
         # The time limit that runs while asyncio's transport holds bytes that the socket did not take; else None.
         self._stall: asyncio.TimerHandle | None = None
         self._stalled_size = 0
@@ -83,9 +82,11 @@ class AsyncioTransport(asyncio.BufferedProtocol):
 
     # --- called by the connection ----------------------------------------------------------------------
 
-    def enqueue(self, frame: bytes) -> None:
+    def enqueue(self, frame: bytes, observer: WriteObserver | None = None) -> None:
         """Enqueue as :meth:`.transport.Transport.enqueue`."""
         self._outgoing.append(frame)
+        if observer is not None:
+            self._outgoing.observe(observer)
 
     async def transmit(self) -> None:
         """Transmit as :meth:`.transport.Transport.transmit`."""
@@ -94,7 +95,7 @@ class AsyncioTransport(asyncio.BufferedProtocol):
     def transmit_soon(self) -> None:
         """Transmit as :meth:`.transport.Transport.transmit_soon`, without a task, as asyncio's writes never wait."""
         while self._outgoing and self._stall is None and self._transport is not None:
-            data = self._outgoing.popleft() if len(self._outgoing) == 1 else next_write(self._outgoing)
+            data = self._outgoing.take()
             self._stalled_size = len(data)
             self._write(data)
 

@@ -2,7 +2,7 @@
 
 import logging
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache, partial
 from typing import Any, Final, TypeVar
 
@@ -10,8 +10,7 @@ import anyio
 
 from ..config import ClientConfig
 from ..errors import ConnectionLost, ErrorCode, KafkaError, RequestTimeout, WireError, broker_error, copy_for_reraise
-from ..event_log import TroubleLog
-from ..observe import ConnectionClosed, Observers, RequestEnded, Throttled
+from ..observe import Observers
 from ..protocol.api import ApiKey, choose_version
 from ..protocol.compiler import decode
 from ..protocol.messages.metadata import ApiVersionsRequest, ApiVersionsResponse
@@ -23,6 +22,7 @@ from ..runtime import Owner, Runtime, background_tasks
 from ..types import Address
 from .client_security import Security
 from .connection_protocol import ConnectionProtocol, ResponseHandler
+from .connection_reports import ConnectionReports, ObservedRequest
 from .connector import Connector
 from .legacy_version_probe import negotiate_versions
 from .reauthentication import Reauthenticator
@@ -86,51 +86,6 @@ class _Reply:
         return self.frame, self.position
 
 
-class _ObservedHandler:
-    """A response handler that passes the response on, and reports the request's end to the observers."""
-
-    __slots__ = ("_api", "_broker", "_now", "_observers", "_sent_at", "_version", "handler", "sent_bytes")
-
-    def __init__(
-        self,
-        handler: ResponseHandler,
-        observers: Observers,
-        now: Callable[[], float],
-        broker: str,
-        request: type[Request[Any]],
-        version: int,
-    ) -> None:
-        self.handler = handler
-        self.sent_bytes = 0
-        self._observers, self._now, self._sent_at = observers, now, now()
-        self._broker, self._api, self._version = broker, request.__name__.removesuffix("Request"), version
-
-    def resolve(self, frame: bytes, position: int) -> None:
-        seconds = self._now() - self._sent_at
-        self.handler.resolve(frame, position)
-        self._report(seconds, len(frame), None)
-
-    def fail(self, error: KafkaError) -> None:
-        seconds = self._now() - self._sent_at
-        self.handler.fail(error)
-        self._report(seconds, 0, error)
-
-    def _report(self, seconds: float, received_bytes: int, error: KafkaError | None) -> None:
-        notify = self._observers.request_ended
-        if notify is not None:
-            notify(
-                RequestEnded(
-                    broker=self._broker,
-                    api=self._api,
-                    version=self._version,
-                    sent_bytes=self.sent_bytes,
-                    received_bytes=received_bytes,
-                    seconds=seconds,
-                    error=error,
-                )
-            )
-
-
 class Connection:
     """A connection to one broker, made by :meth:`open`.
 
@@ -147,8 +102,7 @@ class Connection:
         config: ClientConfig,
         runtime: Runtime,
         security: Security,
-        observers: Observers,
-        throttled: TroubleLog,
+        reports: ConnectionReports,
     ) -> None:
         self.broker: str = str(at)
         self.versions: Mapping[int, Versions] = {}
@@ -161,7 +115,7 @@ class Connection:
         self._request_timeout = config.request_timeout_ms / 1000
         self._chosen: dict[tuple[type[Request[Any]], Versions], int] = {}
         # The frames that wait for the end of a reauthentication; None at other times.
-        self._held_back: deque[bytes] | None = None
+        self._held_back: deque[tuple[bytes, ObservedRequest | None]] | None = None
         self._released = anyio.Event()
         self._login = Reauthenticator(self, security, at, runtime.chance)
         self._uses_sasl = config.uses_sasl
@@ -170,7 +124,7 @@ class Connection:
         self.throttled_until: float = float("-inf")
         """The time until which the broker throttles this client (KIP-219), in seconds of the runtime's clock."""
         self._ended = anyio.Event()
-        self._observers, self._throttled = observers, throttled
+        self._reports = reports
         self._is_open = False
         self.used_at: float = runtime.now()
         """The time at which the last request was sent, in seconds of the runtime's clock."""
@@ -189,15 +143,14 @@ class Connection:
         security: Security | None = None,
         known: BrokerVersion | None = None,
         dialled: Address | None = None,
-        observers: Observers | None = None,
-        throttled: TroubleLog | None = None,
+        reports: ConnectionReports | None = None,
     ) -> "Connection":
         """Connect, negotiate versions and authenticate.
 
         The timeout is the shorter of ``within``, in seconds, and ``socket_connection_setup_timeout_ms``. ``known`` is
         the broker's version if an earlier connection has detected it; old versions are not probed then. ``dialled`` is
         the address to connect to, if it differs from ``host`` and ``port``; the certificate and SASL still use
-        ``host``. ``throttled`` is the log of the brokers that throttle the client.
+        ``host``. ``reports`` notifies observers of the connection's requests and its end.
 
         Raises:
             ConnectionLost: the broker cannot be reached, closes the connection, or does not answer.
@@ -206,9 +159,8 @@ class Connection:
             ConfigError: certificates or credentials are invalid.
         """
         security = security or Security(config, runtime)
-        observers = observers or Observers()
-        throttled = TroubleLog(LOG, runtime.now, first=logging.INFO) if throttled is None else throttled
         at = Address(host, port)
+        reports = reports or ConnectionReports(Observers(), at, "", {}, runtime.now)
         broker, limit = str(at), config.socket_connection_setup_timeout_ms / 1000
         if within is not None:
             limit = min(within, limit)
@@ -221,7 +173,7 @@ class Connection:
                 keepalive = config.socket_keepalive_enable
                 broker_connector = TransportFactory(connector, security, at, dialled or at, keepalive=keepalive)
                 transport = await broker_connector.open(pipeline, patience, owner.faulted)
-                made = cls(transport, pipeline, at, config, runtime, security, observers, throttled)
+                made = cls(transport, pipeline, at, config, runtime, security, reports)
                 owner.spawn(made._run)
                 if known is None and config.uses_sasl:
                     await made._expect_versions()
@@ -237,8 +189,7 @@ class Connection:
                         within=limit,
                         security=security,
                         dialled=dialled,
-                        observers=observers,
-                        throttled=throttled,
+                        reports=reports,
                     )
                     soon = min(config.api_version_request_timeout_ms / 1000, max(limit / 4, _MIN_PROBE_SECONDS))
                     found = await negotiate_versions(made, lambda known: open_as(known=known), soon)
@@ -297,10 +248,10 @@ class Connection:
             WireError: the response violates the protocol.
             UnsupportedVersion, InvalidMessage: the request cannot be encoded; nothing was sent.
         """
-        spoken = self.choose(type(request), wanted)
-        if self.throttled_until > self._runtime.now():
+        spoken, called_at = self.choose(type(request), wanted), self._runtime.now()
+        if self.throttled_until > called_at:
             timeout = await self._wait_while_throttled(type(request), timeout)
-        frame, position = await self._exchange(request, spoken, timeout, slow=slow)
+        frame, position = await self._exchange(request, spoken, timeout, slow=slow, called_at=called_at)
         answer: Any = type(request).response
         if len(frame) > _LARGE and request.api_key != ApiKey.FETCH:
             response = await self._runtime.offload(self.decode, answer, spoken, frame, position)
@@ -314,16 +265,11 @@ class Connection:
         pause = getattr(response, "throttle_time_ms", 0) / 1000
         api = type(response).__name__.removesuffix("Response")
         if pause <= 0:
-            message = "broker %(broker)s throttles %(api)s no more"
-            if self._throttled:
-                self._throttled.ended((self.broker, api), message, broker=self.broker, api=api)
+            self._reports.not_throttled(api)
             return
-        message = "broker %(broker)s throttles %(api)s for %(delay).1f s, since the client has exceeded a quota"
-        self._throttled.failed((self.broker, api), message, broker=self.broker, api=api, delay=pause)
         if client_waits(response.api_key, spoken):
             self.throttled_until = max(self.throttled_until, self._runtime.now() + pause)
-        if (notify := self._observers.throttled) is not None:
-            notify(Throttled(broker=self.broker, api=api, seconds=pause))
+        self._reports.throttled(api, pause)
 
     async def _wait_while_throttled(self, request: type[Request[Any]], timeout: float | None) -> float | None:
         """Wait while the broker throttles this client, or until the connection ends; return the rest of the timeout.
@@ -365,8 +311,8 @@ class Connection:
         if spoken is None:
             spoken = self.choose(type(request), wanted)
         self.used_at = self._runtime.now() if now is None else now
-        handler = self._observed(handler, type(request), spoken)
-        self._enqueue(self._pipeline.send(request, spoken, handler), handler)
+        observed = self._reports.request(handler, type(request), spoken, self.used_at)
+        self._enqueue(self._pipeline.send(request, spoken, handler and (observed or handler)), observed)
         return spoken
 
     def submit_encoded(
@@ -379,8 +325,8 @@ class Connection:
     ) -> None:
         """Submit as :meth:`submit` a request whose ``body`` the caller has encoded, in version ``spoken``."""
         self.used_at = now
-        handler = self._observed(handler, request, spoken)
-        self._enqueue(self._pipeline.send_encoded(request, spoken, body, handler), handler)
+        observed = self._reports.request(handler, request, spoken, now)
+        self._enqueue(self._pipeline.send_encoded(request, spoken, body, handler and (observed or handler)), observed)
 
     def choose(self, request: type[Request[Any]], wanted: Versions = ANY_VERSION) -> int:
         """Return the version in which to send requests of this type.
@@ -430,23 +376,15 @@ class Connection:
         except WireError as error:
             raise WireError(f"{self.broker} answered {error}") from error
 
-    def _observed(
-        self, handler: ResponseHandler | None, request: type[Request[Any]], spoken: int
-    ) -> ResponseHandler | None:
-        """Return the handler of a request, which also notifies the observers if there are any."""
-        if handler is None or self._observers.request_ended is None:
-            return handler
-        return _ObservedHandler(handler, self._observers, self._runtime.now, self.broker, request, spoken)
-
-    def _enqueue(self, frame: bytes, handler: ResponseHandler | None, *, ahead: bool = False) -> None:
-        if type(handler) is _ObservedHandler:
-            handler.sent_bytes = len(frame)
+    def _enqueue(self, frame: bytes, observed: ObservedRequest | None, *, ahead: bool = False) -> None:
+        if observed is not None:
+            observed.sent_bytes = len(frame)
         if LOG.is_enabled(logging.DEBUG):
             log_request(self.broker, frame)
         if ahead or self._held_back is None:
-            self._transport.enqueue(frame)
+            self._transport.enqueue(frame, observed)
         else:
-            self._held_back.append(frame)
+            self._held_back.append((frame, observed))
 
     async def request_ahead(self, request: Request[R], *, wanted: Versions) -> R:
         """Send a request of authentication before the requests that :meth:`hold` delays. Raises as :meth:`request`."""
@@ -475,8 +413,8 @@ class Connection:
         """Send the requests that were delayed since :meth:`hold`."""
         held, self._held_back = self._held_back or (), None
         self._pipeline.release()
-        for frame in held:
-            self._transport.enqueue(frame)
+        for frame, observed in held:
+            self._transport.enqueue(frame, observed)
         self.transmit_soon()
         released, self._released = self._released, anyio.Event()
         released.set()
@@ -489,6 +427,7 @@ class Connection:
         *,
         slow: bool = False,
         ahead: bool = False,
+        called_at: float | None = None,
     ) -> tuple[bytes, int]:
         patience = self._request_timeout if not slow or timeout is None else max(timeout, self._request_timeout)
         limit = patience if timeout is None else min(timeout, patience)
@@ -498,8 +437,8 @@ class Connection:
         await self._close_if_silent(now)
         with anyio.move_on_after(limit):
             reply = _Reply(now, patience)
-            handler = self._observed(reply, type(request), spoken)
-            self._enqueue(self._pipeline.send(request, spoken, handler, ahead=ahead), handler, ahead=ahead)
+            observed = self._reports.request(reply, type(request), spoken, now if called_at is None else called_at)
+            self._enqueue(self._pipeline.send(request, spoken, observed or reply, ahead=ahead), observed, ahead=ahead)
             await self.transmit()
             return await reply.wait()
         self._answered_at_timeout = self._pipeline.answered
@@ -512,9 +451,8 @@ class Connection:
         waiting = self._pipeline.next_answered
         if waiting is None:
             return
-        name, reply = waiting
-        if isinstance(reply, _ObservedHandler):
-            reply = reply.handler
+        name, handler = waiting
+        reply = handler.handler if isinstance(handler, ObservedRequest) else handler
         if isinstance(reply, _Reply) and now >= reply.times_out_at:
             is_set = " (request_timeout_ms)" if reply.patience == self._request_timeout else ""
             limit = f"{reply.patience:g} s{is_set}"
@@ -570,8 +508,8 @@ class Connection:
             self._ended.set()
             message, text = "connection to %(broker)s closed: %(why)s", {"why": self.failure or "cancelled"}
             LOG.debug(message, text=text, broker=self.broker, error=self.failure)
-            if self._is_open and (notify := self._observers.connection_closed) is not None:
-                notify(ConnectionClosed(broker=self.broker, error=self.failure))
+            if self._is_open:
+                self._reports.closed(self.failure)
 
     async def _run_transport(self) -> None:
         if not self._uses_sasl:

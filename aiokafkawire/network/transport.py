@@ -10,17 +10,51 @@ from ..errors import ConnectionLost, KafkaError, copy_for_reraise
 from .connection_protocol import ConnectionProtocol
 from .tls_errors import refused_by_broker
 
-__all__ = ("IdleWaiters", "OWN_WRITE", "Transport", "broken", "next_write", "stalled")
+__all__ = ("IdleWaiters", "OWN_WRITE", "Outgoing", "Transport", "WriteObserver", "broken", "stalled")
 
 OWN_WRITE: Final = 64 * 1024
 """The maximum size, in bytes, of several frames in one write, and of a frame that the caller's task writes."""
 
 
+class WriteObserver(Protocol):
+    """An object to notify of a frame's write."""
+
+    def sent(self) -> None:
+        """Take notice that the write of the frame begins."""
+
+
+class Outgoing(deque[bytes]):
+    """The frames that wait to be written, in order."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        # The observers of frames that still wait, each with the number of frames before and including its own.
+        self._observers: deque[tuple[int, WriteObserver]] = deque()
+        self._taken = 0
+
+    def observe(self, observer: WriteObserver) -> None:
+        """Notify an observer when the last frame is taken."""
+        if not self._observers:
+            self._taken = 0
+        self._observers.append((self._taken + len(self), observer))
+
+    def take(self) -> bytes:
+        """Return the next frame, joined with small frames that follow it, and remove these frames."""
+        before, data = len(self), self.popleft()
+        while self and len(data) + len(self[0]) <= OWN_WRITE:
+            data += self.popleft()
+        if self._observers:
+            self._taken += before - len(self)
+            while self._observers and self._observers[0][0] <= self._taken:
+                self._observers.popleft()[1].sent()
+        return data
+
+
 class Transport(Protocol):
     """A transport of frames, which passes received bytes, and the stream's error, to the connection's pipeline."""
 
-    def enqueue(self, frame: bytes) -> None:
-        """Enqueue a frame, to be sent by :meth:`transmit` or :meth:`transmit_soon`."""
+    def enqueue(self, frame: bytes, observer: "WriteObserver | None" = None) -> None:
+        """Enqueue a frame, to be sent by :meth:`transmit` or :meth:`transmit_soon`; notify ``observer`` then."""
 
     async def transmit(self) -> None:
         """Write the enqueued frames, or only start to write them as :meth:`transmit_soon`: the transport chooses."""
@@ -74,14 +108,6 @@ class IdleWaiters:
         event, self._event = self._event, None
         if event is not None:
             event.set()
-
-
-def next_write(outgoing: deque[bytes]) -> bytes:
-    """Return the next frame, joined with small frames that follow it, and remove these frames from the queue."""
-    data = outgoing.popleft()
-    while outgoing and len(data) + len(outgoing[0]) <= OWN_WRITE:
-        data += outgoing.popleft()
-    return data
 
 
 def stalled(broker: str, size: int, limit: float) -> ConnectionLost:

@@ -292,6 +292,8 @@ class RecordAccumulator:
             batch.close()
             batch.attempts += 1
             batch.sent_to = leader
+            if batch.first_sent_at is None:
+                batch.first_sent_at = now
             if self.sequences is not None:
                 self.sequences.number(batch)
             queue = self._ready.pop(batch.partition)

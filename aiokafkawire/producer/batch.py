@@ -2,7 +2,7 @@
 
 from array import array
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Final
+from typing import Final, Protocol
 from uuid import UUID
 
 import attrs
@@ -10,12 +10,12 @@ import attrs
 from ..errors import KafkaError, copy_for_reraise
 from ..protocol.primitives import ZERO_UUID
 from ..records.batch import BatchBuilder, halve
-from ..types import Event, RecordMetadata, TopicPartition
+from ..types import Event, Header, RecordMetadata, TopicPartition
 from ._implementation import OpenBatch
 from .idempotence import sequence_after
 from .legacy_message_format import NEWEST_MAGIC, as_message_set
 
-__all__ = ("BatchResult", "ProducerBatch")
+__all__ = ("BatchEnd", "BatchResult", "ProducerBatch")
 
 _LARGE: Final = 64 * 1024
 """The size in bytes above which the producer compresses a batch on a thread."""
@@ -51,6 +51,8 @@ class ProducerBatch:
     base_sequence: int = -1
     sent_to: int = -1
     """The node id of the broker that the batch was last sent to."""
+    first_sent_at: float | None = None
+    """When the batch was first sent."""
     topic_id: UUID = ZERO_UUID
     """The topic's id when the batch was last sent."""
     in_doubt: bool = False
@@ -132,6 +134,18 @@ class ProducerBatch:
         return halves[0], halves[1]
 
 
+class BatchEnd(Protocol):
+    """A function for a batch's end, with the headers of the batch's records."""
+
+    headers: list[tuple[Header, ...]]
+
+    def __call__(self, result: "BatchResult") -> None:
+        """Take notice that the batch with this result was acknowledged, or has failed."""
+
+    def part(self, first: int, count: int) -> "BatchEnd":
+        """Return the function for ``count`` records from ``first`` on, when the batch is split."""
+
+
 class BatchResult:
     """The result of one batch, with an event for all waiters. The result keeps the records' timestamps only.
 
@@ -146,6 +160,7 @@ class BatchResult:
         "_new_event",
         "completed",
         "error",
+        "on_end",
         "partition",
         "parts",
         "timestamps",
@@ -164,6 +179,8 @@ class BatchResult:
         self._awaited: set[int] = set()
         # Created by the first waiter: most records of a fast producer are never awaited.
         self._event: Event | None = None
+        self.on_end: BatchEnd | None = None
+        """Called with this result, before the waiters go on, when the batch is acknowledged or has failed."""
         self.parts: Sequence[BatchResult] = ()
         """The results of the two parts if the batch was split."""
 
@@ -243,6 +260,7 @@ class BatchResult:
             part = BatchResult(self.partition, self._new_event)
             part.timestamps = self.timestamps[first : first + count]
             part._awaited = {index - first for index in self._awaited if first <= index < first + count}
+            part.on_end = None if self.on_end is None else self.on_end.part(first, count)
             parts.append(part)
             first += count
         self.parts = parts
@@ -258,5 +276,7 @@ class BatchResult:
 
     def _complete(self) -> None:
         self.completed = True
+        if self.on_end is not None and not self.parts:
+            self.on_end(self)
         if self._event is not None:
             self._event.set()

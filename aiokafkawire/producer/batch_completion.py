@@ -68,13 +68,14 @@ class BatchCompletion:
         self,
         cluster: Cluster,
         config: ProducerConfig,
+        lane: str,
         accumulator: RecordAccumulator,
         transaction: "TransactionStateMachine | None",
     ) -> None:
         self.failures: UnreportedFailures = UnreportedFailures()
         self.on_failure: Callable[[KafkaError], None] | None = None
         """A function that is called with the error of each batch that has failed."""
-        self._cluster, self._config, self._accumulator = cluster, config, accumulator
+        self._cluster, self._config, self._lane, self._accumulator = cluster, config, lane, accumulator
         self._transaction = transaction
         self._clock = cluster.runtime.now
         self._backoffs: dict[TopicPartition, Backoff] = {}
@@ -243,14 +244,19 @@ class BatchCompletion:
         notify = self._cluster.observers.batch_ended
         if notify is None:
             return
+        now = self._clock()
         notify(
             BatchEnded(
+                lane=self._lane,
+                transactional_id=self._config.transactional_id,
                 topic=batch.partition.topic,
                 partition=batch.partition.partition,
                 records=batch.count,
                 size=batch.builder.size,
+                compressed_size=len(batch.encoded or b""),
                 codec=Codec(batch.builder.codec).name.lower(),
-                seconds=self._clock() - batch.created_at,
+                seconds=now - batch.created_at,
+                queued_seconds=(now if batch.first_sent_at is None else batch.first_sent_at) - batch.created_at,
                 attempts=batch.attempts,
                 offset=offset,
                 error=error,

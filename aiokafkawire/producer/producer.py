@@ -15,6 +15,7 @@ import anyio.lowlevel
 from ..argument_checks import refuse_list
 from ..cluster.cluster import Cluster
 from ..cluster.metadata import Topic
+from ..cluster.metrics_push import MetricsPush
 from ..config import ProducerConfig
 from ..errors import BufferFull, DeliveryFailed, ErrorCode, KafkaError, TopicNotReady, UsageError, copy_for_reraise
 from ..other_clients_names import PRODUCER, add_hints
@@ -33,13 +34,13 @@ if TYPE_CHECKING:  # most producers use no Arrow arrays, and make no transaction
     from .transaction import Transaction
     from .transaction_manager import TransactionManager
 
-__all__ = ("Producer",)
+__all__ = ("Producer", "checked_columns", "part_of_column")
 
 K = TypeVar("K", contravariant=True)
 V = TypeVar("V", contravariant=True)
 
 
-class Producer(Appender[K, V], Generic[K, V]):
+class Producer(Appender[K, V], MetricsPush, Generic[K, V]):
     """A client that sends records; made by :meth:`Client.producer`, and used as ``async with``.
 
     Records of a partition are written once and in the order in which the producer accepted them, even after retries,
@@ -241,16 +242,27 @@ class Producer(Appender[K, V], Generic[K, V]):
         headers: Headers,
     ) -> tuple[OpenBatch, int]:
         deadline = self._cluster.deadline(self._config.max_block_ms / 1000)
-        now = self._cluster.runtime.now
+        now, waits = self._cluster.runtime.now, self._cluster.producer_waits
         while True:
             try:
                 return self._append(topic, value, key, partition, timestamp_ms, headers)
             except TopicNotReady:
-                await self._cluster.metadata.topic(topic, deadline)
+                began = now()
+                try:
+                    await self._cluster.metadata.topic(topic, deadline)
+                finally:
+                    waits.metadata_seconds += now() - began
             except BufferFull:
-                with self._sender.flushing(), anyio.move_on_after(deadline.left(now())):
-                    await self._accumulator.wait_for_space()
+                began = now()
+                waits.callers += 1
+                try:
+                    with self._sender.flushing(), anyio.move_on_after(deadline.left(began)):
+                        await self._accumulator.wait_for_space()
+                finally:
+                    waits.callers -= 1
+                    waits.space_seconds += now() - began
                 if deadline.passed(now()):
+                    waits.exhausted += 1
                     raise
 
     # --- sending many records -----------------------------------------------------------------------------
@@ -327,14 +339,12 @@ class Producer(Appender[K, V], Generic[K, V]):
             KafkaError: a record was not accepted, see :meth:`enqueue`; the records before it are still sent, and
                 their number is in the error's note.
         """
-        count = _length("values", values)
-        if keys is not None and _length("keys", keys) != count:
-            raise UsageError(f"{count} values and {len(keys)} keys: there must be one key for each value")
+        count = checked_columns(values, keys)
         for first in range(0, count, YIELD_EVERY):
             # Yield before the records are accepted: a caller that is cancelled here knows that they were not accepted.
             await self._let_others_run()
-            part = _as_list(values[first : first + YIELD_EVERY])
-            part_keys = None if keys is None else _as_list(keys[first : first + YIELD_EVERY])
+            part = part_of_column(values, first)
+            part_keys = None if keys is None else part_of_column(keys, first)
             done = 0
             try:
                 while done < len(part):
@@ -426,8 +436,21 @@ def _length(name: str, column: Any) -> int:
     return len(column)
 
 
-def _as_list(part: Any) -> Sequence[Any]:
-    """Return ``part`` as a sequence of Python values: an Arrow array is converted, a sequence is returned unchanged."""
+def checked_columns(values: Any, keys: Any) -> int:
+    """Return the number of records in columns of values and, unless None, keys.
+
+    Raises:
+        UsageError: a column is no sequence, or the numbers of keys and values differ.
+    """
+    count = _length("values", values)
+    if keys is not None and _length("keys", keys) != count:
+        raise UsageError(f"{count} values and {len(keys)} keys: there must be one key for each value")
+    return count
+
+
+def part_of_column(column: Any, first: int) -> Sequence[Any]:
+    """Return the Python values of the next ``YIELD_EVERY`` rows of a sequence or an Arrow array."""
+    part = column[first : first + YIELD_EVERY]
     return cast("Sequence[Any]", part.to_pylist()) if hasattr(part, "to_pylist") else cast("Sequence[Any]", part)
 
 

@@ -71,7 +71,7 @@ class Sender:
         self._clock = cluster.runtime.now
         sequences = SequenceNumbers() if config.idempotent else None
         self.accumulator: RecordAccumulator = RecordAccumulator(config, self._new_event, sequences)
-        self.completion: BatchCompletion = BatchCompletion(cluster, config, self.accumulator, self._transaction)
+        self.completion: BatchCompletion = BatchCompletion(cluster, config, lane, self.accumulator, self._transaction)
         self.fatal: KafkaError | None = None
         """The error after which nothing can be sent any more; None before."""
         self._producer_ids = ProducerIdManager(cluster, config, self.accumulator)

@@ -7,6 +7,7 @@ __all__ = (
     "BASE_OFFSET_AT",
     "CODEC_MASK",
     "CONTROL",
+    "COUNTS",
     "COUNT_AT",
     "CRC_AT",
     "DELETE_HORIZON",
@@ -40,6 +41,9 @@ MAGIC = 2
 HEADER = Struct(">qiibIhiqqqhii")
 """A batch's header: base offset, length, leader epoch, magic, CRC, attributes, last offset delta, base timestamp,
 max timestamp, producer id, producer epoch, base sequence, count."""
+
+COUNTS = Struct(">8xi9xh34xi")
+"""Of a batch's header only the length, the attributes and the count."""
 
 HEADER_SIZE = HEADER.size  # 61; the records follow the header, compressed together
 

@@ -26,13 +26,15 @@ class SentAcknowledgements:
     """The acknowledgements in one request; ``number`` is that of the first one, None if there are none.
 
     Those of the partitions ``settled`` have results, or wait to be sent again. The records of ``again`` were acquired
-    again meanwhile, so that their acknowledgements must not be repeated.
+    again meanwhile, so that their acknowledgements must not be repeated. The ``results`` are those of the partitions
+    that have one: an error, or None if the broker has accepted them.
     """
 
     ranges: Mapping[PartitionKey, Sequence[AcknowledgedOffsets]]
     number: int | None
     again: dict[PartitionKey, list[AcquiredRange]] = attrs.field(factory=dict)
     settled: set[PartitionKey] = attrs.field(factory=set)
+    results: dict[PartitionKey, KafkaError | None] = attrs.field(factory=dict)
 
     @property
     def renews(self) -> bool:
@@ -165,6 +167,7 @@ class AcknowledgementQueue:
     def settle(self, sent: SentAcknowledgements, key: PartitionKey, error: KafkaError | None) -> None:
         """Settle the acknowledgements of one partition with the broker's result."""
         sent.settled.add(key)
+        sent.results[key] = error
         self._settle(self.partition(key), records_in(sent.ranges[key]), error)
 
     def _settle(self, partition: TopicPartition, count: int, error: KafkaError | None) -> None:

@@ -10,6 +10,7 @@ import anyio.lowlevel
 
 from ..argument_checks import check_integer, check_seconds, flattened, shown
 from ..cluster.cluster import Cluster
+from ..cluster.metrics_push import MetricsPush
 from ..config import ShareConsumerConfig
 from ..errors import RequestTimeout, UsageError
 from ..group.member_ids import new_member_id
@@ -38,7 +39,7 @@ class _Owner:
         self.acknowledge = consumer.acknowledge
 
 
-class ShareConsumer(Generic[K, V]):
+class ShareConsumer(MetricsPush, Generic[K, V]):
     """A member of a share group, made by :meth:`Client.share_consumer` and used as ``async with``.
 
     The members of a share group share the records, not the partitions: a broker locks each record for one member, for

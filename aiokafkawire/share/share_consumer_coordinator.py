@@ -12,6 +12,7 @@ from ..group.consumer_group_requests import ServerSubscription
 from ..group.membership import GroupState, LosePartitions, MemberSettings, PrepareRejoin, Reconcile, Task
 from ..group.membership_driver import MembershipDriver, Polls
 from ..group.share_group_requests import SHARE_GROUP
+from ..observe import PartitionsLost, RebalanceEnded
 from ..types import TopicPartition
 from .share_fetch_session import PartitionKey
 from .share_fetcher import ShareFetcher
@@ -90,15 +91,22 @@ class ShareConsumerCoordinator:
     async def _execute(self, task: Task) -> None:
         if isinstance(task, PrepareRejoin):
             if task.lost:
-                self._fetcher.assign({})
+                self._lose(task.reason)
             self.machine.prepared(task)
         elif isinstance(task, Reconcile):
             self._take(task)
         elif isinstance(task, LosePartitions):
             if self.machine.error is not None:
                 self._fetcher.report(self.machine.error)
-            self._fetcher.assign({})
+            self._lose(task.reason)
             self.machine.task_done(task)
+
+    def _lose(self, reason: str) -> None:
+        """Read no more partitions, since the membership has ended."""
+        lost = tuple(sorted(self._fetcher.assigned))
+        self._fetcher.assign({})
+        if lost and (notify := self._cluster.observers.partitions_lost) is not None:
+            notify(PartitionsLost(group=self.machine.settings.group_id, partitions=lost, reason=reason))
 
     def _take(self, task: Reconcile) -> None:
         """Read the assigned partitions, as far as their topics are known."""
@@ -114,8 +122,29 @@ class ShareConsumerCoordinator:
             metadata.mark_stale(metadata.snapshot)
             message = "share group %(group)r: waiting for the metadata of assigned topics"
             _log.debug(message, group=self.machine.settings.group_id)
+        before = self._fetcher.assigned
         self._fetcher.assign(partitions)
+        self._report_rebalance(before)
         owned: dict[UUID, list[int]] = {}
         for topic_id, index in partitions:
             owned.setdefault(topic_id, []).append(index)
         self.machine.reconciled(task, owned)
+
+    def _report_rebalance(self, before: frozenset[TopicPartition]) -> None:
+        """Report the changes of the assignment to the observers, if there are any."""
+        notify, now = self._cluster.observers.rebalance_ended, self._fetcher.assigned
+        if notify is None or now == before:
+            return
+        machine, began = self.machine, self.driver.rebalancing_since
+        notify(
+            RebalanceEnded(
+                group=machine.settings.group_id,
+                member_id=machine.group.member_id,
+                generation=machine.group.generation_id,
+                reason=machine.reason,
+                seconds=0.0 if began is None else self._cluster.runtime.now() - began,
+                assigned=tuple(sorted(now - before)),
+                revoked=tuple(sorted(before - now)),
+                partitions=len(now),
+            )
+        )

@@ -28,6 +28,7 @@ from .record_locks import RecordLocks
 from .share_buffer import ShareBuffer
 from .share_fetch_session import PartitionKey, ShareBroker
 from .share_record import RecordOwner
+from .share_reports import ShareReports
 from .share_requests import acknowledge_request, fetch_request
 from .share_responses import ShareResponses
 
@@ -79,6 +80,7 @@ class ShareFetcher:
         self._flushes = 0
         self._is_awaited = False
         self._worker = Worker(self._step, self._ended)
+        self._reports = ShareReports(cluster, config.group_id, lane)
         self.locks: RecordLocks = RecordLocks(self.buffer, self.queue, self._clock, self._worker.wake, place_finder())
         """The locks of the records that are here or in the user's hands."""
         self.responses: ShareResponses = ShareResponses(
@@ -262,7 +264,9 @@ class ShareFetcher:
         async def exchange(connection: Connection) -> None:
             began = self._clock()
             response = await connection.request(request, timeout=wait_ms / 1000 + self._timeout, wanted=SHARE_VERSIONS)
+            seconds = self._clock() - began
             found = await self.responses.fetched(broker, wanted, response, sent, began)
+            self._reports.fetched(broker.node, wanted, response, seconds)
             broker.is_drained = not found
             if not found and self._clock() - began < wait_ms / 2000:
                 # An early empty response, as from a broker whose locks are all taken.
@@ -296,6 +300,7 @@ class ShareFetcher:
         self, broker: ShareBroker, sent: SentAcknowledgements, exchange: Callable[[Connection], Awaitable[None]]
     ) -> None:
         """Run one exchange, and handle its error."""
+        began = self._clock()
         try:
             await exchange(await self._cluster.connection(broker.node, self._lane))
             if broker.retry_at <= self._clock():
@@ -309,6 +314,7 @@ class ShareFetcher:
             for key, ranges in sent.ranges.items():
                 self.locks.settle_renewals(key, ranges, None)
             self.queue.ended(sent)
+            self._reports.acknowledged(broker.node, sent, self.queue, self._clock() - began)
             broker.is_busy = False
             self.notify()
             self._worker.wake()

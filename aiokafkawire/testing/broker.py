@@ -46,7 +46,7 @@ from .security.bearer_tokens import TokenValidator, bearer_tokens
 from .security.credentials import Credentials
 from .security.delegation_tokens import DelegationTokens
 from .security.mechanisms import MECHANISMS, enabled_mechanisms
-from .serving.apis import APIS
+from .serving.apis import apis_with
 from .serving.listening import NodeServer
 
 __all__ = ("Broker", "ApiError", "UnusedFaultRules")
@@ -79,7 +79,8 @@ class Broker(ClusterControl, Faults):
        If the context's body has raised an exception, these are added to that exception as notes instead.
     3. Clients' mistakes are no faults: the broker answers them as Kafka does, or disconnects and logs why.
     4. A closed Broker may be opened again. Topics, records, groups, transactions, settings, fault rules and ports are
-       kept; ``faults`` and ``requests`` are cleared, and brokers that were stopped or fenced run again.
+       kept; ``faults``, ``requests`` and ``pushed_metrics`` are cleared, and brokers that were stopped or fenced run
+       again.
 
     Args:
         nodes: the number of brokers; their ids count up from ``node_id``.
@@ -139,6 +140,10 @@ class Broker(ClusterControl, Faults):
         max_connections_per_ip: the largest number of connections of a broker from one address; further ones are closed
             at once. All in-memory connections count as connections from 127.0.0.1.
 
+        client_telemetry: whether clients may push their metrics (KIP-714), as to brokers with a plugin that receives
+            them; ``pushed_metrics`` has what was pushed. Subscriptions are configs of client metrics resources.
+        telemetry_max_bytes: the largest size of one push.
+
         strict: whether leaving the context raises UnusedFaultRules if ``is_met`` of a fault rule is False.
         clock: the function that returns the time in ms since the epoch.
         new_uuid: the function that makes ids of topics and group members.
@@ -189,6 +194,8 @@ class Broker(ClusterControl, Faults):
         max_incremental_fetch_session_cache_slots: int = 1_000,
         socket_request_max_bytes: int = 104_857_600,
         max_connections_per_ip: int = 2**31 - 1,
+        client_telemetry: bool = False,
+        telemetry_max_bytes: int = 1_048_576,
         strict: bool = False,
         clock: Callable[[], int] = _wall_ms,
         new_uuid: Callable[[], UUID] = uuid4,
@@ -201,7 +208,9 @@ class Broker(ClusterControl, Faults):
         check_listening(nodes, port, tls)
         check_choices(max_versions, replica_selector_class)
         check_consumer_groups(group_consumer_assignors, group_consumer_migration_policy)
-        release = release_named(DEFAULT_RELEASE if max_versions is None else max_versions, APIS)
+        release = release_named(
+            DEFAULT_RELEASE if max_versions is None else max_versions, apis_with(telemetry=client_telemetry)
+        )
         tokens = bearer_tokens(oauthbearer, clock)
         settings = settings_of(
             given,
@@ -348,6 +357,7 @@ class Broker(ClusterControl, Faults):
             raise RuntimeError("this broker is open already")
         self.faults.clear()
         self.requests.clear()
+        self._cluster.pushed_metrics.clear()
         async with AsyncExitStack() as stack:
             stack.push_async_callback(self._stop)
             self._owner = Owner(self._failed)

@@ -73,6 +73,8 @@ class SimulatedArguments(TypedDict, total=False):
     max_incremental_fetch_session_cache_slots: int
     socket_request_max_bytes: int
     max_connections_per_ip: int
+    client_telemetry: bool
+    telemetry_max_bytes: int
     strict: bool
 
 
@@ -107,8 +109,15 @@ _NUMBERS: Final[Mapping[str, int]] = {  # the least allowed value of each
     "max_incremental_fetch_session_cache_slots": 0,
     "socket_request_max_bytes": 1,
     "max_connections_per_ip": 0,
+    "telemetry_max_bytes": 1,
 }
-_FLAGS: Final = ("allow_everyone_if_no_acl_found", "authorizer", "auto_create_topics_enable", "strict")
+_FLAGS: Final = (
+    "allow_everyone_if_no_acl_found",
+    "authorizer",
+    "auto_create_topics_enable",
+    "client_telemetry",
+    "strict",
+)
 _FUNCTIONS: Final = ("clock", "new_uuid")
 
 

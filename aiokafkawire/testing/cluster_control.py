@@ -9,6 +9,7 @@ from .cluster.replicas import HostedPartition
 from .cluster.state import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, ClusterState
 from .cluster.topics import HostedTopic
 from .serving.listening import NodeServer
+from .telemetry.client_metrics import PushedMetrics
 
 __all__ = ("ClusterControl",)
 
@@ -22,6 +23,11 @@ class ClusterControl:
 
     _cluster: ClusterState
     _servers: Mapping[int, NodeServer]
+
+    @property
+    def pushed_metrics(self) -> list[PushedMetrics]:
+        """The metrics that clients have pushed (KIP-714), the last 1,000 pushes; needs ``client_telemetry``."""
+        return [*self._cluster.pushed_metrics]
 
     def compact(self, topic: str, *, keep_tombstones: bool = True) -> None:
         """Clean a compacted topic now: keep only the newest record of each key. Offsets do not change.

@@ -14,7 +14,7 @@ sys.path.append(str(Path(__file__).parent.parent.parent))
 from benchmarks.java import CompilationFailed, compiled, missing_java
 from benchmarks.machine import ROOT
 
-pytestmark = pytest.mark.kafka
+pytestmark = [pytest.mark.thorough, pytest.mark.kafka]
 
 PROGRAMS = sorted((ROOT / "benchmarks").rglob("*.java"))
 

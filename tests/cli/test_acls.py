@@ -42,7 +42,7 @@ def test_acls_are_created_listed_and_deleted(shell: Shell) -> None:
         "principal": ALICE,
         "host": "*",
         "operation": "read",
-        "permission": "allow",
+        "permission_type": "allow",
     }
     deleted = shell.lines("acls", "delete", "--topic", "orders", "--yes")
     assert [line.split()[-1] for line in deleted] == ["OUTCOME", "deleted"]
@@ -169,7 +169,7 @@ def run_wrong(shell: Shell, *argv: str) -> str:
         (("create", "--allow-principal", ALICE, "--topic", "t"), "what? Give --operation"),
         (("create", "--allow-principal", ALICE, "--operation", "read"), "on what? Give a resource"),
         (("create", "--allow-principal", "alice", "--operation", "read", "--topic", "t"), "principal must be a type"),
-        (("create", "--allow-principal", ALICE, "--operation", "fly", "--topic", "t"), "'fly' is not one of"),
+        (("create", "--allow-principal", ALICE, "--operation", "fly", "--topic", "t"), "--operation is one of "),
         (("create", "--deny-principal", ALICE, "--producer", "--topic", "t"), "leave --deny-principal out"),
         (("create", "--allow-principal", ALICE, "--producer"), "on what? Give a resource"),
         (("create", "--allow-principal", ALICE, "--producer", "--group", "g"), "--producer needs a --topic"),

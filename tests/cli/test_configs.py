@@ -138,27 +138,27 @@ def test_own_settings_are_those_of_the_resource_itself(resource: ConfigResource,
 def test_settings_are_changed_and_described(shell: Shell) -> None:
     argv = ("alter", "topic", "orders", "payments", "retention.ms=3600000", "--append", "cleanup.policy=compact")
     assert shell.lines("configs", *argv) == [
-        "TYPE   NAME      OUTCOME",
-        "topic  orders    changed",
-        "topic  payments  changed",
+        "RESOURCE  NAME      OUTCOME",
+        "topic     orders    changed",
+        "topic     payments  changed",
     ]
     assert shell.lines("configs", "describe", "topic", "orders") == [
-        "TYPE   NAME    KEY             VALUE           SOURCE",
-        "topic  orders  cleanup.policy  delete,compact  DYNAMIC_TOPIC_CONFIG",
-        "topic  orders  retention.ms    3600000         DYNAMIC_TOPIC_CONFIG",
+        "RESOURCE  NAME    CONFIG          VALUE           SOURCE",
+        "topic     orders  cleanup.policy  delete,compact  DYNAMIC_TOPIC_CONFIG",
+        "topic     orders  retention.ms    3600000         DYNAMIC_TOPIC_CONFIG",
     ]
     argv = ("alter", "topic", "orders", "--subtract", "cleanup.policy=delete", "--delete", "retention.ms")
-    assert rows(shell, *argv) == [{"type": "topic", "name": "orders", "outcome": "changed"}]
+    assert rows(shell, *argv) == [{"resource_type": "topic", "resource_name": "orders", "outcome": "changed"}]
     (policy,) = rows(shell, "describe", "topic", "orders")
     assert policy == {
-        "type": "topic",
-        "name": "orders",
-        "key": "cleanup.policy",
+        "resource_type": "topic",
+        "resource_name": "orders",
+        "config": "cleanup.policy",
         "value": "compact",
         "source": "DYNAMIC_TOPIC_CONFIG",
         "value_type": "list",
-        "sensitive": False,
-        "read_only": False,
+        "is_sensitive": False,
+        "is_read_only": False,
     }
 
 
@@ -168,10 +168,12 @@ def test_all_settings_single_ones_their_synonyms_and_documentation(shell: Shell)
     assert {row["source"] for row in everything} == {"DEFAULT_CONFIG", "DYNAMIC_DEFAULT_BROKER_CONFIG"}
     argv = ("describe", "topic", "orders", "-k", "segment.bytes", "--synonyms", "--documentation")
     (segment,) = rows(shell, *argv)
-    assert segment["synonyms"] == [{"key": "log.segment.bytes", "value": segment["value"], "source": "DEFAULT_CONFIG"}]
+    assert segment["synonyms"] == [
+        {"config": "log.segment.bytes", "value": segment["value"], "source": "DEFAULT_CONFIG"}
+    ]
     assert "segment" in segment["documentation"]
     heading, line = shell.lines("configs", *argv)
-    assert heading.split() == ["TYPE", "NAME", "KEY", "VALUE", "SOURCE", "SYNONYMS", "DOCUMENTATION"]
+    assert heading.split() == ["RESOURCE", "NAME", "CONFIG", "VALUE", "SOURCE", "SYNONYMS", "DOCUMENTATION"]
     assert f"DEFAULT_CONFIG:log.segment.bytes={segment['value']}" in line
     out = shell("configs", "describe", "topic", "orders", "-k", "no.such", status=1)
     assert out.decode().count("\n") == 1
@@ -188,7 +190,7 @@ def test_settings_of_brokers_loggers_groups_and_client_metrics(shell: Shell) -> 
     ):
         shell("configs", "alter", *argv)
     found = [
-        (row["type"], row["name"], row["key"], row["value"])
+        (row["resource_type"], row["resource_name"], row["config"], row["value"])
         for type_name in ("broker", "group", "client-metrics")
         for row in rows(shell, "describe", type_name)
     ]
@@ -204,7 +206,7 @@ def test_settings_of_brokers_loggers_groups_and_client_metrics(shell: Shell) -> 
         "(default)",
         "log.cleaner.backoff.ms",
     ]
-    levels = {row["key"]: row["value"] for row in rows(shell, "describe", "broker-logger", "1")}
+    levels = {row["config"]: row["value"] for row in rows(shell, "describe", "broker-logger", "1")}
     assert levels["kafka"] == "DEBUG"
     sources = {row["source"] for row in rows(shell, "describe", "broker", "1", "--all")}
     assert sources >= {"STATIC_BROKER_CONFIG", "DYNAMIC_BROKER_CONFIG", "DYNAMIC_DEFAULT_BROKER_CONFIG"}
@@ -212,27 +214,27 @@ def test_settings_of_brokers_loggers_groups_and_client_metrics(shell: Shell) -> 
 
 def test_resources_with_own_settings_are_listed(shell: Shell) -> None:
     # Clusters begin with a setting of all brokers, min.insync.replicas.
-    assert rows(shell, "list") == [{"type": "broker", "name": None, "own_settings": 1}]
+    assert rows(shell, "list") == [{"resource_type": "broker", "resource_name": None, "own_settings": 1}]
     shell("configs", "alter", "topic", "orders", "retention.ms=5", "segment.ms=6")
     shell("configs", "alter", "group", "billing", "consumer.session.timeout.ms=46000")
     shell("configs", "alter", "broker", "--default", "log.cleaner.threads=2")
     assert rows(shell, "list") == [
-        {"type": "topic", "name": "orders", "own_settings": 2},
-        {"type": "broker", "name": None, "own_settings": 2},
-        {"type": "group", "name": "billing", "own_settings": 1},
+        {"resource_type": "topic", "resource_name": "orders", "own_settings": 2},
+        {"resource_type": "broker", "resource_name": None, "own_settings": 2},
+        {"resource_type": "group", "resource_name": "billing", "own_settings": 1},
     ]
-    assert [(row["name"], row["own_settings"]) for row in rows(shell, "list", "topic", "--all")] == [
+    assert [(row["resource_name"], row["own_settings"]) for row in rows(shell, "list", "topic", "--all")] == [
         ("orders", 2),
         ("payments", 0),
     ]
     assert rows(shell, "list", "broker-logger")[0]["own_settings"] > 0
     # without a name, all topics with settings of their own are described
-    assert {row["name"] for row in rows(shell, "describe", "topic")} == {"orders"}
+    assert {row["resource_name"] for row in rows(shell, "describe", "topic")} == {"orders"}
 
 
 def test_what_fails_for_one_resource_is_told_and_the_others_are_done(shell: Shell) -> None:
     out = shell("configs", "alter", "topic", "none", "orders", "retention.ms=5", status=1)
-    assert out.decode().splitlines() == ["TYPE   NAME    OUTCOME", "topic  orders  changed"]
+    assert out.decode().splitlines() == ["RESOURCE  NAME    OUTCOME", "topic     orders  changed"]
     assert shell.err.startswith("aiokafkawire: UnknownTopicOrPartition: IncrementalAlterConfigs of topic 'none'")
     assert shell.err.count("\n") == 1
     out = shell("configs", "describe", "topic", "none", "orders", status=1)
@@ -259,7 +261,7 @@ def test_settings_of_a_file(shell: Shell, tmp_path: Path) -> None:
     path = tmp_path / "topic.properties"
     path.write_text("# of orders\nretention.ms = 7\ncleanup.policy=compact,delete\n")
     shell("configs", "alter", "topic", "orders", "segment.ms=8", "--from-file", str(path))
-    assert {row["key"]: row["value"] for row in rows(shell, "describe", "topic", "orders")} == {
+    assert {row["config"]: row["value"] for row in rows(shell, "describe", "topic", "orders")} == {
         "retention.ms": "7",
         "cleanup.policy": "compact,delete",
         "segment.ms": "8",
@@ -275,8 +277,8 @@ def test_wrong_usage_is_status_2(shell: Shell) -> None:
         (("alter", "topic", "retention.ms=5"), "cannot be a topic's name"),
         (("alter", "topic", "--default", "retention.ms=5"), "--default means the defaults of all brokers"),
         (("describe", "broker", "one"), "a broker is named by its id"),
-        (("describe", "planet"), "'planet' is not one of"),
-        (("list", "planet"), "'planet' is not one of"),
+        (("describe", "planet"), "TYPE is one of topic, broker, "),
+        (("list", "planet"), "TYPE is one of topic, broker, "),
     ):
         shell("configs", *argv, status=2)
         assert message in shell.err
@@ -296,7 +298,7 @@ def test_older_brokers_list_topics_and_brokers(old_shell: Shell) -> None:
     out = old_shell("configs", "list", status=1)
     assert out.decode().splitlines()[1].split() == ["topic", "orders", "1"]
     assert "UnsupportedVersion: listing resources with configs needs brokers since 4.1 (KIP-1142)" in old_shell.err
-    assert rows(old_shell, "list", "topic")[0]["name"] == "orders"
+    assert rows(old_shell, "list", "topic")[0]["resource_name"] == "orders"
     old_shell("configs", "list", "group", status=1)
     assert "UnsupportedVersion: listing resources" in old_shell.err
 

@@ -12,7 +12,6 @@ from aiokafkawire import (
 from aiokafkawire.admin.descriptions import GroupListing
 from aiokafkawire.cli.groups.rows import (
     PartitionOwner,
-    as_cells,
     group_lag,
     listed_row,
     member_rows,
@@ -21,6 +20,7 @@ from aiokafkawire.cli.groups.rows import (
     partition_lag,
     state_row,
 )
+from aiokafkawire.cli.shell.table import cell_text
 from aiokafkawire.types import Address
 
 A0, A1, R1 = TopicPartition("a", 0), TopicPartition("a", 1), TopicPartition("r", 1)
@@ -65,7 +65,8 @@ def test_an_active_task_reads_the_partitions_of_its_topics() -> None:
     assert owners_of(STREAMS) == {A0: owner, R1: owner}
     rows = offset_rows("app", "streams", {A1: OffsetAndMetadata(4, "note", 2)}, {A0: 5, A1: 9}, owners_of(STREAMS))
     assert [
-        (row["topic"], row["partition"], row["committed"], row["end"], row["lag"], row["member"]) for row in rows
+        (row["topic"], row["partition"], row["committed_offset"], row["log_end_offset"], row["lag"], row["member_id"])
+        for row in rows
     ] == [
         ("a", 0, None, 5, None, "m"),
         ("a", 1, 4, 9, 5, None),
@@ -76,11 +77,10 @@ def test_an_active_task_reads_the_partitions_of_its_topics() -> None:
 
 def test_the_members_and_the_state_of_a_streams_group() -> None:
     (row,) = member_rows(STREAMS)
-    assert (row["assignment"], row["standby"], row["partitions"]) == ({"0": [0], "1": [1]}, {"0": [1]}, 2)
-    assert as_cells([row])[0]["assignment"] == "0:0;1:1"
-    assert as_cells([row])[0]["warmup"] is None
+    assert (row["assignment"], row["standby_tasks"], row["partitions"]) == ({"0": [0], "1": [1]}, {"0": [1]}, 2)
+    assert [cell_text(row[key]) for key in ("assignment", "warmup_tasks")] == ["0:0;1:1", "-"]
     state = state_row(STREAMS)
-    assert (state["type"], state["members"], state["epoch"], state["assignor"]) == ("streams", 1, 3, None)
+    assert (state["group_type"], state["members"], state["group_epoch"], state["assignor"]) == ("streams", 1, 3, None)
 
 
 def test_a_lag_that_is_not_known_is_none_and_never_negative() -> None:
@@ -97,4 +97,10 @@ def test_a_lag_that_is_not_known_is_none_and_never_negative() -> None:
 
 def test_groups_of_old_brokers_are_classic() -> None:
     row = listed_row(GroupListing("g", "", None, None, AT))
-    assert row == {"group": "g", "type": "classic", "protocol": None, "state": None, "coordinator": "h:9092"}
+    assert row == {
+        "group_id": "g",
+        "group_type": "classic",
+        "protocol_type": None,
+        "state": None,
+        "coordinator": "h:9092",
+    }

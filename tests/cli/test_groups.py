@@ -60,11 +60,11 @@ def test_groups_are_listed_with_their_lag(shell: Shell, kafka: blocking.Client) 
         ["s", "share", "share", "Empty", "7"],
     ]
     assert shell.lines("groups", "list")[0].split() == ["GROUP", "TYPE", "PROTOCOL", "STATE", "COORDINATOR"]
-    assert [row["group"] for row in rows(shell, "list", "--type", "SHARE")] == ["s"]
-    assert [row["group"] for row in rows(shell, "list", "--state", "empty", "--type", "classic")] == ["g"]
+    assert [row["group_id"] for row in rows(shell, "list", "--type", "SHARE")] == ["s"]
+    assert [row["group_id"] for row in rows(shell, "list", "--state", "empty", "--type", "classic")] == ["g"]
     assert rows(shell, "list", "--state", "Stable") == []
     shell("groups", "list", "--state", "nope", status=2)
-    assert "'nope' is not one of" in shell.err
+    assert "--state is one of Stable, Empty, " in shell.err
 
 
 def test_the_groups_of_the_other_brokers_are_listed_beside_the_error_of_one(
@@ -77,7 +77,7 @@ def test_the_groups_of_the_other_brokers_are_listed_beside_the_error_of_one(
         broker.on(ApiKey.LIST_GROUPS, answer=ErrorCode.CLUSTER_AUTHORIZATION_FAILED, node=2, times=None)
         others = [f"g{number}" for number in range(8) if broker.coordinator(f"g{number}") == 1]
         shell = Shell(broker.bootstrap, capsysbinary)
-        assert [row["group"] for row in rows(shell, "list", status=1)] == others != []
+        assert [row["group_id"] for row in rows(shell, "list", status=1)] == others != []
         assert "ListGroups of the broker at" in shell.err
         assert [row["lag"] for row in rows(shell, "list", "--lag", status=1)] == [0] * len(others)
 
@@ -95,9 +95,9 @@ def test_offsets_of_topics_that_are_gone_have_no_lag(
         return true
 
     kafka_broker.on(ApiKey.DESCRIBE_TOPIC_PARTITIONS, answer=gone, times=None)
-    assert [(row["group"], row["lag"]) for row in rows(shell, "list", "--lag")] == [("g", 6), ("h", None)]
+    assert [(row["group_id"], row["lag"]) for row in rows(shell, "list", "--lag")] == [("g", 6), ("h", None)]
     found = rows(shell, "describe", "g")
-    assert [(row["topic"], row["committed"], row["end"], row["lag"]) for row in found] == [
+    assert [(row["topic"], row["committed_offset"], row["log_end_offset"], row["lag"]) for row in found] == [
         ("a", 4, 10, 6),
         ("b", 1, None, None),
     ]
@@ -116,7 +116,7 @@ def test_a_group_that_may_not_be_seen_is_told_and_the_others_are_listed(
         return true
 
     kafka_broker.on(ApiKey.OFFSET_FETCH, answer=denied, times=None)
-    assert [(row["group"], row["lag"]) for row in rows(shell, "list", "--lag", status=1)] == [("g", 6), ("h", None)]
+    assert [(row["group_id"], row["lag"]) for row in rows(shell, "list", "--lag", status=1)] == [("g", 6), ("h", None)]
     assert shell.err.startswith("aiokafkawire: GroupAuthorizationFailed: ")
     assert shell.err.count("\n") == 1
 
@@ -144,18 +144,19 @@ def test_a_group_with_a_member_is_described(protocol: str, shell: Shell, kafka: 
         kafka_member = consumer.group_metadata().member_id
         found = shell.lines("groups", "describe", "g")
         assert found[0].split() == [
-            *("GROUP", "TOPIC", "PARTITION", "COMMITTED", "END", "LAG", "MEMBER", "CLIENT", "HOST")
+            *("GROUP", "TOPIC", "PARTITION", "COMMITTED", "END", "OFFSET", "LAG"),
+            *("MEMBER", "CLIENT", "ID", "HOST"),
         ]
         assert [line.split() for line in found[1:]] == [
             ["g", "a", "0", "7", "10", "3", kafka_member, "me", "/127.0.0.1"],
             ["g", "a", "1", "-", "10", "-", kafka_member, "me", "/127.0.0.1"],
         ]
         (member,) = rows(shell, "describe", "g", "--members")
-        assert (member["member"], member["partitions"], member["assignment"]) == (kafka_member, 2, {"a": [0, 1]})
+        assert (member["member_id"], member["partitions"], member["assignment"]) == (kafka_member, 2, {"a": [0, 1]})
         assert member["subscription"] == ["a"]
         assert shell.lines("groups", "describe", "g", "--members")[1].split()[-2:] == ["2", "a:0,1"]
         (state,) = rows(shell, "describe", "--all", "--state")
-        assert (state["type"], state["state"], state["members"]) == (protocol, "Stable", 1)
+        assert (state["group_type"], state["state"], state["members"]) == (protocol, "Stable", 1)
         shell("groups", "reset", "g", "--all-topics", "--to", "end", status=1)
         assert shell.err == (
             "aiokafkawire: group 'g' is not reset: it is Stable with 1 member, which would not go on at the new "
@@ -171,7 +172,7 @@ def test_share_groups_are_described_with_what_they_have(shell: Shell, kafka: blo
     kafka.admin.alter_consumer_group_offsets("g", {A0: 4})
     found = shell.lines("groups", "describe", "g", "s")
     assert [line.split()[:6] for line in found] == [
-        ["GROUP", "TOPIC", "PARTITION", "COMMITTED", "END", "LAG"],
+        ["GROUP", "TOPIC", "PARTITION", "COMMITTED", "END", "OFFSET"],
         ["g", "a", "0", "4", "10", "6"],
         [],
         ["GROUP", "TOPIC", "PARTITION", "LEADER", "EPOCH", "START"],
@@ -179,22 +180,22 @@ def test_share_groups_are_described_with_what_they_have(shell: Shell, kafka: blo
         ["s", "a", "1", "0", "10", "0"],
     ]
     assert rows(shell, "describe", "s")[0] == {
-        "group": "s",
-        "type": "share",
+        "group_id": "s",
+        "group_type": "share",
         "topic": "a",
         "partition": 0,
         "leader_epoch": 0,
         "start_offset": 3,
         "lag": 7,
     }
-    assert [row["type"] for row in rows(shell, "describe", "--all", "--state")] == ["classic", "share"]
+    assert [row["group_type"] for row in rows(shell, "describe", "--all", "--state")] == ["classic", "share"]
     assert rows(shell, "describe", "s", "--members") == []
     assert shell.err == "group 's' has no members\n"
 
 
 def test_groups_that_do_not_exist_are_told_and_the_others_are_described(shell: Shell, kafka: blocking.Client) -> None:
     kafka.admin.alter_consumer_group_offsets("g", {A0: 4})
-    assert [row["group"] for row in rows(shell, "describe", "missing", "g", status=1)] == ["g"]
+    assert [row["group_id"] for row in rows(shell, "describe", "missing", "g", status=1)] == ["g"]
     assert shell.err.startswith("aiokafkawire: GroupIdNotFound: ")
     shell("groups", "describe", status=2)
     assert shell.err == "aiokafkawire: name the groups to describe, or use --all\n"
@@ -209,7 +210,13 @@ def test_groups_of_old_brokers(release: str, capsysbinary: pytest.CaptureFixture
         broker.create_topic("a", partitions=2)
         kafka.admin.alter_consumer_group_offsets("g", {A0: 0})
         (row,) = rows(shell, "describe", "g", *quick)
-        assert (row["topic"], row["partition"], row["committed"], row["end"], row["lag"]) == ("a", 0, 0, 0, 0)
+        assert (row["topic"], row["partition"], row["committed_offset"], row["log_end_offset"], row["lag"]) == (
+            "a",
+            0,
+            0,
+            0,
+            0,
+        )
         outcome = rows(shell, "reset", "g", "--topic", "a", "--to", "end", "--execute", "--yes", *quick)
         assert [row["outcome"] for row in outcome] == ["set", "set"]
         assert committed(kafka, "g") == {A0: 0, A1: 0}
@@ -217,9 +224,9 @@ def test_groups_of_old_brokers(release: str, capsysbinary: pytest.CaptureFixture
             shell("groups", "list", *quick, status=1)
             assert shell.err.startswith("aiokafkawire: UnsupportedVersion: ")
         else:
-            assert [(row["group"], row["type"], row["lag"]) for row in rows(shell, "list", "--lag", *quick)] == [
-                ("g", "classic", 0)
-            ]
+            assert [
+                (row["group_id"], row["group_type"], row["lag"]) for row in rows(shell, "list", "--lag", *quick)
+            ] == [("g", "classic", 0)]
             shell("groups", "describe", "missing", "--state", *quick, status=1)
             assert "GroupIdNotFound" in shell.err
 
@@ -231,7 +238,7 @@ def test_a_reset_is_shown_first_and_done_when_told_to(shell: Shell, kafka: block
     kafka.admin.alter_consumer_group_offsets("g", {A0: 4, B0: 5})
     shown = shell.lines("groups", "reset", "g", "--all-topics", "--to", "beginning")
     assert [line.split() for line in shown] == [
-        ["GROUP", "TOPIC", "PARTITION", "COMMITTED", "NEW", "NOTE", "OUTCOME"],
+        ["GROUP", "TOPIC", "PARTITION", "COMMITTED", "NEW", "OFFSET", "NOTE", "OUTCOME"],
         ["g", "a", "0", "4", "0", "-", "would", "be", "set"],
         ["g", "b", "0", "5", "0", "-", "would", "be", "set"],
     ]
@@ -287,7 +294,10 @@ def test_an_exported_plan_is_a_file_to_reset_from(shell: Shell, kafka: blocking.
 def test_share_groups_are_reset(shell: Shell, kafka: blocking.Client) -> None:
     kafka.admin.alter_share_group_offsets("s", {A0: 3})
     found = rows(shell, "reset", "s", "--topic", "a", "--to", "-2", "--execute", "--yes")
-    assert [(row["committed"], row["new_offset"], row["outcome"]) for row in found] == [(3, 8, "set"), (None, 8, "set")]
+    assert [(row["committed_offset"], row["new_offset"], row["outcome"]) for row in found] == [
+        (3, 8, "set"),
+        (None, 8, "set"),
+    ]
     offsets = kafka.admin.list_share_group_offsets("s")
     assert {at: info.start_offset for at, info in offsets.items()} == {A0: 8, A1: 8}
     shell("groups", "reset", "s", "--all-topics", "--shift-by", "-1", "--execute", "--yes")
@@ -297,11 +307,11 @@ def test_share_groups_are_reset(shell: Shell, kafka: blocking.Client) -> None:
 def test_a_group_that_cannot_be_reset_is_told_and_the_others_are(shell: Shell, kafka: blocking.Client) -> None:
     kafka.admin.alter_consumer_group_offsets("g", {A0: 4})
     found = rows(shell, "reset", "g", "new", "--all-topics", "--to", "end", "--execute", "--yes", status=1)
-    assert [(row["group"], row["outcome"]) for row in found] == [("g", "set")]
+    assert [(row["group_id"], row["outcome"]) for row in found] == [("g", "set")]
     assert shell.err == "aiokafkawire: group 'new' is not reset: it has no offsets; name topics with --topic\n"
     assert shell("groups", "reset", "new", "--all-topics", "--to", "end", status=1) == b""
     rows(shell, "reset", "g", "--topic", "a", "--shift-by", "1", status=1)
-    assert "it has no offset to shift in a-1" in shell.err
+    assert "it has no offset to shift in a:1" in shell.err
     rows(shell, "reset", "new", "--topic", "a", "--to", "beginning", "--execute", "--yes")
     assert committed(kafka, "new") == {A0: 0, A1: 0}
 
@@ -411,7 +421,7 @@ def test_members_are_removed(shell: Shell, kafka: blocking.Client) -> None:
         shell("groups", "remove-members", "g", "--instance-id", "two", "--yes", status=1)
         assert shell.err.startswith("aiokafkawire: UnknownMemberId: ")
         (row,) = rows(shell, "remove-members", "g", "--instance-id", "one", "--yes", "--reason", "because")
-        assert (row["instance_id"], row["outcome"]) == ("one", "removed")
+        assert (row["group_instance_id"], row["outcome"]) == ("one", "removed")
     with kafka.consumer("a", group_id="h", auto_offset_reset="earliest") as consumer:
         read(consumer)
         (row,) = rows(shell, "remove-members", "h", "--all", "--yes")

@@ -30,29 +30,29 @@ def rows(shell: Shell, *argv: str) -> list[dict[str, Any]]:
 
 def test_directories_have_the_sums_of_their_replicas(shell: Shell) -> None:
     found = rows(shell)
-    assert [(row["broker"], row["log_dir"]) for row in found] == [
+    assert [(row["node_id"], row["log_dir"]) for row in found] == [
         (1, "/memory/1"),
         (1, "/memory/1-2"),
         (2, "/memory/2"),
         (2, "/memory/2-2"),
     ]
-    assert sum(row["replicas"] for row in found) == 5
+    assert sum(row["replica_count"] for row in found) == 5
     each = rows(shell, "--by", "replica")
     for row in found:
         here = [one for one in each if one["log_dir"] == row["log_dir"]]
-        assert (row["replicas"], row["size"]) == (len(here), sum(one["size"] for one in here))
-        assert (row["error"], row["cordoned"]) == (None, False)
+        assert (row["replica_count"], row["size_bytes"]) == (len(here), sum(one["size_bytes"] for one in here))
+        assert (row["error"], row["is_cordoned"]) == (None, False)
         assert row["total_bytes"] >= row["usable_bytes"] > 0
-    assert shell.lines("log-dirs", "describe")[0].startswith("BROKER  LOG DIRECTORY  REPLICAS")
+    assert shell.lines("log-dirs", "describe")[0].startswith("NODE  LOG DIRECTORY  REPLICAS")
 
 
 def test_rows_may_be_of_some_topics_and_brokers(shell: Shell) -> None:
     assert {row["topic"] for row in rows(shell, "--by", "replica", "--topic", "orders")} == {"orders"}
     assert sorted(row["partition"] for row in rows(shell, "--by", "replica", "--topic", "orders:0,3")) == [0, 3]
-    assert {row["broker"] for row in rows(shell, "--broker", "2")} == {2}
+    assert {row["node_id"] for row in rows(shell, "--broker", "2")} == {2}
     by_topic = rows(shell, "--by", "topic")
     assert {row["topic"]: 0 for row in by_topic} == {"orders": 0, "pay": 0}
-    assert sum(row["replicas"] for row in by_topic) == 5
+    assert sum(row["replica_count"] for row in by_topic) == 5
 
 
 def test_sums_count_future_replicas_apart() -> None:
@@ -67,14 +67,14 @@ def test_sums_count_future_replicas_apart() -> None:
         }
     }
     good, bad = directory_rows(log_dirs)
-    assert (good["replicas"], good["moving_here"], good["size"], good["usable_bytes"]) == (1, 1, 15, 50)
-    assert (bad["error"], bad["replicas"], bad["usable_bytes"]) == ("KafkaStorageError", 0, None)
-    assert topic_rows(log_dirs) == [{"broker": 1, "topic": "t", "replicas": 1, "size": 15}]
+    assert (good["replica_count"], good["moving_here"], good["size_bytes"], good["usable_bytes"]) == (1, 1, 15, 50)
+    assert (bad["error"], bad["replica_count"], bad["usable_bytes"]) == ("KafkaStorageError", 0, None)
+    assert topic_rows(log_dirs) == [{"node_id": 1, "topic": "t", "replica_count": 1, "size_bytes": 15}]
 
 
 def test_replicas_move_to_another_directory_of_their_broker(shell: Shell) -> None:
     (before,) = (row for row in rows(shell, "--by", "replica", "--topic", "orders:0"))
-    broker = str(before["broker"])
+    broker = str(before["node_id"])
     (target,) = {f"/memory/{broker}", f"/memory/{broker}-2"} - {before["log_dir"]}
     move = ("log-dirs", "move", "orders:0", "--broker", broker, "--to", target)
     assert shell.lines(*move, "--dry-run")[1].split() == [
@@ -103,9 +103,9 @@ def test_a_topic_without_partitions_means_all_replicas_of_the_broker(shell: Shel
 
 def test_what_fails_for_some_is_told_and_the_others_are_shown(shell: Shell) -> None:
     out = shell("log-dirs", "describe", "--broker", "1", "--broker", "7", "--json", status=1)
-    assert {json.loads(line)["broker"] for line in out.splitlines()} == {1}
+    assert {json.loads(line)["node_id"] for line in out.splitlines()} == {1}
     assert shell.err.startswith("aiokafkawire: BrokerNotAvailable: ")
-    held = {row["broker"]: row["partition"] for row in rows(shell, "--by", "replica", "--topic", "orders")}
+    held = {row["node_id"]: row["partition"] for row in rows(shell, "--by", "replica", "--topic", "orders")}
     both = ("--broker", "1", "--to", "/memory/1")
     out = shell("log-dirs", "move", f"orders:{held[1]},{held[2]}", *both, "--json", status=1)
     assert [json.loads(line)["partition"] for line in out.splitlines()] == [held[1]]
@@ -115,14 +115,14 @@ def test_what_fails_for_some_is_told_and_the_others_are_shown(shell: Shell) -> N
 @pytest.mark.parametrize(
     ("argv", "status", "said"),
     [
-        (("move", "orders", "--broker", "1"), 2, "Missing option '--to'"),
+        (("move", "orders", "--broker", "1"), 2, "--to is missing"),
         (("move", "orders:x", "--broker", "1", "--to", "/memory/1"), 2, "takes TOPIC or TOPIC:0,1, got 'orders:x'"),
         (("move", "orders:9", "--broker", "1", "--to", "/memory/1"), 1, "topic orders has no partition 9; it has 4"),
         (("move", "none", "--broker", "1", "--to", "/memory/1"), 1, "UnknownTopicOrPartition"),
         (("move", "orders", "--broker", "9", "--to", "/memory/1"), 1, "broker 9 has no replica of these topics"),
         (("move", "orders", "--broker", "1", "--to", "/none"), 1, "LogDirNotFound"),
         (("move", "orders", "--broker", "1", "--to", "/none", "--dry-run"), 1, "broker 1 has no log directory /none"),
-        (("describe", "--by", "size"), 2, "'size' is not one of"),
+        (("describe", "--by", "size"), 2, "--by is one of directory, topic, replica, got 'size'"),
         (("describe", "--topic", "none"), 1, "UnknownTopicOrPartition"),
     ],
 )

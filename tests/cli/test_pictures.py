@@ -6,6 +6,7 @@ import pytest
 from support.pictures import PICTURES, PLOTS, draw, words
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", PICTURES)
 def test_the_script_draws_the_pictures_of_the_docs(name: str) -> None:
     drawn = words(draw(name))

@@ -145,10 +145,10 @@ def test_partitions_move_as_planned(shell: Shell, kafka: blocking.Client, tmp_pa
         "topic": "t",
         "partition": 0,
         "replicas": [1, 2],
-        "target": [3, 2],
-        "adding": [3],
-        "removing": [1],
-        "bytes": 0,
+        "target_replicas": [3, 2],
+        "adding_replicas": [3],
+        "removing_replicas": [1],
+        "bytes_to_copy": 0,
         "outcome": "started",
     }
     assert replicas(kafka) == [[3, 2], [2, 1]]
@@ -183,7 +183,7 @@ def test_a_throttle_is_set_on_brokers_and_topics_until_the_watch_ends(
     with kafka.producer() as producer:
         producer.send("t", bytes(1000), partition=0)
     (row,) = rows(shell, "start", file, "--yes", "--throttle", "1000")
-    assert row["bytes"] > 1000
+    assert row["bytes_to_copy"] > 1000
     assert "the throttle stays until" in shell.err
     rate = {"leader.replication.throttled.rate": "1000", "follower.replication.throttled.rate": "1000"}
     assert limits(kafka) == {
@@ -193,10 +193,10 @@ def test_a_throttle_is_set_on_brokers_and_topics_until_the_watch_ends(
         },
         **{f"broker {node}": rate for node in (1, 2, 3)},
     }
-    listed = {"topic": "t", "partition": 0, "replicas": [3, 2, 1], "adding": [3], "removing": [1]}
+    listed = {"topic": "t", "partition": 0, "replicas": [3, 2, 1], "adding_replicas": [3], "removing_replicas": [1]}
     assert rows(shell, "list") == [listed]
     state, other = rows(shell, "status", file, status=1)
-    assert state == {**listed, "target": [3, 2], "state": "moving"}
+    assert state == {**listed, "target_replicas": [3, 2], "state": "moving"}
     assert other["state"] == "complete"
 
     later = threading.Timer(0.3, broker.release_replica, ("t", 0, 3))
@@ -252,7 +252,7 @@ def test_others_that_move_are_not_disturbed_unless_asked(
     kafka.admin.alter_partition_reassignments({TopicPartition("t", 1): [2, 3]})
     file = plan_file(tmp_path, [3, 2])
     shell("reassign", "start", file, "--yes", status=1)
-    assert shell.err == "aiokafkawire: partitions move already (t-1): wait for them, or add --additional\n"
+    assert shell.err == "aiokafkawire: partitions move already (t:1): wait for them, or add --additional\n"
     shell("reassign", "start", file, "--yes", "--additional", "--throttle", "7")
     found = limits(kafka)
     assert found["topic 't'"] == {
@@ -267,7 +267,11 @@ def test_others_that_move_are_not_disturbed_unless_asked(
 def test_replicas_go_to_the_log_directories_of_the_plan(shell: Shell, kafka: blocking.Client, tmp_path: Path) -> None:
     file = plan_file(tmp_path, [3, 2], log_dirs=["/memory/3-2", "any"])
     partition, replica = rows(shell, "start", file, "--yes", "--log-dir-throttle", "9")
-    assert (partition["outcome"], replica["outcome"], replica["target"]) == ("started", "started", "/memory/3-2")
+    assert (partition["outcome"], replica["outcome"], replica["target_log_dir"]) == (
+        "started",
+        "started",
+        "/memory/3-2",
+    )
     assert limits(kafka) == {"broker 3": {"replica.alter.log.dirs.io.max.bytes.per.second": "9"}}
     found = kafka.admin.describe_replica_log_dirs([TopicPartitionReplica("t", 0, 3)])
     assert [info.current_log_dir for info in found.values()] == ["/memory/3-2"]
@@ -288,8 +292,8 @@ def test_a_refused_plan_leaves_no_throttle(
 @pytest.mark.parametrize(
     ("target", "topic", "said"),
     [
-        ([1, 9], "t", "the plan moves t-0 to broker 9, which is not in service"),
-        ([1], "none", "the plan moves none-0, which does not exist"),
+        ([1, 9], "t", "the plan moves t:0 to broker 9, which is not in service"),
+        ([1], "none", "the plan moves none:0, which does not exist"),
     ],
 )
 def test_plans_that_do_not_fit_the_cluster_are_refused(
@@ -330,7 +334,7 @@ def test_a_terminal_is_asked_before_partitions_move(
     monkeypatch.setattr(sys, "stderr", said)
     file = plan_file(tmp_path, [3, 2], [2, 3])
     shell("reassign", "start", file, status=status)
-    assert said.getvalue().startswith("move 2 partitions, and copy 2 replicas of 0 bytes (t-0, t-1)? [y/N] ")
+    assert said.getvalue().startswith("move 2 partitions, and copy 2 replicas of 0 bytes (t:0, t:1)? [y/N] ")
     assert replicas(kafka) == ([[1, 2], [2, 1]] if status else [[3, 2], [2, 3]])
 
 

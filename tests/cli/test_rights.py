@@ -62,5 +62,37 @@ def test_brokers_are_described_without_rights(
 ) -> None:
     shell = Shell(guarded.bootstrap, capsysbinary)
     (row,) = (json.loads(line) for line in shell.lines("cluster", "describe", "--json"))
-    assert (row["id"], row["release"]) == (1, "4.3")
-    assert shell.lines("topics", "describe") == ["TOPIC  PARTITION  LEADER  EPOCH  REPLICAS  IN SYNC"]
+    assert (row["node_id"], row["release"]) == (1, "4.3")
+    assert shell.lines("topics", "describe") == ["TOPIC  PARTITION  LEADER  LEADER EPOCH  REPLICAS  ISR"]
+
+
+@pytest.mark.parametrize(
+    ("argv", "what"),
+    [
+        ("topics list", "topics"),
+        ("topics describe", "topics"),
+        ("topics offsets", "topics"),
+        ("groups list", "groups"),
+        ("groups describe --all", "groups"),
+        ("transactions list", "transactional ids"),
+        ("configs describe topic", "topics"),
+    ],
+)
+def test_an_empty_table_says_that_rights_may_lack(
+    argv: str, what: str, guarded: BackgroundBroker, capsysbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    shell = Shell(guarded.bootstrap, capsysbinary)
+    assert len(shell.lines(*argv.split())) == 1
+    assert shell.err == (
+        f"aiokafkawire: no {what} are visible; brokers leave out those that you have no right to describe\n"
+    )
+    assert shell(*argv.split(), "--json") == b""
+
+
+def test_nothing_is_said_of_rights_where_all_is_visible(
+    kafka_broker: BackgroundBroker, capsysbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    shell = Shell(kafka_broker.bootstrap, capsysbinary)
+    for argv in ("topics list", "groups list", "transactions list"):
+        shell(*argv.split())
+        assert shell.err == ""

@@ -55,11 +55,11 @@ def test_the_help_of_every_verb_teaches_with_examples(verb: str, capsys: Capture
         (["topics", "lst"], "there is no command 'lst': did you mean list?"),
         (["groups", "xyz"], "there is no command 'xyz': known: list, describe"),
         (["xyz"], "there is no command 'xyz': known: produce, consume"),
-        (["consume"], "Missing argument 'TOPIC...'"),
+        (["consume"], "TOPIC is missing"),
         (["consume", "orders", "--lst", "3"], "--lst"),
         (["consume", "orders", "--last", "0"], "--last"),
         (["produce", "orders", "-z", "brotli"], "brotli"),
-        (["topics"], "Commands:"),
+        (["topics"], "Commands:\n  list "),
         (["topics", "lst"], "lst"),
         (["consume", "orders", "--timeout", "0"], "'0' is not a number of seconds from 0.001 to 86400"),
         (["consume", "orders", "--timeout", "nan"], "'nan' is not a number of seconds"),
@@ -174,6 +174,32 @@ def test_only_a_similar_option_is_suggested(
     with pytest.raises(SystemExit) as ended:
         main(["configs", "alter", "topic", "orders", given, "a=b"])
     assert ended.value.code == 2
-    line = capsys.readouterr().err.splitlines()[-1]
-    assert line.startswith("Error: No such option")
-    assert ("Did you mean" in line, (suggested or given) in line) == (suggested is not None, True)
+    line, example, more = capsys.readouterr().err.splitlines()
+    hint = "" if suggested is None else f"; did you mean {suggested}?"
+    assert line == f"aiokafkawire: there is no option {given}{hint}"
+    assert example.startswith("for example: aiokafkawire configs alter topic orders ")
+    assert more == "help: aiokafkawire configs alter --help"
+
+
+@pytest.mark.parametrize(
+    ("argv", "said"),
+    [
+        ("topics create a --partitions x", "--partitions must be a whole number from 1 to 2147483647, got 'x'"),
+        ("topics create a --partitions 0", "--partitions must be a whole number from 1 to 2147483647, got '0'"),
+        ("reassign watch p --interval x", "--interval must be a number from 0.05, got 'x'"),
+        ("topics create a --partitions", "--partitions needs a value"),
+        ("topics list --internal=yes", "--internal takes no value"),
+        ("topics add-partitions a", "--partitions is missing"),
+        ("configs describe", "TYPE is missing: one of topic, broker, "),
+        ("log-dirs describe --by size", "--by is one of directory, topic, replica, got 'size'"),
+        ("users describe", "USER is missing"),
+        ("reassign status", "FILE is missing"),
+        ("completion bash zsh", "unexpected argument: zsh"),
+        ("reassign status /", "FILE is wrong: "),
+    ],
+)
+def test_wrong_usage_is_said_in_plain_words(argv: str, said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(argv.split())
+    assert ended.value.code == 2
+    assert capsys.readouterr().err.startswith(f"aiokafkawire: {said}")

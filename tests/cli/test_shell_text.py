@@ -12,12 +12,13 @@ from hypothesis import strategies as st
 from aiokafkawire import OffsetSpec
 from aiokafkawire.cli.exit_status import CommandFailed
 from aiokafkawire.cli.records.filters import make_filter
-from aiokafkawire.cli.records.formats import Record, hex_formatter, iso_time, json_formatter, plain_formatter
+from aiokafkawire.cli.records.formats import Record, hex_formatter, json_formatter, plain_formatter
 from aiokafkawire.cli.records.lines import LineSplitter, decode_json, split_keys
 from aiokafkawire.cli.records.points import BeforeEnd, parse_point, parse_time
 from aiokafkawire.cli.records.templates import template_formatter, unescape
 from aiokafkawire.cli.shell.meter import Meter
 from aiokafkawire.cli.shell.table import table
+from aiokafkawire.cli.shell.times import iso_time
 from aiokafkawire.records.batch import ConsumerRecord
 
 NOW = 1_795_000_000_000
@@ -124,7 +125,7 @@ def test_hex_dumps_key_value_and_headers() -> None:
     _, text = hex_formatter([record(bytes(range(60, 78)), None, [("h", b"1")])])
     row = "3c 3d 3e 3f 40 41 42 43 44 45 46 47 48 49 4a 4b"
     assert text.decode().splitlines() == [
-        "orders-2 offset 7, 1970-01-01T00:00:01.000Z",
+        "orders:2 offset 7, 1970-01-01T00:00:01.000Z",
         "  key: null",
         "  value: 18 bytes",
         f"    00000000  {row}  |<=>?@ABCDEFGHIJK|",

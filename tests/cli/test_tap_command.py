@@ -93,7 +93,7 @@ def test_faults_in_plain_words_reach_the_client_and_are_counted(broker: Backgrou
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=30)
     events = [json.loads(line) for line in out.splitlines()]
-    assert {event["api"] for event in events} == {"Produce"}
+    assert {event["api_name"] for event in events} == {"Produce"}
     ends = [event for event in events if event["event"] == "response"]
     assert [end["errors"] for end in ends[:2]] == [{"NOT_LEADER_OR_FOLLOWER": 1}] * 2
     assert [end["fault"] for end in ends[:3]] == ["answer='NOT_LEADER_OR_FOLLOWER'"] * 2 + ["drop='after'"]
@@ -112,7 +112,7 @@ def test_some_apis_can_be_left_out(broker: BackgroundBroker) -> None:
         anyio.run(produce, bootstrap)
         process.send_signal(signal.SIGINT)
         out, _ = process.communicate(timeout=30)
-    apis = {json.loads(line)["api"] for line in out.splitlines()}
+    apis = {json.loads(line)["api_name"] for line in out.splitlines()}
     assert "ApiVersions" in apis
     assert not apis & {"Produce", "Metadata"}
 
@@ -214,9 +214,13 @@ def test_a_broker_that_is_away_is_named_and_served_when_it_is_back() -> None:
         held.bind(("127.0.0.1", 0))
         port = held.getsockname()[1]
         with tap(f"127.0.0.1:{port}") as (process, bootstrap):
+            assert process.stderr is not None
+            assert process.stderr.readline() == (
+                f"aiokafkawire: cannot connect to 127.0.0.1:{port}: connection refused; "
+                "the tap tries again when a client connects\n"
+            )
             with pytest.raises(KafkaError):
                 anyio.run(produce, bootstrap, 1, 300)
-            assert process.stderr is not None
             assert f"cannot connect to 127.0.0.1:{port}: " in process.stderr.readline()
             held.close()
             with BackgroundBroker(port=port) as broker:

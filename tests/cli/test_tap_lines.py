@@ -77,22 +77,22 @@ def test_a_line_for_programs() -> None:
         "time": "2023-11-14T22:13:20.250000+00:00",
         "connection": 3,
         "client": "127.0.0.1:50000",
-        "node": 2,
-        "api": "Produce",
+        "node_id": 2,
+        "api_name": "Produce",
         "api_key": 0,
-        "version": 9,
+        "api_version": 9,
         "correlation_id": 17,
         "client_id": "rdkafka",
-        "bytes": 345,
+        "size_bytes": 345,
         "note": None,
     }
     answered = json.loads(json_line(response(errors={"MESSAGE_TOO_LARGE": 1}, fault="delay=0.5")))
-    more = {"milliseconds": 12.3, "errors": {"MESSAGE_TOO_LARGE": 1}, "outcome": "answered", "rewritten": False}
+    more = {"duration_ms": 12.3, "errors": {"MESSAGE_TOO_LARGE": 1}, "outcome": "answered", "rewritten": False}
     assert answered == {
         **asked,
         **more,
         "event": "response",
         "time": "2023-11-14T22:13:20.300000+00:00",
-        "bytes": 77,
+        "size_bytes": 77,
         "fault": "delay=0.5",
     }

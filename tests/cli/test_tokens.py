@@ -71,13 +71,13 @@ def test_a_token_is_created_listed_described_renewed_and_expired(
         "owner",
         "requester",
         "renewers",
-        "issue_timestamp_ms",
-        "expiry_timestamp_ms",
-        "max_timestamp_ms",
+        "issue_timestamp",
+        "expiry_timestamp",
+        "max_timestamp",
     ]
     token_id, hmac = created["token_id"], created["hmac"]
     assert (created["owner"], created["requester"], created["renewers"]) == ("User:alice", "User:alice", ["User:bob"])
-    assert created["max_timestamp_ms"] - created["issue_timestamp_ms"] == 2 * HOUR
+    assert created["max_timestamp"] - created["issue_timestamp"] == 2 * HOUR
     guest = login("SCRAM-SHA-256", token_id, hmac, sasl_tokenauth=True)
     with blocking.Client(broker.bootstrap, **guest) as kafka:
         assert kafka.admin.list_topics() == ()
@@ -89,10 +89,10 @@ def test_a_token_is_created_listed_described_renewed_and_expired(
 
     (renewed,) = rows("renew", token_id, "--for", "30m", user="bob")
     assert renewed["outcome"] == "renewed"
-    assert renewed["expiry_timestamp_ms"] < created["expiry_timestamp_ms"]
+    assert renewed["expiry_timestamp"] < created["expiry_timestamp"]
     (changed,) = rows("expire", token_id, "--after", "10m", "-y")
     assert changed["outcome"] == "changed"
-    assert changed["expiry_timestamp_ms"] < renewed["expiry_timestamp_ms"]
+    assert changed["expiry_timestamp"] < renewed["expiry_timestamp"]
     table = shell.lines("tokens", "expire", token_id, "--yes", *config("alice"))
     assert [line.split()[::2] for line in table] == [["TOKEN", "EXPIRES"], [token_id, "expired"]]
     assert rows("list") == []
@@ -138,7 +138,7 @@ def test_wrong_arguments_are_status_2(shell: Shell, config: Callable[[str], tupl
         (("create", "--max-life", "long"), "--max-life: 'long' is no duration; write it as 500ms, 90s"),
         (("create", "--max-life", "0ms"), "max_lifetime_ms must be an integer from 1"),
         (("expire", "t", "--after", "soon", "-y"), "--after: 'soon' is no duration"),
-        (("renew",), "Missing argument 'TOKEN_ID...'"),
+        (("renew",), "TOKEN_ID is missing"),
     ):
         shell("tokens", *argv, *config("alice"), status=2)
         assert message in shell.err

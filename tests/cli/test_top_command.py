@@ -69,7 +69,7 @@ def test_once_and_json_print_one_object(broker: BackgroundBroker, capsys: Captur
     assert main(argv) == 0
     (line,) = capsys.readouterr().out.splitlines()
     found = json.loads(line)
-    assert [topic["name"] for topic in found["topics"]] == ["orders"]
+    assert [topic["topic"] for topic in found["topics"]] == ["orders"]
     assert found["groups"] == []
     assert found["seconds"] >= 0.1
 

@@ -35,7 +35,14 @@ def read_until(master: int, expected: bytes) -> bytes:
 
 
 @pytest.mark.parametrize(
-    ("ending", "status"), [("q", 0), ("\x03", 0), ("SIGINT", 130), ("SIGTERM", 143), ("SIGHUP", 129)]
+    ("ending", "status"),
+    [
+        pytest.param("q", 0, marks=pytest.mark.thorough),
+        pytest.param("\x03", 0, marks=pytest.mark.thorough),
+        pytest.param("SIGINT", 130, marks=pytest.mark.thorough),
+        ("SIGTERM", 143),
+        pytest.param("SIGHUP", 129, marks=pytest.mark.thorough),
+    ],
 )
 def test_it_leaves_the_terminal_as_it_was(kafka_broker: BackgroundBroker, ending: str, status: int) -> None:
     kafka_broker.create_topic("orders")

@@ -27,10 +27,10 @@ def test_topics_are_created_listed_described_and_deleted(shell: Shell) -> None:
     ]
     assert shell.lines("topics", "list") == ["TOPIC", "orders", "payments"]
     topics, row, gap, *described = shell.lines("topics", "describe", "orders")
-    assert topics.split() == ["TOPIC", "ID", "PARTITIONS", "REPLICAS", "CONFIGS"]
+    assert topics.split() == ["TOPIC", "TOPIC", "ID", "PARTITIONS", "REPLICATION", "FACTOR", "CONFIGS"]
     assert [row.split()[0], *row.split()[2:]] == ["orders", "2", "1", "-"]
     assert gap == ""
-    assert described[0].split() == ["TOPIC", "PARTITION", "LEADER", "EPOCH", "REPLICAS", "IN", "SYNC"]
+    assert described[0].split() == ["TOPIC", "PARTITION", "LEADER", "LEADER", "EPOCH", "REPLICAS", "ISR"]
     assert [line.split()[:2] for line in described[1:]] == [["orders", "0"], ["orders", "1"]]
     assert shell.lines("topics", "delete", "orders", "--yes") == ["TOPIC   OUTCOME", "orders  deleted"]
     assert shell.lines("topics", "list", "--json") == ['{"topic": "payments"}']
@@ -40,8 +40,8 @@ def test_json_has_an_object_for_each_row(shell: Shell) -> None:
     shell("topics", "create", "orders", "--partitions", "2", "--topic-config", "cleanup.policy=compact")
     rows = [json.loads(line) for line in shell.lines("topics", "describe", "orders", "--json")]
     assert [(row["topic"], row["partition"], row["replicas"]) for row in rows] == [
-        ("orders", 0, [rows[0]["leader"]]),
-        ("orders", 1, [rows[1]["leader"]]),
+        ("orders", 0, [rows[0]["leader_id"]]),
+        ("orders", 1, [rows[1]["leader_id"]]),
     ]
 
 
@@ -166,7 +166,7 @@ def filled(shell: Shell, kafka_broker: BackgroundBroker) -> Shell:
 def test_records_before_a_point_are_deleted(argv: tuple[str, ...], lows: list[int], filled: Shell) -> None:
     def begins() -> list[int]:
         rows = filled.lines("topics", "delete-records", "t", "--before", "0", "--dry-run", "--json")
-        return [json.loads(line)["begin"] for line in rows]
+        return [json.loads(line)["log_start_offset"] for line in rows]
 
     planned = [json.loads(line) for line in filled.lines("topics", "delete-records", *argv, "--dry-run", "--json")]
     assert begins() == [0, 0]
@@ -175,7 +175,7 @@ def test_records_before_a_point_are_deleted(argv: tuple[str, ...], lows: list[in
     assert f"add --yes to delete {sum(lows)} records" in filled.err
     deleted = [json.loads(line) for line in filled.lines("topics", "delete-records", *argv, "--yes", "--json")]
     assert [{**row, "outcome": "would be deleted"} for row in deleted] == [
-        {**row, "low_watermark": row["before"]} for row in planned
+        {**row, "low_watermark": row["before_offset"]} for row in planned
     ]
     assert begins() == lows
 
@@ -212,11 +212,11 @@ def test_an_unclean_election_asks_and_a_clean_one_does_not(capsysbinary: pytest.
         kafka.admin.create_topics({"t": NewTopic(assignments=[[2, 1]])})
         broker.shrink_isr("t", 0, 1)
         broker.stop_node(2)
-        assert described(shell)[0]["leader"] is None
+        assert described(shell)[0]["leader_id"] is None
         shell("topics", "elect-leaders", "t", "--unclean", status=2)
         assert "add --yes to elect leaders that may lack records, which are then lost" in shell.err
         assert shell.lines("topics", "elect-leaders", "t", "--unclean", "-y")[1].split() == ["t", "0", "elected"]
-        assert described(shell)[0]["leader"] == 1
+        assert described(shell)[0]["leader_id"] == 1
         shell("topics", "elect-leaders", status=2)
         shell("topics", "elect-leaders", "t", "--all", status=2)
         assert shell.err == "aiokafkawire: name topics or partitions, or give --all\n"
@@ -271,3 +271,60 @@ def test_a_terminal_is_asked_before_topics_are_deleted(
     assert said.getvalue().startswith("delete 1 topic with all records (a)? [y/N] ")
     assert ("aiokafkawire: nothing is done" in said.getvalue()) is (status == 1)
     assert shell.lines("topics", "list")[1:] == ([] if status == 0 else ["a"])
+
+
+# --- offsets, names and replicas in sync -------------------------------------------------------------------------
+
+
+def test_offsets_are_those_of_the_ends_or_of_a_point(filled: Shell) -> None:
+    assert filled.lines("topics", "offsets", "t:1") == [
+        "TOPIC  PARTITION  START OFFSET  END OFFSET  RECORDS",
+        "t              1             0          10       10",
+    ]
+    (row,) = map(json.loads, filled.lines("topics", "offsets", "t:1", "--time", "max-timestamp", "--json"))
+    assert (row["topic"], row["partition"], row["offset"], row["timestamp"]) == ("t", 1, 9, 10_000)
+    assert "1970-01-01T00:00:10.000Z" in filled.lines("topics", "offsets", "t:1", "--time", "max-timestamp")[1]
+    for point, offset in (("earliest", 0), ("latest", 10), ("@0", 0), ("2999-01-01", None)):
+        rows = [json.loads(line) for line in filled.lines("topics", "offsets", "--time", point, "--json")]
+        assert {row["offset"] for row in rows} == {offset}, point
+    heading = filled.lines("topics", "offsets", "t", "--time", "earliest")[0]
+    assert heading.split() == ["TOPIC", "PARTITION", "OFFSET", "TIMESTAMP", "LEADER", "EPOCH"]
+    filled("topics", "offsets", "t", "--time", "5", status=2)
+    assert "--time takes earliest, latest, max-timestamp or a time, got the offset '5'" in filled.err
+    filled("topics", "offsets", "t:9", status=1)
+    assert filled.err == "aiokafkawire: topic t has no partition 9; it has 2\n"
+
+
+def test_a_topic_without_records_has_no_newest_record(shell: Shell) -> None:
+    shell("topics", "create", "empty")
+    (row,) = map(json.loads, shell.lines("topics", "offsets", "--time", "max-timestamp", "--json"))
+    assert (row["offset"], row["timestamp"], row["leader_epoch"]) == (None, None, None)
+
+
+def test_names_are_listed_that_match_as_a_whole(shell: Shell) -> None:
+    shell("topics", "create", "orders", "orders-2", "old-orders")
+    assert shell.lines("topics", "list", "orders.*")[1:] == ["orders", "orders-2"]
+    shell("topics", "list", "(", status=2)
+    assert shell.err.startswith("aiokafkawire: REGEX is not a regular expression: '('")
+
+
+def test_partitions_with_few_replicas_in_sync_and_without_a_leader(
+    capsysbinary: pytest.CaptureFixture[bytes],
+) -> None:
+    with BackgroundBroker(3) as broker:
+        shell = Shell(broker.bootstrap, capsysbinary)
+        shell("topics", "create", "safe", "--replication-factor", "3", "--topic-config", "min.insync.replicas=2")
+        shell("topics", "create", "one", "--partitions", "3", "--replication-factor", "1")
+
+        def found(*argv: str) -> set[str]:
+            return {json.loads(line)["topic"] for line in shell.lines("topics", "describe", "--json", *argv)}
+
+        assert (found("--at-min-isr"), found("--under-min-isr")) == ({"one"}, set())
+        broker.stop_node(3)
+        assert (found("--at-min-isr", "safe"), found("--under-min-isr", "safe")) == ({"safe"}, set())
+        out = shell("topics", "offsets", "one", "--json", status=1)
+        assert [json.loads(line)["log_end_offset"] for line in out.splitlines()].count(None) == 1
+        assert "has no leader, so its offsets are not known" in shell.err
+        broker.stop_node(2)
+        assert found("--under-min-isr", "safe") == {"safe"}
+        assert found("--at-min-isr", "safe") == set()

@@ -238,6 +238,28 @@ async def test_a_lane_that_is_just_being_opened_again_is_not_idle() -> None:
             assert len(net.dials) == 2
 
 
+@pytest.mark.parametrize("idle_first", [True, False])
+async def test_lanes_that_are_idle_and_closed_at_once_are_closed(idle_first: bool) -> None:
+    async with ScriptedBroker() as broker:
+        net, clock = Net(a=broker, b=broker), Clock()
+        async with brokers_on(net, clock, connections_max_idle_ms=9000) as brokers:
+            connections = [await brokers.connection(address, "lane") for address in (A, B)]
+            clock.at += 100
+
+            async def close_idle() -> None:
+                await brokers.close_idle(clock())
+
+            async def close_lane() -> None:
+                await brokers.close_lanes("lane")
+
+            closes = [close_idle, close_lane] if idle_first else [close_lane, close_idle]
+            async with anyio.create_task_group() as tasks:
+                for close in closes:
+                    tasks.start_soon(close)
+            assert all(connection.failure is not None for connection in connections)
+            assert brokers.opened(A, "lane") is brokers.opened(B, "lane") is None
+
+
 async def test_after_closing_nothing_opens() -> None:
     async with ScriptedBroker() as broker:
         net = Net(a=broker)

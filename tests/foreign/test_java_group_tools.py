@@ -124,13 +124,13 @@ def test_a_group_is_described_as_by_kafka_consumer_groups(
         found = ours(shell, "groups", "describe", group)
         assert by_partition(told(bootstrap, GROUPS, *describe)) == [
             {
-                "GROUP": row["group"],
+                "GROUP": row["group_id"],
                 "TOPIC": row["topic"],
                 "PARTITION": str(row["partition"]),
-                "CURRENT-OFFSET": text(row["committed"]),
-                "LOG-END-OFFSET": text(row["end"]),
+                "CURRENT-OFFSET": text(row["committed_offset"]),
+                "LOG-END-OFFSET": text(row["log_end_offset"]),
                 "LAG": text(row["lag"]),
-                "CONSUMER-ID": row["member"],
+                "CONSUMER-ID": row["member_id"],
                 "HOST": row["host"],
                 "CLIENT-ID": row["client_id"],
             }
@@ -140,7 +140,7 @@ def test_a_group_is_described_as_by_kafka_consumer_groups(
         (mine,) = ours(shell, "groups", "describe", group, "--members")
         (cells,) = shell.lines("groups", "describe", group, "--members")[1:]
         assert (member["CONSUMER-ID"], member["HOST"], member["CLIENT-ID"], member["#PARTITIONS"]) == (
-            mine["member"],
+            mine["member_id"],
             mine["host"],
             mine["client_id"],
             str(mine["partitions"]),
@@ -155,9 +155,9 @@ def test_a_group_is_described_as_by_kafka_consumer_groups(
             str(mine["members"]),
         )
     listed = {row["GROUP"]: row for row in told(bootstrap, GROUPS, "--list", "--state", "--type")}
-    (mine,) = [row for row in ours(shell, "groups", "list") if row["group"] == group]
-    assert (listed[group]["STATE"], listed[group]["TYPE"].lower()) == (mine["state"], mine["type"])
-    assert (mine["state"], mine["type"]) == ("Empty", protocol)
+    (mine,) = [row for row in ours(shell, "groups", "list") if row["group_id"] == group]
+    assert (listed[group]["STATE"], listed[group]["TYPE"].lower()) == (mine["state"], mine["group_type"])
+    assert (mine["state"], mine["group_type"]) == ("Empty", protocol)
 
 
 @pytest.mark.parametrize(
@@ -224,7 +224,7 @@ def test_files_of_either_are_read_by_the_other_and_what_one_sets_the_other_shows
     found = by_partition(told(bootstrap, GROUPS, "--describe", "--group", group))
     assert [(row["CURRENT-OFFSET"], row["LAG"]) for row in found] == [("9", "1"), ("9", "1")]
     run(bootstrap, GROUPS, *reset, "--from-file", str(tmp_path / "mine.csv"), "--execute")
-    assert [row["committed"] for row in ours(shell, "groups", "describe", group)] == [3, 8]
+    assert [row["committed_offset"] for row in ours(shell, "groups", "describe", group)] == [3, 8]
 
 
 def test_offsets_and_groups_that_one_deletes_are_gone_for_the_other(
@@ -240,7 +240,7 @@ def test_offsets_and_groups_that_one_deletes_are_gone_for_the_other(
     shell("groups", "delete", group, "--yes")
     assert group not in run(bootstrap, GROUPS, "--list").split()
     run(bootstrap, GROUPS, "--delete", "--group", f"{group}-2")
-    assert not [row for row in ours(shell, "groups", "list") if row["group"].startswith(group)]
+    assert not [row for row in ours(shell, "groups", "list") if row["group_id"].startswith(group)]
 
 
 # --- share and streams groups --------------------------------------------------------------------------------------
@@ -279,7 +279,9 @@ def test_a_share_group_is_described_reset_and_deleted_as_by_kafka_share_groups(
     assert compare() == [0, 0, 0]
     shell("groups", "reset", group, "--topic", f"{topic}:0", "--to", "5", "--execute", "--yes")
     assert compare() == [5, 0, 0]
-    (lag,) = [row["lag"] for row in ours(shell, "groups", "list", "--lag", "--type", "share") if row["group"] == group]
+    (lag,) = [
+        row["lag"] for row in ours(shell, "groups", "list", "--lag", "--type", "share") if row["group_id"] == group
+    ]
     assert lag == 25
     shell("groups", "delete-offsets", group, "--topic", topic, "--yes")
     shell("groups", "delete", group, "--yes")
@@ -305,9 +307,9 @@ def test_a_streams_group_is_described_as_by_kafka_streams_groups(
     kafka.admin.list_consumer_group_offsets(group)
     anyio.run(join)
     described = ours(shell, "groups", "describe", group)
-    assert [(row["partition"], row["committed"], row["end"], row["client_id"]) for row in described] == [
-        (index, None, 10, described[0]["client_id"]) for index in range(3)
-    ]
+    assert [
+        (row["partition"], row["committed_offset"], row["log_end_offset"], row["client_id"]) for row in described
+    ] == [(index, None, 10, described[0]["client_id"]) for index in range(3)]
     (mine,) = ours(shell, "groups", "describe", group, "--state")
     (state,) = told(bootstrap, STREAMS, "--describe", "--group", group, "--state")
     assert (state["COORDINATOR"], state["STATE"], state["#MEMBERS"]) == (
@@ -318,7 +320,7 @@ def test_a_streams_group_is_described_as_by_kafka_streams_groups(
     (member,) = ours(shell, "groups", "describe", group, "--members")
     printed = run(bootstrap, STREAMS, "--describe", "--group", group, "--members")
     assert f"ACTIVE: 0:[{','.join(map(str, member['assignment']['0']))}]" in printed
-    assert member["member"] in printed
+    assert member["member_id"] in printed
     assert member["process_id"] in printed
 
 
@@ -336,7 +338,7 @@ def test_transactions_are_told_and_aborted_as_by_kafka_transactions(
         (mine,) = [row for row in ours(shell, "transactions", "list") if row["transactional_id"] == group]
         assert listed == {
             "TransactionalId": group,
-            "Coordinator": str(mine["coordinator"]),
+            "Coordinator": str(mine["coordinator_id"]),
             "ProducerId": str(mine["producer_id"]),
             "TransactionState": mine["state"],
         }
@@ -344,16 +346,16 @@ def test_transactions_are_told_and_aborted_as_by_kafka_transactions(
         (mine,) = ours(shell, "transactions", "describe", group)
         assert int(described.pop("TransactionDurationMs")) <= mine["duration_ms"]
         assert described == {
-            "CoordinatorId": str(mine["coordinator"]),
+            "CoordinatorId": str(mine["coordinator_id"]),
             "TransactionalId": group,
             "ProducerId": str(mine["producer_id"]),
             "ProducerEpoch": str(mine["producer_epoch"]),
             "TransactionState": mine["state"],
             "TransactionTimeoutMs": str(mine["timeout_ms"]),
-            "CurrentTransactionStartTimeMs": str(mine["start_time_ms"]),
+            "CurrentTransactionStartTimeMs": str(mine["start_timestamp"]),
             "TopicPartitions": f"{topic}-2",
         }
-        assert mine["partitions"] == [f"{topic}:2"]
+        assert mine["topic_partitions"] == {topic: [2]}
         where = ("--topic", topic, "--partition", "2")
         producers = told(bootstrap, TRANSACTIONS, "describe-producers", *where)
         found = ours(shell, "transactions", "producers", f"{topic}:2")

@@ -56,10 +56,10 @@ def theirs(served: Served, *argv: str) -> Fields:
 def ours(shell: Shell, *argv: str) -> Fields:
     """Return what our shell shows, in the words of kafka-configs."""
     return {
-        row["key"]: [
+        row["config"]: [
             _text(row["value"]),
-            str(row["sensitive"]).lower(),
-            ", ".join(f"{each['source']}:{each['key']}={_text(each['value'])}" for each in row["synonyms"]),
+            str(row["is_sensitive"]).lower(),
+            ", ".join(f"{each['source']}:{each['config']}={_text(each['value'])}" for each in row["synonyms"]),
         ]
         for row in rows(shell, "configs", "describe", *argv, "--synonyms")
     }
@@ -107,7 +107,7 @@ def test_settings_of_topics_groups_and_metrics(
 
     tool(served.open, CONFIGS, "--alter", *named, "--add-config", keys[0])
     until(lambda: {key: values[0] for key, values in ours(shell, type_name, name).items()} == expected)
-    listed = [row for row in rows(shell, "configs", "list", type_name) if row["name"] == name]
+    listed = [row for row in rows(shell, "configs", "list", type_name) if row["resource_name"] == name]
     assert listed == [{"type": type_name, "name": name, "own_settings": len(keys)}]
     shell("configs", "alter", type_name, name, *(f"--delete={key}" for key in expected))
     until(lambda: theirs(served, *named) == {})
@@ -294,10 +294,10 @@ def test_tokens(served: Served, capsysbinary: pytest.CaptureFixture[bytes], tmp_
     (renewed,) = run("renew", created["token_id"], "--for", "1h")
 
     def expiries() -> dict[str, int]:
-        return {row["token_id"]: row["expiry_timestamp_ms"] for row in run("list")}
+        return {row["token_id"]: row["expiry_timestamp"] for row in run("list")}
 
-    until(lambda: expiries()[created["token_id"]] == renewed["expiry_timestamp_ms"])
-    until(lambda: abs(expiries()[token_id] - renewed["expiry_timestamp_ms"]) < 60_000)
+    until(lambda: expiries()[created["token_id"]] == renewed["expiry_timestamp"])
+    until(lambda: abs(expiries()[token_id] - renewed["expiry_timestamp"]) < 60_000)
 
     run("expire", token_id, "--yes")
     until(lambda: token_id not in of_shell())

@@ -51,6 +51,7 @@ async def test_java_shares_with_us(bootstrap: str, name: str, strategy: str, lea
         await group.all_read()
 
 
+@pytest.mark.thorough
 @pytest.mark.kafka
 @pytest.mark.timeout(300)
 async def test_kafkas_tool_tells_of_our_members(bootstrap: str, name: str) -> None:

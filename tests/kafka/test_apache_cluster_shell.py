@@ -19,6 +19,7 @@ from support.needing import require
 from support.shell import Shell
 
 from aiokafkawire import ConfigResource, ConfigSource, NewTopic, blocking
+from aiokafkawire.cli.shell.kafka_uuids import uuid_text
 from aiokafkawire.errors import UnknownTopicOrPartition
 
 pytestmark = [pytest.mark.thorough, pytest.mark.kafka, pytest.mark.timeout(600)]
@@ -135,7 +136,7 @@ def as_told(row: dict[str, Any]) -> dict[str, str]:
     return {
         "Topic": row["topic"],
         "Partition": str(row["partition"]),
-        "Leader": "none" if row["leader"] is None else str(row["leader"]),
+        "Leader": "none" if row["leader_id"] is None else str(row["leader_id"]),
         "Replicas": ",".join(map(str, row["replicas"])),
         "Isr": ",".join(map(str, row["isr"])),
         "Elr": ",".join(map(str, row["elr"])),
@@ -153,7 +154,7 @@ def test_topics_are_described_and_extended_as_by_kafka_topics(
         head, *partitions = told(tool, "--topic", topic)
         ours = rows(shell, "topics", "describe", topic)
         assert [as_told(row) for row in ours] == partitions
-        assert {row["topic_id"] for row in ours} == {str(kafka.admin.describe_topics(topic)[topic].topic_id)}
+        assert {row["topic_id"] for row in ours} == {uuid_text(kafka.admin.describe_topics(topic)[topic].topic_id)}
         assert len(partitions) == int(head["PartitionCount"])
         configs = dict(part.split("=", 1) for part in head["Configs"].split(",") if part)
         # The tool prints the brokers' configs among those of the topic.
@@ -269,14 +270,14 @@ def test_nodes_are_those_of_kafka_cluster(shell: Shell, tool: Tool, apache_broke
 
     def ours(*argv: str) -> list[tuple[str, ...]]:
         found = [row for row in rows(shell, "cluster", "describe", *argv) if row["role"] == "broker"]
-        return sorted((str(row["id"]), row["host"], str(row["port"]), row["rack"]) for row in found)
+        return sorted((str(row["node_id"]), row["host"], str(row["port"]), row["rack"]) for row in found)
 
     described = rows(shell, "cluster", "describe", "--controllers")
     assert f"Cluster ID: {described[0]['cluster_id']}" in tool(CLUSTER, "cluster-id")
     assert {row["release"] for row in described if row["role"] == "broker"} == {
         ".".join(apache_brokers.version.split(".")[:2])
     }
-    assert [(row["role"], row["id"]) for row in described if row["state"] == "active controller"] == [
+    assert [(row["role"], row["node_id"]) for row in described if row["state"] == "active controller"] == [
         ("controller", 100)
     ]
     assert ours() == endpoints()
@@ -285,7 +286,7 @@ def test_nodes_are_those_of_kafka_cluster(shell: Shell, tool: Tool, apache_broke
         until(lambda: len(ours()) == 2)
         assert ours("--fenced") == endpoints("--include-fenced-brokers")
         (fenced,) = (row for row in rows(shell, "cluster", "describe", "--fenced") if row["state"] == "fenced")
-        assert fenced["id"] == 3
+        assert fenced["node_id"] == 3
         shell("cluster", "unregister", "3", "--yes")
         until(lambda: len(ours("--fenced")) == 2)
         assert ours("--fenced") == endpoints("--include-fenced-brokers")
@@ -311,7 +312,9 @@ def test_features_are_those_of_kafka_features(shell: Shell, tool: Tool) -> None:
     def ours() -> dict[str, tuple[str, ...]]:
         found = {}
         for row in rows(shell, "cluster", "features"):
-            found[row["feature"]] = tuple(str(row[name]) for name in ("min_version", "max_version", "level", "epoch"))
+            found[row["feature"]] = tuple(
+                str(row[name]) for name in ("min_version", "max_version", "level", "finalized_features_epoch")
+            )
         return found
 
     def same() -> bool:
@@ -339,13 +342,13 @@ def test_the_quorum_is_that_of_kafka_metadata_quorum(shell: Shell, tool: Tool) -
     status = dict(re.findall(r"^(\w+):\s+(.*)$", tool(QUORUM, "describe", "--status"), re.MULTILINE))
     found = rows(shell, "cluster", "quorum")
     leader = found[0]
-    assert (status["LeaderId"], status["LeaderEpoch"]) == (str(leader["id"]), str(leader["leader_epoch"]))
+    assert (status["LeaderId"], status["LeaderEpoch"]) == (str(leader["node_id"]), str(leader["leader_epoch"]))
     voters = json.loads(status["CurrentVoters"])
-    assert [(one["id"], one["endpoints"]) for one in voters] == [
-        (row["id"], row["endpoints"]) for row in found if row["role"] != "observer"
+    assert [(one["node_id"], one["endpoints"]) for one in voters] == [
+        (row["node_id"], row["endpoints"]) for row in found if row["role"] != "observer"
     ]
     listed = [(row["NodeId"], row["Status"].lower()) for row in table(tool(QUORUM, "describe", "--replication"))]
-    assert sorted(listed) == sorted((str(row["id"]), row["role"]) for row in found)
+    assert sorted(listed) == sorted((str(row["node_id"]), row["role"]) for row in found)
     assert all(row["lag"] is not None and row["lag"] >= 0 for row in found)
 
 
@@ -354,7 +357,7 @@ def test_versions_of_apis_are_those_of_kafka_broker_api_versions(shell: Shell, t
     lines = re.findall(r"(\w+)\((\d+)\): (\d+)(?: to (\d+))? \[", printed)
     theirs = {int(key): (name, int(low), int(high or low)) for name, key, low, high in lines}
     ours = {
-        row["key"]: (row["api"], row["min_version"], row["max_version"])
+        row["api_key"]: (row["api_name"], row["min_version"], row["max_version"])
         for row in rows(shell, "cluster", "api-versions", "2")
     }
     assert {key: one[1:] for key, one in ours.items()} == {key: one[1:] for key, one in theirs.items()}
@@ -380,7 +383,7 @@ def test_log_directories_are_those_of_kafka_log_dirs(
         }
 
     def ours() -> set[tuple[Any, ...]]:
-        keys = ("broker", "log_dir", "topic", "partition", "size", "offset_lag", "is_future")
+        keys = ("node_id", "log_dir", "topic", "partition", "size_bytes", "offset_lag", "is_future")
         found = [
             [row[key] for key in keys]
             for row in rows(shell, "log-dirs", "describe", "--topic", names[0], "--by", "replica")
@@ -391,8 +394,8 @@ def test_log_directories_are_those_of_kafka_log_dirs(
     before = ours()
     assert before == theirs()
     for row in rows(shell, "log-dirs", "describe", "--topic", names[0]):
-        here = [one for one in before if one[:2] == (row["broker"], row["log_dir"])]
-        assert (row["replicas"], row["size"]) == (len(here), sum(one[3] for one in here))
+        here = [one for one in before if one[:2] == (row["node_id"], row["log_dir"])]
+        assert (row["replica_count"], row["size_bytes"]) == (len(here), sum(one[3] for one in here))
     here = next(one[1] for one in before if one[0] == 2 and one[2] == f"{names[0]}-0")
     (there,) = {row["log_dir"] for row in rows(shell, "log-dirs", "describe", "--broker", "2")} - {here}
     shell("log-dirs", "move", f"{names[0]}:0", "--broker", "2", "--to", there)
@@ -478,14 +481,16 @@ def test_throttles_lists_and_cancellations_are_those_of_kafka_reassign_partition
     assert throttles(kafka, names[0]) == clean
 
     started = rows(shell, "reassign", "start", files[names[0]], "--throttle", "1000", "--yes")
-    assert [(row["adding"], row["removing"]) for row in started] == [([3], [1]), ([3], [1])]
-    assert all(row["bytes"] > 6_000_000 for row in started)
+    assert [(row["adding_replicas"], row["removing_replicas"]) for row in started] == [([3], [1]), ([3], [1])]
+    assert all(row["bytes_to_copy"] > 6_000_000 for row in started)
     ours = throttles(kafka, names[0])
     listed = rows(shell, "reassign", "list")
     assert [row["topic"] for row in listed] == [names[0]] * 2
     printed = tool(REASSIGN, "--list")
     for row in listed:
-        now, adding, removing = (",".join(map(str, row[key])) for key in ("replicas", "adding", "removing"))
+        now, adding, removing = (
+            ",".join(map(str, row[key])) for key in ("replicas", "adding_replicas", "removing_replicas")
+        )
         assert f"{names[0]}-{row['partition']}: replicas: {now}. adding: {adding}. removing: {removing}." in printed
     verified = tool(REASSIGN, "--reassignment-json-file", files[names[0]], "--verify")
     assert printed_states(verified) == {"is still in progress."}
@@ -548,4 +553,4 @@ def test_filters_and_elections_are_those_of_kafka_topics_and_kafka_leader_electi
     printed = tool(ELECTION, "--election-type", "preferred", "--path-to-json-file", str(path))
     assert f"Successfully completed leader election (PREFERRED) for partitions {names[1]}-1" in printed
     assert f"Valid replica already elected for partitions {names[1]}-2" in printed
-    until(lambda: [row["leader"] for row in rows(shell, "topics", "describe", *names)] == [1, 3, 1] * 2)
+    until(lambda: [row["leader_id"] for row in rows(shell, "topics", "describe", *names)] == [1, 3, 1] * 2)

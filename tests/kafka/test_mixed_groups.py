@@ -12,7 +12,12 @@ from support.mixed_groups import check_a_change_of_protocol, mixed_group
 from support.mixed_shares import mixed_share_group
 from support.share_groups_tool import check_a_share_group_of_javas
 
-pytestmark = [pytest.mark.anyio, pytest.mark.parametrize("anyio_backend", ["asyncio"]), pytest.mark.timeout(300)]
+pytestmark = [
+    pytest.mark.thorough,
+    pytest.mark.anyio,
+    pytest.mark.parametrize("anyio_backend", ["asyncio"]),
+    pytest.mark.timeout(300),
+]
 
 LEADING = [
     ("range", ("ours", "confluent", "java")),

@@ -12,6 +12,8 @@ from support.user_tools import until
 from aiokafkawire import NewTopic, blocking
 from aiokafkawire.errors import ThrottlingQuotaExceeded
 
+pytestmark = pytest.mark.thorough  # as of the in-process broker, in every run
+
 
 @pytest.fixture
 def shell(apache_kafka: ApacheKafka, capsysbinary: pytest.CaptureFixture[bytes]) -> Shell:
@@ -42,7 +44,7 @@ def test_settings_quotas_and_users_on_apache_kafka(shell: Shell, topic: str, mon
 
     shell("configs", "alter", "topic", topic, "retention.ms=3600000", "--append", "cleanup.policy=compact")
     until(lambda: len(rows("configs", "describe", "topic", topic)) == 2)
-    assert {row["key"]: row["value"] for row in rows("configs", "describe", "topic", topic)} == {
+    assert {row["config"]: row["value"] for row in rows("configs", "describe", "topic", topic)} == {
         "retention.ms": "3600000",
         "cleanup.policy": "delete,compact",
     }

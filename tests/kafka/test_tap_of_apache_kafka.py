@@ -170,7 +170,7 @@ def test_confluent_kafka_goes_through_the_tap_of_apache_kafka(apache_kafka: Apac
                 break
         consumer.close()
         assert sorted(read) == sorted(b"%d" % number for number in range(50))
-    produced = [event for event in events if (event["event"], event["api"]) == ("response", "Produce")]
+    produced = [event for event in events if (event["event"], event["api_name"]) == ("response", "Produce")]
     assert produced
-    assert all(event["milliseconds"] >= 19 and event["fault"] == "delay=0.02" for event in produced)
-    assert {"Fetch", "JoinGroup", "Metadata"} <= {event["api"] for event in events}
+    assert all(event["duration_ms"] >= 19 and event["fault"] == "delay=0.02" for event in produced)
+    assert {"Fetch", "JoinGroup", "Metadata"} <= {event["api_name"] for event in events}

@@ -109,7 +109,7 @@ class AnySequence(RuleBasedStateMachine):
             observers=Observers(),
             metadata=SimpleNamespace(snapshot=EMPTY, mark_stale=lambda snapshot: None),
         )
-        self.outcomes = Counted(cluster, config, self.gathered, None)
+        self.outcomes = Counted(cluster, config, "produce-1", self.gathered, None)
         self.outcomes.ended = []
         if self.sequences is not None:
             self.identify(last=False)

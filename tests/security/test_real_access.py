@@ -30,7 +30,12 @@ from aiokafkawire.errors import (
 from aiokafkawire.protocol.messages.acls import AclCreation, CreateAclsRequest, DescribeAclsRequest
 from aiokafkawire.types import OAuthBearerToken
 
-pytestmark = [pytest.mark.anyio, pytest.mark.kafka, pytest.mark.usefixtures("nothing_fails_unheard")]
+pytestmark = [
+    pytest.mark.thorough,
+    pytest.mark.anyio,
+    pytest.mark.kafka,
+    pytest.mark.usefixtures("nothing_fails_unheard"),
+]
 
 TOPIC, GROUP = 2, 3
 READ, WRITE, DESCRIBE = 3, 4, 8

@@ -112,11 +112,23 @@ class ShareWatch:
             return
         last.ended = f"acknowledged ({kind})"
         if kind in (Acknowledge.ACCEPT, Acknowledge.REJECT):
-            self._must(kind in last.wanted, f"{told}, and its user has said {last.wanted}")
+            wanted = self._wanted(known)
+            self._must(kind in wanted, f"{told}, and its user has said {wanted}")
         if kind in _FINAL:
             known.outcome = last.ended
         else:
             self._released(known)
+
+    def _wanted(self, known: _Offset) -> list[Acknowledge]:
+        """What the member's user has said of the last delivery; or of those before, while the user does not have it.
+
+        A fetch on a connection that is cut may acquire a record again for the member whose user has it. What the user
+        says of the record then counts for a delivery that no one will get.
+        """
+        last = known.deliveries[-1]
+        if last.is_handed_out:
+            return last.wanted
+        return [kind for each in known.deliveries if each.member == last.member for kind in each.wanted]
 
     def _released(self, known: _Offset) -> None:
         if known.deliveries[-1].count >= self.limit:

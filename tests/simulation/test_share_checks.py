@@ -210,6 +210,21 @@ def as_if_of_another(group: Group) -> Delivery:
     return Delivery(A0, 1, "two", delivery.count, delivery.node, delivery.lock_end)
 
 
+@pytest.mark.parametrize("is_handed_out", [False, True])
+def test_an_acknowledgement_counts_for_the_same_member_until_it_has_the_next_delivery(
+    group: Group, is_handed_out: bool
+) -> None:
+    first = group.delivers(1)
+    group.watch.end_session("one", 1, [A0], "session")
+    group.watch.acquire(A0, 1, "one", 2, 1)
+    if is_handed_out:
+        group.hands_out(1, count=2)
+    first.wanted.append(Acknowledge.ACCEPT)
+    group.watch.acknowledge(A0, 1, "one", Acknowledge.ACCEPT)
+    wrong = ["a-0:1, delivery 2 to one: one acknowledges it (1), and its user has said []"]
+    assert group.watch.wrong == (wrong if is_handed_out else [])
+
+
 def test_a_record_of_an_aborted_transaction_is_not_handed_out(group: Group) -> None:
     group.watch.acquire(A0, 1, "one", 1, 1)
     due: Logs = {A0: LOGS[A0][:1]}

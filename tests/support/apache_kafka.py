@@ -97,7 +97,7 @@ class ApacheKafka(Server):
        by name, each with its security protocol; once started, `addresses` says where they are. `features` are levels to
        begin with, such as ``{"transaction.version": 1}``, where the release's own are not wanted (KIP-584). `scram` is
        of users with SCRAM credentials, as kafka-storage takes them: ``SCRAM-SHA-256=[name=alice,password=secret]``.
-       `jvm` are more options of Java's.
+       `jvm` are more options of Java's, and `classes` folders with classes of plug-ins.
     2. After `start`, `bootstrap` is answered: Metadata lists the broker. `controllers` is where the controller listens.
     3. After `stop`, or a failed `start`, no process and no file of it is left; it can be started again, empty.
     4. The server does not outlive this process, even a killed one.
@@ -114,9 +114,11 @@ class ApacheKafka(Server):
         features: Mapping[str, int] | None = None,
         scram: Sequence[str] = (),
         jvm: Sequence[str] = (),
+        classes: Sequence[Path] = (),
     ) -> None:
         self.version = version
         self.jvm = tuple(jvm)
+        self.classes = tuple(classes)
         self.scram = tuple(scram)
         self.properties = dict(properties or {})
         self.listeners = dict(listeners or {})
@@ -177,7 +179,7 @@ class ApacheKafka(Server):
         settings.write_text(
             _properties(home / "data", port, controller_port, self._more_listeners(port, controller_port))
         )
-        java = ["java", *self.java_options, *self.jvm, "-cp", f"{jars}/*"]
+        java = ["java", *self.java_options, *self.jvm, "-cp", ":".join([f"{jars}/*", *map(str, self.classes)])]
         levels = [argument for name, level in self.features.items() for argument in ("--feature", f"{name}={level}")]
         users = [argument for user in self.scram for argument in ("--add-scram", user)]
         format_storage(java, settings, new_cluster_id(), *levels, *users)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -27,7 +27,16 @@ from aiokafkawire.protocol.messages.consumer_group import (
 )
 from aiokafkawire.protocol.messages.metadata import ApiVersionsRequest
 
-__all__ = ("ConsumerMember", "NewMember", "assign_at_once", "configure_group", "consumer_group", "held", "settle")
+__all__ = (
+    "ConsumerMember",
+    "NewMember",
+    "assign_at_once",
+    "configure_group",
+    "consumer_group",
+    "held",
+    "settle",
+    "wait_for_configs",
+)
 
 _GROUP = 32
 _SET = 0
@@ -156,6 +165,11 @@ async def configure_group(client: RawClient, group: str, **configs: str) -> None
     request = IncrementalAlterConfigsRequest(resources=[resource], validate_only=False)
     answer = await client.ask(request, 1)
     assert answer.responses[0].error_code == 0, answer
+    await wait_for_configs(client, group, wanted)
+
+
+async def wait_for_configs(client: RawClient, group: str, wanted: Mapping[str, str]) -> None:
+    """Wait until the broker knows these configs of a group."""
     asked = DescribeConfigsRequest(
         resources=[DescribeConfigsResource(resource_type=_GROUP, resource_name=group, configuration_keys=list(wanted))]
     )

@@ -36,6 +36,7 @@ class RawClient:
 
     def __init__(self, stream: ByteStream) -> None:
         self.stream = stream
+        self.client_id = "raw"
         self._correlation_id = 0
         self._received = bytearray()
 
@@ -51,7 +52,7 @@ class RawClient:
             request_api_key=request.api_key,
             request_api_version=version,
             correlation_id=self._correlation_id,
-            client_id="raw",
+            client_id=self.client_id,
         )
         head = encode(header, request_header_version(type(request), version))
         await self.send_frame(head + encode(request, version))

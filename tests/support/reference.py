@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import click
+from prometheus_client import Metric
 
 from aiokafkawire.admin.admin import Admin
 from aiokafkawire.cli.shell.app import PROGRAM, root_command
@@ -14,6 +15,10 @@ from aiokafkawire.cli.shell.shared_options import SHARED
 from aiokafkawire.cli.shell.verb_list import SHELL_VERBS
 from aiokafkawire.error_codes import ErrorCode
 from aiokafkawire.errors import BrokerError, Refresh, broker_error
+from aiokafkawire.metrics.definitions import DEFINITIONS, LEFT_OUT, MetricDefinition
+from aiokafkawire.metrics.instrument import InstrumentDefinition
+from aiokafkawire.metrics.instrument_list import INSTRUMENTS
+from aiokafkawire.prometheus import KafkaCollector
 from aiokafkawire.protocol.api import ApiKey
 from aiokafkawire.protocol.message_registry import FAMILIES, request_of
 
@@ -63,6 +68,87 @@ version, and the module of `aiokafkawire.protocol.messages` that declares it. Th
 |---:|---|---|---|---|---|
 """
 
+PROMETHEUS = """\
+# The metrics in Prometheus
+
+Look up a metric of `aiokafkawire.prometheus.KafkaCollector`: its type, its labels beside `client_id`, and the metrics
+of the Java client that mean the same. [observability.md](observability.md#prometheus) explains how to export and to
+plot them. Java has averages, maxima and rates of the last minute; here they are PromQL's, of any time:
+`rate(..._total[5m])`, `histogram_quantile(0.99, sum by (le) (rate(..._bucket[5m])))`.
+
+| metric | type | labels | what it is | Java |
+|---|---|---|---|---|
+"""
+
+METRICS = """\
+# Metrics
+
+Look up a metric of `kafka.metrics()`: what it means, and what it belongs to. Names, groups and attributes are those of
+the Java client's metrics, so that dashboards and alerts for Java keep their meaning. The last column names the field of
+librdkafka's statistics with the same meaning, or one that is close to it.
+
+```python
+from aiokafkawire import Client
+
+async with Client("localhost:9092", client_id="orders-service") as kafka:
+    kafka.metrics()  # counts from now on
+    ...
+    for metric in kafka.metrics():
+        print(metric.group, metric.name, dict(metric.attributes), metric.value)
+```
+
+The client counts from the first call of `kafka.metrics()` on, or from the moment at which an exporter is attached: call
+it once at the start. Before, metrics cost nothing. Lag, free buffers, open connections and other values of the present
+are right from the first call. Any thread may call `kafka.metrics()`.
+
+- *Rates, averages and maxima* are for the last two windows of 30 seconds, as Java's (`metrics.num.samples=2`,
+  `metrics.sample.window.ms=30000`). A rate counts at least 30 seconds: a value that has just begun does not seem large.
+  An average or maximum is NaN without values in these windows.
+- *Totals* (`counter`) grow while the client lives.
+- Times are in ms unless the table says otherwise, sizes in bytes.
+
+## Where values differ from Java's
+
+- A `Client` is one client with one `client-id`: the values of all its producers are together, and those of all its
+  consumers. Connections that they share, for metadata and coordinators, belong to `admin-client-metrics`, as the
+  requests on them do that are not for a transaction or for committed offsets.
+- If several consumers of a client read one partition, its lag is that of the consumer that has the most to read.
+- A batch counts when it has ended, with all its attempts; in Java it counts each time it is sent.
+- Bytes of fetched records are those that were sent: compressed, and with the headers of batches. Records count when
+  they arrive, before the program takes them; those at the beginning of a batch that the position is past are included.
+- `records-lag-max` and `records-lead-min` are for the present; in Java they are for the two windows.
+- Times of transactions are those of their requests. `record-size-avg` is before compression.
+- `bufferpool-wait-ratio` and `buffer-exhausted-rate` have the times of calls of `kafka.metrics()` and exporters: read
+  them regularly.
+- A topic has its own name only; Java repeats metrics of topics with dots, with underscores instead.
+
+## How many there are
+
+A client has about 150 metrics. Each broker adds 12 for each of producer, consumer and admin that has sent requests to
+it, each topic 9 for producing and 7 for consuming, each assigned partition 3. A client remembers at most 5,000 topics
+for producing and 5,000 for consuming; then it drops the tenth of them that was unused longest, and their totals begin
+at zero when they are used again. The values of partitions are read from the consumer at the call, and take no memory.
+"""
+
+
+def metrics_page() -> str:
+    """Return the page docs/metrics.md."""
+    found = [METRICS]
+    for group in dict.fromkeys(each.group for each in DEFINITIONS):
+        found.append(f"\n## {group}\n\n| metric | attributes | kind | meaning | librdkafka |\n|---|---|---|---|---|\n")
+        found += [_metric_row(each) for each in DEFINITIONS if each.group == group]
+    found.append("\n## What Java has besides\n\n| metric | why this client does not have it |\n|---|---|\n")
+    for reason in dict.fromkeys(LEFT_OUT.values()):
+        names = ", ".join(f"`{name}`" for name, why in LEFT_OUT.items() if why == reason)
+        found.append(f"| {names} | {reason} |\n")
+    return "".join(found)
+
+
+def _metric_row(metric: MetricDefinition) -> str:
+    tags = ", ".join(f"`{tag}`" for tag in ("client-id", *metric.tags))
+    known = f"`{metric.librdkafka}`" if metric.librdkafka else ""
+    return f"| `{metric.name}` | {tags} | {metric.kind} | {metric.description} | {known} |\n"
+
 
 def errors_page() -> str:
     """Return the page docs/errors.md."""
@@ -75,6 +161,18 @@ def _error_row(error: BrokerError) -> str:
         retriable = f"yes, after looking up the {error.refresh.value}"
     producer = "fatal" if error.fatal else "abortable" if error.abortable else ""
     return f"| {int(error.code)} | `{type(error).__name__}` | {retriable} | {producer} | {_first_line(type(error))} |\n"
+
+
+def prometheus_page() -> str:
+    """Return the page docs/prometheus.md."""
+    return PROMETHEUS + "".join(map(_instrument_row, INSTRUMENTS.values(), KafkaCollector().describe()))
+
+
+def _instrument_row(known: InstrumentDefinition, family: Metric) -> str:
+    name = family.name + ("_total" if family.type == "counter" else "")
+    labels = ", ".join(f"`{label}`" for label in known.labels)
+    java = re.sub(r"[a-z]*-[a-z-]+", r"`\g<0>`", known.java)
+    return f"| `{name}` | {family.type} | {labels} | {_escaped(known.description)} | {java} |\n"
 
 
 def messages_page() -> str:
@@ -112,7 +210,7 @@ def _subject(part: type[object]) -> Iterator[str]:
         yield f"See [{page.name}]({page.name}).\n\n"
     yield "| operation | |\n|---|---|\n"
     for method, function in vars(part).items():
-        if inspect.iscoroutinefunction(function) and method[0] != "_":
+        if inspect.isfunction(function) and method[0] != "_":
             summary = _ROLE.sub(r"`\1`", _first_line(function)).replace("``", "`")
             yield f"| `{method}` | {_escaped(summary)} |\n"
 
@@ -162,7 +260,14 @@ def _escaped(text: str) -> str:
     return text.replace("\\", "\\\\").replace("|", "\\|").replace("<", "\\<")
 
 
-PAGES = {"admin.md": admin_page, "commands.md": commands_page, "errors.md": errors_page, "messages.md": messages_page}
+PAGES = {
+    "admin.md": admin_page,
+    "commands.md": commands_page,
+    "errors.md": errors_page,
+    "messages.md": messages_page,
+    "prometheus.md": prometheus_page,
+    "metrics.md": metrics_page,
+}
 
 
 if __name__ == "__main__":

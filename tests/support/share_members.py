@@ -34,6 +34,7 @@ from aiokafkawire.protocol.messages.share_group import ShareGroupHeartbeatReques
 from aiokafkawire.records.batch import AnyReader, split
 from aiokafkawire.testing.configs.types import ConfigKind
 
+from .consumer_members import wait_for_configs
 from .group_members import new_group
 from .raw_client import RawClient
 
@@ -215,7 +216,7 @@ def offsets_of(data: ShareFetchResponsePartitionData | None) -> list[int]:
 
 
 async def configure(client: RawClient, group: str, **configs: str | None) -> None:
-    """Set configs of a group, or delete those that are None; underscores stand for dots."""
+    """Set configs of a group, and wait until they are known; delete those that are None; underscores stand for dots."""
     given = [
         IncrementalAlterConfigsRequestAlterableConfig(
             name=key.replace("_", "."), config_operation=_SET if value is not None else _DELETE, value=value
@@ -227,6 +228,9 @@ async def configure(client: RawClient, group: str, **configs: str | None) -> Non
     )
     answer = await client.ask(IncrementalAlterConfigsRequest(resources=[resource], validate_only=False), 1)
     assert not answer.responses[0].error_code, answer
+    wanted = {config.name: config.value for config in given if config.value is not None}
+    if wanted:
+        await wait_for_configs(client, group, wanted)
 
 
 async def new_share_group(client: RawClient) -> AsyncIterator[str]:

@@ -43,6 +43,8 @@ from aiokafkawire import (
     UserScramCredentialDeletion,
     UserScramCredentialUpsertion,
 )
+from aiokafkawire.metrics import Metric
+from aiokafkawire.prometheus import KafkaCollector
 from aiokafkawire.protocol.messages.metadata import MetadataRequest
 
 TP = TopicPartition("t", 0)
@@ -451,6 +453,11 @@ def _client() -> Iterator[Case]:
     yield Case("Client(connector)", lambda _, one: Client(made, connector=one), [None, *NO_FUNCTION])
     yield Case("Client(runtime)", lambda _, one: Client(made, runtime=one), [*NO_FUNCTION])
     yield Case("Client(observers)", lambda _, one: Client(made, observers=one), [None, 5, "x", b"x", [5], [Strange()]])
+    yield Case("KafkaCollector(clients)", lambda _, one: KafkaCollector(one), [None, 5, "x:1", Strange()])
+    yield Case(
+        "KafkaCollector(prefix)", lambda _, one: KafkaCollector(prefix=one), [None, 5, "", "a b", b"x", Strange()]
+    )
+    yield Case("KafkaCollector(without)", lambda _, one: KafkaCollector(without=one), [None, 5, "topic", ["x"], [5]])
     for name in ("key_serializer", "value_serializer"):
         yield Case(
             f"client.producer({name})",
@@ -463,6 +470,9 @@ def _client() -> Iterator[Case]:
             filled("client", "consumer", **{name: HOLE}),
             NO_FUNCTION,
         )
+    chain: list[Any] = [None, 5, "x", b"x", [5], [Strange()]]
+    yield Case("client.producer(interceptors)", filled("client", "producer", interceptors=HOLE), chain)
+    yield Case("client.consumer(interceptors)", filled("client", "consumer", interceptors=HOLE), chain)
     yield Case("client.producer(identity)", lambda hands, one: hands.client.producer(identity=one), NO_FUNCTION)
     yield Case(
         "client.consumer(assignors)",
@@ -545,6 +555,17 @@ def _bounded_reads() -> Iterator[Case]:
         yield Case(f"client.read_records({name})", filled("client", "read_records", "t", **{name: HOLE}), NO_FUNCTION)
     columns = [5, "nothing", ["nothing"], [5], Strange()]
     yield Case("client.read_batches(columns)", filled("client", "read_batches", "t", columns=HOLE), columns)
+
+
+def _metrics_push() -> Iterator[Case]:
+    for face in ("client", "producer", "consumer", "share", "admin"):
+        if face != "admin":
+            yield Case(
+                f"{face}.client_instance_id(timeout)", filled(face, "client_instance_id", timeout=HOLE), NO_SECONDS
+            )
+        for method in ("register_metric_for_subscription", "unregister_metric_from_subscription"):
+            wrong = [None, 5, "name", Metric("a", {}, 1.0, group="b", kind="gauge", description=""), Strange()]
+            yield Case(f"{face}.{method}(metric)", filled(face, method, HOLE), wrong)
 
 
 def _consumer() -> Iterator[Case]:
@@ -1137,6 +1158,7 @@ CASES: list[Case] = [
     *_transform(),
     *_bounded_reads(),
     *_producers(),
+    *_metrics_push(),
     *_consumer(),
     *_admin(),
     *_admin_of_topics(),

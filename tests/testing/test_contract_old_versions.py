@@ -39,7 +39,7 @@ from aiokafkawire.records.compression import Codec
 from aiokafkawire.testing.cluster.releases import versions_of
 from aiokafkawire.testing.serving.apis import APIS
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.thorough, pytest.mark.anyio]
 
 RELEASE = "3.9.1"
 CODECS = [Codec.GZIP, Codec.SNAPPY, Codec.LZ4]

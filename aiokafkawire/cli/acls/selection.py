@@ -234,7 +234,7 @@ def acl_row(binding: AclBinding) -> dict[str, Any]:
         "principal": binding.principal,
         "host": binding.host,
         "operation": _written(binding.operation),
-        "permission": _written(binding.permission_type),
+        "permission_type": _written(binding.permission_type),
     }
 
 

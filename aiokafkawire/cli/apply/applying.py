@@ -28,7 +28,7 @@ from .cluster_settings import ClusterSettings, ConfigValue, Secret
 from .live_settings import read_counterpart
 from .planning import batches, blocked_by, plan_changes
 
-__all__ = ("ChangeOutcome", "Secrets", "changes_not_shown", "make_changes")
+__all__ = ("ChangeOutcome", "Secrets", "changes_not_shown", "make_changes", "refused_changes")
 
 Secrets: TypeAlias = Mapping[Secret, bytes]
 """The secrets by their places."""
@@ -132,6 +132,26 @@ class _Maker:
                 self._report(ChangeOutcome(change, "unknown", error))
 
 
+async def refused_changes(admin: Admin, changes: Sequence[Change], secrets: Secrets) -> list[tuple[Change, KafkaError]]:
+    """Let the brokers check changes of topics, configs and quotas, and make none; return those that they refuse.
+
+    Changes whose secrets are not given are left out, and so are ACLs and users, which brokers do not check in advance;
+    nor do brokers check anything that are too old for it.
+    """
+    refused: list[tuple[Change, KafkaError]] = []
+    for batch in batches([change for change in changes if _can_be_checked(change, secrets)]):
+        errors = await _make(admin, batch, secrets, validate_only=True)
+        known = (error if not isinstance(error, UnsupportedVersion) else None for error in errors)
+        refused += [(change, error) for change, error in zip(batch, known, strict=True) if error is not None]
+    return refused
+
+
+def _can_be_checked(change: Change, secrets: Secrets) -> bool:
+    if isinstance(change, AlterConfigs):
+        return all(value in secrets for value in change.changes.values() if isinstance(value, Secret))
+    return isinstance(change, CreateTopic | AddPartitions | AlterQuota)
+
+
 async def changes_not_shown(
     admin: Admin,
     declared: ClusterSettings,
@@ -159,9 +179,11 @@ async def changes_not_shown(
         pause = min(2 * pause, 0.5)
 
 
-async def _make(admin: Admin, batch: Sequence[Change], secrets: Secrets) -> list[KafkaError | None]:
-    """Make changes by one call of the admin, and return the error of each."""
-    keys, call = _call(admin, batch, secrets)
+async def _make(
+    admin: Admin, batch: Sequence[Change], secrets: Secrets, *, validate_only: bool = False
+) -> list[KafkaError | None]:
+    """Make changes by one call of the admin, or only check them, and return the error of each."""
+    keys, call = _call(admin, batch, secrets, validate_only=validate_only)
     try:
         await call
     except AdminError as some:
@@ -171,15 +193,17 @@ async def _make(admin: Admin, batch: Sequence[Change], secrets: Secrets) -> list
     return [None for _ in batch]
 
 
-def _call(admin: Admin, batch: Sequence[Change], secrets: Secrets) -> tuple[list[Any], Awaitable[object]]:
+def _call(
+    admin: Admin, batch: Sequence[Change], secrets: Secrets, *, validate_only: bool
+) -> tuple[list[Any], Awaitable[object]]:
     """Return the call that makes changes of one kind, and the resource of each change as the admin's errors name it."""
     match batch[0]:
         case CreateTopic():
             topics = {one.name: _new_topic(one) for one in batch if isinstance(one, CreateTopic)}
-            return list(topics), admin.create_topics(topics)
+            return list(topics), admin.create_topics(topics, validate_only=validate_only)
         case AddPartitions():
             counts = {one.name: one.count for one in batch if isinstance(one, AddPartitions)}
-            return list(counts), admin.create_partitions(counts)
+            return list(counts), admin.create_partitions(counts, validate_only=validate_only)
         case AlterConfigs():
             configs = {
                 topic_resource(one.name) if one.kind == "topic" else broker_resource(one.name): {
@@ -188,7 +212,7 @@ def _call(admin: Admin, batch: Sequence[Change], secrets: Secrets) -> tuple[list
                 for one in batch
                 if isinstance(one, AlterConfigs)
             }
-            return list(configs), admin.incremental_alter_configs(configs)
+            return list(configs), admin.incremental_alter_configs(configs, validate_only=validate_only)
         case DeleteTopic():
             names = [one.name for one in batch if isinstance(one, DeleteTopic)]
             return names, admin.delete_topics(names)
@@ -200,7 +224,7 @@ def _call(admin: Admin, batch: Sequence[Change], secrets: Secrets) -> tuple[list
             return filters, admin.delete_acls(filters)
         case AlterQuota():
             limits = {entity_of(one.entity): one.changes for one in batch if isinstance(one, AlterQuota)}
-            return list(limits), admin.alter_client_quotas(limits)
+            return list(limits), admin.alter_client_quotas(limits, validate_only=validate_only)
         case SetUser():
             credentials = [_credential(one, secrets) for one in batch if isinstance(one, SetUser)]
             return [one.user for one in credentials], admin.alter_user_scram_credentials(credentials)

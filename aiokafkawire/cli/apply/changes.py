@@ -20,6 +20,7 @@ __all__ = (
     "SetUser",
     "acl_fields",
     "entity_fields",
+    "named",
 )
 
 _SECRET_ENDS: Final = ("password", "jaas.config", "keystore.key", "truststore.certificates", "secret.key")
@@ -46,7 +47,7 @@ class CreateTopic:
         return {
             "action": "create",
             "kind": "topic",
-            "name": self.name,
+            "topic": self.name,
             "partitions": self.topic.partitions,
             "replication_factor": self.topic.replication_factor,
             "configs": dict(self.topic.configs),
@@ -67,7 +68,7 @@ class AddPartitions:
     def row(self) -> dict[str, Any]:
         """Return the change as a row."""
         partitions = {"before": self.before, "after": self.count}
-        return {"action": "alter", "kind": "topic", "name": self.name, "partitions": partitions}
+        return {"action": "alter", "kind": "topic", "topic": self.name, "partitions": partitions}
 
 
 @attrs.frozen
@@ -97,8 +98,7 @@ class AlterConfigs:
             }
             for name, value in sorted(self.changes.items())
         }
-        name = "default" if self.name == DEFAULT else self.name
-        return {"action": "alter", "kind": self.kind, "name": name, "configs": configs}
+        return {"action": "alter", "kind": self.kind, **named(self.kind, self.name), "configs": configs}
 
     def _shown(self, name: str, value: ConfigValue | None, *, after: bool) -> str:
         if value is None:
@@ -118,7 +118,7 @@ class DeleteTopic:
 
     def row(self) -> dict[str, Any]:
         """Return the change as a row."""
-        return {"action": "delete", "kind": "topic", "name": self.name}
+        return {"action": "delete", "kind": "topic", "topic": self.name}
 
 
 @attrs.frozen
@@ -197,7 +197,7 @@ class SetUser:
         return {
             "action": "create" if self.is_new else "alter",
             "kind": "user",
-            "name": self.name,
+            "user": self.name,
             "mechanism": self.user.mechanism,
             "iterations": self.user.iterations,
             "password": str(self.user.password),
@@ -216,7 +216,7 @@ class DeleteUser:
 
     def row(self) -> dict[str, Any]:
         """Return the change as a row."""
-        return {"action": "delete", "kind": "user", "name": self.name, "mechanism": self.mechanism}
+        return {"action": "delete", "kind": "user", "user": self.name, "mechanism": self.mechanism}
 
 
 Change: TypeAlias = (
@@ -225,18 +225,26 @@ Change: TypeAlias = (
 
 
 def acl_fields(acl: Acl) -> dict[str, Any]:
-    """Return a rule for a row, with the keys of the file."""
+    """Return a rule for a row."""
     return {
         "principal": acl.principal,
         "operation": acl.operation,
-        "resource": acl.resource_type,
-        "name": acl.resource_name,
-        "pattern": acl.pattern,
-        "permission": acl.permission,
+        "resource_type": acl.resource_type,
+        "resource_name": acl.resource_name,
+        "pattern_type": acl.pattern,
+        "permission_type": acl.permission,
         "host": acl.host,
     }
 
 
 def entity_fields(entity: QuotaEntity) -> dict[str, Any]:
-    """Return the entity of a quota for a row, with the keys of the file; None for what it has not."""
-    return {"user": entity.user or None, "client_id": entity.client_id or None, "ip": entity.ip or None}
+    """Return the entity of a quota for a row: the parts that it has; None stands for the default."""
+    parts = {"user": entity.user, "client_id": entity.client_id, "ip": entity.ip}
+    return {"entity": {key: None if name == DEFAULT else name for key, name in parts.items() if name}}
+
+
+def named(kind: str, name: str) -> dict[str, str]:
+    """Return the name of a topic, a broker or a user for a row."""
+    if kind == "broker":
+        return {"node_id": "default" if name == DEFAULT else name}
+    return {kind: name}

@@ -6,16 +6,26 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
+from ...errors import KafkaError
+from ..error_text import error_text
 from ..shell.outcomes import note_errors
 from ..shell.output import note, write_output
 from ..shell.shared_options import SharedOptions
 from ..top.safe_text import safe_text
 from .applying import ChangeOutcome
-from .changes import Change, acl_fields, entity_fields
-from .cluster_settings import DEFAULT, ClusterSettings
+from .changes import Change, acl_fields, entity_fields, named
+from .cluster_settings import ClusterSettings
 from .planning import Plan
 
-__all__ = ("OutcomePrinter", "note_not_shown", "note_unmentioned", "print_plan", "safe_line", "setting_rows")
+__all__ = (
+    "OutcomePrinter",
+    "note_not_shown",
+    "note_refused",
+    "note_unmentioned",
+    "print_plan",
+    "safe_line",
+    "setting_rows",
+)
 
 _SHOWN: Final = 5
 """The most names in a list for people."""
@@ -52,6 +62,12 @@ def note_not_shown(changes: Sequence[Change]) -> None:
         note(f"aiokafkawire: nor {len(changes) - _SHOWN} more")
 
 
+def note_refused(refused: Iterable[tuple[Change, KafkaError]]) -> None:
+    """Print a line for each change that the brokers would refuse to standard error."""
+    for change, error in refused:
+        note(f"aiokafkawire: would be refused: {safe_line(change)}: {error_text(error)}")
+
+
 class OutcomePrinter:
     """Prints the outcomes of changes as they come, and counts them."""
 
@@ -72,7 +88,7 @@ class OutcomePrinter:
         self._states[outcome.state] += 1
         if outcome.state == "done":
             self.done.append(outcome.change)
-        error = outcome.reason if outcome.error is None else _line(outcome.error)
+        error = outcome.reason if outcome.error is None else error_text(outcome.error)
         if self._options.json:
             _print_rows([{"outcome": outcome.state, **outcome.change.row(), "error": error or None}])
         else:
@@ -88,10 +104,6 @@ class OutcomePrinter:
         return ", ".join(f"{count} {state}" for state, count in self._states.items())
 
 
-def _line(error: BaseException) -> str:
-    return f"{type(error).__name__}: {' '.join(str(error).split())}"
-
-
 def _print_rows(rows: Iterable[Mapping[str, Any]]) -> None:
     _print_lines(json.dumps(row, ensure_ascii=False) for row in rows)
 
@@ -104,14 +116,14 @@ def setting_rows(settings: ClusterSettings) -> Iterator[dict[str, Any]]:
     """Yield a row for each topic, broker, rule, quota and credential, sorted."""
     for name, topic in sorted((settings.topics or {}).items()):
         fields = {"partitions": topic.partitions, "replication_factor": topic.replication_factor}
-        yield {"kind": "topic", "name": name, **fields, "configs": dict(sorted(topic.configs.items()))}
+        yield {"kind": "topic", **named("topic", name), **fields, "configs": dict(sorted(topic.configs.items()))}
     for broker, configs in sorted((settings.brokers or {}).items()):
         shown = {key: value if isinstance(value, str) else None for key, value in sorted(configs.items())}
-        yield {"kind": "broker", "name": "default" if broker == DEFAULT else broker, "configs": shown}
+        yield {"kind": "broker", **named("broker", broker), "configs": shown}
     for acl in sorted(settings.acls or ()):
         yield {"kind": "acl", **acl_fields(acl)}
     for entity, limits in sorted((settings.quotas or {}).items()):
         yield {"kind": "quota", **entity_fields(entity), "limits": dict(sorted(limits.items()))}
     for name, users in sorted((settings.users or {}).items()):
         for user in users:
-            yield {"kind": "user", "name": name, "mechanism": user.mechanism, "iterations": user.iterations}
+            yield {"kind": "user", "user": name, "mechanism": user.mechanism, "iterations": user.iterations}

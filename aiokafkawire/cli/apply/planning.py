@@ -19,6 +19,7 @@ from .changes import (
     DeleteUser,
     RemoveAcl,
     SetUser,
+    named,
 )
 from .cluster_settings import DEFAULT, Acl, ClusterSettings, ConfigValue, Secret
 from .config_values import is_same
@@ -50,7 +51,7 @@ class Conflict:
 
     def row(self) -> dict[str, Any]:
         """Return the conflict as a row."""
-        return {"action": "conflict", "kind": self.kind, "name": self.name, "reason": self.reason}
+        return {"action": "conflict", "kind": self.kind, **named(self.kind, self.name), "reason": self.reason}
 
 
 @attrs.frozen

@@ -8,7 +8,7 @@ from ..shell.passwords import password_of_file, password_of_variable
 from .changes import AlterConfigs, Change, SetUser
 from .cluster_settings import Secret
 
-__all__ = ("missing_secrets", "read_secrets")
+__all__ = ("present_secrets", "read_secrets")
 
 
 def read_secrets(changes: Iterable[Change], folder: Path, environment: Mapping[str, str]) -> dict[Secret, bytes]:
@@ -25,15 +25,18 @@ def read_secrets(changes: Iterable[Change], folder: Path, environment: Mapping[s
     return {secret: _read(what, secret, folder, environment) for what, secret in _needed(changes)}
 
 
-def missing_secrets(changes: Iterable[Change], folder: Path, environment: Mapping[str, str]) -> list[str]:
-    """Return a line for each secret that changes need and that is not in its place. Arguments as of read_secrets."""
-    found: dict[str, None] = {}
+def present_secrets(
+    changes: Iterable[Change], folder: Path, environment: Mapping[str, str]
+) -> tuple[dict[Secret, bytes], list[str]]:
+    """Return the secrets that are in their places, and a line for each that is not. Arguments as of read_secrets."""
+    found: dict[Secret, bytes] = {}
+    missing: dict[str, None] = {}
     for what, secret in _needed(changes):
         try:
-            _read(what, secret, folder, environment)
-        except CommandFailed as missing:
-            found[str(missing)] = None
-    return list(found)
+            found[secret] = _read(what, secret, folder, environment)
+        except CommandFailed as error:
+            missing[str(error)] = None
+    return found, list(missing)
 
 
 def _needed(changes: Iterable[Change]) -> Iterator[tuple[str, Secret]]:

@@ -10,6 +10,7 @@ from ...admin.cluster_descriptions import (
     QuorumReplica,
     SupportedVersionRange,
 )
+from ..shell.kafka_uuids import uuid_text
 
 __all__ = ("broker_rows", "controller_rows", "feature_rows", "quorum_rows", "release_of")
 
@@ -48,7 +49,7 @@ def broker_rows(
         {
             "cluster_id": description.cluster_id,
             "role": "broker",
-            "id": node.node_id,
+            "node_id": node.node_id,
             "host": node.address.host,
             "port": node.address.port,
             "rack": node.rack,
@@ -65,7 +66,7 @@ def controller_rows(cluster_id: str | None, quorum: QuorumInfo) -> list[dict[str
         {
             "cluster_id": cluster_id,
             "role": "controller",
-            "id": voter.replica_id,
+            "node_id": voter.replica_id,
             "host": None if endpoint is None else endpoint.host,
             "port": None if endpoint is None else endpoint.port,
             "rack": None,
@@ -88,7 +89,7 @@ def feature_rows(features: FeatureMetadata) -> list[dict[str, Any]]:
                 "min_version": None if supported is None else supported.min_version,
                 "max_version": None if supported is None else supported.max_version,
                 "level": 0 if finalized is None else finalized.max_version_level,
-                "epoch": features.finalized_features_epoch,
+                "finalized_features_epoch": features.finalized_features_epoch,
             }
         )
     return rows
@@ -107,9 +108,9 @@ def quorum_rows(quorum: QuorumInfo) -> list[dict[str, Any]]:
 def _quorum_row(quorum: QuorumInfo, one: QuorumReplica, role: str, end: int | None) -> dict[str, Any]:
     is_known = end is not None and end >= 0 and one.log_end_offset >= 0
     return {
-        "id": one.replica_id,
+        "node_id": one.replica_id,
         "role": role,
-        "directory_id": str(one.directory_id),
+        "directory_id": uuid_text(one.directory_id),
         "log_end_offset": one.log_end_offset,
         "lag": end - one.log_end_offset if is_known and end is not None else None,
         "last_fetch_timestamp": one.last_fetch_timestamp,

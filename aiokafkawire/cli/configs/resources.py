@@ -72,7 +72,7 @@ def _resource(kind: ConfigResourceType, name: str) -> ConfigResource:
 
 def resource_row(resource: ConfigResource, *, json: bool) -> dict[str, Any]:
     """Return the type and name of a resource, for a row; the name of all brokers' defaults is null in JSON."""
-    return {"type": _TYPE_NAMES[resource.type], "name": resource.name or (None if json else DEFAULT)}
+    return {"resource_type": _TYPE_NAMES[resource.type], "resource_name": resource.name or (None if json else DEFAULT)}
 
 
 def is_own(resource: ConfigResource, entry: ConfigEntry) -> bool:

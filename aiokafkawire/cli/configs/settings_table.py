@@ -30,20 +30,17 @@ class SettingsView:
     json: bool = False
 
     @property
-    def columns(self) -> dict[str, str]:
+    def columns(self) -> tuple[str, ...]:
         """The columns of the table."""
-        columns = {"type": "TYPE", "name": "NAME", "key": "KEY", "value": "VALUE", "source": "SOURCE"}
-        if self.synonyms:
-            columns["synonyms"] = "SYNONYMS"
-        if self.documentation:
-            columns["documentation"] = "DOCUMENTATION"
-        return columns
+        more = {"synonyms": self.synonyms, "documentation": self.documentation}
+        chosen = (name for name, is_shown in more.items() if is_shown)
+        return ("resource_type", "resource_name", "config", "value", "source", *chosen)
 
     def rows(self, resource: ConfigResource, entries: Mapping[str, ConfigEntry]) -> Iterator[dict[str, Any]]:
         """Yield a row for each setting of a resource that is to be shown."""
         for name, entry in entries.items():
             if name in self.keys or (not self.keys and (self.all or is_own(resource, entry))):
-                row = {**resource_row(resource, json=self.json), "key": name}
+                row = {**resource_row(resource, json=self.json), "config": name}
                 yield row | (self._json_fields(entry) if self.json else self._cells(entry))
 
     def _json_fields(self, entry: ConfigEntry) -> dict[str, Any]:
@@ -51,13 +48,13 @@ class SettingsView:
             "value": None if entry.is_sensitive else entry.value,
             "source": entry.source.name,
             "value_type": entry.type,
-            "sensitive": entry.is_sensitive,
-            "read_only": entry.is_read_only,
+            "is_sensitive": entry.is_sensitive,
+            "is_read_only": entry.is_read_only,
         }
         if self.synonyms:
             fields["synonyms"] = [
                 {
-                    "key": synonym.name,
+                    "config": synonym.name,
                     "value": None if entry.is_sensitive else synonym.value,
                     "source": synonym.source.name,
                 }

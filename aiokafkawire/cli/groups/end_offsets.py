@@ -1,16 +1,12 @@
 """Looks up the end offsets of partitions, once for all groups."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Final
+from collections.abc import Iterable, Mapping
 
 from ...admin.admin import Admin
 from ...types import OffsetSpec, TopicPartition
-from ..shell.outcomes import partial_results
+from ..topics.asking import led_partitions
 
-__all__ = ("EndOffsets", "led_partitions")
-
-_TOPICS_AT_ONCE: Final = 500
-"""The most topics in one request, since a broker answers in pages, each requested with all names that are left."""
+__all__ = ("EndOffsets",)
 
 
 class EndOffsets:
@@ -37,19 +33,3 @@ class EndOffsets:
             found = await self._admin.list_offsets(dict.fromkeys(wanted, OffsetSpec.LATEST))
             self._ends |= {partition: None if at is None else at.offset for partition, at in found.items()}
         return self._ends
-
-
-async def led_partitions(admin: Admin, topics: Iterable[str]) -> set[TopicPartition]:
-    """Return the partitions with a leader of those topics that exist."""
-    led = set[TopicPartition]()
-    names = sorted(topics)
-    for start in range(0, len(names), _TOPICS_AT_ONCE):
-        some: Sequence[str] = names[start : start + _TOPICS_AT_ONCE]
-        described, _ = await partial_results(some, admin.describe_topics(some))
-        led.update(
-            TopicPartition(topic.name, partition.index)
-            for topic in described.values()
-            for partition in topic.partitions
-            if partition.leader is not None
-        )
-    return led

@@ -9,8 +9,10 @@ from ...admin.admin import Admin
 from ...admin.descriptions import GroupListing
 from ...errors import AdminError, GroupIdNotFound, KafkaError, UnsupportedVersion
 from ...types import OffsetSpec, TopicPartition
+from ..error_text import error_text
 from ..exit_status import CommandFailed
 from ..shell.outcomes import partial_results
+from ..shell.partition_names import partition_text
 from .describe import describe_each, listed_groups
 from .reset_plan import PartitionOffsets, PlannedOffset, ResetTarget, plan_offsets
 from .rows import Described, Row, group_type
@@ -26,14 +28,7 @@ __all__ = (
     "set_offsets",
 )
 
-PLANNED: Final = {
-    "group": "GROUP",
-    "topic": "TOPIC",
-    "partition": "PARTITION",
-    "committed": "COMMITTED",
-    "new_offset": "NEW",
-    "note": "NOTE",
-}
+PLANNED: Final = ("group_id", "topic", "partition", "committed_offset", "new_offset", "note")
 _WITHOUT_MEMBERS: Final = ("Empty", "Dead", "NotReady")
 
 
@@ -112,7 +107,7 @@ async def _committed(
         _check_without_members(described[group_id])
     elif not all(isinstance(error, GroupIdNotFound) for error in errors.values()):
         error = errors[group_id]
-        raise _Refused(f"{type(error).__name__}: {error}")
+        raise _Refused(error_text(error))
     if kind == "share":
         shared = (await admin.list_offsets_of_share_groups(group_id))[group_id]
         return {partition: info.start_offset for partition, info in shared.items()}
@@ -186,7 +181,7 @@ async def _plan(
     }
     planned, unknown = plan_offsets(targets, logs)
     if unknown:
-        listed = ", ".join(map(str, sorted(unknown)))
+        listed = ", ".join(map(partition_text, sorted(unknown)))
         raise _Refused(f"group {group_id!r} is not reset: it has no offset to shift in {listed}")
     kind = group_type((listings or {}).get(group_id))
     return GroupReset(group_id, kind, {partition: committed.get(partition) for partition in planned}, planned)
@@ -200,7 +195,7 @@ async def _check_exist(admin: Admin, group_id: str, partitions: Collection[Topic
     }
     missing = sorted(partition for partition in partitions if partition not in known)
     if missing:
-        listed = ", ".join(map(str, missing))
+        listed = ", ".join(map(partition_text, missing))
         raise _Refused(f"group {group_id!r} is not reset: there is no {listed}; leave it out, or delete its offsets")
 
 
@@ -219,10 +214,10 @@ def planned_rows(plans: Sequence[GroupReset]) -> ResetRows:
     """Return the rows of plans."""
     return {
         (plan.group_id, partition): {
-            "group": plan.group_id,
+            "group_id": plan.group_id,
             "topic": partition.topic,
             "partition": partition.partition,
-            "committed": plan.committed[partition],
+            "committed_offset": plan.committed[partition],
             "new_offset": plan.planned[partition].offset,
             "note": plan.planned[partition].note or None,
         }

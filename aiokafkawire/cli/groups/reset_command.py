@@ -10,10 +10,9 @@ from ..records.points import POINTS_HELP, parse_point
 from ..shell.arguments import chosen_partitions
 from ..shell.command import ShellCommand
 from ..shell.outcomes import print_outcomes
-from ..shell.output import confirm, note, print_rows, write_output
+from ..shell.output import confirm, note, print_rows, rows_table, write_output
 from ..shell.session import Session, run_with_client
 from ..shell.shared_options import SharedOptions
-from ..shell.table import table
 from .reset import PLANNED, ResetPlans, ResetRequest, plan_resets, planned_rows, set_offsets
 from .reset_file import parse_reset_file, reset_file_text
 from .reset_plan import CURRENT, ResetTarget, Shift
@@ -145,13 +144,13 @@ def _print_plans(shared: SharedOptions, found: ResetPlans, *, export: bool, seve
         return
     rows = [{**row, "outcome": "would be set"} for row in planned_rows(found.plans).values()]
     if rows or not found.refused:
-        print_rows(shared, {**PLANNED, "outcome": "OUTCOME"}, rows)
+        print_rows(shared, (*PLANNED, "outcome"), rows)
 
 
 def _execute(shared: SharedOptions, found: ResetPlans, *, yes: bool) -> int:
     rows = planned_rows(found.plans)
     if not yes:
-        note(table(tuple(PLANNED.values()), ([row[key] for key in PLANNED] for row in rows.values())).rstrip())
+        note(rows_table(PLANNED, rows.values()).rstrip())
     count = f"{len(rows)} {'offset' if len(rows) == 1 else 'offsets'}"
     confirm(f"set {count} of groups", [plan.group_id for plan in found.plans], yes=yes, options=shared)
 

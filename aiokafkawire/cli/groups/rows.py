@@ -15,6 +15,7 @@ from ...admin.descriptions import (
 )
 from ...admin.streams_group_descriptions import StreamsGroupDescription, StreamsGroupMemberDescription
 from ...types import OffsetAndMetadata, TopicPartition
+from ..shell.partition_names import indexes_by_topic
 
 __all__ = (
     "LISTED",
@@ -26,7 +27,6 @@ __all__ = (
     "Described",
     "PartitionOwner",
     "Row",
-    "as_cells",
     "group_lag",
     "group_type",
     "listed_row",
@@ -42,53 +42,16 @@ Row: TypeAlias = dict[str, Any]
 Described: TypeAlias = GroupDescription | ShareGroupDescription | StreamsGroupDescription
 _Member: TypeAlias = GroupMember | ShareMemberDescription | StreamsGroupMemberDescription
 
-LISTED: Final = {
-    "group": "GROUP",
-    "type": "TYPE",
-    "protocol": "PROTOCOL",
-    "state": "STATE",
-    "coordinator": "COORDINATOR",
-}
-LISTED_WITH_LAG: Final = LISTED | {"lag": "LAG"}
-OFFSETS: Final = {
-    "group": "GROUP",
-    "topic": "TOPIC",
-    "partition": "PARTITION",
-    "committed": "COMMITTED",
-    "end": "END",
-    "lag": "LAG",
-    "member": "MEMBER",
-    "client_id": "CLIENT",
-    "host": "HOST",
-}
-SHARE_OFFSETS: Final = {
-    "group": "GROUP",
-    "topic": "TOPIC",
-    "partition": "PARTITION",
-    "leader_epoch": "LEADER EPOCH",
-    "start_offset": "START",
-    "lag": "LAG",
-}
-MEMBERS: Final = {
-    "group": "GROUP",
-    "member": "MEMBER",
-    "instance_id": "INSTANCE",
-    "client_id": "CLIENT",
-    "host": "HOST",
-    "epoch": "EPOCH",
-    "partitions": "PARTITIONS",
-    "assignment": "ASSIGNMENT",
-}
-STATES: Final = {
-    "group": "GROUP",
-    "type": "TYPE",
-    "state": "STATE",
-    "coordinator": "COORDINATOR",
-    "assignor": "ASSIGNOR",
-    "members": "MEMBERS",
-    "epoch": "EPOCH",
-    "assignment_epoch": "ASSIGNED",
-}
+LISTED: Final = ("group_id", "group_type", "protocol_type", "state", "coordinator")
+LISTED_WITH_LAG: Final = (*LISTED, "lag")
+_PARTITION: Final = ("group_id", "topic", "partition")
+OFFSETS: Final = (*_PARTITION, "committed_offset", "log_end_offset", "lag", "member_id", "client_id", "host")
+SHARE_OFFSETS: Final = (*_PARTITION, "leader_epoch", "start_offset", "lag")
+_MEMBER: Final = ("group_id", "member_id", "group_instance_id", "client_id", "host")
+MEMBERS: Final = (*_MEMBER, "member_epoch", "partitions", "assignment")
+STATES: Final = (
+    *("group_id", "group_type", "state", "coordinator", "assignor", "members", "group_epoch", "assignment_epoch"),
+)
 
 
 # --- lists and lag -------------------------------------------------------------------------------------------------
@@ -102,9 +65,9 @@ def group_type(listing: GroupListing | None) -> str:
 def listed_row(listing: GroupListing) -> Row:
     """Return the row of a listed group."""
     return {
-        "group": listing.group_id,
-        "type": group_type(listing),
-        "protocol": listing.protocol_type or None,
+        "group_id": listing.group_id,
+        "group_type": group_type(listing),
+        "protocol_type": listing.protocol_type or None,
         "state": listing.state,
         "coordinator": str(listing.coordinator),
     }
@@ -176,16 +139,16 @@ def offset_rows(
         offset = None if known is None else known.offset
         rows.append(
             {
-                "group": group_id,
-                "type": kind,
+                "group_id": group_id,
+                "group_type": kind,
                 "topic": partition.topic,
                 "partition": partition.partition,
-                "committed": offset,
-                "end": end,
+                "committed_offset": offset,
+                "log_end_offset": end,
                 "lag": partition_lag(offset, end),
                 "leader_epoch": None if known is None else known.leader_epoch,
                 "metadata": None if known is None else known.metadata,
-                "member": owner.member_id,
+                "member_id": owner.member_id,
                 "client_id": owner.client_id,
                 "host": owner.host,
             }
@@ -197,8 +160,8 @@ def share_offset_rows(group_id: str, offsets: Mapping[TopicPartition, ShareParti
     """Return a row for each partition that a share group has read."""
     return [
         {
-            "group": group_id,
-            "type": "share",
+            "group_id": group_id,
+            "group_type": "share",
             "topic": partition.topic,
             "partition": partition.partition,
             "leader_epoch": info.leader_epoch,
@@ -219,44 +182,43 @@ def member_rows(described: Described) -> list[Row]:
 
 def _member_row(described: Described, member: _Member) -> Row:
     if isinstance(member, StreamsGroupMemberDescription):
-        active = {task: list(indexes) for task, indexes in member.assignment.active_tasks.items()}
+        active = _lists(member.assignment.active_tasks)
         more: Row = {
             "process_id": member.process_id,
             "topology_epoch": member.topology_epoch,
-            "standby": {task: list(indexes) for task, indexes in member.assignment.standby_tasks.items()},
-            "warmup": {task: list(indexes) for task, indexes in member.assignment.warmup_tasks.items()},
-            "target": {task: list(indexes) for task, indexes in member.target_assignment.active_tasks.items()},
+            "standby_tasks": {task: list(indexes) for task, indexes in member.assignment.standby_tasks.items()},
+            "warmup_tasks": {task: list(indexes) for task, indexes in member.assignment.warmup_tasks.items()},
+            "target_assignment": {
+                task: list(indexes) for task, indexes in member.target_assignment.active_tasks.items()
+            },
         }
     else:
-        active = _by_topic(member.assignment)
+        active = indexes_by_topic(member.assignment)
         more = {"subscription": list(member.subscription)}
         if isinstance(member, GroupMember):
             target = member.target_assignment
             more |= {
-                "protocol": member.type,
+                "member_type": member.type,
                 "subscribed_pattern": member.subscribed_pattern,
-                "target": None if target is None else _by_topic(target),
+                "target_assignment": None if target is None else indexes_by_topic(target),
             }
     return {
-        "group": described.group_id,
-        "type": _type_of(described),
-        "member": member.member_id,
-        "instance_id": None if isinstance(member, ShareMemberDescription) else member.group_instance_id,
+        "group_id": described.group_id,
+        "group_type": _type_of(described),
+        "member_id": member.member_id,
+        "group_instance_id": None if isinstance(member, ShareMemberDescription) else member.group_instance_id,
         "client_id": member.client_id,
         "host": member.client_host,
         "rack": member.rack or None,
-        "epoch": member.member_epoch,
+        "member_epoch": member.member_epoch,
         "partitions": sum(map(len, active.values())),
         "assignment": active,
         **more,
     }
 
 
-def _by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:
-    found: dict[str, list[int]] = {}
-    for partition in sorted(partitions):
-        found.setdefault(partition.topic, []).append(partition.partition)
-    return found
+def _lists(tasks: Mapping[str, Iterable[int]]) -> dict[str, list[int]]:
+    return {subtopology: list(indexes) for subtopology, indexes in tasks.items()}
 
 
 def _type_of(described: Described) -> str:
@@ -269,23 +231,12 @@ def state_row(described: Described) -> Row:
     """Return the row about the state of a group."""
     assignor = described.protocol if isinstance(described, GroupDescription) else described.assignor
     return {
-        "group": described.group_id,
-        "type": _type_of(described),
+        "group_id": described.group_id,
+        "group_type": _type_of(described),
         "state": described.state,
         "coordinator": str(described.coordinator),
         "assignor": assignor or None,
         "members": len(described.members),
-        "epoch": described.group_epoch,
+        "group_epoch": described.group_epoch,
         "assignment_epoch": described.assignment_epoch,
     }
-
-
-def as_cells(rows: Iterable[Row]) -> list[Row]:
-    """Return the rows for a table, where partitions by topic are texts such as ``orders:0,1;payments:2``."""
-    return [{key: _cell(value) for key, value in row.items()} for row in rows]
-
-
-def _cell(value: object) -> object:
-    if not isinstance(value, dict):
-        return value
-    return ";".join(f"{name}:{','.join(map(str, indexes))}" for name, indexes in value.items()) or None

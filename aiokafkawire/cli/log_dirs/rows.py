@@ -19,14 +19,14 @@ def directory_rows(log_dirs: LogDirs) -> list[dict[str, Any]]:
             infos = one.replica_infos.values()
             rows.append(
                 {
-                    "broker": broker,
+                    "node_id": broker,
                     "log_dir": path,
-                    "replicas": sum(not info.is_future for info in infos),
+                    "replica_count": sum(not info.is_future for info in infos),
                     "moving_here": sum(info.is_future for info in infos),
-                    "size": sum(info.size for info in infos),
+                    "size_bytes": sum(info.size for info in infos),
                     "usable_bytes": one.usable_bytes,
                     "total_bytes": one.total_bytes,
-                    "cordoned": one.is_cordoned,
+                    "is_cordoned": one.is_cordoned,
                     "error": None if one.error is None else type(one.error).__name__,
                 }
             )
@@ -37,10 +37,12 @@ def topic_rows(log_dirs: LogDirs) -> list[dict[str, Any]]:
     """Return a row about each topic on each broker, over all of its directories."""
     sums: dict[tuple[int, str], dict[str, Any]] = {}
     for row in replica_rows(log_dirs):
-        key = row["broker"], row["topic"]
-        total = sums.setdefault(key, {"broker": row["broker"], "topic": row["topic"], "replicas": 0, "size": 0})
-        total["replicas"] += not row["is_future"]
-        total["size"] += row["size"]
+        key = row["node_id"], row["topic"]
+        total = sums.setdefault(
+            key, {"node_id": row["node_id"], "topic": row["topic"], "replica_count": 0, "size_bytes": 0}
+        )
+        total["replica_count"] += not row["is_future"]
+        total["size_bytes"] += row["size_bytes"]
     return [sums[key] for key in sorted(sums)]
 
 
@@ -48,11 +50,11 @@ def replica_rows(log_dirs: LogDirs) -> list[dict[str, Any]]:
     """Return a row about each replica; one that moves has a second row in the directory that it moves to."""
     return [
         {
-            "broker": broker,
+            "node_id": broker,
             "log_dir": path,
             "topic": partition.topic,
             "partition": partition.partition,
-            "size": info.size,
+            "size_bytes": info.size,
             "offset_lag": info.offset_lag,
             "is_future": info.is_future,
         }

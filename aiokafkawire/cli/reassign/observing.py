@@ -45,7 +45,7 @@ class PlanState:
     def directories_to_go_back_to(self) -> dict[TopicPartitionReplica, str]:
         """The log directories of the replicas that move to others, which cancel the moves."""
         return {
-            TopicPartitionReplica(row["topic"], row["partition"], row["broker"]): row["log_dir"]
+            TopicPartitionReplica(row["topic"], row["partition"], row["node_id"]): row["log_dir"]
             for row in self.directories
             if row["state"] == MOVING and row["log_dir"] is not None
         }

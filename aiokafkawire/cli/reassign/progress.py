@@ -52,9 +52,9 @@ def partition_rows(
                 "topic": partition.topic,
                 "partition": partition.partition,
                 "replicas": list(held if move is None else move.replicas),
-                "target": list(target),
-                "adding": [] if move is None else list(move.adding_replicas),
-                "removing": [] if move is None else list(move.removing_replicas),
+                "target_replicas": list(target),
+                "adding_replicas": [] if move is None else list(move.adding_replicas),
+                "removing_replicas": [] if move is None else list(move.removing_replicas),
                 "state": state,
             }
         )
@@ -82,10 +82,10 @@ def directory_rows(
             {
                 "topic": replica.topic,
                 "partition": replica.partition,
-                "broker": replica.broker_id,
+                "node_id": replica.broker_id,
                 "log_dir": info.current_log_dir,
-                "target": target,
-                "future": info.future_log_dir,
+                "target_log_dir": target,
+                "future_log_dir": info.future_log_dir,
                 "state": state,
             }
         )

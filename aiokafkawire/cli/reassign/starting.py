@@ -12,6 +12,7 @@ from ...types import TopicPartition, TopicPartitionReplica
 from ..exit_status import FAILED, CommandFailed
 from ..shell.outcomes import print_outcomes
 from ..shell.output import note
+from ..shell.partition_names import partition_text
 from ..shell.session import Session
 from .observing import describe_existing, replica_sizes
 from .plan_file import ReassignmentPlan
@@ -19,16 +20,10 @@ from .throttles import ThrottleChanges, log_dir_throttle, removed_throttles, thr
 
 __all__ = ("STARTED", "PreparedPlan", "change_throttles", "move_log_dirs", "prepare", "start")
 
-STARTED: Final = {
-    "topic": "TOPIC",
-    "partition": "PARTITION",
-    "replicas": "REPLICAS",
-    "target": "TARGET",
-    "adding": "ADDING",
-    "removing": "REMOVING",
-    "bytes": "BYTES",
-}
-_MOVED: Final = {"topic": "TOPIC", "partition": "PARTITION", "broker": "BROKER", "target": "LOG DIRECTORY"}
+STARTED: Final = (
+    *("topic", "partition", "replicas", "target_replicas", "adding_replicas", "removing_replicas", "bytes_to_copy"),
+)
+_MOVED: Final = ("topic", "partition", "node_id", "target_log_dir")
 _RETRY_SECONDS: Final = 0.1
 _PATIENCE_SECONDS: Final = 10.0
 """As long as kafka-reassign-partitions waits for brokers to have the replicas that go to other log directories."""
@@ -46,12 +41,12 @@ class PreparedPlan:
     @property
     def moves(self) -> int:
         """The number of replicas that are copied to other brokers."""
-        return sum(len(row["adding"]) for row in self.rows.values())
+        return sum(len(row["adding_replicas"]) for row in self.rows.values())
 
     @property
     def bytes(self) -> int:
         """The bytes that are copied to other brokers, as far as they are known."""
-        return sum(row["bytes"] or 0 for row in self.rows.values())
+        return sum(row["bytes_to_copy"] or 0 for row in self.rows.values())
 
 
 async def prepare(
@@ -65,13 +60,15 @@ async def prepare(
     admin = session.kafka.admin
     ongoing = await admin.list_partition_reassignments()
     if ongoing and not additional:
-        some = ", ".join(map(str, list(ongoing)[:3])) + (", ..." if len(ongoing) > 3 else "")
+        some = ", ".join(map(partition_text, list(ongoing)[:3])) + (", ..." if len(ongoing) > 3 else "")
         raise CommandFailed(f"partitions move already ({some}): wait for them, or add --additional", FAILED)
     known = (await admin.describe_cluster()).nodes
     for partition, brokers in plan.targets.items():
         for broker in brokers:
             if broker not in known:
-                raise CommandFailed(f"the plan moves {partition} to broker {broker}, which is not in service", FAILED)
+                raise CommandFailed(
+                    f"the plan moves {partition_text(partition)} to broker {broker}, which is not in service", FAILED
+                )
     topics = await describe_existing(admin, {partition.topic for partition in plan.targets})
     current = {
         TopicPartition(topic.name, partition.index): partition.replicas
@@ -80,7 +77,7 @@ async def prepare(
     }
     for partition in plan.targets:
         if partition not in current:
-            raise CommandFailed(f"the plan moves {partition}, which does not exist", FAILED)
+            raise CommandFailed(f"the plan moves {partition_text(partition)}, which does not exist", FAILED)
     changed = {partition: target for partition, target in plan.targets.items() if current[partition] != target}
     sizes = await replica_sizes(admin, list(changed))
     rows = {
@@ -105,10 +102,10 @@ def _row(
         "topic": partition.topic,
         "partition": partition.partition,
         "replicas": list(replicas),
-        "target": list(target),
-        "adding": adding,
-        "removing": [broker for broker in replicas if broker not in target],
-        "bytes": size * len(adding),
+        "target_replicas": list(target),
+        "adding_replicas": adding,
+        "removing_replicas": [broker for broker in replicas if broker not in target],
+        "bytes_to_copy": size * len(adding),
     }
 
 
@@ -155,7 +152,12 @@ async def move_log_dirs(session: Session, targets: Mapping[TopicPartitionReplica
         while pending := await _not_there_yet(admin, pending):  # noqa: ASYNC110  # replicas arrive without notice
             await anyio.sleep(_RETRY_SECONDS)
     rows = {
-        replica: {"topic": replica.topic, "partition": replica.partition, "broker": replica.broker_id, "target": path}
+        replica: {
+            "topic": replica.topic,
+            "partition": replica.partition,
+            "node_id": replica.broker_id,
+            "target_log_dir": path,
+        }
         for replica, path in targets.items()
     }
     return await print_outcomes(session, _MOVED, rows, admin.alter_replica_log_dirs(targets), done="started")

@@ -2,14 +2,14 @@
 
 import json
 from collections.abc import Callable, Iterable
-from datetime import UTC, datetime
 from typing import Any, Final, TypeAlias
 
 from ...consumer.consumer import ConsumerBatch
 from ...records.batch import ConsumerRecord
 from ...records.columns import join_values
+from ..shell.times import iso_time
 
-__all__ = ("FORMATS", "Formatter", "Record", "hex_formatter", "iso_time", "json_formatter", "plain_formatter")
+__all__ = ("FORMATS", "Formatter", "Record", "hex_formatter", "json_formatter", "plain_formatter")
 
 Record: TypeAlias = ConsumerRecord[Any, Any]
 
@@ -96,7 +96,7 @@ def hex_formatter(records: Iterable[Record]) -> tuple[int, bytes]:
 
 
 def _dump_of(record: Record) -> str:
-    parts = [f"{record.topic}-{record.partition} offset {record.offset}, {iso_time(record.timestamp)}\n"]
+    parts = [f"{record.topic}:{record.partition} offset {record.offset}, {iso_time(record.timestamp)}\n"]
     fields = [("key", record.raw_key), ("value", record.raw_value)]
     fields += [(f"header {name}", value) for name, value in record.headers]
     for name, data in fields:
@@ -112,14 +112,3 @@ def _dump_row(data: bytes, at: int) -> str:
     row = data[at : at + _ROW]
     text = "".join(chr(byte) if 32 <= byte < 127 else "." for byte in row)
     return f"    {at:08x}  {row.hex(' '):<{3 * _ROW - 1}}  |{text}|\n"
-
-
-def iso_time(timestamp_ms: int) -> str:
-    """Return a timestamp as ISO 8601 in UTC, with ms; a dash if there is none or no calendar has the year."""
-    if timestamp_ms < 0:
-        return "-"
-    try:
-        moment = datetime.fromtimestamp(timestamp_ms // 1000, UTC)
-    except (ValueError, OverflowError, OSError):
-        return "-"
-    return f"{moment:%Y-%m-%dT%H:%M:%S}.{timestamp_ms % 1000:03d}Z"

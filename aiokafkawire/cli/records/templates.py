@@ -5,7 +5,8 @@ from collections.abc import Callable, Iterable
 from typing import Final, TypeAlias
 
 from ..exit_status import MISSING, CommandFailed
-from .formats import Formatter, Record, iso_time
+from ..shell.times import iso_time
+from .formats import Formatter, Record
 
 __all__ = ("TEMPLATE_HELP", "template_formatter", "unescape")
 

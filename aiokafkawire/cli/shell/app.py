@@ -2,7 +2,6 @@
 
 import sys
 from collections.abc import Callable, Sequence
-from difflib import get_close_matches
 from importlib import import_module
 from typing import Any, Final, cast
 
@@ -12,6 +11,7 @@ from click.shell_completion import CompletionItem, shell_complete
 from ..plain_verbs import WITH_SHARED_OPTIONS, option_names, parse_plain
 from .command import CONTEXT_SETTINGS, ShellGroup
 from .shared_options import command_line, shared_from
+from .usage_text import usage_text
 from .verb_list import PLAIN_VERBS, SHELL_VERBS, VERBS
 
 __all__ = ("COMPLETE", "PROGRAM", "complete", "help_text", "parse", "root_command")
@@ -19,9 +19,6 @@ __all__ = ("COMPLETE", "PROGRAM", "complete", "help_text", "parse", "root_comman
 PROGRAM: Final = "aiokafkawire"
 COMPLETE: Final = "_AIOKAFKAWIRE_COMPLETE"
 """The environment variable by which a completion script asks for completions."""
-
-_SIMILAR: Final = 0.75
-"""How similar an option must be to be suggested, from 0 to 1."""
 
 _EXAMPLES: Final = (
     "export AIOKAFKAWIRE_BOOTSTRAP=localhost:9092",
@@ -119,11 +116,7 @@ def parse(arguments: Sequence[str], closed: frozenset[str]) -> Callable[[], int]
     except click.exceptions.Exit as ended:
         raise SystemExit(ended.exit_code) from None
     except click.ClickException as wrong:
-        if isinstance(wrong, click.NoSuchOption):
-            # click guesses more freely: --delete for --set.
-            near = get_close_matches(wrong.option_name, wrong.possibilities or (), cutoff=_SIMILAR)
-            wrong = click.NoSuchOption(wrong.option_name, possibilities=near, ctx=wrong.ctx)
-        wrong.show(sys.stderr)
+        print(usage_text(wrong), file=sys.stderr)
         raise SystemExit(wrong.exit_code) from None
     return run
 

@@ -2,12 +2,14 @@
 
 import re
 from collections.abc import Iterable
+from uuid import UUID
 
 from ...argument_checks import INT32
 from ...types import TopicPartition
 from ..exit_status import MISSING, CommandFailed
+from .kafka_uuids import uuid_of
 
-__all__ = ("chosen_partitions", "key_values", "one_partition")
+__all__ = ("chosen_partitions", "key_values", "one_partition", "parse_uuid")
 
 
 def key_values(option: str, texts: Iterable[str], *, form: str = "KEY=VALUE") -> dict[str, str]:
@@ -45,13 +47,26 @@ def chosen_partitions(option: str, texts: Iterable[str]) -> dict[str, tuple[int,
 
 
 def one_partition(text: str) -> TopicPartition:
-    """Return the partition of a ``TOPIC:0`` text.
+    """Return the partition of a ``TOPIC:0`` text, or of ``TOPIC-0``, as Kafka's messages have it.
 
     Raises:
         CommandFailed: the text is something else (exit status 2).
     """
-    (chosen,) = chosen_partitions("PARTITION", [text]).items()
-    topic, indexes = chosen
-    if indexes is None or len(indexes) != 1:
+    found = re.fullmatch(r"([^:]+)[:-](\d{1,10})", text)
+    if found is None:
         raise CommandFailed(f"a partition is written as TOPIC:0, got {text!r}", MISSING)
-    return TopicPartition(topic, indexes[0])
+    if int(found[2]) > INT32:
+        raise CommandFailed(f"no topic has a partition {found[2]}", MISSING)
+    return TopicPartition(found[1], int(found[2]))
+
+
+def parse_uuid(option: str, text: str) -> UUID:
+    """Return the UUID that a text means.
+
+    Raises:
+        CommandFailed: the text is no UUID; the message names the option (exit status 2).
+    """
+    found = uuid_of(text)
+    if found is None:
+        raise CommandFailed(f"{option} takes an id such as PT8P6GwdTu2Kq9jdEFpIkg, got {text!r}", MISSING)
+    return found

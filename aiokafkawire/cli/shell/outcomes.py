@@ -5,6 +5,7 @@ from typing import Any, TypeVar
 
 from ...admin.outcomes import Outcomes, results_of
 from ...errors import AdminError, KafkaError, UnsupportedVersion, UsageError
+from ..error_text import error_text
 from .output import Columns, note, print_rows
 from .session import Session
 
@@ -50,7 +51,7 @@ def note_errors(errors: Iterable[KafkaError]) -> int:
     """
     distinct = {id(error): error for error in errors}
     for error in distinct.values():
-        note(f"aiokafkawire: {type(error).__name__}: {' '.join(str(error).split())}")
+        note(f"aiokafkawire: {error_text(error)}")
     return 1 if distinct else 0
 
 
@@ -113,7 +114,7 @@ async def print_outcomes(
 
     Args:
         session: the client and the options.
-        columns: the columns of a row, such as ``{"topic": "TOPIC"}``; the outcome is one more.
+        columns: the columns of a row, such as ``("topic",)``; the outcome is one more.
         resources: what is changed, as the admin's errors name it, with the row of each.
         change: the call of the admin that changes all of them.
         done: the outcome of a resource that is changed, such as "deleted"; or a function that gets the admin's result
@@ -136,4 +137,4 @@ async def print_outcomes(
             rows.append({**row, "outcome": skipped})
         else:
             failures.append(failure)
-    return print_found(session, {**columns, "outcome": "OUTCOME"}, rows, failures)
+    return print_found(session, (*columns, "outcome"), rows, failures)

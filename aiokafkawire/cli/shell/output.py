@@ -9,11 +9,13 @@ from ..exit_status import FAILED, MISSING, CommandFailed
 from ..standard_streams import discard_output
 from .shared_options import SharedOptions
 from .table import table
+from .times import iso_time
+from .vocabulary import heading, is_moment
 
-__all__ = ("Columns", "confirm", "note", "print_gap", "print_rows", "write_output")
+__all__ = ("Columns", "confirm", "note", "print_gap", "print_rows", "rows_table", "write_output")
 
-Columns = Mapping[str, str]
-"""The columns of a table: the key of a row, and the heading."""
+Columns = Sequence[str]
+"""The columns of a table: keys of its rows, whose headings are in the vocabulary."""
 
 _NAMED: Final = 10
 """The number of names in a question; the others are counted."""
@@ -38,8 +40,17 @@ def print_rows(options: SharedOptions, columns: Columns, rows: Iterable[Mapping[
     if options.json:
         text = "".join(json.dumps(row, ensure_ascii=False, default=str) + "\n" for row in rows)
     else:
-        text = table(tuple(columns.values()), ([row[key] for key in columns] for row in rows))
+        text = rows_table(columns, rows)
     write_output(text.encode("utf-8", "surrogateescape"))
+
+
+def rows_table(columns: Columns, rows: Iterable[Mapping[str, Any]]) -> str:
+    """Return the columns of rows as a table for people, where moments are dates."""
+    return table([heading(key) for key in columns], ([_cell(key, row[key]) for key in columns] for row in rows))
+
+
+def _cell(key: str, value: object) -> object:
+    return iso_time(value) if isinstance(value, int) and is_moment(key) else value
 
 
 def print_gap(options: SharedOptions) -> None:

@@ -8,10 +8,12 @@ import anyio
 import attrs
 
 from ...client import Client
-from ...config import ClientOptions
+from ...config import ClientConfig, ClientOptions
+from ...config.client import parse_servers
 from ...config.properties import KafkaSettings
 from ...errors import ConfigError, UsageError
 from ..exit_status import MISSING, CommandFailed, run_until_signalled
+from .connecting import ConnectionNotes
 from .settings import read_settings
 from .shared_options import SharedOptions
 
@@ -36,10 +38,11 @@ ClientCommand: TypeAlias = Callable[[Session], Awaitable[int]]
 """A command that gets a session, and returns the exit status."""
 
 
-def run_with_client(options: SharedOptions, command: ClientCommand) -> int:
+def run_with_client(options: SharedOptions, command: ClientCommand, *, quiet: bool = False) -> int:
     """Connect to the cluster that the options name, run the command, and return the exit status.
 
-    SIGINT (Ctrl-C) and SIGTERM cancel the command; the exit status is then 128 and the number of the signal.
+    SIGINT (Ctrl-C) and SIGTERM cancel the command; the exit status is then 128 and the number of the signal. While no
+    broker can be reached, a line on standard error says so, unless ``quiet``.
 
     Raises:
         CommandFailed: standard output is closed, or a setting or an argument is wrong (exit status 2); perhaps in an
@@ -50,7 +53,7 @@ def run_with_client(options: SharedOptions, command: ClientCommand) -> int:
         raise CommandFailed("standard output is closed, so nothing can be printed")
     settings = read_settings(options, os.environ)
     try:
-        return anyio.run(_run, settings, options, command)
+        return anyio.run(_run, settings, options, command, quiet)
     except* (UsageError, ConfigError) as refused:
         raise CommandFailed(str(_first(refused)), MISSING) from None
 
@@ -73,17 +76,23 @@ def ask_with_client(options: SharedOptions, ask: Callable[[Session], Awaitable[T
     return found[0]
 
 
-async def _run(settings: KafkaSettings, options: SharedOptions, command: ClientCommand) -> int:
+async def _run(settings: KafkaSettings, options: SharedOptions, command: ClientCommand, quiet: bool) -> int:
     status = 0
+    observers = () if quiet else (_connection_notes(settings),)
 
     async def connected() -> None:
         nonlocal status
         config: ClientOptions = {"topic_metadata_propagation_max_ms": _PROPAGATION_MS, **settings.client}
-        async with Client(settings.bootstrap_servers, **config) as kafka:
+        async with Client(settings.bootstrap_servers, observers=observers, **config) as kafka:
             status = await command(Session(kafka, settings, options))
 
     received = await run_until_signalled(connected)
     return status if received is None else 128 + received
+
+
+def _connection_notes(settings: KafkaSettings) -> ConnectionNotes:
+    milliseconds = settings.client.get("bootstrap_timeout_ms") or ClientConfig().bootstrap_timeout_ms
+    return ConnectionNotes(len(parse_servers(settings.bootstrap_servers)), milliseconds / 1000)
 
 
 def _first(error: BaseException) -> BaseException:

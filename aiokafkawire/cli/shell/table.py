@@ -1,10 +1,10 @@
 """Tables for people: aligned columns of text."""
 
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import zip_longest
 
-__all__ = ("table", "cell_text")
+__all__ = ("cell_text", "table")
 
 _GAP = "  "
 
@@ -12,7 +12,8 @@ _GAP = "  "
 def table(headings: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     """Return a table as lines of text, with a heading for each column. Columns of numbers are aligned to the right.
 
-    A cell is the text of its value; None is a dash, and a sequence is its items with commas.
+    A cell is the text of its value; None is a dash, and a sequence is its items with commas. Partitions by topic are
+    texts such as ``orders:0,1;payments:2``.
     """
     cells = [list(row) for row in rows]
     numeric = [_is_numeric(column) for column in zip_longest(*cells)]
@@ -30,6 +31,8 @@ def cell_text(value: object) -> str:
         return "yes" if value else "no"
     if isinstance(value, list | tuple):
         return ",".join(map(cell_text, value)) if value else "-"
+    if isinstance(value, Mapping):
+        return ";".join(f"{name}:{cell_text(indexes)}" for name, indexes in value.items()) or "-"
     return f"{value:,.1f}" if isinstance(value, float) else str(value)
 
 

@@ -19,6 +19,7 @@ from ...network.tls_context import make_context
 from ...testing.faults.rules import FaultRule
 from ...testing.tap.tap import Tap
 from ...testing.tap.tap_events import TapEvent, TapNotice, TappedRequest
+from ..error_text import one_line, reason_text
 from ..exit_status import FAILED, INTERRUPTED, MISSING, CommandFailed, run_until_signalled
 from ..shell.settings import read_settings
 from ..shell.shared_options import SharedOptions
@@ -67,6 +68,7 @@ async def run_tap(options: TapOptions) -> int:
     settings = read_settings(options.shared, os.environ)
     tap = _tap(options, settings, output)
     rules = [_add(tap, fault) for fault in faults]
+    tap_timeout = options.shared.timeout or _CONNECT_TIMEOUT_MS / 1000
 
     async def serve() -> None:
         async with AsyncExitStack() as stack:
@@ -75,7 +77,10 @@ async def run_tap(options: TapOptions) -> int:
             except OSError as error:
                 raise CommandFailed(_why_not_open(options, error)) from None
             _say(_hint(tap.bootstrap, settings.bootstrap_servers, options))
+            tasks = await stack.enter_async_context(anyio.create_task_group())
+            tasks.start_soon(_warn_if_unreachable, settings.bootstrap_servers, tap_timeout)
             await output.closed.wait()
+            tasks.cancel_scope.cancel()
 
     try:
         received = await run_until_signalled(serve)
@@ -93,6 +98,27 @@ async def run_tap(options: TapOptions) -> int:
             raise CommandFailed(f"cannot write the output: {output.error.strerror}")
         return FAILED
     return INTERRUPTED if received == signal.SIGINT else 0
+
+
+async def _warn_if_unreachable(servers: str, seconds: float) -> None:
+    """Print a line if no broker accepts a connection; the tap tries again for each client."""
+    causes = {}
+    for server in parse_servers(servers):
+        try:
+            with anyio.fail_after(seconds):
+                connection = await anyio.connect_tcp(server.host, server.port)
+        except TimeoutError:
+            causes[server] = f"no connection within {seconds:g} s"
+        except OSError as error:
+            # anyio's own error has no reason; that of several addresses of a host is a group.
+            cause = error.__cause__ or error
+            cause = cause.exceptions[0] if isinstance(cause, BaseExceptionGroup) else cause
+            causes[server] = one_line(reason_text(str(cause)))
+        else:
+            await anyio.aclose_forcefully(connection)
+            return
+    why = "; ".join(f"cannot connect to {server}: {cause}" for server, cause in causes.items())
+    _say(f"aiokafkawire: {why}; the tap tries again when a client connects")
 
 
 class _Output:

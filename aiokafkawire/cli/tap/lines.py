@@ -35,17 +35,17 @@ def json_line(event: TappedRequest | TappedResponse) -> str:
         "time": datetime.fromtimestamp(event.time, UTC).isoformat(timespec="microseconds"),
         "connection": request.connection,
         "client": request.client,
-        "node": request.node,
-        "api": request.api,
+        "node_id": request.node,
+        "api_name": request.api,
         "api_key": request.api_key,
-        "version": request.version,
+        "api_version": request.version,
         "correlation_id": request.correlation_id,
         "client_id": request.client_id,
-        "bytes": event.size,
+        "size_bytes": event.size,
     }
     if isinstance(event, TappedResponse):
         described |= {
-            "milliseconds": round(event.seconds * 1000, 3),
+            "duration_ms": round(event.seconds * 1000, 3),
             "errors": dict(event.errors),
             "outcome": event.outcome.value,
             "rewritten": event.rewritten,

@@ -165,7 +165,7 @@ def _has_growing_lag(row: GroupRow) -> bool:
 BROKERS: Final = TableKind[BrokerRow](
     "Brokers",
     (
-        TableColumn("ID", 5, _broker_id, lambda row: row.node_id, descending=False),
+        TableColumn("NODE", 5, _broker_id, lambda row: row.node_id, descending=False),
         text_column("ADDRESS", None, _address, lambda row: row.address, is_bad=lambda row: row.address is None),
         text_column("RACK", 10, lambda row: safe_text(row.rack or "-", 10), lambda row: row.rack, spare=5),
         TableColumn("LEADS", 6, lambda row: f"{row.leads}", lambda row: row.leads, spare=4),

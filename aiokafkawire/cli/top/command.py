@@ -11,6 +11,7 @@ import anyio
 
 from ...client import Client
 from ...errors import KafkaError
+from ..error_text import error_text
 from ..exit_status import MISSING, CommandFailed
 from ..shell.output import note, write_output
 from ..shell.session import Session, run_with_client
@@ -69,7 +70,7 @@ async def _print(sampler: Sampler, options: TopOptions) -> None:
         except KafkaError as error:
             if options.once:
                 raise
-            note(f"aiokafkawire: trying again: {type(error).__name__}: {error}")
+            note(f"aiokafkawire: trying again: {error_text(error)}")
             continue
         text = json_line(history) + "\n" if options.json else plain_tables(history)
         write_output(text.encode())

@@ -2,8 +2,7 @@
 
 import json
 from collections.abc import Iterable, Sequence
-from datetime import UTC, datetime
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import attrs
 
@@ -14,6 +13,9 @@ from .safe_text import safe_text
 __all__ = ("json_line", "plain_table", "plain_tables")
 
 R = TypeVar("R")
+
+_KEYS: Final = {"name": "topic", "type": "group_type", "replicas": "replica_count", "in_sync": "in_sync_count"}
+"""The keys of JSON for the fields of rows that have other names, so that the keys are those of the other verbs."""
 
 
 def plain_tables(history: History) -> str:
@@ -51,7 +53,7 @@ def json_line(history: History) -> str:
     sample = history.newest
     assert sample is not None
     found: dict[str, Any] = {
-        "time": datetime.fromtimestamp(sample.time_ms / 1000, UTC).isoformat(timespec="milliseconds"),
+        "timestamp": sample.time_ms,
         "cluster_id": sample.layout.cluster_id,
         "controller_id": sample.layout.controller_id,
         "seconds": history.seconds,
@@ -71,4 +73,5 @@ def _line(cells: Sequence[str], sizes: Sequence[int], right: Sequence[bool]) -> 
 
 
 def _fields(row: Any) -> dict[str, Any]:
-    return attrs.asdict(row, filter=lambda attribute, _: attribute.name != "trend")
+    shown = attrs.asdict(row, filter=lambda attribute, _: attribute.name != "trend")
+    return {_KEYS.get(name, name): value for name, value in shown.items()}

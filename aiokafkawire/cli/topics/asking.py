@@ -1,17 +1,24 @@
 """Asks brokers about topics and partitions that users name."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
 
 from ...admin.admin import Admin
 from ...admin.config_resources import ConfigResource
 from ...admin.topic_descriptions import PartitionReassignment
 from ...errors import BrokerError, KafkaError, UnsupportedVersion
 from ...types import TopicPartition
+from ..error_text import error_text
 from ..exit_status import FAILED, CommandFailed
+from ..shell.outcomes import partial_results
 from ..shell.output import note
 from .rows import own_configs
 
-__all__ = ("configs_of_topics", "existing_partitions", "moving_partitions")
+__all__ = ("configs_of_topics", "existing_partitions", "led_partitions", "min_isr_of_topics", "moving_partitions")
+
+_MIN_ISR: Final = "min.insync.replicas"
+_TOPICS_AT_ONCE: Final = 500
+"""The most topics in one request, since a broker answers in pages, each requested with all names that are left."""
 
 
 async def existing_partitions(
@@ -47,9 +54,15 @@ async def configs_of_topics(admin: Admin, names: Iterable[str]) -> dict[str, dic
     try:
         found = await admin.describe_configs([ConfigResource.topic(name) for name in names])
     except KafkaError as error:
-        note(f"without configs: {type(error).__name__}: {error}")
+        note(f"without configs: {error_text(error)}")
         return {}
     return {resource.name: own_configs(configs) for resource, configs in found.items()}
+
+
+async def min_isr_of_topics(admin: Admin, names: Iterable[str]) -> dict[str, int]:
+    """Return the setting ``min.insync.replicas`` of each topic. Raise KafkaError if this client may not see it."""
+    found = await admin.describe_configs([ConfigResource.topic(name) for name in names])
+    return {resource.name: int(configs[_MIN_ISR].value or 1) for resource, configs in found.items()}
 
 
 async def moving_partitions(admin: Admin) -> Mapping[TopicPartition, PartitionReassignment]:
@@ -58,3 +71,19 @@ async def moving_partitions(admin: Admin) -> Mapping[TopicPartition, PartitionRe
         return await admin.list_partition_reassignments()
     except (UnsupportedVersion, BrokerError):
         return {}
+
+
+async def led_partitions(admin: Admin, topics: Iterable[str]) -> set[TopicPartition]:
+    """Return the partitions with a leader of those topics that exist."""
+    led = set[TopicPartition]()
+    names = sorted(topics)
+    for start in range(0, len(names), _TOPICS_AT_ONCE):
+        some: Sequence[str] = names[start : start + _TOPICS_AT_ONCE]
+        described, _ = await partial_results(some, admin.describe_topics(some))
+        led.update(
+            TopicPartition(topic.name, partition.index)
+            for topic in described.values()
+            for partition in topic.partitions
+            if partition.leader is not None
+        )
+    return led

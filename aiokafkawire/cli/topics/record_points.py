@@ -39,9 +39,9 @@ async def deletion_rows(
         rows[partition] = {
             "topic": partition.topic,
             "partition": partition.partition,
-            "begin": begins.offset,
-            "end": ends.offset,
-            "before": offset,
+            "log_start_offset": begins.offset,
+            "log_end_offset": ends.offset,
+            "before_offset": offset,
             "records": max(0, min(offset, ends.offset) - begins.offset),
         }
     return rows

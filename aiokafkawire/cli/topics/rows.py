@@ -6,8 +6,17 @@ from typing import Any
 from ...admin.config_resources import ConfigEntry, ConfigSource
 from ...admin.topic_descriptions import PartitionDescription, PartitionReassignment, TopicDescription
 from ...types import TopicPartition
+from ..shell.kafka_uuids import uuid_text
 
-__all__ = ("is_unavailable", "is_under_replicated", "own_configs", "partition_row", "topic_row")
+__all__ = (
+    "is_at_min_isr",
+    "is_below_min_isr",
+    "is_unavailable",
+    "is_under_replicated",
+    "own_configs",
+    "partition_row",
+    "topic_row",
+)
 
 OwnConfigs = Mapping[str, str | None]
 """The configs that are set on a topic itself; None hides the value of a sensitive one."""
@@ -23,10 +32,9 @@ def topic_row(topic: TopicDescription, configs: OwnConfigs | None) -> dict[str, 
     shown = None if configs is None else [f"{name}={value}" for name, value in configs.items()]
     return {
         "topic": topic.name,
-        "topic_id": str(topic.topic_id),
+        "topic_id": uuid_text(topic.topic_id),
         "partitions": len(topic.partitions),
-        "replicas": min((len(one.replicas) for one in topic.partitions), default=0),
-        "internal": topic.is_internal,
+        "replication_factor": min((len(one.replicas) for one in topic.partitions), default=0),
         "configs": shown,
     }
 
@@ -37,13 +45,13 @@ def partition_row(
     """Return the row of a partition, with what JSON has of its topic."""
     return {
         "topic": topic.name,
-        "topic_id": str(topic.topic_id),
+        "topic_id": uuid_text(topic.topic_id),
         "partition": partition.index,
-        "leader": partition.leader,
-        "epoch": partition.leader_epoch,
+        "leader_id": partition.leader,
+        "leader_epoch": partition.leader_epoch,
         "replicas": partition.replicas,
         "isr": partition.in_sync,
-        "offline": partition.offline,
+        "offline_replicas": partition.offline,
         "elr": partition.eligible_leader_replicas,
         "last_known_elr": partition.last_known_elr,
         "configs": None if configs is None else dict(configs),
@@ -53,6 +61,16 @@ def partition_row(
 def is_unavailable(partition: PartitionDescription, brokers: Iterable[int]) -> bool:
     """Return whether none of the brokers in service leads the partition."""
     return partition.leader is None or partition.leader not in brokers
+
+
+def is_below_min_isr(partition: PartitionDescription, min_isr: int) -> bool:
+    """Return whether fewer replicas are in sync than acks=all needs."""
+    return len(partition.in_sync) < min_isr
+
+
+def is_at_min_isr(partition: PartitionDescription, min_isr: int) -> bool:
+    """Return whether as many replicas are in sync as acks=all needs, so that none may fail."""
+    return len(partition.in_sync) == min_isr
 
 
 def is_under_replicated(

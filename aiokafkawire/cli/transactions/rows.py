@@ -9,6 +9,7 @@ from ...admin.transaction_descriptions import (
     TransactionListing,
 )
 from ...types import TopicPartition
+from ..shell.partition_names import indexes_by_topic
 
 __all__ = (
     "ABORTED",
@@ -26,54 +27,20 @@ __all__ = (
 
 Row: TypeAlias = dict[str, Any]
 
-LISTED: Final = {
-    "transactional_id": "TRANSACTIONAL ID",
-    "coordinator": "COORDINATOR",
-    "producer_id": "PRODUCER ID",
-    "state": "STATE",
-}
-DESCRIBED: Final = LISTED | {
-    "producer_epoch": "EPOCH",
-    "timeout_ms": "TIMEOUT MS",
-    "start_time_ms": "STARTED",
-    "duration_ms": "DURATION MS",
-    "partitions": "PARTITIONS",
-}
-PRODUCERS: Final = {
-    "topic": "TOPIC",
-    "partition": "PARTITION",
-    "producer_id": "PRODUCER ID",
-    "producer_epoch": "EPOCH",
-    "coordinator_epoch": "COORDINATOR EPOCH",
-    "last_sequence": "LAST SEQUENCE",
-    "last_timestamp": "LAST TIMESTAMP",
-    "start_offset": "OPEN SINCE OFFSET",
-}
-HANGING: Final = {
-    "topic": "TOPIC",
-    "partition": "PARTITION",
-    "producer_id": "PRODUCER ID",
-    "producer_epoch": "EPOCH",
-    "coordinator_epoch": "COORDINATOR EPOCH",
-    "start_offset": "START OFFSET",
-    "last_timestamp": "LAST TIMESTAMP",
-    "idle_ms": "IDLE MS",
-    "transactional_id": "TRANSACTIONAL ID",
-}
-ABORTED: Final = {
-    "topic": "TOPIC",
-    "partition": "PARTITION",
-    "producer_id": "PRODUCER ID",
-    "producer_epoch": "EPOCH",
-}
-ID: Final = {"transactional_id": "TRANSACTIONAL ID"}
+LISTED: Final = ("transactional_id", "coordinator_id", "producer_id", "state")
+DESCRIBED: Final = (*LISTED, "producer_epoch", "timeout_ms", "start_timestamp", "duration_ms", "topic_partitions")
+_PRODUCER: Final = ("topic", "partition", "producer_id", "producer_epoch")
+PRODUCERS: Final = (*_PRODUCER, "coordinator_epoch", "last_sequence", "last_timestamp", "start_offset")
+HANGING: Final = (*_PRODUCER, "coordinator_epoch", "start_offset", "last_timestamp", "idle_ms", "transactional_id")
+ABORTED: Final = _PRODUCER
+ID: Final = ("transactional_id",)
 
 
 def listed_row(one: TransactionListing) -> Row:
     """Return the row of a listed transactional id."""
     return {
         "transactional_id": one.transactional_id,
-        "coordinator": one.coordinator_id,
+        "coordinator_id": one.coordinator_id,
         "producer_id": one.producer_id,
         "state": one.state,
     }
@@ -84,14 +51,14 @@ def described_row(one: TransactionDescription, now_ms: int) -> Row:
     start = one.transaction_start_time_ms
     return {
         "transactional_id": one.transactional_id,
-        "coordinator": one.coordinator_id,
+        "coordinator_id": one.coordinator_id,
         "producer_id": one.producer_id,
         "state": one.state,
         "producer_epoch": one.producer_epoch,
         "timeout_ms": one.transaction_timeout_ms,
-        "start_time_ms": start,
+        "start_timestamp": start,
         "duration_ms": None if start is None else max(0, now_ms - start),
-        "partitions": [f"{at.topic}:{at.partition}" for at in one.topic_partitions],
+        "topic_partitions": indexes_by_topic(one.topic_partitions),
     }
 
 

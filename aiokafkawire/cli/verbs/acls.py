@@ -19,15 +19,9 @@ __all__ = ("command",)
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-_COLUMNS: Final = {
-    "resource_type": "RESOURCE",
-    "resource_name": "NAME",
-    "pattern_type": "PATTERN",
-    "principal": "PRINCIPAL",
-    "host": "HOST",
-    "operation": "OPERATION",
-    "permission": "PERMISSION",
-}
+_COLUMNS: Final = (
+    *("resource_type", "resource_name", "pattern_type", "principal", "host", "operation", "permission_type"),
+)
 _NAMED: Final = {
     ResourceType.TOPIC: ("--topic", "topics", "NAME", "A topic; * is all topics."),
     ResourceType.GROUP: ("--group", "groups", "ID", "A group; * is all groups."),
@@ -172,7 +166,7 @@ def create_acls(shared: SharedOptions, *, dry_run: bool, **named: Any) -> int:
     rows = {binding: acl_row(binding) for binding in new}
     if dry_run:
         would = [{**row, "outcome": "would be created"} for row in rows.values()]
-        print_rows(shared, {**_COLUMNS, "outcome": "OUTCOME"}, would)
+        print_rows(shared, (*_COLUMNS, "outcome"), would)
         return 0
 
     async def run(session: Session) -> int:
@@ -212,7 +206,7 @@ def delete_acls(shared: SharedOptions, *, all_acls: bool, dry_run: bool, yes: bo
     rows = {binding: acl_row(binding) for binding in ask_with_client(shared, look)}
     if dry_run:
         would = [{**row, "outcome": "would be deleted"} for row in rows.values()]
-        print_rows(shared, {**_COLUMNS, "outcome": "OUTCOME"}, would)
+        print_rows(shared, (*_COLUMNS, "outcome"), would)
         return 0
     if not rows:
         note("no ACL matches")

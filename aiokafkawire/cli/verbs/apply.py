@@ -7,12 +7,14 @@ from typing import Final
 
 import click
 
-from ..apply.applying import Secrets, changes_not_shown, make_changes
+from ...errors import KafkaError
+from ..apply.applying import Secrets, changes_not_shown, make_changes, refused_changes
+from ..apply.changes import Change
 from ..apply.cluster_settings import ClusterSettings
 from ..apply.live_settings import read_counterpart
-from ..apply.plan_output import OutcomePrinter, note_not_shown, note_unmentioned, print_plan, safe_line
+from ..apply.plan_output import OutcomePrinter, note_not_shown, note_refused, note_unmentioned, print_plan, safe_line
 from ..apply.planning import DELETABLE, Plan, is_deletion, plan_changes
-from ..apply.secret_places import missing_secrets, read_secrets
+from ..apply.secret_places import present_secrets, read_secrets
 from ..apply.state_file import parse_state
 from ..exit_status import FAILED, MISSING, CommandFailed
 from ..shell.command import ShellCommand
@@ -43,7 +45,7 @@ _ALL: Final = "all"
     ),
 )
 @click.argument("file", type=click.Path(dir_okay=False, allow_dash=True))
-@click.option("--dry-run", is_flag=True, help="Print the changes, and make none.")
+@click.option("--dry-run", is_flag=True, help="Print the changes, let the brokers check them, and make none.")
 @click.option("--check", is_flag=True, help="As --dry-run, with exit status 3 if changes are needed.")
 @click.option(
     "--delete",
@@ -77,11 +79,16 @@ def command(
     chosen = _checked_deletes(deletes, declared)
     folder = Path() if file == _STDIN else Path(file).parent
     plan = Plan()
+    refused: list[tuple[Change, KafkaError]] = []
+    missing: list[str] = []
 
     async def read(session: Session) -> int:
-        nonlocal plan
+        nonlocal plan, refused, missing
         current = await read_counterpart(session.kafka.admin, declared)
         plan = plan_changes(declared, current, deletes=chosen, sets_secrets=set_secrets)
+        if dry_run or check:
+            present, missing = present_secrets(plan.changes, folder, os.environ)
+            refused = await refused_changes(session.kafka.admin, plan.changes, present)
         return 0
 
     status = run_with_client(shared, read)
@@ -90,9 +97,9 @@ def command(
     if dry_run or check or plan.conflicts or not yes:
         print_plan(shared, plan)
     note_unmentioned(plan)
-    if dry_run or check:
-        for missing in missing_secrets(plan.changes, folder, os.environ):
-            note(missing)
+    for line in missing:
+        note(line)
+    note_refused(refused)
     if plan.conflicts:
         note("aiokafkawire: some differences cannot be removed, so nothing is done")
         return CHANGES_NEEDED if check else FAILED
@@ -100,7 +107,7 @@ def command(
         note("no changes: the cluster is as declared")
         return 0
     if dry_run or check:
-        return CHANGES_NEEDED if check else 0
+        return CHANGES_NEEDED if check else FAILED if refused else 0
     secrets = read_secrets(plan.changes, folder, os.environ)
     count = len(plan.changes)
     lost = [safe_line(change).removeprefix("- ") for change in plan.changes if is_deletion(change)]

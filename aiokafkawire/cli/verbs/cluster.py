@@ -8,9 +8,10 @@ import click
 from ...admin.admin import Admin
 from ...admin.cluster_descriptions import FeatureUpdate, QuorumInfo, UpgradeType
 from ...errors import BrokerError, UnsupportedVersion
+from ..cluster.endpoints import parse_endpoint
 from ..cluster.rows import broker_rows, controller_rows, feature_rows, quorum_rows, release_of
 from ..exit_status import MISSING, CommandFailed
-from ..shell.arguments import key_values
+from ..shell.arguments import key_values, parse_uuid
 from ..shell.command import ShellGroup
 from ..shell.outcomes import partial_results, print_found, print_outcomes
 from ..shell.output import confirm, print_gap, print_rows
@@ -20,36 +21,16 @@ from ..wire.apis import name_of_key
 
 __all__ = ("command",)
 
-_NODES: Final = {
-    "cluster_id": "CLUSTER",
-    "role": "ROLE",
-    "id": "ID",
-    "host": "HOST",
-    "port": "PORT",
-    "rack": "RACK",
-    "release": "RELEASE",
-    "state": "STATE",
-}
-_FEATURES: Final = {
-    "feature": "FEATURE",
-    "min_version": "MIN",
-    "max_version": "MAX",
-    "level": "LEVEL",
-    "epoch": "EPOCH",
-}
-_CHANGED: Final = {"feature": "FEATURE", "level": "LEVEL"}
-_QUORUM: Final = {
-    "id": "ID",
-    "role": "ROLE",
-    "log_end_offset": "END OFFSET",
-    "lag": "LAG",
-    "last_fetch_timestamp": "LAST FETCH",
-    "last_caught_up_timestamp": "CAUGHT UP",
-    "directory_id": "DIRECTORY ID",
-    "endpoints": "ENDPOINTS",
-}
-_VERSIONS: Final = {"broker": "BROKER", "key": "KEY", "api": "API", "min_version": "MIN", "max_version": "MAX"}
-_BROKER: Final = {"broker": "BROKER"}
+_NODES: Final = ("cluster_id", "role", "node_id", "host", "port", "rack", "release", "state")
+_FEATURES: Final = ("feature", "min_version", "max_version", "level", "finalized_features_epoch")
+_CHANGED: Final = ("feature", "level")
+_QUORUM: Final = (
+    *("node_id", "role", "log_end_offset", "lag", "last_fetch_timestamp", "last_caught_up_timestamp"),
+    *("directory_id", "endpoints"),
+)
+_QUORUM_HEAD: Final = ("leader_id", "leader_epoch", "high_watermark", "max_lag")
+_VERSIONS: Final = ("node_id", "api_key", "api_name", "min_version", "max_version")
+_NODE: Final = ("node_id",)
 _LEVEL: Final = 2**15 - 1
 
 
@@ -60,11 +41,12 @@ _LEVEL: Final = 2**15 - 1
         "aiokafkawire cluster quorum",
         "aiokafkawire cluster features",
         "aiokafkawire cluster upgrade-features metadata.version=30 --dry-run",
+        "aiokafkawire cluster add-controller 4 --directory-id PT8P6GwdTu2Kq9jdEFpIkg --endpoint CONTROLLER://c4:9093",
         "aiokafkawire cluster unregister 4",
     ),
 )
 def command() -> None:
-    """Describe brokers, controllers, features, the quorum and versions of APIs, and forget dead brokers."""
+    """Describe brokers, controllers, features and versions of APIs; change features and the voters of the quorum."""
 
 
 @command.command(
@@ -182,7 +164,7 @@ def _update(shared: SharedOptions, levels: Mapping[str, int], kind: UpgradeType,
 def describe_quorum(shared: SharedOptions) -> int:
     """Describe the controllers' quorum: voters, observers, and how many records each lags behind the leader.
 
-    Times are in ms since 1970, by the leader's clock.
+    Times are by the leader's clock.
     """
 
     async def run(session: Session) -> int:
@@ -193,16 +175,72 @@ def describe_quorum(shared: SharedOptions) -> int:
                 (row["lag"] for row in rows if row["role"] == "follower" and row["lag"] is not None), default=0
             )
             head = {
-                "leader": quorum.leader_id,
-                "epoch": quorum.leader_epoch,
+                "leader_id": quorum.leader_id,
+                "leader_epoch": quorum.leader_epoch,
                 "high_watermark": quorum.high_watermark,
                 "max_lag": behind,
             }
-            columns = ("LEADER", "EPOCH", "HIGH WATERMARK", "LARGEST LAG OF A VOTER")
-            print_rows(shared, dict(zip(head, columns, strict=True)), [head])
+            print_rows(shared, _QUORUM_HEAD, [head])
             print_gap(shared)
         print_rows(shared, _QUORUM, rows)
         return 0
+
+    return run_with_client(shared, run)
+
+
+_CONTROLLER: Final = click.argument("controller", type=click.IntRange(0, 2**31 - 1), metavar="ID")
+_DIRECTORY: Final = click.option(
+    "--directory-id", "directory", required=True, metavar="ID", help="The directory.id of its meta.properties file."
+)
+
+
+@command.command(
+    "add-controller",
+    examples=(
+        "aiokafkawire cluster quorum         the ids of controllers that run and are no voters yet",
+        "aiokafkawire cluster add-controller 4 --directory-id PT8P6GwdTu2Kq9jdEFpIkg --endpoint CONTROLLER://c4:9093",
+    ),
+)
+@_CONTROLLER
+@_DIRECTORY
+@click.option(
+    "--endpoint",
+    "endpoints",
+    multiple=True,
+    required=True,
+    metavar="LISTENER://HOST:PORT",
+    help="Where it listens; may be repeated.",
+)
+def add_controller(shared: SharedOptions, *, controller: int, directory: str, endpoints: tuple[str, ...]) -> int:
+    """Add a controller that runs as an observer to the voters of the quorum (Kafka 3.9 and later)."""
+    directory_id = parse_uuid("--directory-id", directory)
+    listeners = [parse_endpoint(text) for text in endpoints]
+
+    async def run(session: Session) -> int:
+        change = session.kafka.admin.add_raft_voter(controller, directory_id, listeners)
+        return await print_outcomes(session, _NODE, {controller: {"node_id": controller}}, change, done="added")
+
+    return run_with_client(shared, run)
+
+
+@command.command(
+    "remove-controller",
+    examples=("aiokafkawire cluster remove-controller 4 --directory-id PT8P6GwdTu2Kq9jdEFpIkg --yes",),
+)
+@_CONTROLLER
+@_DIRECTORY
+@click.option("-y", "--yes", is_flag=True, help="Do not ask.")
+def remove_controller(shared: SharedOptions, *, controller: int, directory: str, yes: bool) -> int:
+    """Remove a controller from the voters of the quorum (Kafka 3.9 and later); it stays an observer while it runs.
+
+    Asks before on a terminal, and otherwise needs --yes. The quorum works while most of its voters do.
+    """
+    directory_id = parse_uuid("--directory-id", directory)
+    confirm("remove this voter of the quorum", [f"controller {controller}"], yes=yes, options=shared)
+
+    async def run(session: Session) -> int:
+        change = session.kafka.admin.remove_raft_voter(controller, directory_id)
+        return await print_outcomes(session, _NODE, {controller: {"node_id": controller}}, change, done="removed")
 
     return run_with_client(shared, run)
 
@@ -218,9 +256,9 @@ def list_api_versions(shared: SharedOptions, *, brokers: tuple[int, ...]) -> int
         found, errors = await partial_results(brokers, session.kafka.admin.api_versions(brokers or None))
         rows = [
             {
-                "broker": broker,
-                "key": int(key),
-                "api": name_of_key(int(key)) or None,
+                "node_id": broker,
+                "api_key": int(key),
+                "api_name": name_of_key(int(key)) or None,
                 "min_version": one.min_version,
                 "max_version": one.max_version,
             }
@@ -244,6 +282,6 @@ def unregister_broker(shared: SharedOptions, *, broker: int, yes: bool) -> int:
 
     async def run(session: Session) -> int:
         change = session.kafka.admin.unregister_broker(broker)
-        return await print_outcomes(session, _BROKER, {broker: {"broker": broker}}, change, done="unregistered")
+        return await print_outcomes(session, _NODE, {broker: {"node_id": broker}}, change, done="unregistered")
 
     return run_with_client(shared, run)

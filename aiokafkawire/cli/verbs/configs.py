@@ -18,13 +18,14 @@ from ..shell.output import note, print_rows
 from ..shell.session import Session, run_with_client
 from ..shell.settings import read_properties
 from ..shell.shared_options import SharedOptions
+from ..shell.visibility import note_none_visible
 
 __all__ = ("command",)
 
 _AT_ONCE: Final = 200
 """The resources that are described at once; of the others only the rows are kept."""
-_LISTED: Final = {"type": "TYPE", "name": "NAME", "own_settings": "OWN SETTINGS"}
-_NAMED: Final = {"type": "TYPE", "name": "NAME"}
+_LISTED: Final = ("resource_type", "resource_name", "own_settings")
+_NAMED: Final = ("resource_type", "resource_name")
 
 _type_argument: Final = click.argument("type_name", type=click.Choice(tuple(RESOURCE_TYPES)), metavar="TYPE")
 _types_epilog: Final = f"TYPE is {', '.join(RESOURCE_TYPES)}; a broker is named by its id."
@@ -129,6 +130,8 @@ def describe_configs(
                     note(f"aiokafkawire: {resource} has no setting {key}")
                     status = 1
         print_rows(shared, view.columns, rows)
+        if not resources:
+            await note_none_visible(session, f"{type_name}s")
         return status
 
     return run_with_client(shared, run)

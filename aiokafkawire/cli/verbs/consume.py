@@ -147,7 +147,7 @@ def command(
         quiet=quiet,
     )
     _check(options)
-    return run_with_client(shared, partial(consume, options=options))
+    return run_with_client(shared, partial(consume, options=options), quiet=quiet)
 
 
 def _formatter(form: str, delimiter: str, key_separator: str | None, null: bytes) -> Formatter:

@@ -22,7 +22,7 @@ __all__ = ("command",)
         "aiokafkawire export > kafka.toml",
         "aiokafkawire export topics acls                  only these",
         "aiokafkawire export topics --topic 'orders-*'",
-        "aiokafkawire export topics --json | jq -r .name",
+        "aiokafkawire export topics --json | jq -r .topic",
     ),
 )
 @click.argument("sections", nargs=-1, type=click.Choice(SECTIONS), metavar=f"[{'|'.join(SECTIONS)}]...")

@@ -19,7 +19,6 @@ from ..groups.rows import (
     SHARE_OFFSETS,
     STATES,
     Row,
-    as_cells,
     group_type,
     listed_row,
 )
@@ -29,6 +28,7 @@ from ..shell.outcomes import note_errors, print_outcomes
 from ..shell.output import Columns, confirm, note, print_rows, write_output
 from ..shell.session import Session, run_with_client
 from ..shell.shared_options import SharedOptions
+from ..shell.visibility import note_none_visible
 
 __all__ = ("command",)
 
@@ -36,10 +36,10 @@ _STATES: Final = (
     *("Stable", "Empty", "Dead", "PreparingRebalance", "CompletingRebalance", "Assigning", "Reconciling"),
     "NotReady",
 )
-_GROUP: Final = {"group": "GROUP"}
-_PARTITION: Final = {"group": "GROUP", "topic": "TOPIC", "partition": "PARTITION"}
-_TOPIC: Final = {"group": "GROUP", "topic": "TOPIC"}
-_MEMBER: Final = {"group": "GROUP", "member": "MEMBER", "instance_id": "INSTANCE", "client_id": "CLIENT"}
+_GROUP: Final = ("group_id",)
+_PARTITION: Final = ("group_id", "topic", "partition")
+_TOPIC: Final = ("group_id", "topic")
+_MEMBER: Final = ("group_id", "member_id", "group_instance_id", "client_id")
 
 
 @click.group(
@@ -49,7 +49,7 @@ _MEMBER: Final = {"group": "GROUP", "member": "MEMBER", "instance_id": "INSTANCE
         "aiokafkawire groups describe billing",
         "aiokafkawire groups reset billing --all-topics --to 2h              show what would be set",
         "aiokafkawire groups reset billing --all-topics --to 2h --execute    set it",
-        "aiokafkawire groups list --lag --json | jq -r 'select(.lag > 1000) | .group'",
+        "aiokafkawire groups list --lag --json | jq -r 'select(.lag > 1000) | .group_id'",
     ),
 )
 def command() -> None:
@@ -95,11 +95,13 @@ def list_groups(shared: SharedOptions, *, states: tuple[str, ...], types: tuple[
             found = [group for groups in some.results.values() for group in groups]
             listings = sorted(found, key=lambda group: group.group_id)
         rows = [listed_row(listing) for listing in listings]
+        if not rows and not failures:
+            await note_none_visible(session, "groups")
         if not lag:
             print_rows(shared, LISTED, rows)
             return note_errors(failures)
         lags, errors = await lag_of_groups(admin, listings)
-        print_rows(shared, LISTED_WITH_LAG, [{**row, "lag": lags.get(row["group"])} for row in rows])
+        print_rows(shared, LISTED_WITH_LAG, [{**row, "lag": lags.get(row["group_id"])} for row in rows])
         return note_errors([*failures, *errors.values()])
 
     return run_with_client(shared, run)
@@ -139,6 +141,8 @@ def describe_groups(
             _print_parts(shared, [(columns, report.rows), (SHARE_OFFSETS, report.share_rows)])
         for line in report.notes:
             note(line)
+        if everything and not names:
+            await note_none_visible(session, "groups")
         return note_errors(report.errors.values())
 
     return run_with_client(shared, run)
@@ -150,7 +154,7 @@ def _print_parts(shared: SharedOptions, parts: list[tuple[Columns, list[Row]]]) 
     for number, (columns, rows) in enumerate(filled):
         if number and not shared.json:
             write_output(b"\n")
-        print_rows(shared, columns, rows if shared.json else as_cells(rows))
+        print_rows(shared, columns, rows)
 
 
 # --- changing ------------------------------------------------------------------------------------------------------
@@ -172,7 +176,7 @@ def delete_groups(shared: SharedOptions, *, group_ids: tuple[str, ...], if_exist
         return await print_outcomes(
             session,
             _GROUP,
-            {name: {"group": name} for name in names},
+            {name: {"group_id": name} for name in names},
             session.kafka.admin.delete_groups(names),
             done="deleted",
             accepted=GroupIdNotFound if if_exists else None,
@@ -202,7 +206,7 @@ def delete_offsets(shared: SharedOptions, *, group_id: str, topics: tuple[str, .
         if group_type(listings.get(group_id)) == "share":
             if any(indexes is not None for indexes in chosen.values()):
                 raise CommandFailed(f"{group_id} is a share group: name whole topics, without partitions", MISSING)
-            rows = {topic: {"group": group_id, "topic": topic} for topic in chosen}
+            rows = {topic: {"group_id": group_id, "topic": topic} for topic in chosen}
             change = admin.delete_share_group_offsets(group_id, list(chosen))
             return await print_outcomes(session, _TOPIC, rows, change, done="deleted")
         committed = await admin.list_consumer_group_offsets(group_id)
@@ -215,7 +219,7 @@ def delete_offsets(shared: SharedOptions, *, group_id: str, topics: tuple[str, .
         )
         for name in absent:
             note(f"aiokafkawire: group {group_id!r} has no offsets of topic {name!r}")
-        where = {at: {"group": group_id, "topic": at.topic, "partition": at.partition} for at in partitions}
+        where = {at: {"group_id": group_id, "topic": at.topic, "partition": at.partition} for at in partitions}
         change_each = admin.delete_consumer_group_offsets(group_id, partitions)
         status = await print_outcomes(session, _PARTITION, where, change_each, done="deleted")
         return 1 if absent else status
@@ -264,10 +268,10 @@ def remove_members(
 
 def _removed(group_id: str, member: GroupMember | str) -> dict[str, Any]:
     if isinstance(member, str):
-        return {"group": group_id, "member": None, "instance_id": member, "client_id": None}
+        return {"group_id": group_id, "member_id": None, "group_instance_id": member, "client_id": None}
     return {
-        "group": group_id,
-        "member": member.member_id,
-        "instance_id": member.group_instance_id,
+        "group_id": group_id,
+        "member_id": member.member_id,
+        "group_instance_id": member.group_instance_id,
         "client_id": member.client_id,
     }

@@ -11,7 +11,7 @@ from ..log_dirs.rows import directory_rows, replica_rows, topic_rows
 from ..shell.arguments import chosen_partitions
 from ..shell.command import ShellGroup
 from ..shell.outcomes import partial_results, print_found, print_outcomes
-from ..shell.output import print_rows
+from ..shell.output import Columns, print_rows
 from ..shell.session import Session, run_with_client
 from ..shell.shared_options import SharedOptions
 from ..topics.asking import existing_partitions
@@ -19,36 +19,15 @@ from ..topics.asking import existing_partitions
 __all__ = ("command",)
 
 _BROKER_ID: Final = click.IntRange(0, 2**31 - 1)
-_COLUMNS: Final[Mapping[str, Mapping[str, str]]] = {
-    "directory": {
-        "broker": "BROKER",
-        "log_dir": "LOG DIRECTORY",
-        "replicas": "REPLICAS",
-        "moving_here": "MOVING HERE",
-        "size": "BYTES",
-        "usable_bytes": "USABLE",
-        "total_bytes": "OF VOLUME",
-        "cordoned": "CORDONED",
-        "error": "ERROR",
-    },
-    "topic": {"broker": "BROKER", "topic": "TOPIC", "replicas": "REPLICAS", "size": "BYTES"},
-    "replica": {
-        "broker": "BROKER",
-        "log_dir": "LOG DIRECTORY",
-        "topic": "TOPIC",
-        "partition": "PARTITION",
-        "size": "BYTES",
-        "offset_lag": "LAG",
-        "is_future": "MOVING HERE",
-    },
+_COLUMNS: Final[Mapping[str, Columns]] = {
+    "directory": (
+        *("node_id", "log_dir", "replica_count", "moving_here", "size_bytes", "usable_bytes", "total_bytes"),
+        *("is_cordoned", "error"),
+    ),
+    "topic": ("node_id", "topic", "replica_count", "size_bytes"),
+    "replica": ("node_id", "log_dir", "topic", "partition", "size_bytes", "offset_lag", "is_future"),
 }
-_MOVED: Final = {
-    "topic": "TOPIC",
-    "partition": "PARTITION",
-    "broker": "BROKER",
-    "log_dir": "FROM",
-    "target": "TO",
-}
+_MOVED: Final = ("topic", "partition", "node_id", "log_dir", "target_log_dir")
 
 
 @click.group(
@@ -132,9 +111,9 @@ def move_replicas(shared: SharedOptions, *, topics: tuple[str, ...], broker: int
             one: {
                 "topic": one.topic,
                 "partition": one.partition,
-                "broker": broker,
+                "node_id": broker,
                 "log_dir": infos[one].current_log_dir,
-                "target": target,
+                "target_log_dir": target,
             }
             for one in replicas
         }
@@ -145,7 +124,7 @@ def move_replicas(shared: SharedOptions, *, topics: tuple[str, ...], broker: int
         if target not in known:
             raise CommandFailed(f"broker {broker} has no log directory {target}; it has {', '.join(known)}", FAILED)
         would = [{**row, "outcome": "is there" if row["log_dir"] == target else "would move"} for row in rows.values()]
-        print_rows(shared, {**_MOVED, "outcome": "OUTCOME"}, would)
+        print_rows(shared, (*_MOVED, "outcome"), would)
         return 0
 
     return run_with_client(shared, run)

@@ -16,6 +16,7 @@ from ...config import ProducerOptions
 from ...errors import KafkaError
 from ...producer.producer import Producer
 from ...types import BytesLike, Header
+from ..error_text import error_text
 from ..exit_status import MISSING, CommandFailed
 from ..records.input_files import STDIN, read_pieces, total_size
 from ..records.lines import InputRecord, LineSplitter, decode_json, split_keys
@@ -138,7 +139,7 @@ def command(
     )
     if STDIN in options.files and "stdin" in shared.closed:
         raise CommandFailed("standard input is closed: name a file to send", MISSING)
-    return run_with_client(shared, partial(produce, options=options))
+    return run_with_client(shared, partial(produce, options=options), quiet=quiet)
 
 
 def _not_empty(option: str, text: str) -> bytes:
@@ -181,7 +182,7 @@ async def produce(session: Session, options: ProduceOptions) -> int:
 
 def _explained(error: Exception, place: str, records: int, *, in_transaction: bool) -> CommandFailed:
     """Return the error with its place in the input, and with the fate of the records before it."""
-    what = str(error) if isinstance(error, CommandFailed) else f"{place}: {type(error).__name__}: {error}"
+    what = str(error) if isinstance(error, CommandFailed) else f"{place}: {error_text(error)}"
     noun = "record before it is" if records == 1 else "records before it are"
     before = "the transaction is aborted" if in_transaction else f"{records:,} {noun} sent"
     return CommandFailed(f"{what}; {before}")

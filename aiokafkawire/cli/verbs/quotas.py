@@ -21,9 +21,9 @@ __all__ = ("command",)
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-_ENTITY: Final = {"user": "USER", "client_id": "CLIENT ID", "ip": "IP"}
-_QUOTA: Final = {**_ENTITY, "quota": "QUOTA", "value": "VALUE"}
-_EFFECTIVE: Final = {"quota": "QUOTA", "value": "VALUE", "set_for": "SET FOR"}
+_ENTITY: Final = ("user", "client_id", "ip")
+_QUOTA: Final = (*_ENTITY, "quota", "value")
+_EFFECTIVE: Final = ("quota", "value", "set_for")
 _ANONYMOUS: Final = "ANONYMOUS"
 _KEYS: Final = (
     "The quotas are producer_byte_rate and consumer_byte_rate (bytes/s), request_percentage (of a thread's time) and "

@@ -15,35 +15,17 @@ from ..reassign.watching import remove_throttles, watch_plan
 from ..shell.command import ShellGroup
 from ..shell.outcomes import print_outcomes
 from ..shell.output import confirm, note, print_gap, print_rows, write_output
+from ..shell.partition_names import partition_text
 from ..shell.session import Session, ask_with_client, run_with_client
 from ..shell.shared_options import SharedOptions
 
 __all__ = ("command",)
 
-_ONGOING: Final = {
-    "topic": "TOPIC",
-    "partition": "PARTITION",
-    "replicas": "REPLICAS",
-    "adding": "ADDING",
-    "removing": "REMOVING",
-}
-_STATES: Final = {
-    "topic": "TOPIC",
-    "partition": "PARTITION",
-    "replicas": "REPLICAS",
-    "target": "TARGET",
-    "adding": "ADDING",
-    "removing": "REMOVING",
-    "state": "STATE",
-}
-_DIRECTORIES: Final = {
-    "topic": "TOPIC",
-    "partition": "PARTITION",
-    "broker": "BROKER",
-    "log_dir": "LOG DIRECTORY",
-    "target": "TARGET",
-    "state": "STATE",
-}
+_ONGOING: Final = ("topic", "partition", "replicas", "adding_replicas", "removing_replicas")
+_STATES: Final = (
+    *("topic", "partition", "replicas", "target_replicas", "adding_replicas", "removing_replicas", "state"),
+)
+_DIRECTORIES: Final = ("topic", "partition", "node_id", "log_dir", "target_log_dir", "state")
 _RATE: Final = click.IntRange(1, 2**63 - 1)
 _FILE: Final = click.Path(dir_okay=False)
 
@@ -162,7 +144,7 @@ def start_reassignment(
     rows = prepared.rows
     if dry_run:
         would = [{**row, "outcome": "would start"} for row in rows.values()]
-        print_rows(shared, {**STARTED, "outcome": "OUTCOME"}, would)
+        print_rows(shared, (*STARTED, "outcome"), would)
         for resource, limits in prepared.throttles.items():
             note(f"would set on {resource}: {', '.join(f'{name}={value}' for name, value in limits.items())}")
         return 0
@@ -170,7 +152,7 @@ def start_reassignment(
         note(f"nothing to do: all partitions are as {file} says")
         return 0
     what = f"move {len(rows)} partitions, and copy {prepared.moves} replicas of {prepared.bytes:,} bytes"
-    confirm(what, [*map(str, rows)] or [*map(str, plan.log_dirs)], yes=yes, options=shared)
+    confirm(what, [*map(partition_text, rows)] or [*map(str, plan.log_dirs)], yes=yes, options=shared)
     if rollback is not None:
         _write(rollback, plan_json({partition: row["replicas"] for partition, row in rows.items()}))
 
@@ -246,7 +228,7 @@ def cancel_reassignment(shared: SharedOptions, *, file: str, keep_throttle: bool
     state = ask_with_client(shared, look)
     rows = {one: _ongoing_row(one, state) for one in state.moving}
     if state.is_moving:
-        confirm("stop moving these partitions", [*map(str, rows)], yes=yes, options=shared)
+        confirm("stop moving these partitions", [*map(partition_text, rows)], yes=yes, options=shared)
 
     async def run(session: Session) -> int:
         admin, status = session.kafka.admin, 0
@@ -284,6 +266,6 @@ def _ongoing_row(partition: TopicPartition, state: PlanState) -> dict[str, Any]:
         "topic": partition.topic,
         "partition": partition.partition,
         "replicas": list(move.replicas),
-        "adding": list(move.adding_replicas),
-        "removing": list(move.removing_replicas),
+        "adding_replicas": list(move.adding_replicas),
+        "removing_replicas": list(move.removing_replicas),
     }

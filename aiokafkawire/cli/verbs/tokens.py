@@ -1,6 +1,6 @@
 """``aiokafkawire tokens``: creates, lists, describes, renews and expires delegation tokens."""
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable
 from typing import Any, Final
 
 import click
@@ -9,27 +9,18 @@ from ...admin.delegation_token_descriptions import DelegationToken, KafkaPrincip
 from ...client import Client
 from ...errors import DelegationTokenNotFound, UsageError
 from ..exit_status import MISSING, CommandFailed
-from ..records.formats import iso_time
 from ..shell.command import ShellGroup
 from ..shell.durations import parse_duration
 from ..shell.outcomes import call_in_turn, note_errors, results_of_each
 from ..shell.output import confirm, print_rows
 from ..shell.session import Session, run_with_client
 from ..shell.shared_options import SharedOptions
+from ..shell.visibility import note_none_visible
 
 __all__ = ("command",)
 
-_COLUMNS: Final = {
-    "token_id": "TOKEN ID",
-    "owner": "OWNER",
-    "requester": "REQUESTER",
-    "renewers": "RENEWERS",
-    "issued": "ISSUED",
-    "expires": "EXPIRES",
-    "expires_at_latest": "AT LATEST",
-}
-_SECRET: Final = {"hmac": "HMAC"}
-_CHANGED: Final = {"token_id": "TOKEN ID", "expires": "EXPIRES", "outcome": "OUTCOME"}
+_COLUMNS: Final = ("owner", "requester", "renewers", "issue_timestamp", "expiry_timestamp", "max_timestamp")
+_CHANGED: Final = ("token_id", "expiry_timestamp", "outcome")
 _EPILOG: Final = (
     "Brokers take these requests from clients that have logged in, and not by a token: name a file with the login by "
     "--config. To log in by a token, its id is the user, its HMAC the password, and sasl.tokenauth is true."
@@ -97,6 +88,8 @@ def list_tokens(shared: SharedOptions, *, owners: tuple[str, ...], show_hmac: bo
         tokens = await session.kafka.admin.describe_delegation_token(of_owners)
         ordered = sorted(tokens, key=lambda token: (token.issue_timestamp_ms, token.token_id))
         _print_tokens(shared, ordered, show_hmac=show_hmac)
+        if not tokens:
+            await note_none_visible(session, "tokens")
         return 0
 
     return run_with_client(shared, run)
@@ -185,10 +178,8 @@ async def _change_each(
     for error in missing.values():
         note_errors([error])
     found, status = await results_of_each(call_in_turn(what, tokens, lambda token_id: change(tokens[token_id])))
-    as_json = session.options.json
     rows = [
-        {"token_id": token_id, **_time("expires", "expiry", expiry_ms, json=as_json), "outcome": done}
-        for token_id, expiry_ms in found.items()
+        {"token_id": token_id, "expiry_timestamp": expiry_ms, "outcome": done} for token_id, expiry_ms in found.items()
     ]
     if rows:
         print_rows(session.options, _CHANGED, rows)
@@ -210,26 +201,21 @@ async def _tokens(
 
 
 def _print_tokens(shared: SharedOptions, tokens: Iterable[DelegationToken], *, show_hmac: bool) -> None:
-    columns = {"token_id": "TOKEN ID", **(_SECRET if show_hmac else {}), **_COLUMNS}
-    print_rows(shared, columns, [_row(token, show_hmac=show_hmac, json=shared.json) for token in tokens])
+    columns = ("token_id", *(("hmac",) if show_hmac else ()), *_COLUMNS)
+    print_rows(shared, columns, [_row(token, show_hmac=show_hmac) for token in tokens])
 
 
-def _row(token: DelegationToken, *, show_hmac: bool, json: bool) -> dict[str, Any]:
+def _row(token: DelegationToken, *, show_hmac: bool) -> dict[str, Any]:
     return {
         "token_id": token.token_id,
         **({"hmac": token.hmac_base64} if show_hmac else {}),
         "owner": str(token.owner),
         "requester": str(token.token_requester),
         "renewers": [str(renewer) for renewer in token.renewers],
-        **_time("issued", "issue", token.issue_timestamp_ms, json=json),
-        **_time("expires", "expiry", token.expiry_timestamp_ms, json=json),
-        **_time("expires_at_latest", "max", token.max_timestamp_ms, json=json),
+        "issue_timestamp": token.issue_timestamp_ms,
+        "expiry_timestamp": token.expiry_timestamp_ms,
+        "max_timestamp": token.max_timestamp_ms,
     }
-
-
-def _time(column: str, name: str, timestamp_ms: int, *, json: bool) -> Mapping[str, int | str]:
-    """Return a time for a row: in a table as a date, in JSON in ms since the epoch."""
-    return {f"{name}_timestamp_ms": timestamp_ms} if json else {column: iso_time(timestamp_ms)}
 
 
 def _principal(option: str, text: str) -> KafkaPrincipal:

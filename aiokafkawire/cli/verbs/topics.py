@@ -15,25 +15,29 @@ from ..shell.arguments import chosen_partitions, key_values
 from ..shell.command import ShellGroup
 from ..shell.outcomes import note_errors, partial_results, print_outcomes
 from ..shell.output import confirm, print_gap, print_rows
+from ..shell.partition_names import partition_text
 from ..shell.session import Session, ask_with_client, run_with_client
 from ..shell.shared_options import SharedOptions
-from ..topics.asking import configs_of_topics, existing_partitions, moving_partitions
+from ..shell.visibility import note_none_visible
+from ..top.options import pattern
+from ..topics.asking import configs_of_topics, existing_partitions, min_isr_of_topics, moving_partitions
+from ..topics.offsets_command import list_offsets
 from ..topics.record_points import deletion_rows
-from ..topics.rows import is_unavailable, is_under_replicated, partition_row, topic_row
+from ..topics.rows import (
+    is_at_min_isr,
+    is_below_min_isr,
+    is_unavailable,
+    is_under_replicated,
+    partition_row,
+    topic_row,
+)
 
 __all__ = ("command",)
 
-_LISTED: Final = {"topic": "TOPIC"}
-_TOPICS: Final = {
-    **_LISTED,
-    "topic_id": "ID",
-    "partitions": "PARTITIONS",
-    "replicas": "REPLICAS",
-    "configs": "CONFIGS",
-}
-_PARTITION: Final = {**_LISTED, "partition": "PARTITION"}
-_DESCRIBED: Final = {**_PARTITION, "leader": "LEADER", "epoch": "EPOCH", "replicas": "REPLICAS", "isr": "IN SYNC"}
-_DELETED: Final = {**_PARTITION, "begin": "BEGIN", "end": "END", "before": "DELETE BEFORE", "records": "RECORDS"}
+_LISTED: Final = ("topic",)
+_TOPICS: Final = ("topic", "topic_id", "partitions", "replication_factor", "configs")
+_DESCRIBED: Final = ("topic", "partition", "leader_id", "leader_epoch", "replicas", "isr")
+_DELETED: Final = ("topic", "partition", "log_start_offset", "log_end_offset", "before_offset", "records")
 
 
 @click.group(
@@ -42,6 +46,7 @@ _DELETED: Final = {**_PARTITION, "begin": "BEGIN", "end": "END", "before": "DELE
         "aiokafkawire topics list",
         "aiokafkawire topics describe orders",
         "aiokafkawire topics describe --under-replicated",
+        "aiokafkawire topics offsets orders",
         "aiokafkawire topics create orders --partitions 6 --topic-config cleanup.policy=compact",
         "aiokafkawire topics add-partitions orders --partitions 12",
         "aiokafkawire topics delete-records orders --before 7d",
@@ -50,17 +55,23 @@ _DELETED: Final = {**_PARTITION, "begin": "BEGIN", "end": "END", "before": "DELE
     ),
 )
 def command() -> None:
-    """List, describe, create, extend and delete topics, delete records, and elect leaders."""
+    """List, describe, create, extend and delete topics, their offsets and records, and elect leaders."""
 
 
-@command.command("list", examples=("aiokafkawire topics list", "aiokafkawire topics list --internal --json"))
+@command.command(
+    "list", examples=("aiokafkawire topics list", "aiokafkawire topics list 'orders-.*' --internal --json")
+)
+@click.argument("regex", required=False, metavar="[REGEX]")
 @click.option("--internal", is_flag=True, help="Internal topics, too, such as __consumer_offsets.")
-def list_topics(shared: SharedOptions, *, internal: bool) -> int:
-    """List the names of all topics that you may see."""
+def list_topics(shared: SharedOptions, *, regex: str | None, internal: bool) -> int:
+    """List the names of all topics that you may see, or of those whose whole name the expression matches."""
+    chosen = pattern("REGEX", regex)
 
     async def run(session: Session) -> int:
         names = await session.kafka.admin.list_topics(internal=internal)
-        print_rows(shared, _LISTED, [{"topic": name} for name in names])
+        print_rows(shared, _LISTED, [{"topic": name} for name in names if chosen.matches(name)])
+        if not names:
+            await note_none_visible(session, "topics")
         return 0
 
     return run_with_client(shared, run)
@@ -78,15 +89,24 @@ def list_topics(shared: SharedOptions, *, internal: bool) -> int:
 @click.option("--internal", is_flag=True, help="Without TOPIC: internal topics, too.")
 @click.option("--under-replicated", is_flag=True, help="Only partitions with replicas that are not in sync.")
 @click.option("--unavailable", is_flag=True, help="Only partitions without a leader in service.")
+@click.option("--under-min-isr", is_flag=True, help="Only those with fewer replicas in sync than acks=all needs.")
+@click.option("--at-min-isr", is_flag=True, help="Only those with just as many.")
 def describe_topics(
-    shared: SharedOptions, *, topics: tuple[str, ...], internal: bool, under_replicated: bool, unavailable: bool
+    shared: SharedOptions,
+    *,
+    topics: tuple[str, ...],
+    internal: bool,
+    under_replicated: bool,
+    unavailable: bool,
+    under_min_isr: bool,
+    at_min_isr: bool,
 ) -> int:
     """Describe topics, by default all: ids, own configs, and the leaders and replicas of their partitions.
 
     A filter leaves out the table of topics, and the partitions for which it does not hold; several add up. With --json,
     each object is a partition, with the id and the own configs of its topic (null with a filter).
     """
-    filtered = under_replicated or unavailable
+    filtered = under_replicated or unavailable or under_min_isr or at_min_isr
 
     async def run(session: Session) -> int:
         admin = session.kafka.admin
@@ -95,6 +115,8 @@ def describe_topics(
         configs = {} if filtered else await configs_of_topics(admin, [topic.name for topic in found.values()])
         moving = await moving_partitions(admin) if under_replicated else {}
         brokers = (await admin.describe_cluster()).nodes if unavailable else {}
+        with_min_isr = [topic.name for topic in found.values()] if under_min_isr or at_min_isr else []
+        min_isr = await min_isr_of_topics(admin, with_min_isr) if with_min_isr else {}
         rows = [
             partition_row(topic, one, configs.get(topic.name))
             for topic in found.values()
@@ -102,15 +124,22 @@ def describe_topics(
             if not filtered
             or (under_replicated and is_under_replicated(TopicPartition(topic.name, one.index), one, moving))
             or (unavailable and is_unavailable(one, brokers))
+            or (under_min_isr and is_below_min_isr(one, min_isr[topic.name]))
+            or (at_min_isr and is_at_min_isr(one, min_isr[topic.name]))
         ]
         if found and not filtered and not shared.json:
             print_rows(shared, _TOPICS, [topic_row(topic, configs.get(topic.name)) for topic in found.values()])
             print_gap(shared)
         if rows or not errors:
             print_rows(shared, _DESCRIBED, rows)
+        if not names:
+            await note_none_visible(session, "topics")
         return note_errors(errors.values())
 
     return run_with_client(shared, run)
+
+
+command.add_command(list_offsets)
 
 
 @command.command(
@@ -205,7 +234,7 @@ def add_partitions(shared: SharedOptions, *, topics: tuple[str, ...], partitions
     async def run(session: Session) -> int:
         return await print_outcomes(
             session,
-            {**_LISTED, "partitions": "PARTITIONS"},
+            ("topic", "partitions"),
             {name: {"topic": name, "partitions": partitions} for name in names},
             session.kafka.admin.create_partitions(dict.fromkeys(names, partitions), validate_only=validate_only),
             done="would be extended" if validate_only else "extended",
@@ -240,13 +269,13 @@ def delete_records(shared: SharedOptions, *, topics: tuple[str, ...], point: str
     rows = ask_with_client(shared, look)
     if dry_run:
         would = [{**row, "outcome": "would be deleted"} for row in rows.values()]
-        print_rows(shared, {**_DELETED, "outcome": "OUTCOME"}, would)
+        print_rows(shared, (*_DELETED, "outcome"), would)
         return 0
     records = sum(row["records"] for row in rows.values())
-    confirm(f"delete {records:,} records", [*map(str, rows)], yes=yes, options=shared)
+    confirm(f"delete {records:,} records", [*map(partition_text, rows)], yes=yes, options=shared)
 
     async def run(session: Session) -> int:
-        change = session.kafka.admin.delete_records({one: row["before"] for one, row in rows.items()})
+        change = session.kafka.admin.delete_records({one: row["before_offset"] for one, row in rows.items()})
         done: dict[str, Any] = {"outcome": "deleted"}
         return await print_outcomes(session, _DELETED, rows, change, done=lambda low: {"low_watermark": low, **done})
 
@@ -287,7 +316,7 @@ def elect_leaders(
             for one, is_new in found.items()
         ]
         if rows or not errors:
-            print_rows(shared, {**_PARTITION, "outcome": "OUTCOME"}, rows)
+            print_rows(shared, ("topic", "partition", "outcome"), rows)
         return note_errors(errors.values())
 
     return run_with_client(shared, run)

@@ -19,6 +19,7 @@ from ..shell.outcomes import partial_results, print_found, print_outcomes
 from ..shell.output import confirm, print_rows
 from ..shell.session import Session, run_with_client
 from ..shell.shared_options import SharedOptions
+from ..shell.visibility import note_none_visible
 from ..transactions.known_ids import change_known
 from ..transactions.rows import (
     ABORTED,
@@ -102,6 +103,8 @@ def list_transactions(
             transactional_id_pattern=pattern,
         )
         print_rows(shared, LISTED, [listed_row(one) for one in found])
+        if not found:
+            await note_none_visible(session, "transactional ids")
         return 0
 
     return run_with_client(shared, run)

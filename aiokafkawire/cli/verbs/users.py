@@ -31,9 +31,9 @@ _MECHANISMS: Final = {
     mechanism.mechanism_name: mechanism for mechanism in (ScramMechanism.SCRAM_SHA_256, ScramMechanism.SCRAM_SHA_512)
 }
 _DEFAULT_MECHANISM: Final = "SCRAM-SHA-512"
-_LISTED: Final = {"user": "USER", "mechanism": "MECHANISM", "iterations": "ITERATIONS"}
-_CREDENTIAL: Final = {"user": "USER", "mechanism": "MECHANISM"}
-_DELETED: Final = {"user": "USER"}
+_LISTED: Final = ("user", "mechanism", "iterations")
+_CREDENTIAL: Final = ("user", "mechanism")
+_DELETED: Final = ("user",)
 
 
 def _credential_options(command: F) -> F:

@@ -1,6 +1,6 @@
 """The state that request handlers work on: the cluster that all nodes share, and the node that got the request."""
 
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import count
 from uuid import UUID
@@ -30,6 +30,7 @@ from ..share.share_groups import ShareGroups
 from ..share.share_sessions import ShareSessions
 from ..share.shared_partitions import SharedPartitions
 from ..share.topic_partitions import SubscribedTopic
+from ..telemetry.client_metrics import ClientInstances, PushedMetrics
 from ..transactions.markers import Completion
 from ..transactions.transactions import Transactions
 from .api_error import ApiError
@@ -47,6 +48,7 @@ from .topics import OFFSETS_TOPIC, SHARE_STATE_TOPIC, TRANSACTIONS_TOPIC, Hosted
 
 __all__ = ("OFFSETS_TOPIC", "SHARE_STATE_TOPIC", "TRANSACTIONS_TOPIC", "ClusterState", "BrokerNode", "Settings")
 
+_MOST_PUSHES = 1_000
 _COMPACTED = {"cleanup.policy": "compact", "segment.bytes": "104857600"}
 
 
@@ -76,6 +78,7 @@ class Settings(GroupSettings):
     connections_max_reauth_ms: int = 0
     connection_failed_authentication_delay_ms: int = 100
     log_dirs: int = 1
+    telemetry_max_bytes: int = 1_048_576
 
 
 class ClusterState:
@@ -119,6 +122,8 @@ class ClusterState:
         self.fetch_purgatory: FetchPurgatory = FetchPurgatory()
         self.fault_rules: FaultRules = FaultRules()
         self.requests: RequestLog = RequestLog()
+        self.pushed_metrics: deque[PushedMetrics] = deque(maxlen=_MOST_PUSHES)
+        """The metrics that clients have pushed (KIP-714)."""
         self.credentials: Credentials = credentials or Credentials()
         self.authorizer: Authorizer | None = authorizer
         """The ACLs; None if requests are not authorized."""
@@ -127,6 +132,7 @@ class ClusterState:
         for node in nodes:
             node.sessions = FetchSessions(settings.max_incremental_fetch_session_cache_slots)
             node.log_dirs = LogDirs(node.node_id, settings.log_dirs)
+            node.client_metrics = ClientInstances(self.configs)
         self.committed: CommittedOffsets = CommittedOffsets()
         rules = ReleaseRules.of(nodes[0].release)
         self.groups: Groups = Groups(
@@ -372,6 +378,7 @@ class BrokerNode:
     sessions: FetchSessions = attrs.field(factory=FetchSessions, init=False, repr=False)
     share_sessions: ShareSessions = attrs.field(factory=ShareSessions, init=False, repr=False)
     log_dirs: LogDirs = attrs.field(init=False, repr=False)
+    client_metrics: ClientInstances = attrs.field(init=False, repr=False)
     connections: Counter[str] = attrs.field(factory=Counter, init=False, repr=False)
     """The number of connections from each client address."""
     cluster: ClusterState = attrs.field(init=False, repr=False)
@@ -383,6 +390,7 @@ class BrokerNode:
 
     def connection_closed(self, connection: int) -> None:
         """Close the share sessions of a connection that has ended, and release their records."""
+        self.client_metrics.connection_closed(connection)
         for session in self.share_sessions.of_connection(connection):
             self.share_sessions.close(session)
             self.cluster.shared.release(session, self.node_id)

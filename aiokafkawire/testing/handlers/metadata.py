@@ -46,6 +46,8 @@ async def api_versions(call: ServerCall, request: ApiVersionsRequest) -> ApiVers
     identity = (call.cluster.cluster_id, call.node.node_id)
     if request.cluster_id is not None and (request.cluster_id, request.node_id) != identity:  # KIP-1242
         return ApiVersionsResponse(error_code=ErrorCode.REBOOTSTRAP_REQUIRED, api_keys=[])
+    if call.version >= 3:
+        call.peer.software_name, call.peer.software_version = software
     if call.peer.login is not None:
         call.peer.login.versions_sent()
     keys = [_api_version(key, versions) for key, versions in sorted(call.node.advertised.items())]

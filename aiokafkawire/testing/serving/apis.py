@@ -1,6 +1,6 @@
 """The table of APIs that a broker serves: versions, request and handler of each."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final, TypeAlias
 
 import attrs
@@ -58,6 +58,7 @@ from ...protocol.messages.share_group import (
     ShareGroupHeartbeatRequest,
 )
 from ...protocol.messages.streams_group import StreamsGroupDescribeRequest
+from ...protocol.messages.telemetry import GetTelemetrySubscriptionsRequest, PushTelemetryRequest
 from ...protocol.messages.topics import (
     CreatePartitionsRequest,
     CreateTopicsRequest,
@@ -108,6 +109,7 @@ from ..handlers.share_fetch import share_acknowledge, share_fetch
 from ..handlers.share_group import share_group_describe, share_group_heartbeat
 from ..handlers.share_offsets import alter_share_group_offsets, delete_share_group_offsets, describe_share_group_offsets
 from ..handlers.streams_group import streams_group_describe
+from ..handlers.telemetry import get_telemetry_subscriptions, push_telemetry
 from ..handlers.topics import create_topics, delete_topics
 from ..handlers.transaction_admin import describe_producers, describe_transactions, list_transactions
 from ..handlers.transaction_offsets import txn_offset_commit
@@ -120,7 +122,7 @@ from ..handlers.transactions import (
 )
 from .call import ServerCall
 
-__all__ = ("APIS", "Api", "Handler")
+__all__ = ("APIS", "Api", "Handler", "apis_with")
 
 Handler: TypeAlias = Callable[[ServerCall, Any], Awaitable[Response | None]]
 """A function that handles one request and returns the response; None for no response, as to Produce with acks=0."""
@@ -206,6 +208,8 @@ APIS: Final = {
     ApiKey.UNREGISTER_CONTROLLER: _api(UnregisterControllerRequest, unregister_controller, "0"),
     ApiKey.CONSUMER_GROUP_HEARTBEAT: _api(ConsumerGroupHeartbeatRequest, consumer_group_heartbeat, "0-1"),
     ApiKey.CONSUMER_GROUP_DESCRIBE: _api(ConsumerGroupDescribeRequest, consumer_group_describe, "0-1"),
+    ApiKey.GET_TELEMETRY_SUBSCRIPTIONS: _api(GetTelemetrySubscriptionsRequest, get_telemetry_subscriptions, "0"),
+    ApiKey.PUSH_TELEMETRY: _api(PushTelemetryRequest, push_telemetry, "0"),
     ApiKey.SHARE_GROUP_HEARTBEAT: _api(ShareGroupHeartbeatRequest, share_group_heartbeat, "1"),
     ApiKey.SHARE_GROUP_DESCRIBE: _api(ShareGroupDescribeRequest, share_group_describe, "1"),
     ApiKey.SHARE_FETCH: _api(ShareFetchRequest, share_fetch, "1-2"),
@@ -216,3 +220,9 @@ APIS: Final = {
     ApiKey.STREAMS_GROUP_DESCRIBE: _api(StreamsGroupDescribeRequest, streams_group_describe, "0-1"),
 }
 """The APIs with a handler, in the versions of the newest Apache Kafka."""
+
+
+def apis_with(*, telemetry: bool) -> Mapping[ApiKey, Api]:
+    """Return the APIs of a broker; those for clients' metrics are there only if a plugin receives these."""
+    telemetry_keys = (ApiKey.GET_TELEMETRY_SUBSCRIPTIONS, ApiKey.PUSH_TELEMETRY)
+    return {key: api for key, api in APIS.items() if telemetry or key not in telemetry_keys}

@@ -29,6 +29,9 @@ class Peer:
     """The number of the connection, counted from 1 over all brokers."""
     principal: str = "User:ANONYMOUS"
     """The principal, from authentication or a certificate."""
+    software_name: str | None = None
+    """The name of the client's software, which ApiVersions has named (KIP-511); None before that."""
+    software_version: str | None = None
     login: LoginState | None = attrs.field(default=None, repr=False)
     """The state of SASL authentication; None if SASL is disabled."""
 

@@ -60,7 +60,7 @@ def test_each_difference_is_a_line_of_the_plan(shell: Shell, state: Path) -> Non
         "outcome": "planned",
         "action": "alter",
         "kind": "topic",
-        "name": "orders",
+        "topic": "orders",
         "partitions": {"before": 6, "after": 12},
     }
     assert rows[1]["configs"] == {"retention.ms": {"before": "604800000", "after": "3600000"}}

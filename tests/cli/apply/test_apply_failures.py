@@ -277,3 +277,31 @@ def test_without_rights_nothing_is_planned_and_the_refusal_is_told(
         out = shell("apply", str(state), "--yes", status=1).decode()
         assert out == "failed    + topic a: the default number of partitions\n"
         assert "TopicAuthorizationFailed" in shell.err
+
+
+def test_a_dry_run_says_what_the_brokers_would_refuse(shell: Shell, state: Path) -> None:
+    shell("topics", "create", "old", "--partitions", "2")
+    state.write_text(
+        """
+        [topics.new]
+        configs = { "no.such" = "1" }
+        [topics.good]
+        [topics.old]
+        configs = { "retention.ms" = "soon" }
+        [[quotas]]
+        user = "a"
+        limits = { no_such_rate = 1 }
+        """
+    )
+    out = shell("apply", str(state), "--dry-run", status=1).decode().splitlines()
+    assert len(out) == 4
+    refused = shell.err.splitlines()
+    assert [line.split(": ")[1:3] for line in refused] == [
+        ["would be refused", "+ topic new"],
+        ["would be refused", "~ topic old"],
+        ["would be refused", "+ quota of user a"],
+    ]
+    assert all("InvalidConfig: " in line or "InvalidRequest: " in line for line in refused)
+    assert shell.lines("topics", "list")[1:] == ["old"]
+    shell("apply", str(state), "--check", status=3)
+    assert shell.err.splitlines() == refused

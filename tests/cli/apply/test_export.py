@@ -88,7 +88,7 @@ password = { env = "B_PASSWORD" }
     assert [row["kind"] for row in rows] == ["topic", "topic", "broker", "broker", "acl", "acl", "quota", "user"]
     assert rows[1] == {
         "kind": "topic",
-        "name": "b",
+        "topic": "b",
         "partitions": 1,
         "replication_factor": 1,
         "configs": {"retention.ms": "7", "segment.ms": "5"},
@@ -115,7 +115,7 @@ def test_each_broker_has_configs_of_its_own(capsysbinary: pytest.CaptureFixture[
             "done      ~ broker 2: log.cleaner.threads default -> 2",
         ]
         assert shell("apply", str(state), "--check") == b""
-        rows = {row["name"]: row["configs"] for row in map(json.loads, shell.lines("export", "brokers", "--json"))}
+        rows = {row["node_id"]: row["configs"] for row in map(json.loads, shell.lines("export", "brokers", "--json"))}
         assert {name: rows[name] for name in "23"} == {name: {"log.cleaner.threads": name} for name in "23"}
         assert "1" not in rows
         state.write_text("[brokers.7]\n'log.cleaner.threads' = 2\n")

@@ -1,0 +1,166 @@
+"""The measurements of a client: gathered from its events, read as Java's metrics or as instruments for exporters."""
+
+import threading
+import time
+from collections import deque
+from collections.abc import Iterable
+from typing import Any, Final
+
+from ..argument_checks import shown
+from ..errors import ConfigError, UsageError
+from ..observe import (
+    AcknowledgementEnded,
+    BatchEnded,
+    CommitEnded,
+    ConnectionClosed,
+    ConnectionFailed,
+    ConnectionOpened,
+    FetchEnded,
+    MetadataUpdated,
+    PartitionsLost,
+    RebalanceEnded,
+    RequestEnded,
+    TransactionEnded,
+)
+from .instrument import Instrument
+from .java_names import java_metrics
+from .live import LiveClient
+from .measurements import Measurements
+from .metric import Metric
+from .raw_instruments import raw_instruments
+
+__all__ = ("ClientMetrics", "metrics_of")
+
+
+_AT_ONCE: Final = 128
+"""The number of requests and batches after which they are counted; fewer wait until the values are read."""
+
+
+def metrics_of(kafka: object) -> "ClientMetrics":
+    """Return the measurements of a client, for exporters; the client counts from now on.
+
+    Raises:
+        ConfigError: the object is no client, neither an asynchronous nor a blocking one.
+    """
+    client: Any = getattr(kafka, "asynchronous", kafka)
+    measurements = getattr(client, "_client_metrics", None)
+    if measurements is None:
+        raise ConfigError(f"kafka must be a Client, got {shown(kafka)}")
+    found: ClientMetrics = measurements()
+    return found
+
+
+class ClientMetrics:
+    """The measurements of one client, which counts from :meth:`start` on. Any thread may read the values."""
+
+    def __init__(self, live: LiveClient) -> None:
+        self._live = live
+        self._now = live.cluster.runtime.now
+        # The runtime's clock, less the system's monotonic clock.
+        self._offset = 0.0
+        self._waits = live.cluster.producer_waits
+        waited = (self._waits.space_seconds, self._waits.exhausted, self._waits.metadata_seconds)
+        self._measured = Measurements(uses_sasl=live.cluster.config.uses_sasl, waited=waited)
+        self._has_started = False
+        # Many at once take a fraction of the time: the processor has what it needs in its caches.
+        self._later: deque[tuple[RequestEnded | BatchEnded, float]] = deque()
+        self._counting = threading.Lock()
+
+    def start(self) -> None:
+        """Count from now on, as an observer of the client. Repeated calls have no effect."""
+        if not self._has_started:
+            self._has_started = True
+            self._live.cluster.observers.add(self)
+            self._time()
+
+    def metrics(self) -> tuple[Metric, ...]:
+        """Return the current values under the names of the Java client."""
+        return tuple(java_metrics(self._measured, self._live, self._read()))
+
+    def instruments(self) -> Iterable[Instrument]:
+        """Return the current values for exporters: counters since the start, gauges, and histograms."""
+        return tuple(raw_instruments(self._measured, self._live, self._read()))
+
+    def _read(self) -> float:
+        """Update the values, and return the time, in seconds of the runtime's clock."""
+        self._catch_up()
+        now, waits = self._time(), self._waits
+        with self._counting:
+            self._measured.producers_waited(waits.space_seconds, waits.exhausted, waits.metadata_seconds, now)
+        return now
+
+    def _time(self) -> float:
+        """Return the time of the runtime's clock; in the client's loop, bring the positions up to date."""
+        try:
+            self._live.cluster.owner.require_own_loop()
+            now = self._now()
+        except (RuntimeError, UsageError):  # another thread, which may have a loop of its own
+            return time.monotonic() + self._offset
+        self._offset = now - time.monotonic()
+        self._live.settle()
+        return now
+
+    def connection_opened(self, event: ConnectionOpened) -> None:
+        """Count a connection."""
+        self._measured.connection_opened(event, self._now())
+
+    def connection_failed(self, event: ConnectionFailed) -> None:
+        """Count a connection that could not be opened."""
+        self._measured.connection_failed(event, self._now())
+
+    def connection_closed(self, event: ConnectionClosed) -> None:
+        """Count the end of a connection."""
+        self._measured.connection_closed(event, self._now())
+
+    def request_ended(self, event: RequestEnded) -> None:
+        """Count a request."""
+        self._later.append((event, self._now()))
+        if len(self._later) >= _AT_ONCE:
+            self._catch_up()
+
+    def batch_ended(self, event: BatchEnded) -> None:
+        """Count a batch."""
+        self._later.append((event, self._now()))
+        if len(self._later) >= _AT_ONCE:
+            self._catch_up()
+
+    def _catch_up(self) -> None:
+        """Count the requests and batches that have waited for it."""
+        with self._counting:
+            while self._later:
+                event, at = self._later.popleft()
+                if type(event) is RequestEnded:
+                    self._measured.request_ended(event, at)
+                elif type(event) is BatchEnded:
+                    self._measured.batch_ended(event, at)
+
+    def fetch_ended(self, event: FetchEnded) -> None:
+        """Count a fetch."""
+        self._measured.fetch_ended(event, self._now())
+
+    def commit_ended(self, event: CommitEnded) -> None:
+        """Count a commit."""
+        self._measured.commit_ended(event, self._now())
+
+    def acknowledgement_ended(self, event: AcknowledgementEnded) -> None:
+        """Count acknowledgements of a share consumer."""
+        self._measured.acknowledgement_ended(event, self._now())
+
+    def rebalance_ended(self, event: RebalanceEnded) -> None:
+        """Count a rebalance."""
+        is_share = self._live.is_share_group(event.group)
+        self._measured.rebalance_ended(event, self._now(), is_share=is_share)
+
+    def partitions_lost(self, event: PartitionsLost) -> None:
+        """Count lost partitions."""
+        self._measured.partitions_lost(event)
+
+    def metadata_updated(self, event: MetadataUpdated) -> None:
+        """Count a refresh of the metadata."""
+        self._time()  # the first one comes before other threads need the clock
+        self._measured.metadata_updated(event)
+
+    def transaction_ended(self, event: TransactionEnded) -> None:
+        """Count a transaction."""
+        self._catch_up()  # with the requests that have ended it
+        self._measured.transaction_ended(event, self._now())

@@ -1,0 +1,100 @@
+"""Metrics of the application (KIP-1076)."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+import pytest
+
+from aiokafkawire.errors import UsageError
+from aiokafkawire.metrics import ApplicationMetric
+from aiokafkawire.telemetry.application_metrics import ApplicationMetrics
+
+
+def values(metrics: ApplicationMetrics) -> dict[str, float]:
+    return {one.name: one.value for one in metrics.values()}
+
+
+def test_values_and_functions() -> None:
+    metrics, fixed, called = (
+        ApplicationMetrics(),
+        ApplicationMetric("fixed", 1),
+        ApplicationMetric("called", lambda: 2.5),
+    )
+    metrics.register(fixed)
+    metrics.register(called)
+    metrics.register(called)
+    assert values(metrics) == {"fixed": 1, "called": 2.5}
+    fixed.value = 3
+    metrics.unregister(called)
+    metrics.unregister(called)
+    assert values(metrics) == {"fixed": 3}
+
+
+def test_two_metrics_of_one_name_differ_by_their_attributes() -> None:
+    metrics, first = ApplicationMetrics(), ApplicationMetric("open", 1, {"queue": "a"})
+    metrics.register(first)
+    metrics.register(ApplicationMetric("open", 1, {"queue": "b"}))
+    other = ApplicationMetric("open", 1, {"queue": "a"})
+    with pytest.raises(UsageError, match="another metric application/open with these attributes is registered"):
+        metrics.register(other)
+    metrics.unregister(other)  # it is not registered
+    assert len([*metrics.values()]) == 2
+
+
+def test_a_function_that_fails_is_logged_once_until_it_works_again(caplog: pytest.LogCaptureFixture) -> None:
+    results: list[Any] = [ValueError("no database"), None, 4, "five"]
+
+    def read() -> Any:
+        result = results.pop(0)
+        if isinstance(result, Exception):
+            raise result
+        return result
+
+    metrics = ApplicationMetrics()
+    metrics.register(ApplicationMetric("rows", read))
+    metrics.register(ApplicationMetric("fine", 1))
+    with caplog.at_level(logging.WARNING):
+        assert values(metrics) == {"fine": 1}
+        assert values(metrics) == {"fine": 1}
+        assert values(metrics) == {"rows": 4, "fine": 1}
+        assert values(metrics) == {"fine": 1}
+    assert [record.getMessage() for record in caplog.records] == [
+        "the metric application/rows is not pushed while its function fails: no database",
+        "the metric application/rows is not pushed while its function fails: it returned 'five', which is no number",
+    ]
+
+
+WRONG: list[tuple[dict[str, Any], str]] = [
+    ({"name": ""}, "name must be a string that is not empty"),
+    ({"name": 5}, "name must be a string"),
+    ({"value": "5"}, "value must be a number, or a function that returns one, got '5'"),
+    ({"value": True}, "value must be a number"),
+    ({"value": None}, "value must be a number"),
+    ({"attributes": ["a"]}, "attributes must be a mapping such as"),
+    ({"attributes": {"a": 1}}, "the attribute a must be a string"),
+    ({"group": ""}, "group must be a string that is not empty"),
+    ({"group": "producer-metrics"}, "group 'producer-metrics' is one of the Kafka client's own metrics"),
+    ({"kind": "histogram"}, "kind must be 'counter' or 'gauge', got 'histogram'"),
+]
+
+
+@pytest.mark.parametrize(("change", "message"), WRONG)
+def test_wrong_metrics(change: dict[str, Any], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        ApplicationMetric(**{"name": "open", "value": 1, **change})
+
+
+def test_a_value_is_checked_when_it_is_set_and_the_name_stays() -> None:
+    metric: Any = ApplicationMetric("open", 1)
+    with pytest.raises(UsageError, match="value must be a number"):
+        metric.value = "two"
+    with pytest.raises(AttributeError):
+        metric.name = "closed"
+
+
+@pytest.mark.parametrize("method", ["register", "unregister"])
+def test_other_objects_are_no_metrics(method: str) -> None:
+    with pytest.raises(UsageError, match="metric must be an ApplicationMetric, got 'open'"):
+        getattr(ApplicationMetrics(), method)("open")
