@@ -27,9 +27,11 @@ __all__ = (
     "MetadataUpdated",
     "Observer",
     "Observers",
+    "PartitionStalled",
     "PartitionsLost",
     "RebalanceEnded",
     "RequestEnded",
+    "StallEnded",
     "Throttled",
     "TransactionEnded",
 )
@@ -257,6 +259,33 @@ class TransactionEnded:
     """The time since the transaction began."""
 
 
+@attrs.frozen(kw_only=True)
+class PartitionStalled:
+    """A partition has made no progress for ``stall_report_ms``: records wait to be delivered, or to be received."""
+
+    client: str
+    """The name of the producer or consumer, such as ``"produce-1"`` or ``"fetch-2"``."""
+    topic: str
+    partition: int
+    seconds: float
+    """For how long."""
+    records: int | None
+    """How many records wait; None if it is not known."""
+    reason: str
+    """What they wait for, as in the health of the producer or consumer."""
+
+
+@attrs.frozen(kw_only=True)
+class StallEnded:
+    """A partition that was stalled makes progress again, or has nothing left that could wait."""
+
+    client: str
+    topic: str
+    partition: int
+    seconds: float
+    """For how long it was stalled."""
+
+
 class Observer:
     """The base of observers: override the methods of the events that you need. Other objects may have them as well.
 
@@ -306,6 +335,12 @@ class Observer:
     def transaction_ended(self, event: TransactionEnded) -> None:
         """Take notice of a transaction's end."""
 
+    def partition_stalled(self, event: PartitionStalled) -> None:
+        """Take notice of a partition without progress."""
+
+    def stall_ended(self, event: StallEnded) -> None:
+        """Take notice of the end of a partition's stall."""
+
 
 EVENTS: Final = tuple(name for name, value in vars(Observer).items() if inspect.isfunction(value))
 """The names of an observer's methods."""
@@ -320,7 +355,7 @@ class Observers:
         ConfigError: an observer has no method of :class:`Observer`, or one that is a coroutine function.
     """
 
-    __slots__ = (*EVENTS, "_observers")
+    __slots__ = (*EVENTS, "_observers", "later")
 
     connection_opened: Callable[[ConnectionOpened], None] | None
     connection_failed: Callable[[ConnectionFailed], None] | None
@@ -336,8 +371,13 @@ class Observers:
     coordinator_changed: Callable[[CoordinatorChanged], None] | None
     metadata_updated: Callable[[MetadataUpdated], None] | None
     transaction_ended: Callable[[TransactionEnded], None] | None
+    partition_stalled: Callable[[PartitionStalled], None] | None
+    stall_ended: Callable[[StallEnded], None] | None
 
     def __init__(self, observers: Iterable[object] = ()) -> None:
+        self.later: Callable[[Callable[..., RequestEnded | BatchEnded], tuple[Any, ...], float], None] | None = None
+        """Takes a request or a batch that has ended, for metrics: a function and its arguments, which make the event
+        later, and the time. None if there are no metrics."""
         self._observers: list[object] = []
         self._update()
         if isinstance(observers, str) or not isinstance(observers, Iterable):

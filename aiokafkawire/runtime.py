@@ -283,6 +283,8 @@ class Owner:
         self.loop: asyncio.AbstractEventLoop | None = None
         """The asyncio loop on which the owner was opened; None on trio. Hot paths compare it with the running loop."""
         self._was_opened = False
+        self.fault: Exception | None = None
+        """The error of the last background task that has failed; None if none has."""
         self._trio: object = None
 
     async def open(self) -> None:
@@ -373,6 +375,7 @@ class Owner:
 
     def faulted(self, fault: Exception) -> None:
         """Report the error of a background task."""
+        self.fault = fault
         if self._on_fault is None:
             _log.error("a background task failed: %(error)r", error=fault, exc_info=fault)
         else:

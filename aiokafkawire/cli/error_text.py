@@ -2,18 +2,21 @@
 
 import os
 import re
+import sys
 from typing import Final
 
 from ..error_codes import ErrorCode
 from ..errors import BrokerError, KafkaError, UnknownBrokerError
 from ..types import TopicPartition
 from .shell.partition_names import partition_text
+from .shell.safe_text import safe_text
 
 __all__ = ("error_text", "one_line", "reason_text", "resource_text")
 
 _NESTED: Final = r"(?:[^()]|\((?:[^()]|\([^()]*\))*\))*"
 _INTERNALS: Final = re.compile(rf"(?:Request )?\b\w+\((?:processor|apiKey|clientId)={_NESTED}\)")
 """How Kafka's messages show its own objects: their text says nothing to users, and is long."""
+_ERRNO_OF_RESOLVER: Final = re.compile(r"\[Errno -\d+\] ")
 _ERRNO: Final = re.compile(r"\[Errno (\d+)\] (?:Connect call failed|[^;:]*)(?: \('[^()]*\))?")
 _TWICE: Final = re.compile(r"(\S+): (cannot connect to \1)\b")
 
@@ -33,13 +36,15 @@ def error_text(error: BaseException) -> str:
 
 def reason_text(text: str) -> str:
     """Return a message without what the system, Python and Kafka add for themselves."""
+    text = _ERRNO_OF_RESOLVER.sub("", text)
     text = _ERRNO.sub(lambda found: os.strerror(int(found[1])).lower(), text)
     return _TWICE.sub(r"\2", _INTERNALS.sub("the request", text))
 
 
 def one_line(text: object) -> str:
-    """Return the text in one line."""
-    return " ".join(str(text).split())
+    """Return the text in one line, without characters that a terminal obeys."""
+    line = " ".join(str(text).split())
+    return line if line.isprintable() else safe_text(line, sys.maxsize)
 
 
 def resource_text(resource: object) -> str:

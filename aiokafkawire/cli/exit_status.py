@@ -7,7 +7,6 @@ import anyio
 from anyio.abc import TaskStatus
 
 from ..errors import AdminError, KafkaError
-from .error_text import error_text, one_line, resource_text
 
 __all__ = ("INTERRUPTED", "CommandFailed", "explain", "run_until_signalled")
 
@@ -30,6 +29,9 @@ def explain(error: BaseException) -> tuple[int, str] | None:
     Return None for a bug, whose traceback must be printed. An AdminError has a line for each resource that failed. In
     an exception group, bugs take precedence over interruptions, and interruptions over other errors.
     """
+    # Imported here, so that commands such as --help start faster.
+    from .error_text import error_text, one_line, resource_text
+
     causes = list(_leaves(error))
     expected = KeyboardInterrupt | SystemExit | CommandFailed | KafkaError | OSError
     if any(not isinstance(cause, expected) for cause in causes):

@@ -17,10 +17,7 @@ from .shell.verb_list import PLAIN_VERBS, SHELL_VERBS
 from .tap import options as tap_options
 from .wire import options as wire_options
 
-__all__ = ("WITH_SHARED_OPTIONS", "option_names", "parse_plain", "plain_help")
-
-WITH_SHARED_OPTIONS: Final = ("tap",)
-"""The verbs of this module that have the options of the shell's verbs, such as ``-b``."""
+__all__ = ("option_names", "parse_plain", "plain_help")
 
 _DESCRIPTION: Final = """\
 Tools of the Kafka client aiokafkawire: a demo, an in-memory broker, a decoder of the protocol, a proxy.

@@ -1,7 +1,8 @@
 """The connections to all brokers. Requests that must not wait for one another use separate connections (lanes)."""
 
 import logging
-from collections.abc import Collection, Iterable, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import anyio
 
@@ -38,6 +39,7 @@ class _Lane:
         self.backoff = backoff
         self.error: KafkaError | None = None
         self.retry_at = float("-inf")
+        self.failing_since: float | None = None
 
 
 class ConnectionPool:
@@ -111,6 +113,27 @@ class ConnectionPool:
             if state.connection is not None and state.connection.failure is None
         ]
 
+    def open_connections(self) -> Mapping[Address, int]:
+        """Return the number of open connections to each address that has some."""
+        is_open = (
+            address
+            for (address, _), lane in self._lanes.items()
+            if lane.connection is not None and lane.connection.failure is None
+        )
+        return Counter(is_open)
+
+    def failures(self) -> dict[Address, tuple[float, KafkaError]]:
+        """Return since when attempts to connect have failed, in seconds of the runtime's clock, with the last errors.
+
+        Addresses to which the last attempt has succeeded are left out.
+        """
+        found: dict[Address, tuple[float, KafkaError]] = {}
+        for (address, _), lane in self._lanes.items():
+            if lane.error is not None and lane.failing_since is not None:
+                since = min(lane.failing_since, found[address][0]) if address in found else lane.failing_since
+                found[address] = since, lane.error
+        return found
+
     def known(self, address: Address) -> BrokerVersion | None:
         """Return the version of the broker at this address; None if it is not known."""
         return self._known.get(address)
@@ -165,6 +188,8 @@ class ConnectionPool:
             self._forget(address, known)  # another broker may listen at this address by now
             delay = lane.backoff.next()
             lane.error, lane.retry_at = error, self._runtime.now() + delay
+            if lane.failing_since is None:
+                lane.failing_since = began
             message = "broker %(broker)s is unreachable, the client tries again: %(error)s"
             if not self._closed:
                 self._unreachable.failed(address, message, broker=address, lane=name, delay=delay, error=error)
@@ -177,7 +202,7 @@ class ConnectionPool:
         if lane.connection.known is not None:
             # Lanes that were opened concurrently share one object, so that :meth:`_forget` recognizes it.
             lane.connection.known = self._known.setdefault(address, lane.connection.known)
-        lane.error = None
+        lane.error = lane.failing_since = None
         lane.backoff.reset()
         self._unreachable.ended(address, "broker %(broker)s is reachable again", broker=address)
         return lane.connection

@@ -95,6 +95,11 @@ class MetadataUpdater(MetadataCache):
         """
         return self._features
 
+    @property
+    def refresh_error(self) -> KafkaError | None:
+        """Why the last refresh has failed; None if a broker has answered it."""
+        return self._refresh_error
+
     async def bootstrap(self, deadline: Deadline) -> None:
         """Request the metadata from a bootstrap address; raises as :meth:`Cluster.open`."""
         backoff = new_backoff(self._config, self._runtime.chance)

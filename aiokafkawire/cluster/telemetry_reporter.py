@@ -155,8 +155,9 @@ class TelemetryReporter:
     async def _push(self, deadline: Deadline, *, is_last: bool) -> None:
         subscription = self._exchange.subscription
         assert subscription is not None
-        applications, labels = [*self.applications.values()], self._resource()
+        applications = [*self.applications.values()]
         try:
+            labels = self._resource()
             payload = await self._runtime.offload(self._build, applications, subscription, labels)
         except Exception as error:
             message = "the client's metrics could not be encoded; they are tried again with the next push"
@@ -165,9 +166,7 @@ class TelemetryReporter:
             return
         if payload.left_out and not self._has_warned:
             self._has_warned = True
-            message = (
-                "%(count)d of %(all)d metrics are not pushed: brokers accept %(size)d bytes (telemetry.max.bytes)"
-            )
+            message = "%(count)d of %(all)d metrics are not pushed: brokers accept %(size)d bytes (telemetry.max.bytes)"
             text = {"all": payload.left_out + payload.sent}
             _log.warning(message, text=text, count=payload.left_out, size=subscription.max_bytes)
         request = PushTelemetryRequest(

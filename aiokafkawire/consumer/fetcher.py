@@ -67,7 +67,9 @@ class Fetcher:
         lane: str,
         group: "GroupOffsets | None" = None,
     ) -> None:
-        self._cluster, self._config, self._positions, self._lane = cluster, config, positions, lane
+        self._cluster, self._config, self._positions = cluster, config, positions
+        self.lane: str = lane
+        """The consumer's name, which its connections for fetches have as well."""
         self.arrived: anyio.Event = anyio.Event()
         """Set when there is new data or a new error."""
         self._worker = Worker(self._start_due, self.notify)
@@ -137,7 +139,7 @@ class Fetcher:
     async def close(self) -> None:
         """Stop fetching, and close the connections for fetches."""
         await self._worker.stop()
-        await self._cluster.brokers.close_lanes(self._lane)
+        await self._cluster.brokers.close_lanes(self.lane)
 
     def error_of(self, partition: TopicPartition) -> KafkaError | None:
         """Return the error that keeps a partition from being read now, if there is one."""
@@ -227,7 +229,7 @@ class Fetcher:
     ) -> tuple[float, bool]:
         """Send a fetch and handle its response; return the backoff in seconds, and whether to notify the iteration."""
         began = self._cluster.runtime.now()
-        connection = await self._cluster.connection(snapshot.nodes[node_id], self._lane)
+        connection = await self._cluster.connection(snapshot.nodes[node_id], self.lane)
         ids = {topic: snapshot.topic_id(topic) for topic in dict.fromkeys(ask.state.partition.topic for ask in asks)}
         wanted = _BY_NAME if ZERO_UUID in ids.values() else _BY_ID_OR_NAME
         if self._committed and connection.known is not None and connection.known.is_untold:
@@ -312,7 +314,7 @@ class Fetcher:
                 FetchEnded(
                     broker=broker,
                     node_id=node_id,
-                    lane=self._lane,
+                    lane=self.lane,
                     group=self._config.group_id,
                     partitions=tuple(brought),
                     records=None if None in counts else sum(count or 0 for count in counts),

@@ -3,11 +3,12 @@
 import threading
 import time
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 from ..argument_checks import shown
 from ..errors import ConfigError, UsageError
+from ..event_log import EventLog
 from ..observe import (
     AcknowledgementEnded,
     BatchEnded,
@@ -31,6 +32,9 @@ from .raw_instruments import raw_instruments
 
 __all__ = ("ClientMetrics", "metrics_of")
 
+
+_log = EventLog("aiokafkawire.observe")
+_MakesEvent = Callable[..., RequestEnded | BatchEnded]
 
 _AT_ONCE: Final = 128
 """The number of requests and batches after which they are counted; fewer wait until the values are read."""
@@ -63,7 +67,7 @@ class ClientMetrics:
         self._measured = Measurements(uses_sasl=live.cluster.config.uses_sasl, waited=waited)
         self._has_started = False
         # Many at once take a fraction of the time: the processor has what it needs in its caches.
-        self._later: deque[tuple[RequestEnded | BatchEnded, float]] = deque()
+        self._later: deque[tuple[_MakesEvent, tuple[Any, ...], float]] = deque()
         self._counting = threading.Lock()
 
     def start(self) -> None:
@@ -71,6 +75,7 @@ class ClientMetrics:
         if not self._has_started:
             self._has_started = True
             self._live.cluster.observers.add(self)
+            self._live.cluster.observers.later = self._note
             self._time()
 
     def metrics(self) -> tuple[Metric, ...]:
@@ -112,23 +117,24 @@ class ClientMetrics:
         """Count the end of a connection."""
         self._measured.connection_closed(event, self._now())
 
-    def request_ended(self, event: RequestEnded) -> None:
-        """Count a request."""
-        self._later.append((event, self._now()))
-        if len(self._later) >= _AT_ONCE:
-            self._catch_up()
-
-    def batch_ended(self, event: BatchEnded) -> None:
-        """Count a batch."""
-        self._later.append((event, self._now()))
-        if len(self._later) >= _AT_ONCE:
-            self._catch_up()
+    def _note(self, make: _MakesEvent, arguments: tuple[Any, ...], now: float) -> None:
+        """Note a request or a batch, whose event ``make`` makes of the arguments."""
+        later = self._later
+        later.append((make, arguments, now))
+        if len(later) >= _AT_ONCE:
+            try:
+                self._catch_up()
+            except Exception as error:
+                message = "cannot count requests and batches for metrics; they are not counted any more"
+                _log.error(message, error=error, exc_info=error)
+                self._live.cluster.observers.later = None
 
     def _catch_up(self) -> None:
-        """Count the requests and batches that have waited for it."""
+        """Count the requests and batches that were noted."""
         with self._counting:
             while self._later:
-                event, at = self._later.popleft()
+                make, arguments, at = self._later.popleft()
+                event = make(*arguments)
                 if type(event) is RequestEnded:
                     self._measured.request_ended(event, at)
                 elif type(event) is BatchEnded:

@@ -7,7 +7,7 @@ import attrs
 
 __all__ = ("DEFINITIONS", "LEFT_OUT", "MetricDefinition", "Statistic")
 
-Statistic = Literal["rate", "total", "avg", "max", "min", "count-rate", "count", "rate-per-hour", "ratio", "live"]
+Statistic = Literal["rate", "total", "avg", "max", "count-rate", "count", "rate-per-hour", "ratio", "live"]
 """How a value is made: of the sums or the number of sampled values, or read from the live client."""
 
 

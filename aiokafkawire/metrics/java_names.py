@@ -20,7 +20,6 @@ _VALUES: Final[Mapping[Statistic, Callable[[Any, float], float]]] = {
     "total": lambda values, now: values.total,
     "avg": lambda values, now: values.average(now),
     "max": lambda values, now: values.maximum(now),
-    "min": lambda values, now: values.minimum(now),
     "count-rate": lambda values, now: values.count_rate(now),
     "count": lambda values, now: values.count,
     "ratio": lambda values, now: values.rate(now) / 1e9,  # of nanoseconds
@@ -98,7 +97,11 @@ def java_metrics(measured: Measurements, live: LiveClient, now: float) -> Iterat
 
 def _parts(measured: Measurements, live: LiveClient) -> list[str]:
     """Return the parts that the client has or had; every client has its admin."""
-    has = {PRODUCER: live.has_producers, CONSUMER: live.has_consumers or live.has_share_consumers, ADMIN: True}
+    has = {
+        PRODUCER: live.has_producers or bool(measured.produced),
+        CONSUMER: live.has_consumers or live.has_share_consumers,
+        ADMIN: True,
+    }
     return [part for part in PARTS if has[part] or part in measured.requests]
 
 

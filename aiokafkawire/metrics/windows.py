@@ -38,13 +38,13 @@ SIZE_BUCKETS: Final = (100.0, 1e3, 4e3, 16e3, 64e3, 256e3, 1e6, 4e6, 16e6)
 class _Sample:
     """The values of one window: it begins with the first value after the window before it has ended."""
 
-    __slots__ = ("count", "last", "max", "min", "start", "sum")
+    __slots__ = ("count", "last", "max", "start", "sum")
 
     def __init__(self, now: float) -> None:
         self.start = self.last = now
         self.count = 0
         self.sum = 0.0
-        self.max, self.min = -math.inf, math.inf
+        self.max = -math.inf
 
 
 class SampledValue:
@@ -73,8 +73,6 @@ class SampledValue:
         sample.last = now
         if value > sample.max:
             sample.max = value
-        if value < sample.min:
-            sample.min = value
 
     def _advance(self, now: float) -> _Sample:
         sample = self._current = _Sample(now)
@@ -115,10 +113,6 @@ class SampledValue:
     def maximum(self, now: float) -> float:
         """Return the largest of the recent values; NaN without any."""
         return max((sample.max for sample in self._recent(now)), default=math.nan)
-
-    def minimum(self, now: float) -> float:
-        """Return the smallest of the recent values; NaN without any."""
-        return min((sample.min for sample in self._recent(now)), default=math.nan)
 
     def rate(self, now: float) -> float:
         """Return the sum of the recent values for each second."""

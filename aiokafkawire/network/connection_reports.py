@@ -91,34 +91,54 @@ class ConnectionReports:
             spoken: the request's version.
             called_at: the time of the call that sends the request.
         """
-        if self._observers.request_ended is None:
+        if self._observers.request_ended is None and self._observers.later is None:
             return None
         return ObservedRequest(self, handler, request, spoken, called_at)
 
-    def ended(self, request: "ObservedRequest", seconds: float, throttle: float, error: KafkaError | None) -> None:
-        """Report the end of a request, ``seconds`` after it was sent."""
-        if (notify := self._observers.request_ended) is not None:
-            notify(
-                RequestEnded(
-                    broker=self._broker,
-                    node_id=self._node_id,
-                    lane=self._lane,
-                    api=request.request.__name__.removesuffix("Request"),
-                    version=request.version,
-                    sent_bytes=request.sent_bytes,
-                    received_bytes=request.received_bytes,
-                    queued_seconds=request.queued_seconds,
-                    seconds=seconds,
-                    throttle_seconds=throttle,
-                    error=error,
-                )
-            )
+    def ended(
+        self, request: "ObservedRequest", seconds: float, throttle: float, error: KafkaError | None, now: float
+    ) -> None:
+        """Report the end of a request at the time ``now``, ``seconds`` after it was sent."""
+        request.handler = None  # metrics may keep the request for a while, and no response
+        observers = self._observers
+        if observers.later is not None:
+            observers.later(self._event, (request, seconds, throttle, error), now)
+        if observers.request_ended is not None:
+            observers.request_ended(self._event(request, seconds, throttle, error))
+
+    def _event(
+        self, request: "ObservedRequest", seconds: float, throttle: float, error: KafkaError | None
+    ) -> RequestEnded:
+        return RequestEnded(
+            broker=self._broker,
+            node_id=self._node_ids.get(self._at),
+            lane=self._lane,
+            api=request.request.__name__.removesuffix("Request"),
+            version=request.version,
+            sent_bytes=request.sent_bytes,
+            received_bytes=request.received_bytes,
+            queued_seconds=request.queued_seconds,
+            seconds=seconds,
+            throttle_seconds=throttle,
+            error=error,
+        )
 
 
 class ObservedRequest:
     """A response handler that passes the response on to another, if there is one, and reports the request's end."""
 
-    __slots__ = ("_called_at", "_reports", "_sent_at", "handler", "received_bytes", "request", "sent_bytes", "version")
+    __slots__ = (
+        "_called_at",
+        "_has_response",
+        "_reports",
+        "_sent_at",
+        "handler",
+        "queued_seconds",
+        "received_bytes",
+        "request",
+        "sent_bytes",
+        "version",
+    )
 
     def __init__(
         self,
@@ -130,40 +150,41 @@ class ObservedRequest:
     ) -> None:
         self._reports, self._called_at = reports, called_at
         self._sent_at: float | None = None
+        self._has_response = handler is not None
         self.handler: ResponseHandler | None = handler
+        """Receives the response; None if the broker sends none, and after the end."""
         self.request: type[Request[Any]] = request
         self.version: int = version
         self.sent_bytes: int = 0
         self.received_bytes: int = 0
-
-    @property
-    def queued_seconds(self) -> float:
-        """The time between the call and the beginning of the request's write; until now if it has not begun."""
-        until = self._reports.now() if self._sent_at is None else self._sent_at
-        return until - self._called_at
+        self.queued_seconds: float = 0.0
+        """The time between the call and the beginning of the request's write, or its end if it was not written."""
 
     def sent(self) -> None:
         """Take notice that the write of the request begins; a request without a response ends now."""
-        self._sent_at = self._reports.now()
-        if self.handler is None:
-            self._reports.ended(self, 0.0, 0.0, None)
+        now = self._sent_at = self._reports.now()
+        self.queued_seconds = now - self._called_at
+        if not self._has_response:
+            self._reports.ended(self, 0.0, 0.0, None, now)
 
     def resolve(self, frame: bytes, position: int) -> None:
         """Pass the response on."""
-        seconds, self._reports.throttle_seconds = self._seconds(), 0.0
+        now, self._reports.throttle_seconds = self._reports.now(), 0.0
         self.received_bytes = len(frame)
         if self.handler is not None:
             self.handler.resolve(frame, position)
         throttle = self._reports.throttle_seconds
         throttle = throttle or leading_throttle_ms(self.request.response, self.version, frame, position) / 1000
-        self._reports.ended(self, seconds, throttle, None)
+        self._reports.ended(self, self._seconds(now), throttle, None, now)
 
     def fail(self, error: KafkaError) -> None:
         """Pass the error on."""
-        seconds = self._seconds()
+        now = self._reports.now()
+        if self._sent_at is None:
+            self.queued_seconds = now - self._called_at
         if self.handler is not None:
             self.handler.fail(error)
-        self._reports.ended(self, seconds, 0.0, error)
+        self._reports.ended(self, self._seconds(now), 0.0, error, now)
 
-    def _seconds(self) -> float:
-        return 0.0 if self._sent_at is None else self._reports.now() - self._sent_at
+    def _seconds(self, now: float) -> float:
+        return 0.0 if self._sent_at is None else now - self._sent_at

@@ -34,12 +34,12 @@ class Outgoing(deque[bytes]):
 
     def observe(self, observer: WriteObserver) -> None:
         """Notify an observer when the last frame is taken."""
-        if not self._observers:
-            self._taken = 0
         self._observers.append((self._taken + len(self), observer))
 
     def take(self) -> bytes:
         """Return the next frame, joined with small frames that follow it, and remove these frames."""
+        if not self._observers and len(self) == 1:  # as for most requests
+            return self.popleft()
         before, data = len(self), self.popleft()
         while self and len(data) + len(self[0]) <= OWN_WRITE:
             data += self.popleft()

@@ -220,8 +220,7 @@ class BatchCompletion:
                 trouble.ended(batch.partition, "%(partition)s takes records again", partition=batch.partition)
         self._accumulator.acknowledge(batch)
         batch.result.resolve(base_offset, log_append_time)
-        if self._cluster.observers.batch_ended is not None:
-            self._report(batch, None if base_offset < 0 else base_offset, None)
+        self._report(batch, None if base_offset < 0 else base_offset, None)
 
     def fail(self, batch: ProducerBatch, error: KafkaError, *, is_abort: bool = False) -> None:
         """Fail a batch with this error, and do not send it again; ``is_abort`` if its transaction is aborted."""
@@ -241,26 +240,46 @@ class BatchCompletion:
             self.on_failure(error)
 
     def _report(self, batch: ProducerBatch, offset: int | None, error: KafkaError | None) -> None:
-        notify = self._cluster.observers.batch_ended
-        if notify is None:
+        observers = self._cluster.observers
+        if observers.later is None and observers.batch_ended is None:
             return
-        now = self._clock()
-        notify(
-            BatchEnded(
-                lane=self._lane,
-                transactional_id=self._config.transactional_id,
-                topic=batch.partition.topic,
-                partition=batch.partition.partition,
-                records=batch.count,
-                size=batch.builder.size,
-                compressed_size=len(batch.encoded or b""),
-                codec=Codec(batch.builder.codec).name.lower(),
-                seconds=now - batch.created_at,
-                queued_seconds=(now if batch.first_sent_at is None else batch.first_sent_at) - batch.created_at,
-                attempts=batch.attempts,
-                offset=offset,
-                error=error,
-            )
+        now, builder, attempts, first = self._clock(), batch.opened.builder, batch.attempts, batch.first_sent_at
+        times = batch.created_at, now if first is None else first, now
+        sizes = builder.count, builder.size, len(batch.encoded or b""), builder.codec
+        if observers.later is not None:
+            observers.later(self._event, (batch.partition, sizes, times, attempts, offset, error), now)
+        if observers.batch_ended is not None:
+            observers.batch_ended(self._event(batch.partition, sizes, times, attempts, offset, error))
+
+    def _event(
+        self,
+        partition: TopicPartition,
+        sizes: tuple[int, int, int, int],
+        times: tuple[float, float, float],
+        attempts: int,
+        offset: int | None,
+        error: KafkaError | None,
+    ) -> BatchEnded:
+        """Return the event of a batch: of its count, size, compressed size and codec, and of its three times.
+
+        It does not take the batch itself, whose memory would stay in use until the event is made.
+        """
+        count, size, compressed_size, codec = sizes
+        created_at, sent_at, ended_at = times
+        return BatchEnded(
+            lane=self._lane,
+            transactional_id=self._config.transactional_id,
+            topic=partition.topic,
+            partition=partition.partition,
+            records=count,
+            size=size,
+            compressed_size=compressed_size,
+            codec=Codec(codec).name.lower(),
+            seconds=ended_at - created_at,
+            queued_seconds=sent_at - created_at,
+            attempts=attempts,
+            offset=offset,
+            error=error,
         )
 
     def fail_expired(self, now: float) -> None:

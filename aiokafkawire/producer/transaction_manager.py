@@ -10,11 +10,13 @@ from anyio.abc import TaskGroup
 from ..cluster.cluster import Cluster
 from ..cluster.retry import Backoff, Deadline
 from ..config import ProducerConfig
-from ..errors import RequestTimeout, UsageError, as_kafka_error, copy_for_reraise
+from ..errors import KafkaError, RequestTimeout, UsageError, as_kafka_error, copy_for_reraise
 from ..event_log import EventLog
 from ..observe import TransactionEnded
+from ..plain_values import error_text
 from ..runtime import Worker
 from ..types import CoordinatorType, ProducerIdentity, TopicPartition
+from .health import TransactionHealth
 from .transaction_state_machine import TransactionPhase, TransactionRequest, TransactionStateMachine
 
 __all__ = ("TransactionManager",)
@@ -46,6 +48,7 @@ class TransactionManager:
         self._failure_logged = False
         self._began = 0.0
         self._reported = (0, 0)
+        self._trouble: KafkaError | None = None
         self._worker = Worker(self._step, self._notify)
 
     async def run(self) -> None:
@@ -78,6 +81,7 @@ class TransactionManager:
                 wanted=request.versions,
                 check=request.check,
                 backoff=backoff,
+                failed=self._attempt_failed,
             )
         except Exception as error:
             name = type(request.request).__name__.removesuffix("Request")
@@ -87,8 +91,29 @@ class TransactionManager:
             _log.debug(message, transactional_id=self.state.transactional_id, api=name, error=failed)
         else:
             self._succeeded(request, response)
+        self._trouble = None
         self._notify()
         self.wake()
+
+    def _attempt_failed(self, error: KafkaError) -> None:
+        self._trouble = error
+
+    def health(self, now: float) -> TransactionHealth:
+        """Return the state of the transactions; ``now`` is the time in seconds of the runtime's clock."""
+        state, request = self.state, self.state.pending
+        node = self._cluster.known_coordinator(CoordinatorType.TRANSACTION, state.transactional_id)
+        is_open = state.phase in (TransactionPhase.OPEN, TransactionPhase.COMMITTING, TransactionPhase.ABORTING)
+        return TransactionHealth(
+            transactional_id=state.transactional_id,
+            phase=state.phase.value,
+            producer_id=state.producer_id,
+            producer_epoch=state.producer_epoch,
+            open_for=now - self._began if is_open else None,
+            coordinator=node.address if node is not None else None,
+            request=type(request.request).__name__.removesuffix("Request") if request is not None else None,
+            trouble=error_text(self._trouble),
+            error=error_text(state.error),
+        )
 
     def _succeeded(self, done: TransactionRequest, response: Any) -> None:
         state = self.state
@@ -132,6 +157,11 @@ class TransactionManager:
             notify(
                 TransactionEnded(transactional_id=state.transactional_id, is_committed=is_committed, seconds=seconds)
             )
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether the background task has ended, by :meth:`stop` or after an error."""
+        return self._worker.has_ended
 
     async def wait_until(self, reached: Callable[[], bool], what: str) -> None:
         """Wait until ``reached`` returns True; ``what`` describes the wait in error messages.

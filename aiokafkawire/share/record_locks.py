@@ -58,6 +58,11 @@ class RecordLocks:
             self.seconds, self.is_known = milliseconds / 1000, True
 
     @property
+    def outstanding(self) -> int:
+        """The number of records that were handed out and are not acknowledged, as far as their locks hold."""
+        return sum(acquisition.outstanding for acquisition in self._handed_out if not acquisition.is_over)
+
+    @property
     def need_attention(self) -> bool:
         """Whether some locks may need a renewal, or a warning when they end."""
         return bool(self._held or self._handed_out or self._buffer)

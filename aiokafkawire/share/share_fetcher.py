@@ -15,6 +15,7 @@ from ..errors import BrokerError, ErrorCode, KafkaError, Refresh, UnsupportedVer
 from ..event_log import EventLog
 from ..group.share_group_requests import SHARE_VERSIONS
 from ..network.connection import Connection
+from ..plain_values import error_text
 from ..protocol.schema import Versions
 from ..runtime import Worker, place_finder
 from ..types import TopicPartition
@@ -64,7 +65,9 @@ class ShareFetcher:
         owner: RecordOwner,
         form: RecordForm,
     ) -> None:
-        self._cluster, self._config, self._lane, self._member_id = cluster, config, lane, member_id
+        self._cluster, self._config, self._member_id = cluster, config, member_id
+        self.lane: str = lane
+        """The consumer's name, which its connections have as well."""
         # In this mode the user gets what it requests, and nothing is acquired ahead (KIP-1206).
         self._is_strict = config.share_acquire_mode == "record_limit"
         self._clock = cluster.runtime.now
@@ -104,7 +107,7 @@ class ShareFetcher:
                     break
                 await self.arrived.wait()
         await self._worker.stop()
-        await self._cluster.brokers.close_lanes(self._lane)
+        await self._cluster.brokers.close_lanes(self.lane)
 
     def _ended(self) -> None:
         self.queue.abandon(_closed())
@@ -133,6 +136,16 @@ class ShareFetcher:
     def assigned(self) -> frozenset[TopicPartition]:
         """The partitions that are read."""
         return frozenset(self.responses.assigned.values())
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether the background task has ended, for any reason."""
+        return self._worker.has_ended
+
+    def troubles(self) -> dict[int, str]:
+        """Return why the last requests to brokers have failed, by node id; brokers that have answered are left out."""
+        found = {node_id: error_text(broker.error) for node_id, broker in self._brokers.items()}
+        return {node_id: text for node_id, text in found.items() if text is not None}
 
     def assign(self, partitions: Mapping[PartitionKey, TopicPartition]) -> None:
         """Read these partitions and no others; release the unread records of the others."""
@@ -302,7 +315,8 @@ class ShareFetcher:
         """Run one exchange, and handle its error."""
         began = self._clock()
         try:
-            await exchange(await self._cluster.connection(broker.node, self._lane))
+            await exchange(await self._cluster.connection(broker.node, self.lane))
+            broker.error = None
             if broker.retry_at <= self._clock():
                 broker.backoff.reset()
         except anyio.get_cancelled_exc_class():
@@ -330,6 +344,7 @@ class ShareFetcher:
         message = "share group %(group)r: the session with broker %(node_id)d at %(broker)s begins again: %(error)s"
         node, group = broker.node, self._config.group_id
         _log.debug(message, group=group, node_id=node.node_id, broker=node.address, error=error)
+        broker.error = error
         is_lost = isinstance(error, BrokerError) and error.code in _SESSION_LOST
         if is_lost and not self.responses.is_closing:
             self.queue.put_back(sent, self._clock())  # the broker has not looked at them

@@ -64,3 +64,8 @@ def test_other_errors_stay_as_they_are() -> None:
 
 def test_a_partition_is_named_as_on_the_command_line() -> None:
     assert (resource_text(TopicPartition("a-1", 0)), resource_text("group g")) == ("a-1:0", "group g")
+
+
+def test_a_host_without_an_address_is_said_without_a_number() -> None:
+    said = "cannot connect to nowhere:1: [Errno -2] Name or service not known"
+    assert reason_text(said) == "cannot connect to nowhere:1: Name or service not known"

@@ -109,9 +109,12 @@ def test_options_of_all_verbs_may_stand_before_the_verb(capsys: Capture) -> None
     assert "'localhost:nowhere'" in capsys.readouterr().err
 
 
-def test_the_options_of_plain_verbs_stand_after_them(capsys: Capture) -> None:
-    assert leave("--json", "wire", "00") == 2
-    assert "wire has options of its own: write them after it" in capsys.readouterr().err
+def test_shared_options_before_a_plain_verb_are_those_that_it_has(capsys: Capture) -> None:
+    assert leave("-b", "localhost:9092", "wire", "00") == 2
+    assert "wire has no option --bootstrap" in capsys.readouterr().err
+    assert main(["--json", "wire", "00"]) == 1
+    assert leave("-b", "localhost:9092", "demo", "--limit", "x") == 2
+    assert "argument --limit" in capsys.readouterr().err
 
 
 def test_an_admins_error_has_a_line_for_each_resource() -> None:

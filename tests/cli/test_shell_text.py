@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aiokafkawire import OffsetSpec
+from aiokafkawire.cli.error_text import error_text
 from aiokafkawire.cli.exit_status import CommandFailed
 from aiokafkawire.cli.records.filters import make_filter
 from aiokafkawire.cli.records.formats import Record, hex_formatter, json_formatter, plain_formatter
@@ -19,6 +20,7 @@ from aiokafkawire.cli.records.templates import template_formatter, unescape
 from aiokafkawire.cli.shell.meter import Meter
 from aiokafkawire.cli.shell.table import table
 from aiokafkawire.cli.shell.times import iso_time
+from aiokafkawire.errors import KafkaError
 from aiokafkawire.records.batch import ConsumerRecord
 
 NOW = 1_795_000_000_000
@@ -273,3 +275,9 @@ def test_wrong_json_is_told_with_its_line(line: bytes, told: str) -> None:
     with pytest.raises(CommandFailed, match=told) as refused:
         decode_json(line, 4)
     assert refused.value.status == 1
+
+
+def test_names_in_tables_and_errors_cannot_command_a_terminal() -> None:
+    shown = table(["GROUP"], [["a\x1b[2Jb\nc"], ["\u202eé"]])
+    assert shown.splitlines() == ["GROUP", r"a\x1b[2Jb\nc", r"\u202eé"]
+    assert error_text(KafkaError("group '\x1b[2J' is\n gone.")) == r"KafkaError: group '\x1b[2J' is gone"

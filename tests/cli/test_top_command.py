@@ -145,12 +145,13 @@ def test_without_a_terminal_it_says_what_to_do(capsys: Capture) -> None:
     assert "the live view needs a terminal: use --once or --json" in capsys.readouterr().err
 
 
-def test_a_cluster_that_cannot_be_reached_is_one_line(capsys: Capture) -> None:
+def test_a_cluster_that_cannot_be_reached_is_said_at_once_and_at_the_end(capsys: Capture) -> None:
     assert main(["top", "-b", "localhost:9", "--once", "--timeout", "0.2"]) == 1
     out, err = capsys.readouterr()
     assert out == ""
-    assert err.startswith("aiokafkawire: NoBrokerReachable: ")
-    assert err.count("\n") == 1
+    warning, failure = err.splitlines()
+    assert warning.startswith("aiokafkawire: cannot connect to localhost:9: connection refused; trying again for 0.2 s")
+    assert failure.startswith("aiokafkawire: NoBrokerReachable: ")
 
 
 class Done(Exception):

@@ -8,6 +8,7 @@ import pytest
 
 from aiokafkawire import TopicPartition
 from aiokafkawire.admin.descriptions import GroupMember
+from aiokafkawire.cli.shell.safe_text import safe_bytes, safe_text
 from aiokafkawire.cli.top.detail_rows import (
     LAGS,
     MEMBERS,
@@ -19,7 +20,6 @@ from aiokafkawire.cli.top.detail_rows import (
     rows_of_lag,
     rows_of_members,
 )
-from aiokafkawire.cli.top.safe_text import safe_bytes, safe_text
 
 T = [TopicPartition("t", index) for index in range(4)]
 

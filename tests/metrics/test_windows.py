@@ -23,11 +23,10 @@ class Sample:
     count: int = 0
     sum: float = 0.0
     max: float = -math.inf
-    min: float = math.inf
 
     def reset(self, now: float) -> None:
         self.start = self.last = now
-        self.count, self.sum, self.max, self.min = 0, 0.0, -math.inf, math.inf
+        self.count, self.sum, self.max = 0, 0.0, -math.inf
 
 
 class JavaStat:
@@ -49,7 +48,7 @@ class JavaStat:
                 self.samples[self.current].reset(now)
             sample = self.samples[self.current]
         sample.count, sample.sum, sample.last = sample.count + 1, sample.sum + value, now
-        sample.max, sample.min = max(sample.max, value), min(sample.min, value)
+        sample.max = max(sample.max, value)
 
     def purge(self, now: float) -> None:
         for sample in self.samples:
@@ -81,9 +80,8 @@ def test_values_are_those_of_java(steps: list[tuple[float, float]], later: float
     if count:
         assert ours.average(now) == pytest.approx(total / count)
         assert ours.maximum(now) == max(sample.max for sample in java.samples)
-        assert ours.minimum(now) == min(sample.min for sample in java.samples)
     else:
-        assert all(math.isnan(value) for value in (ours.average(now), ours.maximum(now), ours.minimum(now)))
+        assert all(math.isnan(value) for value in (ours.average(now), ours.maximum(now)))
 
 
 def test_a_first_value_counts_for_a_whole_window() -> None:

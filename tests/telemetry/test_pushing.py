@@ -174,7 +174,8 @@ def test_a_subscription_that_has_changed_is_fetched_again() -> None:
                 await sim.broker.requests.wait_for(PUSH)
                 await subscribe(operator, OPEN)
                 await sim.broker.requests.wait_for(PUSH, 3)
-        codes = [one.response.error_code for one in sim.broker.requests.of(PUSH) if one.response is not None]
+        answers: list[Any] = [one.response for one in sim.broker.requests.of(PUSH)]
+        codes = [one.error_code for one in answers]
         assert codes == [0, ErrorCode.UNKNOWN_SUBSCRIPTION_ID, 0, 0]
         assert {one.name for one in sim.broker.pushed_metrics[-1].metrics} == {OPEN}
 
@@ -291,7 +292,7 @@ def test_labels_name_the_group_if_the_client_has_one_only() -> None:
             await subscribe(operator, "*")
             await operator.admin.create_topics({"flights": 1})
         async with pushing(sim) as kafka:
-            one = {"client_rack": "r1", "group_instance_id": "i"}
+            one: dict[str, Any] = {"client_rack": "r1", "group_instance_id": "i"}
             async with kafka.producer(transactional_id="t"), kafka.consumer("flights", group_id="g", **one) as first:
                 await first.poll(timeout=0)
                 await sim.broker.requests.wait_for(PUSH, 2)

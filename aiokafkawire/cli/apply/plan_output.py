@@ -10,8 +10,8 @@ from ...errors import KafkaError
 from ..error_text import error_text
 from ..shell.outcomes import note_errors
 from ..shell.output import note, write_output
+from ..shell.safe_text import safe_text
 from ..shell.shared_options import SharedOptions
-from ..top.safe_text import safe_text
 from .applying import ChangeOutcome
 from .changes import Change, acl_fields, entity_fields, named
 from .cluster_settings import ClusterSettings

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
-from ..top.safe_text import safe_text
+from ..shell.safe_text import safe_text
 from .cluster_settings import CLUSTER, DEFAULT, Acl, ClusterSettings, ConfigValue, Secret
 
 __all__ = ("format_state",)

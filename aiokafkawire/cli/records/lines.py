@@ -23,7 +23,11 @@ class LineSplitter:
 
     def feed(self, data: bytes) -> list[bytes]:
         """Return the lines that are complete with this piece, without their delimiter."""
-        lines = (self._rest + data if self._rest else data).split(self._delimiter)
+        if self._rest and len(self._delimiter) == 1:
+            lines = data.split(self._delimiter)
+            lines[0] = self._rest + lines[0]  # without a copy of the whole piece
+        else:
+            lines = (self._rest + data).split(self._delimiter)  # two pieces may share a delimiter
         self._rest = lines.pop()
         return lines
 

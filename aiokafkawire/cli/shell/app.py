@@ -8,7 +8,7 @@ from typing import Any, Final, cast
 import click
 from click.shell_completion import CompletionItem, shell_complete
 
-from ..plain_verbs import WITH_SHARED_OPTIONS, option_names, parse_plain
+from ..plain_verbs import option_names, parse_plain
 from .command import CONTEXT_SETTINGS, ShellGroup
 from .shared_options import command_line, shared_from
 from .usage_text import usage_text
@@ -19,6 +19,9 @@ __all__ = ("COMPLETE", "PROGRAM", "complete", "help_text", "parse", "root_comman
 PROGRAM: Final = "aiokafkawire"
 COMPLETE: Final = "_AIOKAFKAWIRE_COMPLETE"
 """The environment variable by which a completion script asks for completions."""
+
+_LONG: Final = ("--bootstrap", "--config", "-X", "--json", "--timeout")
+"""The shared options as ``command_line`` writes them."""
 
 _EXAMPLES: Final = (
     "export AIOKAFKAWIRE_BOOTSTRAP=localhost:9092",
@@ -85,8 +88,9 @@ class _PlainVerb(click.Command):
     def invoke(self, ctx: click.Context) -> Callable[[], int]:
         """Return a function that runs the verb, and returns its exit status."""
         shared = command_line(shared_from(ctx))
-        if shared and self._verb not in WITH_SHARED_OPTIONS:
-            raise click.UsageError(f"{self._verb} has options of its own: write them after it", ctx.parent)
+        unknown = [option for option in _LONG if option in shared and option not in option_names(self._verb)]
+        if unknown:
+            raise click.UsageError(f"{self._verb} has no option {unknown[0]}", ctx.parent)
         return parse_plain([self._verb, *shared, *ctx.args], ctx.obj)
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:

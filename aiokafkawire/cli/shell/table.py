@@ -1,8 +1,11 @@
 """Tables for people: aligned columns of text."""
 
+import sys
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import zip_longest
+
+from .safe_text import safe_text
 
 __all__ = ("cell_text", "table")
 
@@ -33,7 +36,9 @@ def cell_text(value: object) -> str:
         return ",".join(map(cell_text, value)) if value else "-"
     if isinstance(value, Mapping):
         return ";".join(f"{name}:{cell_text(indexes)}" for name, indexes in value.items()) or "-"
-    return f"{value:,.1f}" if isinstance(value, float) else str(value)
+    text = f"{value:,.1f}" if isinstance(value, float) else str(value)
+    # Names may have characters that a terminal obeys.
+    return text if text.isprintable() else safe_text(text, sys.maxsize)
 
 
 def _line(row: Sequence[str], widths: Sequence[int], numeric: Sequence[bool]) -> str:

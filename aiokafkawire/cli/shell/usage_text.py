@@ -12,8 +12,6 @@ _SIMILAR: Final = 0.75
 """How similar an option must be to be suggested, from 0 to 1; click guesses more freely: --delete for --set."""
 _VALUE: Final = re.compile(r"'?(.*?)'? is not (?:a valid|in the range|one of)", re.S)
 _UNEXPECTED: Final = re.compile(r"Got unexpected extra arguments? \((.*)\)", re.S)
-_EXPLAINED: Final = "  "
-"""What separates the command of an example from the words about it."""
 
 
 def usage_text(error: click.ClickException) -> str:
@@ -23,7 +21,7 @@ def usage_text(error: click.ClickException) -> str:
     lines = [f"aiokafkawire: {_what(error)}"]
     context = error.ctx if isinstance(error, click.UsageError) else None
     if context is not None:
-        example = _example(context.command)
+        example = _example(context)
         lines += [f"for example: {example}"] if example else []
         lines.append(f"help: {context.command_path} --help")
     return "\n".join(lines)
@@ -50,7 +48,8 @@ def _what(error: click.ClickException) -> str:
 def _name(param: click.Parameter) -> str:
     """Return the name of an argument, or the longest one of an option."""
     if isinstance(param, click.Argument):
-        return (param.metavar or param.name or "").strip("[].")
+        shown = param.metavar or ""
+        return (param.name or "").upper() if "|" in shown or not shown else shown.strip("[].")
     return max(param.opts, key=len)
 
 
@@ -72,9 +71,11 @@ def _wrong_value(error: click.BadParameter, kind: object) -> str:
     return f"is wrong: {_lower(error.message)}"
 
 
-def _example(command: click.Command) -> str:
-    examples = getattr(command, "examples", ())
-    return re.split(r" {2,}", examples[0].strip())[0] if examples else ""
+def _example(context: click.Context) -> str:
+    """Return the first example of the command, without the words about it; an empty text if there is none."""
+    examples: tuple[str, ...] = getattr(context.command, "examples", ())
+    with_command = (example for example in examples if context.command_path in example)
+    return re.split(r" {2,}", next(with_command, "").strip())[0]
 
 
 def _lower(message: str) -> str:

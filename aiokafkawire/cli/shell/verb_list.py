@@ -7,7 +7,7 @@ __all__ = ("PLAIN_VERBS", "SHELL_VERBS", "VERBS", "extra_of")
 SHELL_VERBS: Final = {
     "produce": "send lines, JSON lines or files to a topic",
     "consume": "print the records of topics",
-    "topics": "list, describe, create, extend and delete topics; records, leaders",
+    "topics": "list, describe, create, extend and delete topics; offsets, leaders",
     "groups": "list, describe, reset and delete groups",
     "configs": "list, describe and change settings of topics, brokers and groups",
     "acls": "list, create and delete ACLs",

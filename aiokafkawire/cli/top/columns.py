@@ -5,8 +5,8 @@ from typing import Any, Final, Generic, TypeVar
 
 import attrs
 
+from ..shell.safe_text import safe_text
 from .rows import BrokerRow, GroupRow, TopicRow
-from .safe_text import safe_text
 from .spark_line import spark_line
 
 __all__ = (

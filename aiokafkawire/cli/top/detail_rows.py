@@ -8,8 +8,8 @@ import attrs
 
 from ...admin.descriptions import GroupMember, ShareMemberDescription
 from ...types import TopicPartition
+from ..shell.safe_text import safe_bytes, safe_text
 from .columns import TableColumn, TableKind, big_number, text_column
-from .safe_text import safe_bytes, safe_text
 
 __all__ = (
     "LAGS",

@@ -11,8 +11,8 @@ from textual.coordinate import Coordinate
 from textual.events import Resize
 from textual.widgets import DataTable, Static
 
+from ..shell.safe_text import safe_text
 from .columns import TableColumn, TableKind, fit_columns, select_rows
-from .safe_text import safe_text
 
 __all__ = ("OpenTable", "Panel", "RowTable")
 

@@ -12,9 +12,9 @@ from textual.screen import Screen
 from textual.widgets import Footer, Input, Static
 
 from ...errors import KafkaError
+from ..shell.safe_text import safe_text
 from .pace import Pace
 from .panel import OpenTable, Panel, RowTable
-from .safe_text import safe_text
 
 __all__ = ("PanelScreen",)
 

@@ -6,9 +6,9 @@ from typing import Any, Final, TypeVar
 
 import attrs
 
+from ..shell.safe_text import safe_text
 from .columns import BROKERS, GROUPS, TOPICS, TableKind, select_rows
 from .rows import History
-from .safe_text import safe_text
 
 __all__ = ("json_line", "plain_table", "plain_tables")
 

@@ -129,7 +129,10 @@ def describe_configs(
                 for key in missing_keys(keys, entries):
                     note(f"aiokafkawire: {resource} has no setting {key}")
                     status = 1
-        print_rows(shared, view.columns, rows)
+        if rows or not status:
+            print_rows(shared, view.columns, rows)
+        if resources and not rows and not status:
+            note("no settings of their own; --all shows those from other sources, too")
         if not resources:
             await note_none_visible(session, f"{type_name}s")
         return status

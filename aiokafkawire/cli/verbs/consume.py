@@ -26,6 +26,8 @@ from ..shell.shared_options import SharedOptions
 
 __all__ = ("ConsumeOptions", "command", "consume")
 
+_PARTITION_FETCH_BYTES: Final = 4 * 1024 * 1024
+"""The bytes of a partition in one response: fewer requests for one large partition; ``fetch.max.bytes`` limits all."""
 _RESETS: Final = {OffsetSpec.EARLIEST: "earliest", OffsetSpec.LATEST: "latest"}
 
 
@@ -234,7 +236,11 @@ class _Printer:
 
 async def _read(session: Session, options: ConsumeOptions, printer: _Printer) -> None:
     partitions = await _assigned(session, options)
-    consumer_options: ConsumerOptions = {"auto_offset_reset": "earliest", **session.settings.consumer}
+    consumer_options: ConsumerOptions = {
+        "auto_offset_reset": "earliest",
+        "max_partition_fetch_bytes": _PARTITION_FETCH_BYTES,
+        **session.settings.consumer,
+    }
     consumer_options.pop("group_id", None)
     consumer_options.pop("group_instance_id", None)
     async with session.kafka.consumer(**consumer_options) as consumer:
@@ -289,7 +295,11 @@ async def _assigned(session: Session, options: ConsumeOptions) -> list[TopicPart
 async def _read_as_member(session: Session, options: ConsumeOptions, printer: _Printer) -> None:
     for name in options.topics:
         await session.kafka.admin.describe_topic(name)  # raises if the topic does not exist
-    settings: ConsumerOptions = {"auto_offset_reset": "earliest", **session.settings.consumer}
+    settings: ConsumerOptions = {
+        "auto_offset_reset": "earliest",
+        "max_partition_fetch_bytes": _PARTITION_FETCH_BYTES,
+        **session.settings.consumer,
+    }
     if isinstance(options.start, OffsetSpec):
         settings["auto_offset_reset"] = _RESETS[options.start]
     settings["group_id"] = options.group

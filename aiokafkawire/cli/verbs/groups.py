@@ -219,6 +219,8 @@ def delete_offsets(shared: SharedOptions, *, group_id: str, topics: tuple[str, .
         )
         for name in absent:
             note(f"aiokafkawire: group {group_id!r} has no offsets of topic {name!r}")
+        if not partitions:
+            return 1
         where = {at: {"group_id": group_id, "topic": at.topic, "partition": at.partition} for at in partitions}
         change_each = admin.delete_consumer_group_offsets(group_id, partitions)
         status = await print_outcomes(session, _PARTITION, where, change_each, done="deleted")

@@ -31,7 +31,7 @@ from ..shell.shared_options import SharedOptions
 __all__ = ("ProduceOptions", "command", "produce")
 
 CODECS: Final = ("none", "gzip", "snappy", "lz4", "zstd")
-_BATCH_SIZE: Final = 256 * 1024
+_BATCH_SIZE: Final = 512 * 1024
 _LINGER_MS: Final = 5
 
 _Producer = Producer[BytesLike, BytesLike]

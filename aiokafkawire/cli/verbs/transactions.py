@@ -17,6 +17,7 @@ from ..shell.command import ShellGroup
 from ..shell.durations import parse_duration
 from ..shell.outcomes import partial_results, print_found, print_outcomes
 from ..shell.output import confirm, print_rows
+from ..shell.partition_names import partition_text
 from ..shell.session import Session, run_with_client
 from ..shell.shared_options import SharedOptions
 from ..shell.visibility import note_none_visible
@@ -254,7 +255,8 @@ def abort_transaction(
     ):
         raise CommandFailed("--producer-epoch needs --producer-id, and --coordinator-epoch both", MISSING)
     which = f"start offset {start_offset}" if producer_id is None else f"producer id {producer_id}"
-    confirm(f"abort the transaction in {partition}", [which], yes=yes, options=shared)
+    name = partition_text(at)
+    confirm(f"abort the transaction in {name}", [which], yes=yes, options=shared)
 
     async def run(session: Session) -> int:
         admin = session.kafka.admin
@@ -262,7 +264,7 @@ def abort_transaction(
             spec = AbortTransactionSpec(at, producer_id, producer_epoch, max(0, coordinator_epoch or 0))
         else:
             producers = (await admin.describe_producers(at))[at]
-            spec = AbortTransactionSpec.of(at, _open(partition, which, producers, start_offset, producer_id))
+            spec = AbortTransactionSpec.of(at, _open(name, which, producers, start_offset, producer_id))
         row = {
             "topic": at.topic,
             "partition": at.partition,

@@ -1,0 +1,70 @@
+"""Requests and batches wait to be counted together: how many, and what happens if counting fails."""
+
+from __future__ import annotations
+
+import pytest
+from support.log_watch import watched_log
+
+from aiokafkawire import Client, ConfigError
+from aiokafkawire.metrics.client_metrics import ClientMetrics, metrics_of
+
+from .test_measurements import batch, request
+
+
+class Watched:
+    """The measurements of a client that is not open, with the function that takes what has ended."""
+
+    def __init__(self) -> None:
+        self.client = Client("localhost:9092")
+        self.observers = self.client._cluster.observers
+        assert self.observers.later is None
+        self.metrics: ClientMetrics = metrics_of(self.client)
+
+    def end(self, count: int) -> None:
+        assert self.observers.later is not None
+        for _ in range(count):
+            self.observers.later(batch, (), 1.0)
+
+    @property
+    def counted(self) -> int:
+        """The batches that were counted so far, without those that wait."""
+        return self.metrics._measured.producer.records.count
+
+
+def test_many_are_counted_at_once() -> None:
+    watched = Watched()
+    watched.end(127)
+    assert watched.counted == 0
+    watched.end(1)
+    assert watched.counted == 128
+
+
+def test_reading_counts_those_that_wait() -> None:
+    watched = Watched()
+    watched.end(3)
+    assert watched.observers.later is not None
+    watched.observers.later(request, ("Metadata",), 1.0)
+    found = {(one.group, one.name): one.value for one in watched.client.metrics() if len(one.attributes) == 1}
+    assert found["producer-metrics", "record-send-total"] == 30
+    assert found["admin-client-metrics", "request-total"] == 1
+
+
+def test_a_failure_to_count_is_logged_and_ends_counting() -> None:
+    watched = Watched()
+
+    def broken() -> None:
+        raise LookupError("no such field")
+
+    with watched_log(name="aiokafkawire.observe") as log:
+        assert watched.observers.later is not None
+        watched.observers.later(broken, (), 1.0)  # type: ignore[arg-type]
+        watched.end(127)
+    assert "cannot count requests and batches" in log.lines[0]
+    assert watched.observers.later is None
+
+
+def test_clients_have_one_set_of_measurements() -> None:
+    client = Client("localhost:9092")
+    assert metrics_of(client) is metrics_of(client)
+    with pytest.raises(ConfigError, match="kafka must be a Client, got 'localhost:9092'"):
+        metrics_of("localhost:9092")
