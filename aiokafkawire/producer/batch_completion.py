@@ -80,9 +80,8 @@ class BatchCompletion:
         self._clock = cluster.runtime.now
         self._backoffs: dict[TopicPartition, Backoff] = {}
         self._retries = TroubleLog(_log, self._clock, first=logging.DEBUG)
-        # The records of a transaction are not lost: the user may repeat it.
-        level = logging.ERROR if transaction is None else logging.WARNING
-        self._failures = TroubleLog(_log, self._clock, first=level, lasting=level)
+        # No errors: the caller has the exception, and may send the records again.
+        self._failures = TroubleLog(_log, self._clock)
 
     # --- the end of a request --------------------------------------------------------------------------
 
