@@ -88,6 +88,7 @@ if TYPE_CHECKING:
         TransactionListing,
     )
     from .client import Client
+    from .client_health import ClientHealth
     from .consumer.consumer import (
         Consumer,
         ConsumerBatch,
@@ -118,6 +119,7 @@ if TYPE_CHECKING:
         UsageError,
         WireError,
     )
+    from .producer.health import ProducerHealth
     from .producer.producer import Producer
     from .producer.transaction import Transaction
     from .protocol.acl_codes import (
@@ -132,6 +134,7 @@ if TYPE_CHECKING:
     )
     from .share._implementation import ShareRecord
     from .share.acknowledgements import Acknowledge
+    from .share.health import ShareConsumerHealth
     from .share.share_consumer import ShareConsumer
     from .share.share_record import Reject
     from .transform import OutgoingRecord
@@ -166,6 +169,7 @@ __all__ = (
     "BrokerError",
     "BufferFull",
     "Client",
+    "ClientHealth",
     "ClientQuotaEntity",
     "ClientQuotaFilter",
     "ClientQuotaFilterComponent",
@@ -222,6 +226,7 @@ __all__ = (
     "PatternType",
     "Producer",
     "ProducerFenced",
+    "ProducerHealth",
     "ProducerIdentity",
     "ProducerState",
     "QuorumInfo",
@@ -238,6 +243,7 @@ __all__ = (
     "ScramCredentialInfo",
     "ScramMechanism",
     "ShareConsumer",
+    "ShareConsumerHealth",
     "ShareGroupDescription",
     "ShareMemberDescription",
     "SharePartitionOffsetInfo",
@@ -285,6 +291,7 @@ _MODULES = {
     "BrokerError": ".errors",
     "BufferFull": ".errors",
     "Client": ".client",
+    "ClientHealth": ".client_health",
     "ClientQuotaEntity": ".admin.client_quotas",
     "ClientQuotaFilter": ".admin.client_quotas",
     "ClientQuotaFilterComponent": ".admin.client_quotas",
@@ -341,6 +348,7 @@ _MODULES = {
     "PatternType": ".protocol.acl_codes",
     "Producer": ".producer.producer",
     "ProducerFenced": ".errors",
+    "ProducerHealth": ".producer.health",
     "ProducerIdentity": ".types",
     "ProducerState": ".admin.transaction_descriptions",
     "QuorumInfo": ".admin.cluster_descriptions",
@@ -357,6 +365,7 @@ _MODULES = {
     "ScramCredentialInfo": ".admin.scram_credentials",
     "ScramMechanism": ".admin.scram_credentials",
     "ShareConsumer": ".share.share_consumer",
+    "ShareConsumerHealth": ".share.health",
     "ShareGroupDescription": ".admin.descriptions",
     "ShareMemberDescription": ".admin.descriptions",
     "SharePartitionOffsetInfo": ".admin.descriptions",

@@ -28,6 +28,7 @@ from .config import (
 )
 from .consumer.consumer import Consumer
 from .errors import ConfigError, UsageError
+from .health_monitor import HealthMonitor
 from .metrics.live import LiveClient
 from .network.connector import Connector, connect_tcp
 from .observe import Observers
@@ -35,10 +36,12 @@ from .other_clients_names import CLIENT, add_hints
 from .producer.producer import Producer
 from .protocol.schema import Request, Response
 from .runtime import Runtime, finish, opened_at, warn_unclosed
+from .tracing import new_client_hooks
 from .types import Address, BytesLike, OffsetSpec, ProducerIdentity, TopicPartition, check_topic_name
 
 if TYPE_CHECKING:
     from .bounded_reads import BoundedBatches, BoundedRecords, Bounds
+    from .client_health import ClientHealth
     from .group.assignors import Assignor
     from .interceptors import ConsumerInterceptor, ConsumerInterceptors, ProducerInterceptor, ProducerInterceptors
     from .metrics.client_metrics import ClientMetrics
@@ -95,10 +98,13 @@ class Client(MetricsPush):
         self._connector = connector
         self._admin = Admin(self._cluster)
         self._live = LiveClient(self._cluster)
+        self._health = HealthMonitor(self._live)
         self._metrics: ClientMetrics | None = None
         self._lanes = count(1)
         self._state = "new"
         self._opened_at = ""
+        for prepare in tuple(new_client_hooks):
+            prepare(self)
 
     async def __aenter__(self) -> Self:
         await self.open()
@@ -126,6 +132,7 @@ class Client(MetricsPush):
             labels = partial(resource_labels, self._live)
             self._cluster.owner.spawn(self._cluster.telemetry.run, self.metrics, labels)
         self._state = "open"
+        self._cluster.owner.spawn(self._health.run)
 
     async def close(self) -> None:
         """Close all connections, as ``async with`` does on leaving. Any task may call this method, repeatedly.
@@ -157,6 +164,17 @@ class Client(MetricsPush):
     def admin(self) -> Admin:
         """The admin client, for topics, groups and offsets."""
         return self._admin
+
+    def health(self) -> "ClientHealth":
+        """Return at once whether the client is ready and live, and why, with the health of its producers and consumers.
+
+        See docs/health.md. The method sends no request itself. It may be called before the client is opened, and after
+        it is closed.
+
+        Raises:
+            UsageError: the client is open, and another event loop than its own is running, or none.
+        """
+        return self._health.health(self._state)
 
     def metrics(self) -> "tuple[Metric, ...]":
         """Return what the client measures, under the names of the Java client's metrics; see docs/metrics.md.

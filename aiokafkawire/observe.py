@@ -4,7 +4,6 @@ An observer is notified once per request or batch, never per record. Events with
 """
 
 import inspect
-import logging
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
@@ -12,6 +11,7 @@ import attrs
 
 from .argument_checks import shown
 from .errors import ConfigError, KafkaError
+from .event_log import EventLog
 from .notes import BatchNote, RequestNote
 from .types import TopicPartition
 
@@ -28,14 +28,16 @@ __all__ = (
     "MetadataUpdated",
     "Observer",
     "Observers",
+    "PartitionStalled",
     "PartitionsLost",
     "RebalanceEnded",
     "RequestEnded",
+    "StallEnded",
     "Throttled",
     "TransactionEnded",
 )
 
-_log = logging.getLogger("aiokafkawire.observe")
+_log = EventLog("aiokafkawire.observe")
 
 
 @attrs.frozen(kw_only=True)
@@ -258,6 +260,33 @@ class TransactionEnded:
     """The time since the transaction began."""
 
 
+@attrs.frozen(kw_only=True)
+class PartitionStalled:
+    """A partition has made no progress for ``stall_report_ms``: records wait to be delivered, or to be received."""
+
+    client: str
+    """The name of the producer or consumer, such as ``"produce-1"`` or ``"fetch-2"``."""
+    topic: str
+    partition: int
+    seconds: float
+    """For how long."""
+    records: int | None
+    """How many records wait; None if it is not known."""
+    reason: str
+    """What they wait for, as in the health of the producer or consumer."""
+
+
+@attrs.frozen(kw_only=True)
+class StallEnded:
+    """A partition that was stalled makes progress again, or has nothing left that could wait."""
+
+    client: str
+    topic: str
+    partition: int
+    seconds: float
+    """For how long it was stalled."""
+
+
 class Observer:
     """The base of observers: override the methods of the events that you need. Other objects may have them as well.
 
@@ -307,6 +336,12 @@ class Observer:
     def transaction_ended(self, event: TransactionEnded) -> None:
         """Take notice of a transaction's end."""
 
+    def partition_stalled(self, event: PartitionStalled) -> None:
+        """Take notice of a partition without progress."""
+
+    def stall_ended(self, event: StallEnded) -> None:
+        """Take notice of the end of a partition's stall."""
+
 
 EVENTS: Final = tuple(name for name, value in vars(Observer).items() if inspect.isfunction(value))
 """The names of an observer's methods."""
@@ -337,6 +372,8 @@ class Observers:
     coordinator_changed: Callable[[CoordinatorChanged], None] | None
     metadata_updated: Callable[[MetadataUpdated], None] | None
     transaction_ended: Callable[[TransactionEnded], None] | None
+    partition_stalled: Callable[[PartitionStalled], None] | None
+    stall_ended: Callable[[StallEnded], None] | None
 
     def __init__(self, observers: Iterable[object] = ()) -> None:
         self.note_request: Callable[[RequestNote], None] | None = None
@@ -381,9 +418,10 @@ class Observers:
             for observer, method in methods:
                 try:
                     method(event)
-                except Exception:
-                    message = "%s of the observer %r has failed; the observer is removed"
-                    _log.exception(message, name, observer)
+                except Exception as error:
+                    message = "%(event)s of the observer %(observer)r has failed; the observer is removed"
+                    text = {"event": name, "observer": observer}
+                    _log.error(message, text=text, error=error, exc_info=error)
                     self.remove(observer)
 
         return notify

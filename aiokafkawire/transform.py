@@ -8,6 +8,7 @@
 """
 
 from collections.abc import Awaitable, Callable, Iterable
+from contextlib import nullcontext
 from typing import Final, TypeAlias, TypeVar
 
 import anyio
@@ -88,6 +89,8 @@ class TransformLoop:
             if not is_integer(number, 1, INT32):
                 raise ConfigError(f"{name} must be an integer of at least 1, got {shown(number)}")
         self._cluster, self._consumer, self._producer, self._process = cluster, consumer, producer, process
+        # The records of one transaction have one span, not one each.
+        consumer._iteration.tracing, self._group = None, consumer._config.group_id
         self._max_records, self._interval = max_records, commit_interval_ms / 1000
         self._ends: dict[TopicPartition, int] | None = None
         self._stop = anyio.Event()
@@ -168,9 +171,11 @@ class TransformLoop:
         return {partition: positions.get(partition, offset) for partition, offset in after.items()}
 
     async def _processed(self, records: _Records) -> list[OutgoingRecord]:
-        result = self._process(records)
-        if isinstance(result, Awaitable):
-            result = await result
+        tracing = self._cluster.tracing
+        with nullcontext() if tracing is None else tracing.processing(records, self._group):
+            result = self._process(records)
+            if isinstance(result, Awaitable):
+                result = await result
         outgoing = list(result) if isinstance(result, Iterable) else None
         if outgoing is None or not all(isinstance(record, OutgoingRecord) for record in outgoing):
             raise UsageError(f"process must return an iterable of OutgoingRecord, such as a list; got {result!r:.200}")

@@ -15,11 +15,18 @@ from contextlib import AbstractContextManager, AsyncExitStack, contextmanager, n
 from typing import Any, Final
 
 import anyio
+from opentelemetry.metrics import MeterProvider, NoOpMeterProvider
+from opentelemetry.sdk.metrics import MeterProvider as SDKMeterProvider
+from opentelemetry.sdk.metrics.export import InMemoryMetricReader
+from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
+from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, SpanExportResult
+from opentelemetry.sdk.trace.sampling import ParentBased, TraceIdRatioBased
 
 from aiokafkawire import Client, Producer, TopicPartition
 from aiokafkawire.metrics.measurements import Measurements
 from aiokafkawire.notes import BatchNote
 from aiokafkawire.observe import FetchEnded
+from aiokafkawire.opentelemetry import instrument
 from benchmarks.arguments import positive, positives
 from benchmarks.cluster import create_topics, delete_topics, kafka
 from benchmarks.machine import describe
@@ -48,7 +55,30 @@ def _metrics(client: Client) -> Iterator[None]:
     client.metrics()
 
 
-WAYS: Final[Mapping[str, Way]] = {NOTHING: lambda client: nullcontext(), "metrics": _metrics}
+@contextmanager
+def _opentelemetry(client: Client, ratio: float, *, measures: bool) -> Iterator[None]:
+    tracers = TracerProvider(sampler=ParentBased(TraceIdRatioBased(ratio)))
+    tracers.add_span_processor(BatchSpanProcessor(_Discarded()))
+    meters: MeterProvider = SDKMeterProvider([InMemoryMetricReader()]) if measures else NoOpMeterProvider()
+    made = instrument(client, tracers, meters)
+    yield
+    made.uninstrument()
+    tracers.shutdown()
+
+
+class _Discarded(SpanExporter):
+    """Exports nothing: a collector takes its time, not the client's."""
+
+    def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
+        return SpanExportResult.SUCCESS
+
+
+WAYS: Final[Mapping[str, Way]] = {
+    NOTHING: lambda client: nullcontext(),
+    "metrics": _metrics,
+    "OpenTelemetry metrics": lambda client: _opentelemetry(client, 0.0, measures=True),
+    "1 % sampled traces": lambda client: _opentelemetry(client, 0.01, measures=False),
+}
 """The ways to observe, by name; the first is what the others are compared with."""
 
 

@@ -10,7 +10,7 @@ import signal
 from collections.abc import AsyncIterator, Generator, Iterator
 from functools import partial
 from importlib.util import find_spec
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import anyio.lowlevel
 import pytest
@@ -22,12 +22,14 @@ from support.dialling import over_tcp
 from support.examples import register_profiles
 from support.log_scan import LogScan
 from support.needing import require
-from support.telemetry_plugin import TelemetryPlugin, apache_with_telemetry
 from support.virtual_time import VIRTUAL, virtual_backend
 
 from aiokafkawire.network.connector import connect_tcp
 from aiokafkawire.protocol import compiler
 from aiokafkawire.records import batch
+
+if TYPE_CHECKING:  # only tests of pushed metrics need OpenTelemetry
+    from support.telemetry_plugin import TelemetryPlugin
 
 pytest_plugins = ["support.loops", "support.release_choice"]
 
@@ -64,6 +66,8 @@ def apache_kafka_with_acls(request: pytest.FixtureRequest) -> Iterator[Authorizi
 @pytest.fixture(scope="session")
 def apache_kafka_with_telemetry(request: pytest.FixtureRequest) -> Iterator[TelemetryPlugin]:
     """A running Apache Kafka with a plug-in that receives clients' metrics, which all tests of the session share."""
+    from support.telemetry_plugin import apache_with_telemetry
+
     require(missing())
     with apache_with_telemetry(request.config.option.kafka) as plugin:
         yield plugin

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from ..bounded_reads import BoundedBatches, BoundedReader, BoundedRecords, Bounds
+    from ..client_health import ClientHealth
     from ..group.assignors import Assignor
     from ..interceptors import ConsumerInterceptor, ProducerInterceptor
     from ..metrics.metric import Metric
@@ -103,6 +104,11 @@ class Client(MetricsPush):
     def asynchronous(self) -> AsyncClient:
         """The asynchronous client, whose methods must be called on :attr:`loop`."""
         return self._client
+
+    def health(self) -> "ClientHealth":
+        """Return at once whether the client is ready and live, and why, as :meth:`.Client.health`. Any thread may call
+        this method."""
+        return self._loop.call_sync(self._client.health) if self._loop.is_running else self._client.health()
 
     def metrics(self) -> "tuple[Metric, ...]":
         """Return what the client measures, as :meth:`.Client.metrics`; it counts from the first call on."""

@@ -9,6 +9,7 @@ record is marked, the next call returns the record.
 import inspect
 import os
 import threading
+import time
 import weakref
 from collections import deque
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping
@@ -27,6 +28,7 @@ from ..errors import UsageError
 from ..loop_thread import LoopThread
 from ..other_clients_names import BLOCKING_CONSUMER, add_hints
 from ..records.batch import ConsumerRecord
+from ..tracing import Handling
 from ..types import (
     GroupMetadata,
     OffsetAndMetadata,
@@ -131,13 +133,24 @@ class Consumer(MetricsPush, Generic[K, V]):
         check_poll(max_records, timeout)
         try:
             while True:
-                records: list[ConsumerRecord[K, V]] = self._take("together", max_records, timeout) or []
+                taken: list[ConsumerRecord[K, V]] | None = self._take(
+                    "together", max_records, timeout, self._received()
+                )
+                records = taken or []
                 if not records or self._interceptors is None:
                     return records
                 if (made := self._on_consume(records)) or timeout is not None:
                     return made
         except _Closed:
             return []
+
+    def _received(self) -> Callable[[Any], None] | None:
+        """Return the function that makes the span of the records that a call takes; None without tracing."""
+        tracing = self._consumer._iteration.tracing
+        if tracing is None:
+            return None
+        began, group = time.monotonic(), self._consumer._config.group_id
+        return lambda records: tracing.received(records, group, time.monotonic() - began)
 
     def _on_consume(self, records: list[ConsumerRecord[K, V]]) -> list[ConsumerRecord[K, V]]:
         """Return what the interceptors, which the client's thread calls, make of the records."""
@@ -153,8 +166,17 @@ class Consumer(MetricsPush, Generic[K, V]):
 
         return InterceptedBatch(batch, self._on_consume)
 
-    def _take(self, unit: Literal["one by one", "together", "batch"], limit: int, timeout: float | None) -> Any:
-        """Request records; return a record, a list of records, or a batch, as ``unit`` says; None after the timeout."""
+    def _take(
+        self,
+        unit: Literal["one by one", "together", "batch"],
+        limit: int,
+        timeout: float | None,
+        before: Callable[[Any], object] | None = None,
+    ) -> Any:
+        """Request records; return a record, a list of records, or a batch, as ``unit`` says; None after the timeout.
+
+        ``before`` is called with what will be returned.
+        """
         self._enter()
         try:
             while True:
@@ -173,6 +195,8 @@ class Consumer(MetricsPush, Generic[K, V]):
                     found = lent.batch if unit == "batch" else lent.records[first]
                 if unit == "one by one":
                     self._lent = lent
+                if before is not None and error is None:
+                    before(found)
                 # From here to the return there must be no call: see the module's docstring.
                 lent.taken = last
                 if self._iterator_state.changes == lent.seen:
@@ -266,6 +290,11 @@ class Consumer(MetricsPush, Generic[K, V]):
     def high_watermark(self, partition: TopicPartition) -> int | None:
         """Return the end offset of the partition's log at its last fetch; None before the first fetch."""
         return self._look(self._consumer.high_watermark, partition)
+
+    @property
+    def name(self) -> str:
+        """The consumer's name, which its connections for fetches have as well, such as ``"fetch-2"``."""
+        return self._consumer.name
 
     def health(self) -> ConsumerHealth:
         """Return the consumer's state: its partitions, positions and group, and why it gets no records."""
@@ -393,23 +422,37 @@ class _RunningCall:
 class _Records(Iterator[ConsumerRecord[K, V]]):
     """An iterator over records. Unlike a generator, it holds no records itself, and continues after an error."""
 
-    __slots__ = ("_consumer",)
+    __slots__ = ("_attached", "_consumer", "_handling")
 
     def __init__(self, consumer: Consumer[K, V]) -> None:
         self._consumer = consumer
+        tracing = consumer._consumer._iteration.tracing
+        self._handling: Handling | None = None
+        if tracing is not None:
+            self._handling = tracing.handling(consumer._consumer._config.group_id)
+        self._attached = False
+
+    def _enter(self, record: ConsumerRecord[K, V]) -> None:
+        if self._handling is not None and (self._attached or record.headers):
+            self._attached = self._handling.next(record)
 
     def __next__(self) -> ConsumerRecord[K, V]:
         lent = self._consumer._lent
         taken = lent.taken
         if taken < lent.count:
             record = lent.records[taken]
+            if self._handling is not None:
+                self._enter(record)
             # From here to the return there must be no call: see the module's docstring.
             lent.taken = taken + 1
             if self._consumer._iterator_state.changes == lent.seen:
                 return record
             lent.taken = taken
+        if self._handling is not None and self._attached:
+            self._attached = self._handling.next(None)
+        before = None if self._handling is None else self._enter
         try:
-            return self._consumer._take("one by one", _READ_AHEAD, None)  # type: ignore[no-any-return]
+            return self._consumer._take("one by one", _READ_AHEAD, None, before)  # type: ignore[no-any-return]
         except _Closed:
             raise StopIteration from None
 

@@ -15,6 +15,7 @@ from .metrics_push import MetricsPush
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from ..producer.health import ProducerHealth
     from ..producer.transaction import Transaction as AsyncTransaction
 
 __all__ = ("Delivery", "Producer", "Transaction")
@@ -140,6 +141,15 @@ class Producer(_Sending[K, V], MetricsPush):
     def flush(self) -> None:
         """Wait until all records enqueued so far are acknowledged or failed. Raises DeliveryFailed if any failed."""
         self._loop.call(self._producer.flush)
+
+    def health(self) -> "ProducerHealth":
+        """Return the producer's health at once: the records that are not acknowledged, and what they wait for."""
+        return self._loop.call_sync(self._producer.health)
+
+    @property
+    def name(self) -> str:
+        """The producer's name, which its connections have as well, such as ``"produce-1"``."""
+        return self._producer.name
 
     def partitions_for(self, topic: str) -> tuple[int, ...]:
         """Return the indexes of the topic's partitions; wait up to ``max_block_ms`` for the metadata."""

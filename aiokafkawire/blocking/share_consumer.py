@@ -12,7 +12,9 @@ from ..errors import UsageError
 from ..loop_thread import LoopThread
 from ..share._implementation import ShareRecord
 from ..share.acknowledgements import Acknowledge
+from ..share.health import ShareConsumerHealth
 from ..share.share_consumer import ShareConsumer as AsyncShareConsumer
+from ..tracing import Handling
 from ..types import TopicPartition
 from .metrics_push import MetricsPush
 
@@ -83,7 +85,11 @@ class ShareConsumer(MetricsPush, Generic[K, V]):
 
     def __iter__(self) -> Iterator[ShareRecord[K, V]]:
         """Iterate over the records, and wait for new ones. The iteration ends when the consumer is closed."""
-        return self
+        tracing = self._consumer._tracing
+        if tracing is None:
+            return self
+        handling = tracing.handling(self._consumer._config.group_id)
+        return iter(_HandledRecords(self, handling))
 
     def __next__(self) -> ShareRecord[K, V]:
         """Return the next record; wait for it if needed."""
@@ -159,6 +165,15 @@ class ShareConsumer(MetricsPush, Generic[K, V]):
         self._loop.call(self._consumer.unsubscribe, timeout)
 
     @property
+    def name(self) -> str:
+        """The consumer's name, which its connections have as well, such as ``"share-3"``."""
+        return self._consumer.name
+
+    def health(self) -> ShareConsumerHealth:
+        """Return the consumer's health at once: its membership, its partitions, and the reason if it is idle."""
+        return self._loop.call_sync(self._consumer.health)
+
+    @property
     def subscription(self) -> tuple[str, ...]:
         """The topics that the consumer subscribes to."""
         return self._consumer.subscription
@@ -172,3 +187,16 @@ class ShareConsumer(MetricsPush, Generic[K, V]):
     def acquisition_lock_timeout_ms(self) -> int | None:
         """How long a record stays this member's, in ms; None until a broker has said so."""
         return self._consumer.acquisition_lock_timeout_ms
+
+
+class _HandledRecords(Iterator[ShareRecord[K, V]]):
+    """An iterator over records that begins and ends the span of each."""
+
+    def __init__(self, records: Iterator[ShareRecord[K, V]], handling: Handling) -> None:
+        self._records, self._handling = records, handling
+
+    def __next__(self) -> ShareRecord[K, V]:
+        self._handling.next(None)
+        record = next(self._records)
+        self._handling.next(record)
+        return record

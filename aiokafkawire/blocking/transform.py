@@ -4,6 +4,7 @@ import inspect
 import threading
 from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
+from contextvars import copy_context
 from queue import Empty, SimpleQueue
 from typing import Any, Final, TypeAlias
 
@@ -28,7 +29,7 @@ class _Work:
     """Records that the loop's thread passes to the calling thread, and the result of processing them."""
 
     def __init__(self, records: Records) -> None:
-        self._records = records
+        self._records, self._context = records, copy_context()
         self._outgoing: Any = None
         self._error: Exception | None = None
         self.done: anyio.Event = anyio.Event()
@@ -36,10 +37,13 @@ class _Work:
     def do(self, process: Process) -> None:
         """Process the records, on the thread that called ``transform``."""
         try:
-            made = process(self._records)
-            self._outgoing = list(made) if isinstance(made, Iterable) else made
+            self._outgoing = self._context.run(self._processed, process)
         except Exception as error:
             self._error = error
+
+    def _processed(self, process: Process) -> Any:
+        made = process(self._records)
+        return list(made) if isinstance(made, Iterable) else made
 
     def result(self) -> Any:
         """Return the outgoing records, on the loop's thread, or raise the error of ``process``."""

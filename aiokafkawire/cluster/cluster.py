@@ -24,6 +24,7 @@ from ..observe import Observers
 from ..protocol.messages.metadata import MetadataResponse
 from ..protocol.schema import Request, Response, Versions
 from ..runtime import Owner, Runtime
+from ..tracing import Tracing
 from ..types import Address, CoordinatorType, TopicPartition
 from .connection_pool import CONTROL, ConnectionPool
 from .controller_metadata import not_served
@@ -79,10 +80,12 @@ class Cluster:
         self.owner: Owner = Owner()
         self.observers: Observers = observers or Observers()
         """The objects to notify of the work of the client, its producers and its consumers."""
+        self.tracing: Tracing | None = None
+        """What makes spans of the work of producers and consumers that are opened from now on; None if nothing does."""
         self.producer_waits: ProducerWaits = ProducerWaits()
         """What the producers have waited for."""
         self.brokers: ConnectionPool = ConnectionPool(config, connector, self.owner, runtime, addresses, self.observers)
-        self._coordinators = Coordinators(self._look_up_coordinator, self._attempts, self.observers)
+        self._coordinators = Coordinators(self._look_up_coordinator, self._attempts, self.observers, runtime.now)
         self.metadata: MetadataUpdater = MetadataUpdater(
             addresses, config, self.brokers, self.owner, runtime, self._coordinators.invalidate_all, self.observers
         )

@@ -42,6 +42,7 @@ class ClientOptions(NetworkOptions, total=False):
     receive_message_max_bytes: int
     allow_auto_create_topics: bool
     enable_metrics_push: bool
+    stall_report_ms: int
 
 
 @attrs.frozen(kw_only=True)
@@ -91,6 +92,9 @@ class ClientConfig(NetworkConfig):
     enable_metrics_push: bool = choice(False, True, False)
     """Whether the client pushes those of its metrics to which the brokers' operators subscribe (KIP-714, brokers since
     3.7 with a plugin that receives them). The default in Java is true."""
+    stall_report_ms: int = integer(30_000, minimum=1)
+    """How long a record may wait in a producer, or a partition of a consumer may bring no records although it has some,
+    before the observers' event ``partition_stalled`` reports it."""
 
     @bootstrap_controllers.validator
     def _check_controllers(self, _: object, controllers: str | Sequence[str] | None) -> None:

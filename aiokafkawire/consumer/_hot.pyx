@@ -74,6 +74,8 @@ cdef class RecordIterator:
     cdef int left
     cdef bint reads_clock
     cdef int64_t since
+    cdef object handling
+    cdef bint attached
 
     def __cinit__(self, IteratorState iterator_state not None, slow, bint reads_clock):
         self.iterator_state, self.slow, self.reads_clock = iterator_state, slow, reads_clock
@@ -84,6 +86,15 @@ cdef class RecordIterator:
         self.state, self.seen, self.left = state, self.iterator_state.changes, CLOCK_EVERY
         if self.reads_clock:
             self.since = monotonic_ms()
+
+    def trace(self, handling):
+        """Call ``handling`` for each traced record from now on."""
+        self.handling = handling
+
+    def enter(self, record):
+        """Start the span of a record that ``slow`` returns, if the record is traced."""
+        if self.handling is not None and record.headers:
+            self.attached = self.handling.next(record)
 
     def __aiter__(self):
         return self
@@ -115,6 +126,8 @@ cdef class RecordIterator:
             self.reader = None  # the batch has ended or is damaged: ``slow`` handles both
         else:
             self.iterator_state.polls += 1
+            if self.handling is not None and (self.attached or record._headers):
+                self.attached = self.handling.next(record)
         return record
 
 
@@ -177,6 +190,8 @@ cdef int send_to(PyObject *to, PyObject *value, PyObject **result) except -1:
             Py_INCREF(record)
             result[0] = <PyObject *>record
             return 0
+        if iterator.attached:
+            iterator.attached = iterator.handling.next(None)
         step.coroutine = iterator.slow(iterator)
     return PyIter_Send(<PyObject *>step.coroutine, value, result)
 

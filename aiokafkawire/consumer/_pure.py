@@ -3,6 +3,8 @@
 from collections.abc import Callable, Coroutine
 from typing import Any, Final, Self, final
 
+from ..tracing import Handling
+
 __all__ = ("IteratorState", "RecordIterator")
 
 _CLOCK_EVERY: Final = 16
@@ -32,7 +34,7 @@ class RecordIterator:
         reads_clock: ignored; only the compiled iterator reads the clock itself.
     """
 
-    __slots__ = ("_iterator_state", "_left", "_reader", "_seen", "_slow", "_state")
+    __slots__ = ("_attached", "_handling", "_iterator_state", "_left", "_reader", "_seen", "_slow", "_state")
 
     def __init__(
         self,
@@ -44,18 +46,33 @@ class RecordIterator:
         self._reader: Any = None
         self._state: Any = None
         self._seen = self._left = 0
+        self._handling: Handling | None = None
+        self._attached = False
 
     def adopt(self, reader: object, state: object) -> None:
         """Take the next records from ``reader``, until a seek, pause or assignment; ``state`` is the partition's."""
         self._reader, self._state = reader, state
         self._seen, self._left = self._iterator_state.changes, _CLOCK_EVERY
 
+    def trace(self, handling: Handling) -> None:
+        """Call ``handling`` for each traced record from now on."""
+        self._handling = handling
+
+    def enter(self, record: Any) -> None:
+        """Start the span of a record that ``slow`` returns, if the record is traced."""
+        if self._handling is not None and record.headers:
+            self._attached = self._handling.next(record)
+
     def __aiter__(self) -> Self:
         return self
 
     async def __anext__(self) -> Any:
         record = self._take()
-        return record if record is not None else await self._slow(self)
+        if record is not None:
+            return record
+        if self._attached and self._handling is not None:
+            self._attached = self._handling.next(None)
+        return await self._slow(self)
 
     def _take(self) -> Any:
         """Return the next record of the batch; None if ``slow`` has to return it, or has to let other tasks run."""
@@ -72,4 +89,6 @@ class RecordIterator:
             self._reader = None  # the end: the slow path handles it
         else:
             self._iterator_state.polls += 1
+            if self._handling is not None and (self._attached or record.headers):
+                self._attached = self._handling.next(record)
         return record

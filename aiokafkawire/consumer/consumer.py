@@ -489,12 +489,23 @@ class Consumer(MetricsPush, Generic[K, V]):
         allowed = self._cluster.config.default_api_timeout_ms / 1000 if timeout is None else timeout
         return self._cluster.deadline(allowed)
 
+    @property
+    def name(self) -> str:
+        """The consumer's name, which its connections for fetches have as well, such as ``"fetch-2"``."""
+        return self._fetcher.lane
+
     def health(self) -> ConsumerHealth:
         """Return the consumer's health: its partitions and lag, its membership, and the reason if it is idle."""
         self._pass_all_hidden_batches()
         topics = self._topics if self._in_group is None else ()
         return health_snapshot(
-            self._cluster, self._positions, self._fetcher, self._in_group, self._iteration.got_at, topics
+            self._cluster,
+            self._positions,
+            self._fetcher,
+            self._in_group,
+            self._iteration.got_at,
+            topics,
+            self._iteration.state,
         )
 
     def _pass_all_hidden_batches(self) -> None:

@@ -1,6 +1,5 @@
 """Keeps a fetch in flight to every broker, and buffers the data until the user reads it."""
 
-import logging
 from collections.abc import Iterable
 from itertools import chain
 from typing import TYPE_CHECKING, Final
@@ -14,6 +13,7 @@ from ..cluster.metadata import Node, Snapshot
 from ..cluster.retry import Backoff, retry_action
 from ..config import ConsumerConfig
 from ..errors import ErrorCode, InconsistentTopicId, KafkaError, Refresh, WireError, as_kafka_error, broker_error
+from ..event_log import EventLog
 from ..network.connection import Connection
 from ..observe import FetchEnded
 from ..protocol.api import choose_version
@@ -40,7 +40,7 @@ if TYPE_CHECKING:  # consumers without a group do not need it
 
 __all__ = ("Fetcher",)
 
-_log = logging.getLogger("aiokafkawire.consumer")
+_log = EventLog("aiokafkawire.consumer")
 
 # Fetch v13 and later have topic ids only (KIP-516), and v12 and earlier have topic names only.
 _BY_ID_SINCE: Final = 13
@@ -67,7 +67,9 @@ class Fetcher:
         lane: str,
         group: "GroupOffsets | None" = None,
     ) -> None:
-        self._cluster, self._config, self._positions, self._lane = cluster, config, positions, lane
+        self._cluster, self._config, self._positions = cluster, config, positions
+        self.lane: str = lane
+        """The consumer's name, which its connections for fetches have as well."""
         self.arrived: anyio.Event = anyio.Event()
         """Set when there is new data or a new error."""
         self._worker = Worker(self._start_due, self.notify)
@@ -137,7 +139,7 @@ class Fetcher:
     async def close(self) -> None:
         """Stop fetching, and close the connections for fetches."""
         await self._worker.stop()
-        await self._cluster.brokers.close_lanes(self._lane)
+        await self._cluster.brokers.close_lanes(self.lane)
 
     def error_of(self, partition: TopicPartition) -> KafkaError | None:
         """Return the error that keeps a partition from being read now, if there is one."""
@@ -198,7 +200,8 @@ class Fetcher:
             session.restart()
             delay = self._failed(node_id)
             error = as_kafka_error(raised, f"fetching {format_partitions([ask.state.partition for ask in asks])}")
-            _log.debug("fetching from broker %d again in %.0f ms: %s", node_id, delay * 1000, error)
+            message = "fetching from broker %(node_id)d again in %(delay).3f s: %(error)s"
+            _log.debug(message, node_id=node_id, delay=delay, error=error)
             wanted = [ask for ask in asks if self._positions.is_current(ask.state, ask.epoch)]
             for ask in wanted:
                 ask.state.replica = None
@@ -226,7 +229,7 @@ class Fetcher:
     ) -> tuple[float, bool]:
         """Send a fetch and handle its response; return the backoff in seconds, and whether to notify the iteration."""
         began = self._cluster.runtime.now()
-        connection = await self._cluster.connection(snapshot.nodes[node_id], self._lane)
+        connection = await self._cluster.connection(snapshot.nodes[node_id], self.lane)
         ids = {topic: snapshot.topic_id(topic) for topic in dict.fromkeys(ask.state.partition.topic for ask in asks)}
         wanted = _BY_NAME if ZERO_UUID in ids.values() else _BY_ID_OR_NAME
         if self._committed and connection.known is not None and connection.known.is_untold:
@@ -311,7 +314,7 @@ class Fetcher:
                 FetchEnded(
                     broker=broker,
                     node_id=node_id,
-                    lane=self._lane,
+                    lane=self.lane,
                     group=self._config.group_id,
                     partitions=tuple(brought),
                     records=None if None in counts else sum(count or 0 for count in counts),

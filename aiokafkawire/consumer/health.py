@@ -1,15 +1,17 @@
 """A consumer's health: its partitions and lag, its group membership, and the reason if it is idle."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
 from ..cluster.cluster import Cluster
 from ..cluster.missing_topics import say_missing
-from ..errors import KafkaError, LeaderNotAvailable
+from ..errors import LeaderNotAvailable
+from ..group.member_health import MemberHealth, member_health
 from ..group.membership import GroupState
-from ..types import Address, CoordinatorType, GroupMetadata, TopicPartition
+from ..plain_values import as_plain, error_text, sentence
+from ..types import Address, TopicPartition
 from .fetcher import Fetcher
 from .read_replica import select_read_replica
 from .subscription_state import PartitionState, SubscriptionState
@@ -17,9 +19,7 @@ from .subscription_state import PartitionState, SubscriptionState
 if TYPE_CHECKING:  # consumers with assign() join no group
     from .coordinator import ConsumerCoordinator
 
-__all__ = ("ConsumerHealth", "MemberHealth", "PartitionHealth", "health_snapshot", "why_idle")
-
-_MAX_REASONS: Final = 5
+__all__ = ("ConsumerHealth", "PartitionHealth", "health_snapshot", "why_idle")
 
 
 @attrs.frozen
@@ -48,25 +48,22 @@ class PartitionHealth:
             return None
         return max(0, self.high_watermark - self.position)
 
-
-@attrs.frozen
-class MemberHealth:
-    """The health of a consumer's membership in its group."""
-
-    state: GroupState
-    group: GroupMetadata
-    protocol: str
-    """The assignor that the group has chosen; empty until then."""
-    coordinator: Address | None
-    """The group's coordinator, if known."""
-    last_heartbeat: float | None
-    """When the coordinator last confirmed the membership, in seconds ago."""
-    rebalances: int
-    """The number of generations that the member has joined."""
-    trouble: str | None
-    """The error of the last request to the coordinator, or why the coordinator has refused the member."""
-    overdue: bool
-    """Whether the member has left the group because poll() was not called in time (``max_poll_interval_ms``)."""
+    @property
+    def waits_for(self) -> str | None:
+        """The reason why the partition brings no records; None if it is read to its end, paused or being given up."""
+        if self.unread or self.paused or self.being_given_up:
+            return None
+        if self.trouble is not None:
+            return self.trouble
+        if self.broker is None:
+            return "it has no leader"
+        if self.position is None:
+            return "where to begin is being looked up"
+        if self.silent:
+            return f"{self.broker} has not answered for {self.answered:.0f} s"
+        if self.lag:
+            return f"{self.lag} records are being fetched from {self.broker}"
+        return None
 
 
 @attrs.frozen
@@ -87,6 +84,14 @@ class ConsumerHealth:
     the next poll."""
     missing_topics: tuple[str, ...] = ()
     """The topics that the consumer should read, but that do not exist in the cluster."""
+    state: str = "open"
+    """``"new"``, ``"open"``, ``"closing"`` or ``"closed"``."""
+    failed: str | None = None
+    """Why the consumer will read nothing more, so that the program has to make another; None if it may."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the health as a dict that JSON can encode; partitions are texts such as ``"orders-0"``."""
+        return {"lag": self.lag, **as_plain(self)}
 
     @property
     def lag(self) -> int:
@@ -119,12 +124,10 @@ def why_idle(
     if member is not None and member.trouble is not None:
         reasons.append(f"its coordinator: {member.trouble}")
     reasons += [
-        f"{partition}: {trouble}" for partition, health in awake.items() if (trouble := _trouble(health)) is not None
+        f"{partition}: {waits}" for partition, health in awake.items() if (waits := health.waits_for) is not None
     ]
     if reasons:
-        return "; ".join(reasons[:_MAX_REASONS]) + (
-            f"; and {len(reasons) - _MAX_REASONS} more" if len(reasons) > _MAX_REASONS else ""
-        ), True
+        return sentence(reasons), True
     if not partitions and pattern is not None:
         return f"no topic matches the pattern {pattern!r} of its subscription", False
     if not partitions:
@@ -134,20 +137,6 @@ def why_idle(
     return "it has read everything there is", False
 
 
-def _trouble(partition: PartitionHealth) -> str | None:
-    if partition.trouble is not None:
-        return partition.trouble
-    if partition.broker is None:
-        return "it has no leader"
-    if partition.position is None:
-        return "where to begin is being looked up"
-    if partition.silent:
-        return f"{partition.broker} has not answered for {partition.answered:.0f} s"
-    if partition.lag:
-        return f"{partition.lag} records are being fetched from {partition.broker}"
-    return None
-
-
 def health_snapshot(
     cluster: Cluster,
     positions: SubscriptionState,
@@ -155,6 +144,7 @@ def health_snapshot(
     coordinator: "ConsumerCoordinator | None",
     got_at: float | None,
     topics: Iterable[str] = (),
+    state: str = "open",
 ) -> ConsumerHealth:
     """Return a consumer's current health.
 
@@ -165,11 +155,15 @@ def health_snapshot(
         coordinator: the consumer's coordinator, if it has a group.
         got_at: when the user last received a record or a batch, in seconds of the runtime's clock.
         topics: the topics that the consumer reads without a group.
+        state: whether the consumer is open, as in :attr:`ConsumerHealth.state`.
     """
     now = cluster.runtime.now()
     partitions = {state.partition: _partition(cluster, fetcher, state, now) for state in positions}
-    member = _member(cluster, coordinator, now) if coordinator is not None else None
-    subscription = coordinator.topics.subscription if coordinator is not None else None
+    member, subscription = None, None
+    if coordinator is not None:
+        subscription = coordinator.topics.subscription
+        is_subscribed = subscription is not None
+        member = member_health(cluster, coordinator.machine, coordinator.driver, now, subscribed=is_subscribed)
     subscribed = subscription.topics if subscription is not None else ()
     missing = tuple(
         cluster.metadata.missing_of(
@@ -186,7 +180,17 @@ def health_snapshot(
         stalled=stalled,
         lost_in_hand={partition: lost.reason for partition, lost in positions.lost_in_hand.items()},
         missing_topics=missing,
+        state=state,
+        failed=_why_failed(member, fetcher, coordinator) if state == "open" else None,
     )
+
+
+def _why_failed(member: MemberHealth | None, fetcher: Fetcher, coordinator: "ConsumerCoordinator | None") -> str | None:
+    if fetcher.has_ended or (coordinator is not None and coordinator.driver.has_ended):
+        return "a background task of the consumer has ended; the log has its error (aiokafkawire.runtime)"
+    if member is not None and member.fenced:
+        return f"another member of {member.group.group_id!r} has taken its group_instance_id: {member.trouble}"
+    return None
 
 
 def _partition(cluster: Cluster, fetcher: Fetcher, state: PartitionState, now: float) -> PartitionHealth:
@@ -204,24 +208,5 @@ def _partition(cluster: Cluster, fetcher: Fetcher, state: PartitionState, now: f
         being_given_up=state.withheld,
         answered=now - answered if answered is not None else None,
         silent=answered is not None and now - answered > fetcher.patience and not state.is_suspended,
-        trouble=_describe(trouble),
+        trouble=error_text(trouble),
     )
-
-
-def _member(cluster: Cluster, coordinator: "ConsumerCoordinator", now: float) -> MemberHealth:
-    machine, driver = coordinator.machine, coordinator.driver
-    node = cluster.known_coordinator(CoordinatorType.GROUP, machine.settings.group_id)
-    return MemberHealth(
-        state=machine.state,
-        group=machine.group,
-        protocol=machine.protocol,
-        coordinator=node.address if node is not None else None,
-        last_heartbeat=now - machine.confirmed_at if machine.confirmed_at is not None else None,
-        rebalances=machine.rebalances,
-        trouble=_describe(machine.error or driver.trouble),
-        overdue=driver.overdue,
-    )
-
-
-def _describe(error: KafkaError | None) -> str | None:
-    return f"{type(error).__name__}: {error}" if error is not None else None

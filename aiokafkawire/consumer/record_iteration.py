@@ -14,6 +14,7 @@ from ..config import ConsumerConfig
 from ..errors import ConsumerStalled, CorruptBatch, UsageError
 from ..records.batch import AnyReader, ConsumerRecord
 from ..runtime import loop_time
+from ..tracing import Handling, Tracing
 from ._implementation import RecordIterator
 from .background_decompression import LARGE, BackgroundDecompression
 from .completed_fetch import CompletedFetch
@@ -83,15 +84,33 @@ class RecordIteration(Generic[K, V]):
         """The consumer's state, which :class:`Consumer` sets."""
         self._yielded_at = 0.0
         self._was_cancelled = False
+        self.tracing: Tracing | None = cluster.tracing
+        """What makes spans of the records handed out; None if nothing does."""
+        self._handling: Handling | None = None
+        self._met_headers = False
 
     def __aiter__(self) -> AsyncIterator[ConsumerRecord[K, V]]:
         """Iterate as :meth:`Consumer.__aiter__`."""
         if self.has_been_closed():
             return self  # its __anext__ raises UsageError
-        return RecordIterator(self._iterator_state, self._next_for, self._cluster.runtime.now is loop_time)
+        iterator = RecordIterator(self._iterator_state, self._next_for, self._cluster.runtime.now is loop_time)
+        if self.tracing is not None:
+            iterator.trace(self.tracing.handling(self._config.group_id))
+        return iterator
 
     async def __anext__(self) -> ConsumerRecord[K, V]:
         """Return the next record as :meth:`Consumer.__anext__`."""
+        if self.tracing is None:
+            return await self._next_or_fail()
+        if self._handling is None:
+            self._handling = self.tracing.handling(self._config.group_id)
+        self._handling.next(None)
+        record = await self._next_or_fail()
+        if record.headers:
+            self._handling.next(record)
+        return record
+
+    async def _next_or_fail(self) -> ConsumerRecord[K, V]:
         # Yield before taking a record, as a cancellation here must not lose one.
         await self.let_others_run()
         self._check_state()
@@ -104,6 +123,7 @@ class RecordIteration(Generic[K, V]):
         record = await self._next_record()
         assert self._reading is not None  # the record came from it
         iterator.adopt(self._reading.reader, self._reading.ask.state)
+        iterator.enter(record)
         return record
 
     async def _next_record(self) -> ConsumerRecord[K, V]:
@@ -134,6 +154,7 @@ class RecordIteration(Generic[K, V]):
         await self.let_others_run()
         self._check_state()
         records: list[ConsumerRecord[K, V]] = []
+        began, self._met_headers = self._cluster.runtime.now(), False
         with anyio.move_on_after(timeout), suppress(StopAsyncIteration):
             while not records:
                 self._take_from(await self.next_reading(), max_records, records)
@@ -148,6 +169,8 @@ class RecordIteration(Generic[K, V]):
             if reading is None:
                 break
             self._take_from(reading, max_records, records)
+        if self._met_headers and self.tracing is not None:
+            self.tracing.received(records, self._config.group_id, self._cluster.runtime.now() - began)
         return records
 
     def _take_from(self, reading: CompletedFetch, max_records: int, records: list[ConsumerRecord[K, V]]) -> None:
@@ -168,6 +191,7 @@ class RecordIteration(Generic[K, V]):
             # Return these first; the next call raises the error.
             self.pending_errors.append(error)
         finally:
+            self._met_headers = self._met_headers or reader.met_headers
             if reading.reader is not None:
                 state.position = reader.next_offset
 

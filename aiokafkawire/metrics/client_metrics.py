@@ -1,6 +1,5 @@
 """The measurements of a client: gathered from its events, read as Java's metrics or as instruments for exporters."""
 
-import logging
 import math
 import threading
 import time
@@ -9,6 +8,7 @@ from typing import Any, Final, TypeVar
 
 from ..argument_checks import shown
 from ..errors import ConfigError, UsageError
+from ..event_log import EventLog
 from ..notes import BatchNote, RequestNote
 from ..observe import (
     AcknowledgementEnded,
@@ -33,7 +33,7 @@ __all__ = ("ClientMetrics", "metrics_of")
 
 T = TypeVar("T")
 
-_log = logging.getLogger("aiokafkawire.observe")
+_log = EventLog("aiokafkawire.observe")
 
 _AT_ONCE: Final = 128
 """The number of requests, or batches, that are counted together at most."""
@@ -137,8 +137,9 @@ class ClientMetrics:
         self._due = now + _WAIT_SECONDS
         try:
             self._catch_up()
-        except Exception:
-            _log.exception("cannot count requests and batches for metrics; they are not counted any more")
+        except Exception as error:
+            message = "cannot count requests and batches for metrics; they are not counted any more"
+            _log.error(message, error=error, exc_info=error)
             observers = self._live.cluster.observers
             observers.note_request = observers.note_batch = None
 

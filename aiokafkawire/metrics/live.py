@@ -1,7 +1,7 @@
 """The values that a client has now: free buffers, requests in flight, lag, assigned partitions, connections."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from weakref import ref
 
@@ -16,9 +16,11 @@ if TYPE_CHECKING:
     from ..producer.producer import Producer
     from ..share.share_consumer import ShareConsumer
 
-__all__ = ("LiveClient", "PartitionValues")
+__all__ = ("LiveClient", "OpenParts", "PartitionValues")
 
 T = TypeVar("T")
+
+_IN_USE = ("open", "closing")
 
 
 @attrs.frozen
@@ -40,6 +42,15 @@ class PartitionValues:
 class _ProducerValues:
     buffer_total: int
     buffer_used: int
+
+
+@attrs.frozen
+class OpenParts:
+    """The open producers and consumers of a client."""
+
+    producers: "Sequence[Producer[Any, Any]]"
+    consumers: "Sequence[Consumer[Any, Any]]"
+    share_consumers: "Sequence[ShareConsumer[Any, Any]]"
 
 
 class _Alive(Generic[T]):
@@ -75,6 +86,20 @@ class LiveClient:
     def add_share_consumer(self, consumer: "ShareConsumer[Any, Any]") -> None:
         """Read this share consumer's values, too, while it exists."""
         self._share_consumers.add(consumer)
+
+    def parts(self) -> "OpenParts":
+        """Return the client's open producers and consumers, in the order in which they were made."""
+        return OpenParts(
+            sorted((one for one in self._producers.all() if one._state in _IN_USE), key=lambda one: _number(one.name)),
+            sorted(
+                (one for one in self._consumers.all() if one._iteration.state in _IN_USE),
+                key=lambda one: _number(one.name),
+            ),
+            sorted(
+                (one for one in self._share_consumers.all() if one._state in _IN_USE),
+                key=lambda one: _number(one.name),
+            ),
+        )
 
     @property
     def has_producers(self) -> bool:
@@ -152,3 +177,7 @@ class LiveClient:
         """Return the seconds since a broker last sent metadata; NaN if none has."""
         at = self.cluster.metadata.updated_at
         return math.nan if at is None else now - at
+
+
+def _number(name: str) -> int:
+    return int(name.rpartition("-")[2])

@@ -3,6 +3,7 @@
 
 from cpython cimport array
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
+from cpython.contextvars cimport get_value
 from cpython.dict cimport PyDict_GetItemWithError
 from cpython.list cimport PyList_GET_ITEM
 from cpython.object cimport PyObject
@@ -96,6 +97,7 @@ cdef class OpenBatch:
     cdef readonly object result
     cdef readonly array.array timestamps
     cdef public bint closed
+    cdef public object untraced
 
     def __cinit__(self, BatchBuilder builder not None, result, array.array timestamps not None):
         if timestamps.ob_descr.itemsize != sizeof(int64_t):
@@ -157,7 +159,7 @@ cdef class Appender:
     """
 
     cdef object _choose_partition, _read_clock, _serialize_key, _serialize_value, _wake, _send_immediately
-    cdef object _sticky
+    cdef object _sticky, _tracing, _context_variable
     cdef BufferSpace _space
     cdef Py_ssize_t _max_record_size, _unyielded
     cdef bint _hashes_keys, _ignores_keys, _has_system_clock, _transactional, _is_bound
@@ -215,7 +217,7 @@ cdef class Appender:
         cdef Py_ssize_t index = 0
         cdef OpenBatch batch
         try:
-            batch = self.put(topic, value, key, partition, timestamp_ms, headers, &index)
+            batch = self.put(topic, value, key, partition, timestamp_ms, headers, True, &index)
         except (TopicNotReady, BufferFull):
             batch, index = await self._wait_and_append(topic, value, key, partition, timestamp_ms, headers)
         if index == 0:
@@ -251,7 +253,7 @@ cdef class Appender:
             # Yield before the record is accepted: a caller that is cancelled here knows that no batch has the record.
             await self._let_others_run()
         try:
-            batch = self.put(topic, value, key, partition, timestamp_ms, headers, &index)
+            batch = self.put(topic, value, key, partition, timestamp_ms, headers, False, &index)
         except (TopicNotReady, BufferFull):
             batch, index = await self._wait_and_append(topic, value, key, partition, timestamp_ms, headers)
         if index == 0 or batch.builder.used >= batch.builder.limit:
@@ -271,7 +273,7 @@ cdef class Appender:
             RecordTooLarge, UsageError: as :meth:`send`.
         """
         cdef Py_ssize_t index = 0
-        cdef OpenBatch batch = self.put(topic, value, key, partition, timestamp_ms, headers, &index)
+        cdef OpenBatch batch = self.put(topic, value, key, partition, timestamp_ms, headers, False, &index)
         if index == 0 or batch.builder.used >= batch.builder.limit:
             self._wake()
         cdef Delivery delivery = Delivery.__new__(Delivery)
@@ -283,6 +285,10 @@ cdef class Appender:
         """Accept records only from the calling thread from now on."""
         self._thread, self._is_bound = PyThread_get_thread_ident(), True
 
+    def _trace(self, tracing):
+        """Add the trace contexts of ``tracing`` to the records from now on."""
+        self._tracing, self._context_variable = tracing, tracing.variable
+
     def _invalidate_topics(self):
         """Discard the open topics, after a change of the metadata or the producer's state; records open them again."""
         self._topics.clear()
@@ -290,7 +296,7 @@ cdef class Appender:
     def _append(self, topic, value, key, partition, timestamp_ms, headers):
         """Append one record to a batch; return the batch and the record's index in the batch."""
         cdef Py_ssize_t index = 0
-        cdef OpenBatch batch = self.put(topic, value, key, partition, timestamp_ms, headers, &index)
+        cdef OpenBatch batch = self.put(topic, value, key, partition, timestamp_ms, headers, False, &index)
         return batch, index
 
     def _append_many(
@@ -307,7 +313,7 @@ cdef class Appender:
             index = 0
             try:
                 key = None if keys is None else keys[at]
-                batch = self.put(topic, values[at], key, partition, timestamp_ms, headers, &index)
+                batch = self.put(topic, values[at], key, partition, timestamp_ms, headers, False, &index)
             except Exception:
                 if at == start:
                     raise
@@ -317,7 +323,7 @@ cdef class Appender:
         return stop
 
     @cython.final
-    cdef OpenBatch put(self, topic, value, key, partition, timestamp_ms, headers, Py_ssize_t *index):
+    cdef OpenBatch put(self, topic, value, key, partition, timestamp_ms, headers, bint alone, Py_ssize_t *index):
         cdef int64_t timestamp = 0
         cdef Py_ssize_t size, chosen
         cdef bytes raw_key, raw_value, encoded = None
@@ -363,6 +369,8 @@ cdef class Appender:
             self._add_to_transaction(topic, chosen)
         if timestamp_ms is None:
             timestamp = now_ms() if self._has_system_clock else self._read_clock()
+        if self._tracing is not None:
+            return self.put_traced(opened, chosen, timestamp, raw_key, raw_value, pairs, encoded, size, alone, index)
         found = PyList_GET_ITEM(opened.batches, chosen)
         if found is not <PyObject *>None:
             batch = <OpenBatch>found
@@ -371,6 +379,50 @@ cdef class Appender:
                 return batch
         batch, index[0] = self._open_batch(topic, chosen, timestamp, raw_key, raw_value, pairs)
         opened.batches[chosen] = batch
+        return batch
+
+    @cython.final
+    cdef OpenBatch put_traced(
+        self,
+        OpenTopic opened,
+        Py_ssize_t chosen,
+        int64_t timestamp,
+        bytes key,
+        bytes value,
+        pairs,
+        bytes encoded,
+        Py_ssize_t size,
+        bint alone,
+        Py_ssize_t *index,
+    ):
+        """Append a record with the caller's trace context, if the caller is traced."""
+        cdef OpenBatch batch = opened.batches[chosen]
+        cdef Py_ssize_t room = self._max_record_size - size
+        cdef object context = get_value(self._context_variable)
+        cdef object trace = None, given = pairs
+        cdef bint is_own = encoded is not None
+        if batch is not None and not batch.closed:
+            if batch.untraced is not context or is_own:
+                trace = self._tracing.begin(opened.name, chosen, batch.result, context, key, value, pairs, room, alone)
+                if trace is not None:
+                    pairs = [*given, *trace.headers]
+                    encoded = encoded_headers(pairs)
+            index[0] = batch.put(self._space, timestamp, key, value, encoded)
+            if index[0] >= 0:
+                if trace is not None:
+                    trace.appended(batch.result, index[0])
+                elif not is_own:
+                    batch.untraced = context
+                return batch
+        if trace is None or not trace.is_new:
+            trace = self._tracing.begin(opened.name, chosen, None, context, key, value, given, room, alone)
+            pairs = given if trace is None else [*given, *trace.headers]
+        batch, index[0] = self._open_batch(opened.name, chosen, timestamp, key, value, pairs)
+        opened.batches[chosen] = batch
+        if trace is not None:
+            trace.appended(batch.result, index[0])
+        elif not is_own:
+            batch.untraced = context
         return batch
 
     @cython.final

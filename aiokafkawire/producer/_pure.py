@@ -9,6 +9,7 @@ from ..errors import BufferFull, KafkaError, TopicNotReady
 from ..records._pure import Delivery
 from ..records.batch import BatchBuilder, record_size_bound
 from ..records.delivery_result import DeliveryResult
+from ..tracing import RecordTrace, Tracing
 from ..types import Header, Headers, RecordMetadata
 from .record_checks import (
     RECORD_OVERHEAD,
@@ -99,7 +100,7 @@ class OpenBatch:
     Each record's timestamp, in ms since the epoch, is appended to the array ``timestamps``.
     """
 
-    __slots__ = ("builder", "closed", "result", "timestamps")
+    __slots__ = ("builder", "closed", "result", "timestamps", "untraced")
 
     def __init__(self, builder: BatchBuilder, result: DeliveryResult, timestamps: "array[int]") -> None:
         self.builder: BatchBuilder = builder
@@ -107,6 +108,8 @@ class OpenBatch:
         self.timestamps: array[int] = timestamps
         self.closed: bool = False
         """Whether no more records may be appended: the batch is full, was prepared for sending, or will not be sent."""
+        self.untraced: object = None
+        """The context whose records of this batch are not traced; None if there is none yet."""
 
     def append(
         self,
@@ -218,6 +221,7 @@ class Appender(Generic[K, V]):
         self._thread_id = thread_id
         self._topics: dict[str, OpenTopic] = {}
         self._unyielded = 0
+        self._tracing: Tracing | None = None
 
     async def send(
         self,
@@ -249,7 +253,7 @@ class Appender(Generic[K, V]):
             UsageError: an argument is invalid, the topic does not have the partition, or the producer is not open.
         """
         try:
-            batch, index = self._append(topic, value, key, partition, timestamp_ms, headers)
+            batch, index = self._append(topic, value, key, partition, timestamp_ms, headers, alone=True)
         except (TopicNotReady, BufferFull):
             batch, index = await self._wait_and_append(topic, value, key, partition, timestamp_ms, headers)
         if not index:
@@ -313,6 +317,10 @@ class Appender(Generic[K, V]):
         """Accept records only from the calling thread from now on."""
         self._thread = self._thread_id()
 
+    def _trace(self, tracing: Tracing) -> None:
+        """Add the trace contexts of ``tracing`` to the records from now on."""
+        self._tracing = tracing
+
     def _invalidate_topics(self) -> None:
         """Discard the open topics, after a change of the metadata or the producer's state; records open them again."""
         self._topics.clear()
@@ -325,8 +333,13 @@ class Appender(Generic[K, V]):
         partition: int | None,
         timestamp_ms: int | None,
         headers: Headers,
+        *,
+        alone: bool = False,
     ) -> tuple[OpenBatch, int]:
-        """Append one record to a batch; return the batch and the record's index in the batch."""
+        """Append one record to a batch; return the batch and the record's index in the batch.
+
+        ``alone`` is whether the record has a span of its own, if it is traced.
+        """
         if self._thread is not None and self._thread_id() != self._thread:
             raise wrong_thread()
         if timestamp_ms is not None and not (type(timestamp_ms) is int and 0 <= timestamp_ms < 2**63):
@@ -349,11 +362,46 @@ class Appender(Generic[K, V]):
         if self._transactional:
             self._add_to_transaction(topic, partition)
         timestamp = self._wall_ms() if timestamp_ms is None else timestamp_ms
+        if self._tracing is not None:
+            room = self._max_record_size - size
+            return self._append_traced(
+                self._tracing, opened, partition, timestamp, raw_key, raw_value, pairs, room, alone
+            )
         batch = opened.batches[partition]
         index = -1 if batch is None else batch.append(self._space, timestamp, raw_key, raw_value, pairs)
         if batch is None or index < 0:
             batch, index = self._open_batch(topic, partition, timestamp, raw_key, raw_value, pairs)
             opened.batches[partition] = batch
+        return batch, index
+
+    def _append_traced(
+        self,
+        tracing: Tracing,
+        opened: OpenTopic,
+        partition: int,
+        timestamp: int,
+        key: bytes | None,
+        value: bytes | None,
+        given: Sequence[Header],
+        room: int,
+        alone: bool,
+    ) -> tuple[OpenBatch, int]:
+        """Append a record with the caller's trace context, if the caller is traced."""
+        batch, context, trace, pairs = opened.batches[partition], tracing.variable.get(), None, given
+        if batch is not None and not batch.closed:
+            if batch.untraced is not context or given:
+                trace = tracing.begin(opened.name, partition, batch.result, context, key, value, given, room, alone)
+                pairs = given if trace is None else [*given, *trace.headers]
+            index = batch.append(self._space, timestamp, key, value, pairs)
+            if index >= 0:
+                _note(batch, index, trace, None if given else context)
+                return batch, index
+        if trace is None or not trace.is_new:
+            trace = tracing.begin(opened.name, partition, None, context, key, value, given, room, alone)
+            pairs = given if trace is None else [*given, *trace.headers]
+        batch, index = self._open_batch(opened.name, partition, timestamp, key, value, pairs)
+        opened.batches[partition] = batch
+        _note(batch, index, trace, None if given else context)
         return batch, index
 
     def _append_many(
@@ -437,6 +485,14 @@ class Appender(Generic[K, V]):
     ) -> tuple[OpenBatch, int]:
         """Append a record once its topic is known and there is buffer space; raise an error after ``max_block_ms``."""
         raise NotImplementedError
+
+
+def _note(batch: OpenBatch, index: int, trace: RecordTrace | None, context: object) -> None:
+    """Note whether the record ``index`` is traced, and with it others of the same context."""
+    if trace is not None:
+        trace.appended(batch.result, index)
+    elif context is not None:
+        batch.untraced = context
 
 
 def _has_room(batch: OpenBatch | None, size: int) -> bool:

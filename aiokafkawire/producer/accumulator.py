@@ -94,6 +94,8 @@ class RecordAccumulator:
         """The time at which the last batch was opened."""
         self.space: BufferSpace = BufferSpace(config.buffer_memory)
         self._space_freed: Event | None = None
+        self.blocked: int = 0
+        """The number of calls of :meth:`wait_for_space` that wait."""
 
     @property
     def has_waiting(self) -> bool:
@@ -134,7 +136,11 @@ class RecordAccumulator:
         """Wait until the space of any batch is freed."""
         if self._space_freed is None:
             self._space_freed = self._new_event()
-        await self._space_freed.wait()
+        self.blocked += 1
+        try:
+            await self._space_freed.wait()
+        finally:
+            self.blocked -= 1
 
     def append(
         self,

@@ -10,6 +10,7 @@ import attrs
 from ..errors import KafkaError, copy_for_reraise
 from ..protocol.primitives import ZERO_UUID
 from ..records.batch import BatchBuilder, halve
+from ..tracing import BatchTrace
 from ..types import Event, Header, RecordMetadata, TopicPartition
 from ._implementation import OpenBatch
 from .idempotence import sequence_after
@@ -164,6 +165,7 @@ class BatchResult:
         "partition",
         "parts",
         "timestamps",
+        "trace",
     )
 
     def __init__(self, partition: TopicPartition, new_event: Callable[[], Event]) -> None:
@@ -179,6 +181,8 @@ class BatchResult:
         self._awaited: set[int] = set()
         # Created by the first waiter: most records of a fast producer are never awaited.
         self._event: Event | None = None
+        self.trace: BatchTrace | None = None
+        """The spans of the batch's records; None if no record is traced."""
         self.on_end: BatchEnd | None = None
         """Called with this result, before the waiters go on, when the batch is acknowledged or has failed."""
         self.parts: Sequence[BatchResult] = ()
@@ -260,6 +264,7 @@ class BatchResult:
             part = BatchResult(self.partition, self._new_event)
             part.timestamps = self.timestamps[first : first + count]
             part._awaited = {index - first for index in self._awaited if first <= index < first + count}
+            part.trace = self.trace
             part.on_end = None if self.on_end is None else self.on_end.part(first, count)
             parts.append(part)
             first += count
@@ -276,6 +281,8 @@ class BatchResult:
 
     def _complete(self) -> None:
         self.completed = True
+        if self.trace is not None:
+            self.trace.completed(self)
         if self.on_end is not None and not self.parts:
             self.on_end(self)
         if self._event is not None:

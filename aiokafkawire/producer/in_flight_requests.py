@@ -86,6 +86,10 @@ class InFlightRequests:
         """Return all batches in flight."""
         return (batch for batches in self._by_partition.values() for batch in batches)
 
+    def all_requests(self) -> list[InFlightRequest]:
+        """Return all requests in flight; those to one broker are in their order."""
+        return [request for requests in self._by_broker.values() for request in requests]
+
     def oldest(self) -> Iterable[InFlightRequest]:
         """Return the oldest request in flight to each broker."""
         return [requests[0] for requests in self._by_broker.values()]

@@ -1,6 +1,7 @@
 """The producer's public API."""
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from itertools import repeat
@@ -31,6 +32,7 @@ from .sender import Sender
 if TYPE_CHECKING:  # most producers use no Arrow arrays, and make no transactions
     import pyarrow as pa
 
+    from .health import ProducerHealth
     from .transaction import Transaction
     from .transaction_manager import TransactionManager
 
@@ -72,6 +74,8 @@ class Producer(Appender[K, V], MetricsPush, Generic[K, V]):
         self._watching = ExitStack()
         self._has_closed = anyio.Event()
         self._opened_at = ""
+        # The calls that wait for a topic's metadata.
+        self._waiting_for = Counter[str]()
         super().__init__(
             self._sender,
             self._accumulator.space,
@@ -98,6 +102,8 @@ class Producer(Appender[K, V], MetricsPush, Generic[K, V]):
                 await finish(self._stop)
                 raise
         self._watching.enter_context(self._cluster.metadata.on_update(self._forget_topics))
+        if self._cluster.tracing is not None:
+            self._trace(self._cluster.tracing)
         self._bind_thread()
         self._state = "open"
         return self
@@ -248,10 +254,13 @@ class Producer(Appender[K, V], MetricsPush, Generic[K, V]):
                 return self._append(topic, value, key, partition, timestamp_ms, headers)
             except TopicNotReady:
                 began = now()
+                self._waiting_for[topic] += 1
                 try:
                     await self._cluster.metadata.topic(topic, deadline)
                 finally:
                     waits.metadata_seconds += now() - began
+                    self._waiting_for[topic] -= 1
+                    self._waiting_for += Counter()  # drops the topics for which no call waits any more
             except BufferFull:
                 began = now()
                 waits.callers += 1
@@ -370,6 +379,19 @@ class Producer(Appender[K, V], MetricsPush, Generic[K, V]):
         """
         self._cluster.owner.require_own_loop()
         await self._sender.flush()
+
+    @property
+    def name(self) -> str:
+        """The producer's name, which its connections have as well, such as ``"produce-1"``."""
+        return self._sender.lane
+
+    def health(self) -> "ProducerHealth":
+        """Return the producer's health at once: the records that are not acknowledged, and what they wait for."""
+        from .health_snapshot import producer_health
+
+        return producer_health(
+            self._cluster, self._config, self._sender, self._transactions, self._state, self._waiting_for
+        )
 
     async def partitions_for(self, topic: str) -> tuple[int, ...]:
         """Return the indexes of the topic's partitions; wait for the topic's metadata for up to ``max_block_ms``.

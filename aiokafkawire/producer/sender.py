@@ -63,7 +63,9 @@ class Sender:
         on_stop: Callable[[], None],
         transactions: "TransactionManager | None" = None,
     ) -> None:
-        self._cluster, self._config, self._lane, self._on_stop = cluster, config, lane, on_stop
+        self._cluster, self._config, self._on_stop = cluster, config, on_stop
+        self.lane: str = lane
+        """The producer's name, which its connections have as well."""
         self._transaction = None
         if transactions is not None:
             transactions.on_change = self.wake
@@ -362,7 +364,7 @@ class Sender:
             tasks.start_soon(self._wait_for_wire, request)
         unopened, self._unopened = self._unopened, {}
         for node in unopened.values():
-            retry_at = self._cluster.brokers.retry_at(node.address, self._lane)
+            retry_at = self._cluster.brokers.retry_at(node.address, self.lane)
             if retry_at > now:
                 # Another broker may become the leader long before this broker is back, or its backoff ends.
                 self._cluster.metadata.mark_stale(self._cluster.metadata.snapshot)
@@ -393,7 +395,7 @@ class Sender:
         node = snapshot.leader(partition)
         if node is None:
             return NO_LEADER
-        connection = self._cluster.brokers.opened(node.address, self._lane)
+        connection = self._cluster.brokers.opened(node.address, self.lane)
         if connection is None:
             self._unopened[node.node_id] = node
             self._availability.record_attempt(node.node_id, self._clock(), sent=False)
@@ -410,7 +412,7 @@ class Sender:
     async def _open(self, node: Node) -> None:
         snapshot = self._cluster.metadata.snapshot
         try:
-            await self._cluster.brokers.connection(node.address, self._lane)
+            await self._cluster.brokers.connection(node.address, self.lane)
         except Exception as error:
             # A broker that cannot be reached may not be the leader any more.
             self._cluster.metadata.mark_stale(snapshot)
@@ -452,7 +454,7 @@ class Sender:
     def _compression(self, batch: ProducerBatch) -> Callable[[], object]:
         """Return a function for a thread: it compresses the batch or, for an old leader, encodes a message set."""
         leader = self._cluster.metadata.snapshot.leader(batch.partition)
-        connection = self._cluster.brokers.opened(leader.address, self._lane) if leader is not None else None
+        connection = self._cluster.brokers.opened(leader.address, self.lane) if leader is not None else None
         if connection is not None:
             version = connection.choose(ProduceRequest)
             if version < FIRST_WITH_BATCHES:
@@ -527,7 +529,7 @@ class Sender:
     async def close(self) -> None:
         """Stop sending. Unfinished batches fail; the broker may have written those in flight."""
         await self._worker.stop()
-        await self._cluster.brokers.close_lanes(self._lane)
+        await self._cluster.brokers.close_lanes(self.lane)
 
 
 def _leads(snapshot: Snapshot, node: Node, partition: TopicPartition) -> bool:

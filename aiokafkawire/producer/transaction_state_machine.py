@@ -117,6 +117,11 @@ class TransactionStateMachine:
         return PRODUCE_V1 if self.version < 2 else PRODUCE_V2
 
     @property
+    def pending(self) -> TransactionRequest | None:
+        """The request in flight, if there is one."""
+        return self._in_flight
+
+    @property
     def has_failed(self) -> bool:
         """Whether the producer is unusable."""
         return self.phase is _FAILED
@@ -162,12 +167,16 @@ class TransactionStateMachine:
         self._require(_OPEN, "no record can be sent")
         self._transaction.add(partition, self.version)
 
+    def has_added(self, partition: TopicPartition) -> bool:
+        """Return whether batches of the partition belong to the transaction at the brokers, and may be sent now."""
+        return self.phase in (_OPEN, _COMMITTING) and partition in self._transaction.added
+
     def may_send(self, partition: TopicPartition) -> bool:
         """Return whether a batch of the partition may be sent now; if so, count the transaction as started.
 
         A batch may be sent after an error, too: if it may have been written, another attempt finds out whether it was.
         """
-        if self.phase not in (_OPEN, _COMMITTING) or partition not in self._transaction.added:
+        if not self.has_added(partition):
             return False
         self._transaction.mark_started(TransactionStarted.YES)
         return True

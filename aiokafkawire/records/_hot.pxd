@@ -38,6 +38,7 @@ cdef class RecordReader:
     cdef const uint8_t *_end
     cdef int64_t _count, _left, _base_offset, _last_delta, _base_timestamp, _max_timestamp, _from_offset, _delta
     cdef bint _log_append_time, _untracked
+    cdef readonly bint met_headers
     cdef object _key_deserializer, _value_deserializer
     cdef tuple _headers  # the headers of the record found last
 

@@ -123,6 +123,7 @@ cdef class RecordReader:
                 return False
             found.has_headers = at[0] != 0
             if found.has_headers:
+                self.met_headers = True
                 self._headers = read_headers(&at, end)
                 if self._headers is None:
                     return False

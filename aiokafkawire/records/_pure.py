@@ -40,6 +40,7 @@ class RecordReader(Generic[K, V]):
         "_source",
         "_value_deserializer",
         "_view",
+        "met_headers",
     )
 
     def __init__(
@@ -70,6 +71,8 @@ class RecordReader(Generic[K, V]):
         self._value_deserializer = value_deserializer
         self._position = 0
         self._delta = -1
+        self.met_headers: bool = False
+        """Whether a record that was read had headers."""
         self._source = Source(topic, partition, leader_epoch, timestamp_type, body)
         if not 0 <= count * layout.SHORTEST_RECORD <= len(body):
             raise self._corrupt(f"{count} records in {len(body)} bytes")
@@ -160,6 +163,7 @@ class RecordReader(Generic[K, V]):
         elif length != -1:
             raise ValueError(f"a value of {length} bytes")
         if view[position]:
+            self.met_headers = True
             headers, position = _read_headers(view, position, end)
         else:
             position += 1

@@ -81,6 +81,10 @@ class AnyReader(Protocol[K, V]):
     def next_offset(self) -> int:
         """The next offset to read: the one after the last returned record or, after all records, after the batch."""
 
+    @property
+    def met_headers(self) -> bool:
+        """Whether a record that was read had headers."""
+
     def columns(self) -> Columns:
         """Return the remaining records as columns, with raw keys and values."""
 

@@ -88,6 +88,11 @@ class MessageReader(Generic[K, V]):
             following = max(following, self._last_offset + 1)
         return max(self._from_offset, following)
 
+    @property
+    def met_headers(self) -> bool:
+        """Always False: messages have no headers."""
+        return False
+
     def columns(self) -> Columns:
         """Return the remaining records as columns, with raw keys and values."""
         self._key_deserializer = self._value_deserializer = None

@@ -1,9 +1,9 @@
 """The locks of a share consumer's records: those in the user's hands, and those that wait here."""
 
-import logging
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
+from ..event_log import EventLog
 from ._implementation import AcknowledgedRun, ShareRecord, mark_accepted
 from .acknowledgement_queue import AcknowledgementQueue
 from .acknowledgements import Acknowledge, AcknowledgedOffsets
@@ -14,7 +14,7 @@ from .share_fetch_session import PartitionKey
 
 __all__ = ("RecordLocks",)
 
-_log = logging.getLogger("aiokafkawire.share")
+_log = EventLog("aiokafkawire.share")
 
 _DEFAULT_SECONDS: Final = 30.0
 
@@ -56,6 +56,11 @@ class RecordLocks:
         """Use the time that a broker says locks hold; 0 if it does not say."""
         if milliseconds > 0:
             self.seconds, self.is_known = milliseconds / 1000, True
+
+    @property
+    def outstanding(self) -> int:
+        """The number of records that were handed out and are not acknowledged, as far as their locks hold."""
+        return sum(acquisition.outstanding for acquisition in self._handed_out if not acquisition.is_over)
 
     @property
     def need_attention(self) -> bool:
@@ -181,11 +186,11 @@ class RecordLocks:
         if forgotten is not None and not self._has_warned:
             self._has_warned = True
             _log.warning(
-                "%d records of %s were not acknowledged within their lock of %g s, and go to other members: process "
-                "records in 'async with record', or call acknowledge() in time",
-                forgotten.outstanding,
-                forgotten.partition,
-                self.seconds,
+                "%(records)d records of %(partition)s were not acknowledged within their lock of %(elapsed)g s, and go "
+                "to other members: process records in 'async with record', or call acknowledge() in time",
+                records=forgotten.outstanding,
+                partition=forgotten.partition,
+                elapsed=self.seconds,
             )
 
     # --- renewals --------------------------------------------------------------------------------------------

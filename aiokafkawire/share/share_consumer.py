@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator, Callable, Collection, Mapping
 from itertools import chain
 from types import TracebackType
-from typing import Any, Generic, Literal, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Literal, Self, TypeVar
 
 import anyio
 import anyio.lowlevel
@@ -15,12 +15,16 @@ from ..config import ShareConsumerConfig
 from ..errors import RequestTimeout, UsageError
 from ..group.member_ids import new_member_id
 from ..runtime import CLOSE_SECONDS, finish, opened_at, warn_unclosed
+from ..tracing import HandledRecords, Tracing
 from ..types import TopicPartition, check_topic_name
 from ._implementation import ShareRecord
 from .acknowledgements import Acknowledge
 from .acquired_partition import RecordForm
 from .share_consumer_coordinator import ShareConsumerCoordinator
 from .share_fetcher import ShareFetcher
+
+if TYPE_CHECKING:  # few programs ask for it
+    from .health import ShareConsumerHealth
 
 __all__ = ("ShareConsumer",)
 
@@ -72,6 +76,7 @@ class ShareConsumer(MetricsPush, Generic[K, V]):
         self._has_closed = anyio.Event()
         self._count = self._waiting = 0
         self._yielded_at = 0.0
+        self._tracing: Tracing | None = cluster.tracing
         self._opened_at = ""
 
     async def __aenter__(self) -> Self:
@@ -170,11 +175,22 @@ class ShareConsumer(MetricsPush, Generic[K, V]):
         seconds = self._fetcher.locks.seconds
         return round(seconds * 1000) if self._fetcher.locks.is_known else None
 
+    @property
+    def name(self) -> str:
+        """The consumer's name, which its connections have as well, such as ``"share-3"``."""
+        return self._fetcher.lane
+
+    def health(self) -> "ShareConsumerHealth":
+        """Return the consumer's health at once: its membership, its partitions, and the reason if it is idle."""
+        from .health import share_consumer_health
+
+        return share_consumer_health(self._cluster, self._fetcher, self._member, self._topics, self._state)
+
     # --- records -----------------------------------------------------------------------------------------
 
     def __aiter__(self) -> AsyncIterator[ShareRecord[K, V]]:
         """Iterate the records; the iteration ends when any task closes the consumer. Raises as :meth:`poll` does."""
-        return self
+        return self if self._tracing is None else HandledRecords(self, self._tracing.handling(self._config.group_id))
 
     async def __anext__(self) -> ShareRecord[K, V]:
         """Return the next record; wait for it if needed."""
@@ -203,9 +219,12 @@ class ShareConsumer(MetricsPush, Generic[K, V]):
         check_integer("max_records", max_records, minimum=1)
         check_seconds("timeout", timeout)
         await self._let_others_run()
+        began, records = self._cluster.runtime.now(), []
         with anyio.move_on_after(timeout):
-            return await self._take(max_records)
-        return []
+            records = await self._take(max_records)
+        if self._tracing is not None:
+            self._tracing.received(records, self._config.group_id, self._cluster.runtime.now() - began)
+        return records
 
     async def _let_others_run(self) -> None:
         self._require_open()

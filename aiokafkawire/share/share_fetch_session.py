@@ -8,6 +8,7 @@ import attrs
 
 from ..cluster.metadata import Node
 from ..cluster.retry import Backoff
+from ..errors import KafkaError
 from ..protocol.messages.share_fetch import ForgottenTopic
 
 __all__ = ("PartitionKey", "ShareBroker", "ShareFetchSession")
@@ -80,6 +81,8 @@ class ShareBroker:
     is_busy: bool = False
     is_drained: bool = False
     retry_at: float = 0.0
+    error: KafkaError | None = None
+    """Why the last request has failed; None if it was answered."""
 
     def back_off(self, now: float) -> None:
         """Send no request for a moment, longer each time until :attr:`backoff` is reset."""

@@ -1,6 +1,5 @@
 """Acquires records from the brokers, and sends acknowledgements to them: one request to each broker at a time."""
 
-import logging
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from functools import partial
 from typing import Any, Final
@@ -13,8 +12,10 @@ from ..cluster.metadata import Snapshot
 from ..cluster.retry import Deadline, retry_action
 from ..config import ShareConsumerConfig
 from ..errors import BrokerError, ErrorCode, KafkaError, Refresh, UnsupportedVersion, as_kafka_error
+from ..event_log import EventLog
 from ..group.share_group_requests import SHARE_VERSIONS
 from ..network.connection import Connection
+from ..plain_values import error_text
 from ..protocol.schema import Versions
 from ..runtime import Worker, place_finder
 from ..types import TopicPartition
@@ -34,7 +35,7 @@ from .share_responses import ShareResponses
 
 __all__ = ("ShareFetcher",)
 
-_log = logging.getLogger("aiokafkawire.share")
+_log = EventLog("aiokafkawire.share")
 
 _RENEWS: Final = Versions.parse("2+")
 _LARGE: Final = 64 * 1024
@@ -64,7 +65,9 @@ class ShareFetcher:
         owner: RecordOwner,
         form: RecordForm,
     ) -> None:
-        self._cluster, self._config, self._lane, self._member_id = cluster, config, lane, member_id
+        self._cluster, self._config, self._member_id = cluster, config, member_id
+        self.lane: str = lane
+        """The consumer's name, which its connections have as well."""
         # In this mode the user gets what it requests, and nothing is acquired ahead (KIP-1206).
         self._is_strict = config.share_acquire_mode == "record_limit"
         self._clock = cluster.runtime.now
@@ -104,7 +107,7 @@ class ShareFetcher:
                     break
                 await self.arrived.wait()
         await self._worker.stop()
-        await self._cluster.brokers.close_lanes(self._lane)
+        await self._cluster.brokers.close_lanes(self.lane)
 
     def _ended(self) -> None:
         self.queue.abandon(_closed())
@@ -133,6 +136,16 @@ class ShareFetcher:
     def assigned(self) -> frozenset[TopicPartition]:
         """The partitions that are read."""
         return frozenset(self.responses.assigned.values())
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether the background task has ended, for any reason."""
+        return self._worker.has_ended
+
+    def troubles(self) -> dict[int, str]:
+        """Return why the last requests to brokers have failed, by node id; brokers that have answered are left out."""
+        found = {node_id: error_text(broker.error) for node_id, broker in self._brokers.items()}
+        return {node_id: text for node_id, text in found.items() if text is not None}
 
     def assign(self, partitions: Mapping[PartitionKey, TopicPartition]) -> None:
         """Read these partitions and no others; release the unread records of the others."""
@@ -302,7 +315,8 @@ class ShareFetcher:
         """Run one exchange, and handle its error."""
         began = self._clock()
         try:
-            await exchange(await self._cluster.connection(broker.node, self._lane))
+            await exchange(await self._cluster.connection(broker.node, self.lane))
+            broker.error = None
             if broker.retry_at <= self._clock():
                 broker.backoff.reset()
         except anyio.get_cancelled_exc_class():
@@ -323,10 +337,14 @@ class ShareFetcher:
         """Handle the error of a whole request: the session is lost, and with it the records that wait here."""
         if isinstance(error, UnsupportedVersion) and sent.renews:
             self.locks.renew_no_more()
-            _log.info("the locks of records are not renewed: %s", error)
+            message = "share group %(group)r: the locks of records are not renewed: %(error)s"
+            _log.info(message, group=self._config.group_id, error=error)
             self.queue.renewals_unsupported(sent, error, self._clock())
             return
-        _log.debug("share session with broker %d begins again: %s", broker.node.node_id, error)
+        message = "share group %(group)r: the session with broker %(node_id)d at %(broker)s begins again: %(error)s"
+        node, group = broker.node, self._config.group_id
+        _log.debug(message, group=group, node_id=node.node_id, broker=node.address, error=error)
+        broker.error = error
         is_lost = isinstance(error, BrokerError) and error.code in _SESSION_LOST
         if is_lost and not self.responses.is_closing:
             self.queue.put_back(sent, self._clock())  # the broker has not looked at them

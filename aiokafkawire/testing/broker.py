@@ -46,7 +46,7 @@ from .security.bearer_tokens import TokenValidator, bearer_tokens
 from .security.credentials import Credentials
 from .security.delegation_tokens import DelegationTokens
 from .security.mechanisms import MECHANISMS, enabled_mechanisms
-from .serving.apis import apis_with
+from .serving.apis import APIS, TELEMETRY_APIS
 from .serving.listening import NodeServer
 
 __all__ = ("Broker", "ApiError", "UnusedFaultRules")
@@ -208,9 +208,8 @@ class Broker(ClusterControl, Faults):
         check_listening(nodes, port, tls)
         check_choices(max_versions, replica_selector_class)
         check_consumer_groups(group_consumer_assignors, group_consumer_migration_policy)
-        release = release_named(
-            DEFAULT_RELEASE if max_versions is None else max_versions, apis_with(telemetry=client_telemetry)
-        )
+        apis = {**APIS, **TELEMETRY_APIS} if client_telemetry else APIS
+        release = release_named(DEFAULT_RELEASE if max_versions is None else max_versions, apis)
         tokens = bearer_tokens(oauthbearer, clock)
         settings = settings_of(
             given,

@@ -12,8 +12,9 @@ import pytest
 from support.clusters import QUICK
 
 from aiokafkawire import Client, ConsumerStalled, TopicPartition
-from aiokafkawire.consumer.health import MemberHealth, PartitionHealth, why_idle
+from aiokafkawire.consumer.health import PartitionHealth, why_idle
 from aiokafkawire.errors import ErrorCode
+from aiokafkawire.group.member_health import MemberHealth
 from aiokafkawire.group.membership import GroupState
 from aiokafkawire.protocol.api import ApiKey
 from aiokafkawire.testing.broker import Broker

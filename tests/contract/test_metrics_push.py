@@ -165,7 +165,7 @@ async def test_a_client_pushes_what_is_subscribed(cluster: Receiving, operator: 
         options: dict[str, Any] = {"group_id": client_id, "auto_offset_reset": "earliest"}
         async with kafka.producer() as producer, kafka.consumer(client_id, **options) as consumer:
             await producer.send_many(client_id, [b"x"] * 50)
-            done.value += len(await consumer.poll(50))
+            done.value = len(await consumer.poll(50))
             await cluster.pushed(client_id, lambda found: len(found) >= 3)
         instance_id = await kafka.client_instance_id()
         producer.unregister_metric_from_subscription(done)

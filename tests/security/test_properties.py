@@ -75,6 +75,14 @@ def test_java_client_properties() -> None:
     Client(settings.bootstrap_servers, **settings.client)
 
 
+@pytest.mark.parametrize("given", [True, False])
+def test_javas_setting_decides_whether_metrics_are_pushed(given: bool) -> None:
+    settings = settings_from(f"bootstrap.servers=a:1\nenable.metrics.push={str(given).lower()}")
+    assert settings.client == {"enable_metrics_push": given}
+    assert settings.ignored == ()
+    Client(settings.bootstrap_servers, **settings.client)
+
+
 @pytest.mark.parametrize(("given", "means"), [("true", True), ("TRUE", True), ("false", False), ("yes", False)])
 def test_a_login_by_a_delegation_token(given: str, means: bool) -> None:
     module = "org.apache.kafka.common.security.scram.ScramLoginModule"

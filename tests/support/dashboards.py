@@ -35,9 +35,13 @@ class Rate:
     legend: str
     of: str = ""
 
+    @property
+    def key(self) -> str:
+        return self.name + self.of
+
     def expression(self, exporter: Exporter) -> str | None:
-        series = exporter.series(self.name, self.of)
-        return series and f"sum by ({exporter.labels_of(self.by)}) (rate({series}[$__rate_interval]))"
+        series = exporter.series(self.key)
+        return series and f"sum by ({exporter.labels_of(self.key, self.by)}) (rate({series}[$__rate_interval]))"
 
 
 @attrs.frozen
@@ -49,9 +53,13 @@ class Quantile:
     by: tuple[str, ...]
     legend: str
 
+    @property
+    def key(self) -> str:
+        return f"{self.name}_bucket"
+
     def expression(self, exporter: Exporter) -> str | None:
-        series = exporter.series(self.name, "_bucket")
-        labels = exporter.labels_of(("le", *self.by))
+        series = exporter.series(self.key)
+        labels = exporter.labels_of(self.key, ("le", *self.by))
         return series and f"histogram_quantile({self.quantile}, sum by ({labels}) (rate({series}[$__rate_interval])))"
 
 
@@ -64,9 +72,13 @@ class Now:
     legend: str
     function: str = "sum"
 
+    @property
+    def key(self) -> str:
+        return self.name
+
     def expression(self, exporter: Exporter) -> str | None:
-        series = exporter.series(self.name)
-        return series and f"{self.function} by ({exporter.labels_of(self.by)}) ({series})"
+        series = exporter.series(self.key)
+        return series and f"{self.function} by ({exporter.labels_of(self.key, self.by)}) ({series})"
 
 
 @attrs.frozen
@@ -77,11 +89,15 @@ class Mean:
     by: tuple[str, ...]
     legend: str
 
+    @property
+    def key(self) -> str:
+        return f"{self.name}_count"
+
     def expression(self, exporter: Exporter) -> str | None:
-        sums, counts = (exporter.series(self.name, of) for of in ("_sum", "_count"))
-        by = exporter.labels_of(self.by)
+        sums, counts = exporter.series(f"{self.name}_sum"), exporter.series(self.key)
+        by = exporter.labels_of(self.key, self.by)
         rates = (f"sum by ({by}) (rate({series}[$__rate_interval]))" for series in (sums, counts))
-        return sums and " / ".join(rates)
+        return sums and counts and " / ".join(rates)
 
 
 @attrs.frozen
@@ -93,8 +109,16 @@ class Share:
     by: tuple[str, ...]
     legend: str
 
+    @property
+    def key(self) -> str:
+        return self.name
+
     def expression(self, exporter: Exporter) -> str | None:
-        part, whole, by = exporter.series(self.name), exporter.series(self.whole), exporter.labels_of(self.by)
+        part, whole, by = (
+            exporter.series(self.name),
+            exporter.series(self.whole),
+            exporter.labels_of(self.key, self.by),
+        )
         return part and whole and f"sum by ({by}) ({part}) / sum by ({by}) ({whole})"
 
 
@@ -113,36 +137,52 @@ class Panel:
 
 
 @attrs.frozen
+class Named:
+    """What a measurement is called where Prometheus scrapes it."""
+
+    series: str
+    matchers: tuple[str, ...] = ()
+    """What its series are to match, where other measurements have the same name."""
+    labels: Mapping[str, str] = attrs.field(factory=dict)
+    """The labels whose names differ from those of the exporter's other measurements."""
+
+
+@attrs.frozen
 class Exporter:
-    """How measurements are named where Prometheus scrapes them."""
+    """How measurements and labels are named where Prometheus scrapes them."""
 
     title: str
     uid: str
-    names: Mapping[str, str]
-    """The names as Prometheus sees them, by those of the client's instruments; without the suffixes of histograms."""
+    names: Mapping[str, Named]
+    """The names by those of the client's instruments; of histograms with ``_bucket``, ``_count`` and ``_sum``."""
     labels: Mapping[str, str]
-    """The labels that have other names than the instruments' attributes."""
+    """The labels whose names differ from those of the instruments' attributes."""
 
-    def series(self, name: str, suffix: str = "") -> str | None:
+    def series(self, key: str) -> str | None:
         """Return the selector of a measurement's series; None if the exporter does not have it."""
-        assert name in INSTRUMENTS, name
-        found = self.names.get(name)
-        return found and f'{found}{suffix}{{job=~"$job", {self.label("client_id")}=~"$client"}}'
+        assert re.sub("_(bucket|count|sum)$", "", key) in INSTRUMENTS, key
+        found = self.names.get(key)
+        if found is None:
+            return None
+        matchers = ('job=~"$job"', f'{self.label(key, "client_id")}=~"$client"', *found.matchers)
+        return f"{found.series}{{{', '.join(matchers)}}}"
 
-    def label(self, attribute: str) -> str:
-        return self.labels.get(attribute, attribute)
+    def label(self, key: str, attribute: str) -> str:
+        own = self.names[key].labels if key in self.names else {}
+        return own.get(attribute, self.labels.get(attribute, attribute))
 
-    def labels_of(self, attributes: tuple[str, ...]) -> str:
-        return ", ".join(self.label(attribute) for attribute in attributes)
+    def labels_of(self, key: str, attributes: tuple[str, ...]) -> str:
+        return ", ".join(self.label(key, attribute) for attribute in attributes)
 
-    def legend_of(self, legend: str) -> str:
-        return re.sub(r"{{(\w+)}}", lambda found: f"{{{{{self.label(found[1])}}}}}", legend)
+    def legend_of(self, series: Series) -> str:
+        return re.sub(r"{{(\w+)}}", lambda found: f"{{{{{self.label(series.key, found[1])}}}}}", series.legend)
 
 
 def _latency(name: str, *by: str) -> tuple[Series, ...]:
-    """Return the median and the 99th percentile of a histogram of times."""
+    """Return the median, the 99th percentile and the average of a histogram."""
     of = " ".join(f"{{{{{label}}}}}" for label in by)
-    return tuple(Quantile(name, part, by, f"{of} {title}".strip()) for part, title in ((0.5, "p50"), (0.99, "p99")))
+    quantiles = (Quantile(name, part, by, f"{of} {title}".strip()) for part, title in ((0.5, "p50"), (0.99, "p99")))
+    return *quantiles, Mean(name, by, f"{of} mean".strip())
 
 
 ROWS: Final = {
@@ -315,12 +355,53 @@ ROWS: Final = {
 """The panels of each row."""
 
 
-def _prometheus_names() -> dict[str, str]:
-    families = zip(INSTRUMENTS, KafkaCollector().describe(), strict=True)
-    return {name: family.name + ("_total" if family.type == "counter" else "") for name, family in families}
+_OF_HISTOGRAMS: Final = ("_bucket", "_count", "_sum")
 
 
-EXPORTERS: Final = {"prometheus.json": Exporter("Kafka clients", "aiokafkawire", _prometheus_names(), {})}
+def _prometheus_names() -> dict[str, Named]:
+    suffixes = {"counter": {"": "_total"}, "gauge": {"": ""}, "histogram": {each: each for each in _OF_HISTOGRAMS}}
+    return {
+        name + part: Named(family.name + suffix)
+        for name, family in zip(INSTRUMENTS, KafkaCollector().describe(), strict=True)
+        for part, suffix in suffixes[family.type].items()
+    }
+
+
+def _opentelemetry_names() -> dict[str, Named]:
+    """Return the names that Prometheus's exporters of OpenTelemetry make; it has few histograms."""
+    names = dict[str, Named]()
+    for each in INSTRUMENTS.values():
+        unit = {"s": "_seconds", "By": "_bytes"}.get(each.unit, "")
+        suffixes = {
+            "counter": {"": f"{unit}_total"},
+            "gauge": {"": unit},
+            "histogram": {"_count": "_count_total", "_sum": f"_sum{unit}_total"},
+        }
+        for part, suffix in suffixes[each.kind].items():
+            names[each.name + part] = Named(f"aiokafkawire_{each.name.replace('.', '_')}{suffix}")
+    names["producer.records_sent"] = Named("messaging_client_sent_messages_total")
+    names["consumer.records_fetched"] = Named("messaging_client_consumed_messages_total")
+    operation, times = "messaging_operation_name", "messaging_client_operation_duration_seconds_bucket"
+    names["request.duration_bucket"] = Named(times, (), {"api": operation})
+    names["consumer.fetch.duration_bucket"] = Named(times, (f'{operation}="poll"',))
+    names["consumer.commit.duration_bucket"] = Named(times, (f'{operation}="commit"',))
+    return names
+
+
+EXPORTERS: Final = {
+    "prometheus.json": Exporter("Kafka clients", "aiokafkawire", _prometheus_names(), {}),
+    "opentelemetry.json": Exporter(
+        "Kafka clients (OpenTelemetry)",
+        "aiokafkawire-otel",
+        _opentelemetry_names(),
+        {
+            "topic": "messaging_destination_name",
+            "partition": "messaging_destination_partition_id",
+            "group": "messaging_consumer_group_name",
+            "client_id": "messaging_client_id",
+        },
+    ),
+}
 """The exporters by the files of their dashboards."""
 
 
@@ -361,7 +442,7 @@ def dashboard(exporter: Exporter) -> dict[str, Any]:
 
 def _variables(exporter: Exporter) -> Iterator[dict[str, Any]]:
     yield {"name": "datasource", "label": "Prometheus", "type": "datasource", "query": "prometheus"}
-    series, label = exporter.names[_ALWAYS], exporter.label("client_id")
+    series, label = exporter.names[_ALWAYS].series, exporter.label(_ALWAYS, "client_id")
     for name, title, query in (
         ("job", "Job", f"label_values({series}, job)"),
         ("client", "Client", f'label_values({series}{{job=~"$job"}}, {label})'),
@@ -398,7 +479,7 @@ def _placed(exporter: Exporter) -> Iterator[dict[str, Any]]:
 
 def _panel(panel: Panel, exporter: Exporter) -> dict[str, Any]:
     targets = [
-        {"datasource": _DATASOURCE, "expr": expression, "legendFormat": exporter.legend_of(series.legend)}
+        {"datasource": _DATASOURCE, "expr": expression, "legendFormat": exporter.legend_of(series)}
         for series in panel.series
         if (expression := series.expression(exporter))
     ]

@@ -9,9 +9,9 @@ import pytest
 __all__ = ("require",)
 
 
-def require(missing: str | None) -> None:
-    """Skip the test if something is missing; fail it where ``AIOKAFKAWIRE_REQUIRE_KAFKA=1`` is in the environment."""
-    if missing and os.environ.get("AIOKAFKAWIRE_REQUIRE_KAFKA", "0") not in ("", "0"):
-        pytest.fail(f"AIOKAFKAWIRE_REQUIRE_KAFKA is set. {missing}", pytrace=False)
+def require(missing: str | None, variable: str = "AIOKAFKAWIRE_REQUIRE_KAFKA") -> None:
+    """Skip the test if something is missing; fail it where this environment variable is ``1``."""
+    if missing and os.environ.get(variable, "0") not in ("", "0"):
+        pytest.fail(f"{variable} is set. {missing}", pytrace=False)
     if missing:
         pytest.skip(missing)

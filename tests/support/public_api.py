@@ -25,6 +25,8 @@ PACKAGES = tuple(
         ".legacy",
         ".metrics",
         ".observe",
+        ".opentelemetry",
+        ".probes",
         ".prometheus",
         ".protocol",
         ".records",

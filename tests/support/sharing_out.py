@@ -18,6 +18,7 @@ _ON_APACHE_KAFKA = ("tests/kafka/", "tests/cli/test_demo.py", "tests/security/te
 SHARED_BY_MODULES = (
     "tests/foreign/",  # a broker's process
     "tests/group/test_java_equality.py",  # a run of Java
+    "tests/prometheus/test_dashboards.py",  # a Prometheus and a service
     "tests/protocol/test_import_cost.py",  # processes that import
     "tests/testing/test_tls.py",  # certificates
 )

@@ -174,7 +174,8 @@ def test_a_subscription_that_has_changed_is_fetched_again() -> None:
                 await sim.broker.requests.wait_for(PUSH)
                 await subscribe(operator, OPEN)
                 await sim.broker.requests.wait_for(PUSH, 3)
-        codes = [one.response.error_code for one in sim.broker.requests.of(PUSH) if one.response is not None]
+        answers: list[Any] = [one.response for one in sim.broker.requests.of(PUSH)]
+        codes = [one.error_code for one in answers]
         assert codes == [0, ErrorCode.UNKNOWN_SUBSCRIPTION_ID, 0, 0]
         assert {one.name for one in sim.broker.pushed_metrics[-1].metrics} == {OPEN}
 
@@ -282,7 +283,7 @@ def test_pushes_keep_to_the_brokers_limit(caplog: pytest.LogCaptureFixture) -> N
     with caplog.at_level(logging.WARNING, "aiokafkawire.telemetry"):
         simulate(main, nodes=1, client_telemetry=True, telemetry_max_bytes=1_500)
     (record,) = caplog.records
-    assert "metrics are not pushed: the broker accepts 1500 bytes (telemetry.max.bytes)" in record.getMessage()
+    assert "metrics are not pushed: brokers accept 1500 bytes (telemetry.max.bytes)" in record.getMessage()
 
 
 def test_labels_name_the_group_if_the_client_has_one_only() -> None:
@@ -291,7 +292,7 @@ def test_labels_name_the_group_if_the_client_has_one_only() -> None:
             await subscribe(operator, "*")
             await operator.admin.create_topics({"flights": 1})
         async with pushing(sim) as kafka:
-            one = {"client_rack": "r1", "group_instance_id": "i"}
+            one: dict[str, Any] = {"client_rack": "r1", "group_instance_id": "i"}
             async with kafka.producer(transactional_id="t"), kafka.consumer("flights", group_id="g", **one) as first:
                 await first.poll(timeout=0)
                 await sim.broker.requests.wait_for(PUSH, 2)

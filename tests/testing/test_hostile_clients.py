@@ -22,8 +22,11 @@ from aiokafkawire.testing.broker import Broker
 from aiokafkawire.testing.cluster.api_error import Disconnect
 from aiokafkawire.testing.cluster.releases import RELEASES
 from aiokafkawire.testing.cluster.state import Settings
-from aiokafkawire.testing.serving.apis import APIS
+from aiokafkawire.testing.serving.apis import APIS as OF_EVERY_BROKER
+from aiokafkawire.testing.serving.apis import TELEMETRY_APIS
 from aiokafkawire.testing.serving.frames import Frames
+
+APIS = {**OF_EVERY_BROKER, **TELEMETRY_APIS}
 
 pytestmark = pytest.mark.anyio
 
@@ -35,7 +38,7 @@ transports = pytest.mark.parametrize("transport", [over_memory, over_tcp])
 @pytest.fixture
 async def broker() -> AsyncIterator[Broker]:
     """What its handlers cannot stand is raised at the end."""
-    async with Broker(max_versions=list(RELEASES)[-1]) as broker:
+    async with Broker(max_versions=list(RELEASES)[-1], client_telemetry=True) as broker:
         yield broker
 
 

@@ -132,7 +132,6 @@ class ClusterState:
         for node in nodes:
             node.sessions = FetchSessions(settings.max_incremental_fetch_session_cache_slots)
             node.log_dirs = LogDirs(node.node_id, settings.log_dirs)
-            node.client_metrics = ClientInstances(self.configs)
         self.committed: CommittedOffsets = CommittedOffsets()
         rules = ReleaseRules.of(nodes[0].release)
         self.groups: Groups = Groups(
@@ -378,7 +377,7 @@ class BrokerNode:
     sessions: FetchSessions = attrs.field(factory=FetchSessions, init=False, repr=False)
     share_sessions: ShareSessions = attrs.field(factory=ShareSessions, init=False, repr=False)
     log_dirs: LogDirs = attrs.field(init=False, repr=False)
-    client_metrics: ClientInstances = attrs.field(init=False, repr=False)
+    client_metrics: ClientInstances = attrs.field(factory=ClientInstances, init=False, repr=False)
     connections: Counter[str] = attrs.field(factory=Counter, init=False, repr=False)
     """The number of connections from each client address."""
     cluster: ClusterState = attrs.field(init=False, repr=False)

@@ -95,7 +95,7 @@ def _instance(call: ServerCall, instance_id: UUID) -> ClientInstance:
         "client_source_port": call.peer.name.rpartition(":")[2],
     }
     known = {name: value for name, value in client.items() if value is not None}
-    return call.node.client_metrics.instance(instance_id, known, call.peer.number)
+    return call.node.client_metrics.instance(instance_id, known, call.peer.number, call.cluster.configs)
 
 
 def _pushed(call: ServerCall, request: PushTelemetryRequest) -> PushedMetrics:

@@ -1,6 +1,6 @@
 """The table of APIs that a broker serves: versions, request and handler of each."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from typing import Any, Final, TypeAlias
 
 import attrs
@@ -122,7 +122,7 @@ from ..handlers.transactions import (
 )
 from .call import ServerCall
 
-__all__ = ("APIS", "Api", "Handler", "apis_with")
+__all__ = ("APIS", "TELEMETRY_APIS", "Api", "Handler")
 
 Handler: TypeAlias = Callable[[ServerCall, Any], Awaitable[Response | None]]
 """A function that handles one request and returns the response; None for no response, as to Produce with acks=0."""
@@ -208,8 +208,6 @@ APIS: Final = {
     ApiKey.UNREGISTER_CONTROLLER: _api(UnregisterControllerRequest, unregister_controller, "0"),
     ApiKey.CONSUMER_GROUP_HEARTBEAT: _api(ConsumerGroupHeartbeatRequest, consumer_group_heartbeat, "0-1"),
     ApiKey.CONSUMER_GROUP_DESCRIBE: _api(ConsumerGroupDescribeRequest, consumer_group_describe, "0-1"),
-    ApiKey.GET_TELEMETRY_SUBSCRIPTIONS: _api(GetTelemetrySubscriptionsRequest, get_telemetry_subscriptions, "0"),
-    ApiKey.PUSH_TELEMETRY: _api(PushTelemetryRequest, push_telemetry, "0"),
     ApiKey.SHARE_GROUP_HEARTBEAT: _api(ShareGroupHeartbeatRequest, share_group_heartbeat, "1"),
     ApiKey.SHARE_GROUP_DESCRIBE: _api(ShareGroupDescribeRequest, share_group_describe, "1"),
     ApiKey.SHARE_FETCH: _api(ShareFetchRequest, share_fetch, "1-2"),
@@ -221,8 +219,8 @@ APIS: Final = {
 }
 """The APIs with a handler, in the versions of the newest Apache Kafka."""
 
-
-def apis_with(*, telemetry: bool) -> Mapping[ApiKey, Api]:
-    """Return the APIs of a broker; those for clients' metrics are there only if a plugin receives these."""
-    telemetry_keys = (ApiKey.GET_TELEMETRY_SUBSCRIPTIONS, ApiKey.PUSH_TELEMETRY)
-    return {key: api for key, api in APIS.items() if telemetry or key not in telemetry_keys}
+TELEMETRY_APIS: Final = {
+    ApiKey.GET_TELEMETRY_SUBSCRIPTIONS: _api(GetTelemetrySubscriptionsRequest, get_telemetry_subscriptions, "0"),
+    ApiKey.PUSH_TELEMETRY: _api(PushTelemetryRequest, push_telemetry, "0"),
+}
+"""The APIs of brokers with a plugin that receives clients' metrics."""

@@ -24,7 +24,7 @@ from ..handlers.metadata import unsupported_api_versions
 from ..handlers.quotas import throttled
 from ..handlers.sasl import admit, bare_token
 from ..security.authentication import MAX_TOKEN_FRAME
-from .apis import APIS, Api
+from .apis import APIS, TELEMETRY_APIS, Api
 from .call import Blamed, Peer, ServerCall
 from .frames import Frames, frame_of
 
@@ -190,7 +190,7 @@ def _read(node: BrokerNode, frame: bytes) -> _Received | bytes | None:
     if len(frame) < _KEY_AND_VERSION.size:
         raise Disconnect(f"a request of {len(frame)} bytes is too short")
     key, version = _KEY_AND_VERSION.unpack_from(frame)
-    api, served = APIS.get(key), node.release.served.get(key)
+    api, served = APIS.get(key) or TELEMETRY_APIS.get(key), node.release.served.get(key)
     if api is None or served is None:
         if node.release.keeps_silent:
             return None

@@ -70,19 +70,19 @@ class ClientInstance:
 class ClientInstances:
     """The clients of one broker that push metrics, by client instance id."""
 
-    def __init__(self, configs: Configs) -> None:
-        self._configs = configs
+    def __init__(self) -> None:
         self._instances: OrderedDict[UUID, ClientInstance] = OrderedDict()
         self._of_connection: dict[int, UUID] = {}
 
-    def instance(self, instance_id: UUID, client: Mapping[str, str], connection: int) -> ClientInstance:
-        """Return a client, with the subscriptions of now.
+    def instance(
+        self, instance_id: UUID, client: Mapping[str, str], connection: int, configs: Configs
+    ) -> ClientInstance:
+        """Return a client, with the subscriptions that ``configs`` have now.
 
         ``client`` are the values by which subscriptions select clients, such as ``client_software_name``.
         """
         subscriptions = {
-            name: self._configs.own(ConfigKind.CLIENT_METRICS, name)
-            for name in self._configs.named(ConfigKind.CLIENT_METRICS)
+            name: configs.own(ConfigKind.CLIENT_METRICS, name) for name in configs.named(ConfigKind.CLIENT_METRICS)
         }
         known = self._instances.get(instance_id)
         if known is None or known.subscriptions != subscriptions:

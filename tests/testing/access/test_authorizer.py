@@ -10,7 +10,7 @@ from aiokafkawire.testing.access.rules import has_rule
 from aiokafkawire.testing.broker import Broker
 from aiokafkawire.testing.security.acls import AclFilter, StoredAcl
 from aiokafkawire.testing.security.authorizer import Authorizer, Rights
-from aiokafkawire.testing.serving.apis import APIS
+from aiokafkawire.testing.serving.apis import APIS, TELEMETRY_APIS
 
 TOPIC, CLUSTER = ResourceType.TOPIC, ResourceType.CLUSTER
 LITERAL, PREFIXED = PatternType.LITERAL, PatternType.PREFIXED
@@ -110,7 +110,7 @@ def test_without_an_authorizer_everyone_may_do_everything() -> None:
 
 
 def test_every_api_that_the_broker_serves_has_a_rule() -> None:
-    assert [api.name for api in APIS if not has_rule(api)] == []
+    assert [api.name for api in (*APIS, *TELEMETRY_APIS) if not has_rule(api)] == []
 
 
 @pytest.mark.parametrize(

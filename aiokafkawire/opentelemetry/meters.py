@@ -1,0 +1,194 @@
+"""The measurements of clients as OpenTelemetry's metrics; most are read from the clients when they are collected."""
+
+import math
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Final
+from weakref import WeakKeyDictionary, WeakSet
+
+from opentelemetry import metrics
+from opentelemetry.metrics import CallbackOptions, Meter, MeterProvider, Observation
+
+from ..metrics.client_metrics import metrics_of
+from ..metrics.instrument import Buckets, Instrument
+from ..metrics.instrument_list import INSTRUMENTS
+from ..observe import CommitEnded, RequestEnded
+from .attributes import (
+    CLIENT_ID,
+    DESTINATION,
+    ERROR_TYPE,
+    GROUP,
+    OPERATION,
+    OPERATION_TYPE,
+    PARTITION,
+    SCHEMA_URL,
+    SERVER_ADDRESS,
+    SERVER_PORT,
+    SYSTEM,
+    VERSION,
+    error_type,
+)
+
+if TYPE_CHECKING:
+    from ..client import Client
+
+__all__ = ("ClientMeters", "Meters", "meters_of")
+
+_SECONDS: Final = (0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10)
+"""The bounds of the buckets that the conventions prescribe."""
+_OPERATIONS: Final = {"Produce": ("send", "send"), "Fetch": ("poll", "receive"), "ShareFetch": ("poll", "receive")}
+"""The name and the type of the operation, by the request that it consists of."""
+_NAMES: Final = {"topic": DESTINATION, "partition": PARTITION, "group": GROUP, "client_id": CLIENT_ID}
+"""The conventions' names of attributes; others are called as in the list of instruments."""
+_CONVENTIONS: Final = {
+    "producer.records_sent": ("messaging.client.sent.messages", "send", "send"),
+    "consumer.records_fetched": ("messaging.client.consumed.messages", "poll", "receive"),
+}
+"""The instruments that have a name in the conventions, with the name and the type of the operation."""
+_MAX_ATTRIBUTES: Final = 1_000
+_BETWEEN_REQUESTS: Final = 0.004
+"""The seconds between two requests whose durations are recorded: each takes OpenTelemetry's SDK some microseconds."""
+
+_Key = tuple[tuple[str, str], ...]
+
+
+class Meters:
+    """The instruments of one meter provider, for all its clients."""
+
+    def __init__(self, provider: MeterProvider | None) -> None:
+        meter = metrics.get_meter("aiokafkawire", VERSION, provider, SCHEMA_URL)
+        self.operation_duration: metrics.Histogram = meter.create_histogram(
+            "messaging.client.operation.duration",
+            "s",
+            "The time until the response to a request of a producer or consumer, or until a commit has ended",
+            explicit_bucket_boundaries_advisory=_SECONDS,
+        )
+        self.process_duration: metrics.Histogram = meter.create_histogram(
+            "messaging.process.duration",
+            "s",
+            "The duration of each span of a processed record",
+            explicit_bucket_boundaries_advisory=_SECONDS,
+        )
+        self.clients: WeakSet[Client] = WeakSet()
+        """The clients that are measured."""
+        self._reading = threading.Lock()
+        self._read: dict[str, list[Instrument]] = {}
+        self._observed: set[tuple[str, str]] = set()
+        for name in INSTRUMENTS:
+            self._observe(meter, name)
+
+    def _observe(self, meter: Meter, name: str) -> None:
+        defined = INSTRUMENTS[name]
+        convention = _CONVENTIONS.get(name)
+        called = f"aiokafkawire.{name}" if convention is None else convention[0]
+        unit = defined.unit if convention is None else "{message}"
+        if defined.kind == "histogram":
+            # The API has no histograms to read at collection: rates and means come from these two counters.
+            meter.create_observable_counter(
+                f"{called}.count", [self._callback(name, "count")], "{event}", f"{defined.description}: how many"
+            )
+            meter.create_observable_counter(
+                f"{called}.sum", [self._callback(name, "sum")], unit, f"{defined.description}: in all"
+            )
+        if defined.kind == "gauge":
+            meter.create_observable_gauge(called, [self._callback(name)], unit, defined.description)
+        elif defined.kind == "counter":
+            meter.create_observable_counter(called, [self._callback(name)], unit, defined.description)
+
+    def _callback(self, name: str, part: str = "") -> Callable[[CallbackOptions], Iterable[Observation]]:
+        fixed: dict[str, str] = {SYSTEM: "kafka"}
+        if name in _CONVENTIONS:
+            _, fixed[OPERATION], fixed[OPERATION_TYPE] = _CONVENTIONS[name]
+        merge = max if name == "metadata.age" else sum
+        counts = part == "count" or (part == "" and INSTRUMENTS[name].unit != "s")
+
+        def observe(_: CallbackOptions) -> Iterable[Observation]:
+            values: dict[_Key, list[float]] = {}
+            for each in self._values(name, part):
+                value = each.value
+                if isinstance(value, Buckets):
+                    value = value.count if part == "count" else value.sum
+                if not math.isnan(value):
+                    values.setdefault(tuple(sorted(each.attributes.items())), []).append(value)
+            observations = []
+            for key, found in values.items():
+                labels = {_NAMES.get(label, label): text for label, text in key}
+                observations.append(Observation(int(merge(found)) if counts else merge(found), fixed | labels))
+            return observations
+
+        return observe
+
+    def _values(self, name: str, part: str) -> list[Instrument]:
+        """Return the values of an instrument; a collection reads the clients once, at its first instrument."""
+        with self._reading:
+            if not self._observed or (name, part) in self._observed:
+                self._observed.clear()
+                self._read = {}
+                for client in list(self.clients):
+                    for each in metrics_of(client).instruments():
+                        self._read.setdefault(each.name, []).append(each)
+            self._observed.add((name, part))
+            return self._read.get(name, [])
+
+
+class ClientMeters:
+    """An observer that records the durations of one client's requests and commits; ``now`` is its clock."""
+
+    def __init__(self, meters: Meters, client_id: str, now: Callable[[], float]) -> None:
+        self._record = meters.operation_duration.record
+        self._process = meters.process_duration.record
+        self._client_id = client_id
+        self._known: dict[tuple[str, ...], Mapping[str, Any]] = {}
+        self._now = now
+        self._next: dict[str, float] = {}
+
+    def request_ended(self, event: RequestEnded) -> None:
+        """Record the duration of a request that sends or fetches records; under load, of a sample of them."""
+        operation = _OPERATIONS.get(event.api)
+        if operation is not None:
+            failed, now = None if event.error is None else error_type(event.error), self._now()
+            if failed is not None or now >= self._next.get(event.api, now):
+                self._next[event.api] = now + _BETWEEN_REQUESTS
+                self._record(event.seconds, self._attributes(*operation, event.broker, failed, None))
+
+    def commit_ended(self, event: CommitEnded) -> None:
+        """Record the duration of a commit."""
+        failed = None if event.error is None else error_type(event.error)
+        self._record(event.seconds, self._attributes("commit", "settle", None, failed, event.group))
+
+    def process_ended(self, topic: str, group: str | None, seconds: float) -> None:
+        """Record the duration of a process span."""
+        attributes = {**self._attributes("process", "process", None, None, group), DESTINATION: topic}
+        self._process(seconds, attributes)
+
+    def _attributes(
+        self, operation: str, kind: str, broker: str | None, failed: str | None, group: str | None
+    ) -> Mapping[str, Any]:
+        key = (operation, broker or "", failed or "", group or "")
+        known = self._known.get(key)
+        if known is None:
+            made: dict[str, Any] = {SYSTEM: "kafka", OPERATION: operation, OPERATION_TYPE: kind}
+            made[CLIENT_ID] = self._client_id
+            if broker is not None:
+                host, _, port = broker.rpartition(":")
+                made[SERVER_ADDRESS], made[SERVER_PORT] = host, int(port)
+            if failed is not None:
+                made[ERROR_TYPE] = failed
+            if group is not None:
+                made[GROUP] = group
+            if len(self._known) >= _MAX_ATTRIBUTES:
+                self._known.clear()
+            known = self._known[key] = made
+        return known
+
+
+_meters: WeakKeyDictionary[object, Meters] = WeakKeyDictionary()
+
+
+def meters_of(provider: MeterProvider | None) -> Meters:
+    """Return the instruments of a meter provider, None for the global one; a provider has each instrument once."""
+    key = metrics.get_meter_provider() if provider is None else provider
+    found = _meters.get(key)
+    if found is None:
+        found = _meters[key] = Meters(provider)
+    return found

@@ -1,0 +1,104 @@
+"""What a collector gets: the SDK's exporters of OTLP over HTTP send to a server of the test."""
+
+from __future__ import annotations
+
+import gzip
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import anyio.to_thread
+import pytest
+from opentelemetry.exporter.otlp.proto.http import Compression
+from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
+from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from opentelemetry.sdk.metrics import MeterProvider
+from opentelemetry.sdk.metrics.export import PeriodicExportingMetricReader
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import BatchSpanProcessor
+
+from aiokafkawire import Client
+from aiokafkawire.opentelemetry import instrument
+
+pytestmark = pytest.mark.anyio
+
+
+class Collector(ThreadingHTTPServer):
+    """Keeps what is sent to it."""
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.received: list[tuple[str, bytes]] = []
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server_address[1]}"
+
+    def bodies(self, path: str) -> list[bytes]:
+        return [body for where, body in self.received if where == path]
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: Collector
+
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        if self.headers.get("Content-Encoding") == "gzip":
+            body = gzip.decompress(body)
+        self.server.received.append((self.path, body))
+        self.send_response(200)
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    def log_message(self, *args: object) -> None: ...
+
+
+@pytest.fixture
+def collector() -> Iterator[Collector]:
+    with Collector() as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield server
+        server.shutdown()
+        thread.join()
+
+
+async def test_a_collector_gets_the_spans_and_metrics(kafka: Client, topic: str, collector: Collector) -> None:
+    tracers = TracerProvider()
+    tracers.add_span_processor(
+        BatchSpanProcessor(OTLPSpanExporter(f"{collector.url}/v1/traces", compression=Compression.Gzip))
+    )
+    exporter = OTLPMetricExporter(f"{collector.url}/v1/metrics")
+    meters = MeterProvider([PeriodicExportingMetricReader(exporter, export_interval_millis=3_600_000)])
+    made = instrument(kafka, tracers, meters)
+    async with kafka.producer() as producer, kafka.consumer(topic, auto_offset_reset="earliest") as consumer:
+        await producer.send(topic, b"value")
+        async for _ in consumer:
+            break
+        await anyio.to_thread.run_sync(meters.shutdown)
+    await anyio.to_thread.run_sync(tracers.shutdown)
+    made.uninstrument()
+    spans = [
+        span
+        for body in collector.bodies("/v1/traces")
+        for resource in ExportTraceServiceRequest.FromString(body).resource_spans
+        for scope in resource.scope_spans
+        for span in scope.spans
+    ]
+    sent, processed = sorted(spans, key=lambda span: -len(span.name) + 2 * ("send" in span.name), reverse=True)
+    assert (sent.name, processed.name) == (f"send {topic}", f"process {topic}")
+    assert processed.parent_span_id == sent.span_id
+    assert [link.span_id for link in processed.links] == [sent.span_id]
+    assert {each.key: each.value.string_value for each in sent.attributes}["messaging.system"] == "kafka"
+    metrics = {
+        metric.name: metric
+        for body in collector.bodies("/v1/metrics")
+        for resource in ExportMetricsServiceRequest.FromString(body).resource_metrics
+        for scope in resource.scope_metrics
+        for metric in scope.metrics
+    }
+    assert metrics["messaging.client.sent.messages"].sum.data_points[0].as_int == 1
+    assert metrics["messaging.client.operation.duration"].histogram.data_points
+    assert metrics["aiokafkawire.connections"].gauge.data_points
