@@ -6,12 +6,12 @@ import attrs
 
 from .types import Address
 
-__all__ = ("BatchNote", "RequestKind", "RequestNote")
+__all__ = ("BatchNote", "ConnectionApi", "RequestNote")
 
 
 @attrs.frozen(eq=False)
-class RequestKind:
-    """What all requests of one API and version on one connection have in common."""
+class ConnectionApi:
+    """An API in one version on one connection: the fields that all its requests have in common."""
 
     lane: str
     api: str
@@ -28,7 +28,7 @@ class RequestKind:
         return self.node_ids.get(self.at)
 
 
-RequestNote = tuple[RequestKind, int, int, float, float, bool, float]
+RequestNote = tuple[ConnectionApi, int, int, float, float, bool, float]
 """The kind; the sizes of the request and of the response in bytes, 0 if there was none; the time until the response and
 the throttle time that it names, in seconds; whether the request has failed; and when it ended."""
 

@@ -67,7 +67,7 @@ class ClientMetrics:
         waited = (self._waits.space_seconds, self._waits.exhausted, self._waits.metadata_seconds)
         self._measured = Measurements(uses_sasl=live.cluster.config.uses_sasl, waited=waited)
         self._has_started = False
-        # What was noted since the last count; many at once take a fraction of the time.
+        # The notes that are not counted yet: many at once take a fraction of the time.
         self._requests: list[RequestNote] = []
         self._batches: list[BatchNote] = []
         self._due = -math.inf

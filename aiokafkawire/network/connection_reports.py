@@ -5,7 +5,7 @@ from typing import Any
 
 from ..errors import KafkaError
 from ..event_log import TroubleLog
-from ..notes import RequestKind
+from ..notes import ConnectionApi
 from ..observe import ConnectionClosed, ConnectionFailed, ConnectionOpened, Observers, RequestEnded, Throttled
 from ..protocol.schema import Request
 from ..protocol.throttling import leading_throttle_ms, throttle_leads
@@ -51,7 +51,7 @@ class ConnectionReports:
         self._throttling = throttling
         self._observers, self._at, self._lane, self._node_ids = observers, at, lane, node_ids
         self._broker = str(at)
-        self._kinds: dict[tuple[type[Request[Any]], int], RequestKind] = {}
+        self._kinds: dict[tuple[type[Request[Any]], int], ConnectionApi] = {}
         self.now: Callable[[], float] = now
         """Returns the time in seconds."""
         self.throttle_seconds: float = 0.0
@@ -111,7 +111,7 @@ class ConnectionReports:
         kind = self._kinds.get((request, spoken))
         if kind is None:
             api, leads = request.__name__.removesuffix("Request"), throttle_leads(request.response, spoken)
-            kind = RequestKind(self._lane, api, spoken, self._at, self._node_ids, leads)
+            kind = ConnectionApi(self._lane, api, spoken, self._at, self._node_ids, leads)
             self._kinds[request, spoken] = kind
         awaits_write = handler is None or observers.request_ended is not None
         return ObservedRequest(self, kind, handler, called_at, None if awaits_write else now)
@@ -158,13 +158,13 @@ class ObservedRequest:
     def __init__(
         self,
         reports: ConnectionReports,
-        kind: RequestKind,
+        kind: ConnectionApi,
         handler: ResponseHandler | None,
         called_at: float,
         sent_at: float | None,
     ) -> None:
         self._reports = reports
-        self.kind: RequestKind = kind
+        self.kind: ConnectionApi = kind
         self.handler: ResponseHandler | None = handler
         """Receives the response; None if the broker sends none."""
         self.called_at: float = called_at

@@ -13,7 +13,7 @@ from aiokafkawire.metrics.definitions import DEFINITIONS
 from aiokafkawire.metrics.measurements import Measurements
 from aiokafkawire.metrics.parts import ADMIN, CONSUMER, PRODUCER, part_of, part_of_request
 from aiokafkawire.metrics.windows import Histogram, SampledValue
-from aiokafkawire.notes import BatchNote, RequestKind, RequestNote
+from aiokafkawire.notes import BatchNote, ConnectionApi, RequestNote
 from aiokafkawire.observe import (
     AcknowledgementEnded,
     CommitEnded,
@@ -57,8 +57,8 @@ def request(
     return kind(api, lane), 100, received, seconds, throttle, failed, now
 
 
-def kind(api: str, lane: str) -> RequestKind:
-    return RequestKind(lane, api, 1, BROKER, {BROKER: 1}, throttle_leads=True)
+def kind(api: str, lane: str) -> ConnectionApi:
+    return ConnectionApi(lane, api, 1, BROKER, {BROKER: 1}, throttle_leads=True)
 
 
 def fetch(sizes: Mapping[TopicPartition, tuple[int, int | None]], lane: str = "fetch-1") -> FetchEnded:
