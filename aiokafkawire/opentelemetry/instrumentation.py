@@ -9,7 +9,6 @@ from opentelemetry.trace import TracerProvider
 
 from ..argument_checks import shown
 from ..errors import ConfigError, UsageError
-from ..observe import EVENTS
 from ..tracing import new_client_hooks
 from .client_tracing import ClientTracing
 from .meters import ClientMeters, Meters, meters_of
@@ -82,14 +81,11 @@ class Instrumentation:
             return
         measuring = ClientMeters(self._meters, cluster.config.client_id, cluster.runtime.now)
         tracing = ClientTracing(cluster, self._tracer, measuring.process_ended)
-        observers: list[object] = [measuring]
-        if "partition_stalled" in EVENTS:
-            observers.append(StallEvents())
+        observers: list[object] = [StallEvents(cluster.config.client_id)]
         if self._measures:
             client._client_metrics()  # counts from now on
             self._meters.clients.add(client)
-        else:
-            observers.remove(measuring)
+            observers.append(measuring)
         for observer in observers:
             cluster.observers.add(observer)
         self._clients[client] = _Parts(tracing, observers)

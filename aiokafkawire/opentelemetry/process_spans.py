@@ -27,7 +27,7 @@ from .attributes import (
     end_with_error,
     key_text,
 )
-from .headers import carried, context_in, sampled_parent
+from .headers import carried, context_in, sampled_sender
 
 __all__ = (
     "MAX_LINKS",
@@ -138,8 +138,7 @@ def sampled_contexts(records: Iterable[Any]) -> dict[tuple[Header, ...], SpanCon
         if record.headers:
             headers = carried(record.headers)
             if headers and headers not in found:
-                parent = sampled_parent(headers)
-                found[headers] = None if parent is None else parent[0]
+                found[headers] = sampled_sender(headers)
     return {headers: span for headers, span in found.items() if span is not None}
 
 
