@@ -71,7 +71,7 @@ def collector() -> Iterator[Collector]:
 
 async def test_stalls_are_events_of_their_client(monkeypatch: pytest.MonkeyPatch) -> None:
     logs = LoggerProvider(shutdown_on_exit=False)
-    exporter = InMemoryLogRecordExporter()
+    exporter = InMemoryLogRecordExporter()  # type: ignore[no-untyped-call]
     logs.add_log_record_processor(SimpleLogRecordProcessor(exporter))
     monkeypatch.setattr("opentelemetry._logs._internal._LOGGER_PROVIDER", logs)
     client = Client("localhost:1", client_id="shop")
