@@ -38,7 +38,7 @@ def instrument(
 
     Raises:
         ConfigError: an argument is of a wrong type.
-        UsageError: the client is instrumented already.
+        UsageError: the client is instrumented already, or new clients are.
     """
     if tracer_provider is not None and not callable(getattr(tracer_provider, "get_tracer", None)):
         raise ConfigError(f"tracer_provider must be a TracerProvider or None, got {shown(tracer_provider)}")
@@ -46,6 +46,8 @@ def instrument(
         raise ConfigError(f"meter_provider must be a MeterProvider or None, got {shown(meter_provider)}")
     made = Instrumentation(tracer_provider, meter_provider)
     if kafka is None:
+        if any(isinstance(getattr(hook, "__self__", None), Instrumentation) for hook in new_client_hooks):
+            raise UsageError("new clients are instrumented already: call uninstrument() first")
         new_client_hooks.append(made.add)
     else:
         client: Any = getattr(kafka, "asynchronous", kafka)

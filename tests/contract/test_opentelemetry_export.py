@@ -23,6 +23,7 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor
 
 from aiokafkawire import Client
+from aiokafkawire.errors import UsageError
 from aiokafkawire.observe import PartitionStalled, StallEnded
 from aiokafkawire.opentelemetry import instrument
 
@@ -67,6 +68,16 @@ def collector() -> Iterator[Collector]:
         yield server
         server.shutdown()
         thread.join()
+
+
+async def test_new_clients_are_instrumented_once() -> None:
+    first = instrument(meter_provider=NoOpMeterProvider())
+    try:
+        with pytest.raises(UsageError, match="new clients are instrumented already"):
+            instrument(meter_provider=NoOpMeterProvider())
+    finally:
+        first.uninstrument()
+    instrument(meter_provider=NoOpMeterProvider()).uninstrument()
 
 
 async def test_stalls_are_events_of_their_client(monkeypatch: pytest.MonkeyPatch) -> None:
