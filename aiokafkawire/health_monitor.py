@@ -1,12 +1,12 @@
 """Reads the health of a client and its parts, and reports partitions that stall to the observers and the log."""
 
-import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 import anyio
 
 from .cluster.cluster import Cluster
+from .event_log import EventLog
 from .metrics.live import LiveClient
 from .plain_values import error_text
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:  # many programs never ask for the health of a client
 
 __all__ = ("HealthMonitor",)
 
-_log = logging.getLogger("aiokafkawire.health")
+_log = EventLog("aiokafkawire.health")
 _CHECKS: Final = 3
 """How often a partition is looked at in the time after which it counts as stalled."""
 
@@ -103,13 +103,18 @@ class HealthMonitor:
                 partitions = (
                     "a partition has" if counts[event.client] == 1 else f"{counts[event.client]} partitions have"
                 )
-                message = "%s: %s made no progress for %.0f s; %s-%d: %s"
                 _log.warning(
-                    message, event.client, partitions, event.seconds, event.topic, event.partition, event.reason
+                    "%(client)s: %(stalled)s made no progress for %(elapsed).0f s; %(topic)s-%(partition)d: %(reason)s",
+                    text={"client": event.client, "stalled": partitions},
+                    topic=event.topic,
+                    partition=event.partition,
+                    elapsed=event.seconds,
+                    reason=event.reason,
+                    count=counts[event.client],
                 )
         for name in self._stalled_since.keys() - counts.keys():
-            message = "%s: all partitions make progress again, after %.0f s"
-            _log.info(message, name, now - self._stalled_since.pop(name))
+            message, text = "%(client)s: all partitions make progress again, after %(elapsed).0f s", {"client": name}
+            _log.info(message, text=text, elapsed=now - self._stalled_since.pop(name))
 
 
 def _notify(observer: Callable[[Any], None] | None, events: Any) -> None:

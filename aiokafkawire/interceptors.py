@@ -5,7 +5,7 @@ consumer interceptors. They are called in the order of the list, on the client's
 """
 
 import inspect
-import logging
+import sys
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, Generic, TypeVar
 
@@ -13,6 +13,7 @@ import attrs
 
 from .argument_checks import shown
 from .errors import ConfigError
+from .event_log import EventLog
 from .records.batch import ConsumerRecord
 from .types import Header, OffsetAndMetadata, RecordMetadata, TopicPartition
 
@@ -27,7 +28,7 @@ __all__ = (
 K = TypeVar("K")
 V = TypeVar("V")
 
-_log = logging.getLogger("aiokafkawire.interceptors")
+_log = EventLog("aiokafkawire.interceptors")
 
 
 @attrs.frozen(kw_only=True)
@@ -131,7 +132,9 @@ class _Chain:
                     self._methods[name].append(method)
 
     def _failed(self, method: Callable[..., Any], consequence: str) -> None:
-        _log.warning("%s has failed; %s", _name(method), consequence, exc_info=True)
+        text = {"method": _name(method), "consequence": consequence}
+        error = sys.exception()
+        _log.warning("%(method)s has failed; %(consequence)s", text=text, error=error, exc_info=error)
 
     def close(self) -> None:
         """Call close() of each interceptor, once."""

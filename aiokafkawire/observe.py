@@ -4,7 +4,6 @@ An observer is notified once per request or batch, never per record. Events with
 """
 
 import inspect
-import logging
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
@@ -12,6 +11,7 @@ import attrs
 
 from .argument_checks import shown
 from .errors import ConfigError, KafkaError
+from .event_log import EventLog
 from .types import TopicPartition
 
 __all__ = (
@@ -36,7 +36,7 @@ __all__ = (
     "TransactionEnded",
 )
 
-_log = logging.getLogger("aiokafkawire.observe")
+_log = EventLog("aiokafkawire.observe")
 
 
 @attrs.frozen(kw_only=True)
@@ -416,9 +416,10 @@ class Observers:
             for observer, method in methods:
                 try:
                     method(event)
-                except Exception:
-                    message = "%s of the observer %r has failed; the observer is removed"
-                    _log.exception(message, name, observer)
+                except Exception as error:
+                    message = "%(event)s of the observer %(observer)r has failed; the observer is removed"
+                    text = {"event": name, "observer": observer}
+                    _log.error(message, text=text, error=error, exc_info=error)
                     self.remove(observer)
 
         return notify

@@ -1,7 +1,6 @@
 """Health probes for Kubernetes and others: an ASGI application, and a file that is touched while a client is well."""
 
 import json
-import logging
 import os
 from collections.abc import Awaitable, Callable, MutableMapping
 from contextlib import suppress
@@ -15,6 +14,7 @@ import anyio
 from .argument_checks import check_flag, shown
 from .client import Client
 from .errors import ConfigError, UsageError
+from .event_log import EventLog
 from .loop_thread import LoopThread
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = ("HealthApp", "TouchedFile", "touch_file")
 
-_log = logging.getLogger("aiokafkawire.health")
+_log = EventLog("aiokafkawire.health")
 
 _Scope: TypeAlias = MutableMapping[str, Any]
 _Receive: TypeAlias = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -194,7 +194,9 @@ class TouchedFile:
             self._touch()
         except OSError as error:
             if not self._has_failed:
-                _log.warning("cannot write %s, so that probes may find it too old: %s", self._path, error)
+                text = {"path": self._path}
+                message = "cannot write %(path)s, so that probes may find it too old: %(error)s"
+                _log.warning(message, text=text, error=error)
             self._has_failed = True
         else:
             self._has_failed = False

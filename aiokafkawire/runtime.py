@@ -1,7 +1,6 @@
 """A client's clock, random numbers and threads, which simulations replace, and the owner of its background tasks."""
 
 import asyncio
-import logging
 import math
 import random
 import sys
@@ -17,6 +16,7 @@ import anyio.to_thread
 import attrs
 
 from .errors import UsageError
+from .event_log import EventLog
 from .types import Event
 
 __all__ = (
@@ -39,7 +39,7 @@ __all__ = (
     "warn_unclosed",
 )
 
-_log = logging.getLogger("aiokafkawire.runtime")
+_log = EventLog("aiokafkawire.runtime")
 _CANCELLED_OPENING_SECONDS = 1.0
 CLOSE_SECONDS: Final = 5.0
 """The time limit of closing after its caller was cancelled, in seconds."""
@@ -377,7 +377,7 @@ class Owner:
         """Report the error of a background task."""
         self.fault = fault
         if self._on_fault is None:
-            _log.error("a background task failed", exc_info=fault)
+            _log.error("a background task failed: %(error)r", error=fault, exc_info=fault)
         else:
             self._on_fault(fault)
 

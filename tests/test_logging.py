@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import logging
+import re
 import subprocess
 import sys
 from collections.abc import AsyncIterator
@@ -12,11 +14,13 @@ from typing import Any
 import anyio
 import pytest
 from support.clusters import QUICK
+from support.log_calls import PAGE, log_calls, named_in, page, plain_loggers
 from support.log_scan import forms_of
 from support.log_watch import LogWatch, watched_log
 
 from aiokafkawire import Client, Consumer, ProducerFenced
 from aiokafkawire.errors import ErrorCode, FencedInstanceId
+from aiokafkawire.event_log import FIELDS
 from aiokafkawire.protocol.api import ApiKey
 from aiokafkawire.testing.broker import Broker
 from aiokafkawire.testing.simulation import Simulation, simulate
@@ -61,6 +65,54 @@ async def _everything(sim: Simulation) -> None:
             await producer.send("a", b"1")
         async with client.consumer("a", group_id="g", auto_offset_reset="earliest") as consumer:
             await anext(consumer)
+
+
+# --- fields --------------------------------------------------------------------------------------------------------
+
+
+def test_every_line_is_logged_with_fields() -> None:
+    advice = """write `_log = EventLog("aiokafkawire.AREA")`, and _log.info("joined %(group)r", group="g")"""
+    assert plain_loggers() == [], advice
+
+
+def test_every_field_is_one_of_the_table_and_every_name_of_a_message_is_given() -> None:
+    calls = log_calls()
+    assert len(calls) > 60
+    unclear = [call.place for call in calls if not call.messages]
+    assert unclear == [], "a message must be a literal, or a local name that is given literals"
+    strange = {call.place: call.fields - FIELDS.keys() for call in calls if call.fields - FIELDS.keys()}
+    assert strange == {}, "add the field to FIELDS of event_log.py, or give what only the message has as text={...}"
+    lacking = {
+        call.place: missing
+        for call in calls
+        for message in call.messages
+        if (missing := named_in(message) - call.fields - call.text)
+    }
+    assert lacking == {}, "the message names what the call does not give"
+
+
+def test_no_field_is_an_attribute_of_records() -> None:
+    record = logging.makeLogRecord({})
+    assert FIELDS.keys() & {*vars(record), "message", "asctime", "taskName"} == set()
+
+
+def test_the_tables_of_the_page_are_those_of_the_code() -> None:
+    text = PAGE.read_text()
+    assert page(text) == text, "run: python tests/support/log_calls.py"
+
+
+def test_json_logger_and_structlog_write_the_fields() -> None:
+    blocks = [block for block in re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.S) if "setFormatter" in block]
+    assert len(blocks) == 2
+    for block in blocks:
+        more = """
+from aiokafkawire.event_log import EventLog
+EventLog("aiokafkawire.network").warning("%(broker)s: %(error)s", broker="a:9092", error=OSError("no"), elapsed=0.5)
+"""
+        done = subprocess.run([sys.executable, "-c", block + more], capture_output=True, text=True, check=True)
+        line = json.loads(done.stderr)
+        assert {"broker": "a:9092", "error": "OSError", "elapsed": 0.5}.items() <= line.items()
+        assert "a:9092: no" in (line.get("message"), line.get("event"))
 
 
 # --- members of groups ---------------------------------------------------------------------------------------------
@@ -227,8 +279,9 @@ async def test_a_producers_epochs_are_told_and_the_one_that_is_fenced_says_so() 
     assert begun[1].startswith("INFO producer: transactional id 'x': producer id 0, epoch ")
     assert begun[2] == "INFO producer: producer id 1, epoch 0 (idempotence)"
     assert len(begun) == 3
-    (fenced,) = [line for line in lines if line not in begun]
-    assert fenced.startswith("WARNING producer: transactional id 'x': the producer can send nothing more: ")
+    failed, fenced = [line for line in lines if line not in begun]
+    assert failed.startswith("WARNING producer: failed to send 1 records to a-")
+    assert fenced.startswith("ERROR producer: transactional id 'x': the producer can send nothing more: ")
     found = "INFO cluster: found the coordinator of transactional id 'x': broker 1 at memory-1:9092"
     assert log.of("cluster") == [found]
 

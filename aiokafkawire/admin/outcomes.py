@@ -1,6 +1,5 @@
 """The outcomes of a call for several resources: each has a result or an error of its own."""
 
-import logging
 from collections.abc import Callable, Collection, Mapping
 from typing import Final, TypeAlias, TypeVar
 
@@ -9,6 +8,7 @@ import anyio
 from ..cluster.cluster import Cluster, Route
 from ..cluster.retry import Deadline
 from ..errors import AdminError, BrokerError, KafkaError, NotController, Refresh, ThrottlingQuotaExceeded, WireError
+from ..event_log import EventLog
 from ..protocol.schema import Request, Response, Versions
 
 __all__ = ("Outcomes", "ask_for_each", "results_of")
@@ -20,7 +20,7 @@ R = TypeVar("R", bound=Response)
 Outcomes: TypeAlias = dict[K, V | KafkaError]
 """The result or the error of each resource."""
 
-_log = logging.getLogger("aiokafkawire.cluster")
+_log = EventLog("aiokafkawire.cluster")
 
 _LANE: Final = "admin"
 _ANY: Final = Versions.parse("0+")
@@ -101,7 +101,10 @@ async def ask_for_each(
         if pending:
             what = type(response).__name__.removesuffix("Response")
             error = found[pending[0]]
-            _log.debug("retrying %s in %.0f ms: %s: %s", what, wait * 1000, type(error).__name__, error)
+            name = {"name": type(error).__name__}
+            _log.debug(
+                "retrying %(api)s in %(delay).3f s: %(name)s: %(error)s", text=name, api=what, delay=wait, error=error
+            )
             await anyio.sleep(wait)
     return {resource: found[resource] for resource in dict.fromkeys(resources)}
 

@@ -85,7 +85,7 @@ class Cluster:
         self.producer_waits: ProducerWaits = ProducerWaits()
         """What the producers have waited for."""
         self.brokers: ConnectionPool = ConnectionPool(config, connector, self.owner, runtime, addresses, self.observers)
-        self._coordinators = Coordinators(self._look_up_coordinator, self._attempts, self.observers)
+        self._coordinators = Coordinators(self._look_up_coordinator, self._attempts, self.observers, runtime.now)
         self.metadata: MetadataUpdater = MetadataUpdater(
             addresses, config, self.brokers, self.owner, runtime, self._coordinators.invalidate_all, self.observers
         )

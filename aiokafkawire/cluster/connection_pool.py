@@ -9,6 +9,7 @@ import anyio
 from ..config import ClientConfig
 from ..config.network import parse_proxy
 from ..errors import ConfigError, KafkaError, UsageError, copy_for_reraise
+from ..event_log import EventLog, TroubleLog
 from ..network.client_security import Security
 from ..network.connection import Connection
 from ..network.connection_reports import ConnectionReports
@@ -22,7 +23,7 @@ from .retry import Backoff
 
 __all__ = ("CONTROL", "ConnectionPool")
 
-_log = logging.getLogger("aiokafkawire.network")
+_log = EventLog("aiokafkawire.network")
 
 CONTROL = "control"
 """The name of the shared lane for metadata, offsets and coordinators. A broker answers the requests of a
@@ -64,7 +65,8 @@ class ConnectionPool:
         self._observers = observers or Observers()
         self._node_ids: dict[Address, int] = {}
         self._lanes: dict[tuple[Address, str], _Lane] = {}
-        self._unreachable: set[Address] = set()
+        self._unreachable = TroubleLog(_log, runtime.now)
+        self._throttled = TroubleLog(_log, runtime.now, first=logging.INFO)
         self._known: dict[Address, BrokerVersion] = {}
         self._closed = False
 
@@ -168,7 +170,7 @@ class ConnectionPool:
             raise copy_for_reraise(lane.error)
         self._forget_version_after_break(address, lane.connection)
         known, began = self._known.get(address), self._runtime.now()
-        reports = ConnectionReports(self._observers, address, name, self._node_ids, self._runtime.now)
+        reports = ConnectionReports(self._observers, address, name, self._node_ids, self._runtime.now, self._throttled)
         try:
             lane.connection = await Connection.open(
                 self._connector,
@@ -188,19 +190,21 @@ class ConnectionPool:
             lane.error, lane.retry_at = error, self._runtime.now() + delay
             if lane.failing_since is None:
                 lane.failing_since = began
-            self._log_unreachable(address, error)
+            message = "broker %(broker)s is unreachable, the client tries again: %(error)s"
+            if not self._closed:
+                self._unreachable.failed(address, message, broker=address, lane=name, delay=delay, error=error)
             reports.failed(self._runtime.now() - began, error)
-            _log.debug("cannot connect to %s (lane %s), retrying after %.0f ms: %s", address, name, delay * 1000, error)
             raise
         taken = self._runtime.now() - began
-        _log.debug("connected to %s (lane %s) in %.0f ms", address, name, taken * 1000)
+        message = "connected to %(broker)s (lane %(lane)s) in %(elapsed).3f s"
+        _log.debug(message, broker=address, lane=name, elapsed=taken, client_id=self._config.client_id)
         reports.opened(taken)
         if lane.connection.known is not None:
             # Lanes that were opened concurrently share one object, so that :meth:`_forget` recognizes it.
             lane.connection.known = self._known.setdefault(address, lane.connection.known)
         lane.error = lane.failing_since = None
         lane.backoff.reset()
-        self._log_reachable(address)
+        self._unreachable.ended(address, "broker %(broker)s is reachable again", broker=address)
         return lane.connection
 
     def _forget_version_after_break(self, address: Address, broken: Connection | None) -> None:
@@ -214,18 +218,6 @@ class ConnectionPool:
     def _forget(self, address: Address, known: BrokerVersion | None) -> None:
         if known is not None and self._known.get(address) is known:
             del self._known[address]
-
-    def _log_unreachable(self, address: Address, error: KafkaError) -> None:
-        """Log that a broker is unreachable: once, not for each lane and attempt."""
-        if self._closed or address in self._unreachable:
-            return
-        self._unreachable.add(address)
-        _log.warning("broker %s is unreachable: %s", address, error)
-
-    def _log_reachable(self, address: Address) -> None:
-        if address in self._unreachable:
-            self._unreachable.remove(address)
-            _log.info("broker %s is reachable again", address)
 
     def _new_backoff(self) -> Backoff:
         config = self._config

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 import anyio
 
 from ..errors import ErrorCode, KafkaError, WireError, broker_error, copy_for_reraise
+from ..event_log import EventLog, TroubleLog
 from ..observe import CoordinatorChanged, Observers
 from ..protocol.schema import Versions
 from ..types import Address, CoordinatorType
@@ -20,7 +21,7 @@ if TYPE_CHECKING:  # many clients need no coordinator
 
 __all__ = ("Coordinators", "coordinator_in", "lookup_variants", "named")
 
-_log = logging.getLogger("aiokafkawire.cluster")
+_log = EventLog("aiokafkawire.cluster")
 
 # FindCoordinator v0 supports only groups; v4 has a list of keys instead of a single key (KIP-699).
 _MANY_KEYS: Final = Versions.parse("4+")
@@ -86,8 +87,9 @@ class CoordinatorLog:
     client looks up for other groups are logged at DEBUG.
     """
 
-    def __init__(self, observers: Observers) -> None:
+    def __init__(self, observers: Observers, now: Callable[[], float]) -> None:
         self._observers = observers
+        self._trouble = TroubleLog(_log, now, first=logging.INFO)
         self._own: set[_Key] = set()
         self._found: dict[_Key, Node] = {}
         self._lost: set[_Key] = set()
@@ -100,40 +102,47 @@ class CoordinatorLog:
         """Log a coordinator that was looked up, unless it is the coordinator that was logged last."""
         if self._found.get((key_type, key)) == node:
             return
-        _log.log(self._level(key_type, key), "found the coordinator of %s: %s", named(key_type, key), _broker(node))
+        message = "found the coordinator of %(named)s: broker %(node_id)d at %(broker)s"
+        text, fields = {"named": named(key_type, key)}, _fields(key_type, key, node)
         self._lost.discard((key_type, key))
-        if (key_type, key) in self._own:
+        if (key_type, key) not in self._own:
+            _log.debug(message, text=text, **fields)
+        else:
+            if not self._trouble.ended((key_type, key), message, text=text, **fields):
+                _log.info(message, text=text, **fields)
             self._found[key_type, key] = node
             self._report(key_type, key, node, is_lost=False)
 
     def lost(self, key_type: CoordinatorType, key: str, node: Node, cause: KafkaError) -> None:
         """Log that ``node`` does not answer, or is not the coordinator any more."""
-        known = (key_type, key) in self._lost
-        message = "lost the coordinator of %s, %s: %s; looking it up again"
-        level = logging.DEBUG if known else self._level(key_type, key)
-        _log.log(level, message, named(key_type, key), _broker(node), cause)
-        if (key_type, key) in self._own:
+        message = "lost the coordinator of %(named)s, broker %(node_id)d at %(broker)s: %(error)s; looking it up again"
+        text, fields = {"named": named(key_type, key)}, _fields(key_type, key, node)
+        if (key_type, key) not in self._own:
+            _log.debug(message, text=text, error=cause, **fields)
+            return
+        self._trouble.failed((key_type, key), message, text=text, error=cause, **fields)
+        if (key_type, key) not in self._lost:
             self._lost.add((key_type, key))
-            if not known:
-                self._report(key_type, key, node, is_lost=True)
+            self._report(key_type, key, node, is_lost=True)
 
     def answered(self, key_type: CoordinatorType, key: str, node: Node) -> None:
         """Log that a lost coordinator answers again."""
         if (key_type, key) in self._lost:
             self._lost.discard((key_type, key))
-            _log.info("the coordinator of %s answers again: %s", named(key_type, key), _broker(node))
+            message = "the coordinator of %(named)s answers again: broker %(node_id)d at %(broker)s"
+            text = {"named": named(key_type, key)}
+            self._trouble.ended((key_type, key), message, text=text, **_fields(key_type, key, node))
             self._report(key_type, key, node, is_lost=False)
 
     def _report(self, key_type: CoordinatorType, key: str, node: Node, *, is_lost: bool) -> None:
         if (notify := self._observers.coordinator_changed) is not None:
             notify(CoordinatorChanged(kind=_NAMES[key_type], key=key, broker=str(node.address), is_lost=is_lost))
 
-    def _level(self, key_type: CoordinatorType, key: str) -> int:
-        return logging.INFO if (key_type, key) in self._own else logging.DEBUG
 
-
-def _broker(node: Node) -> str:
-    return f"broker {node.node_id} at {node.address}"
+def _fields(key_type: CoordinatorType, key: str, node: Node) -> dict[str, object]:
+    transactional_id = key if key_type is CoordinatorType.TRANSACTION else None
+    group = key if key_type is CoordinatorType.GROUP else None
+    return {"group": group, "transactional_id": transactional_id, "node_id": node.node_id, "broker": node.address}
 
 
 class Coordinators:
@@ -143,6 +152,7 @@ class Coordinators:
         look_up: requests a coordinator from brokers; retries as often as its Attempts allow.
         attempts: makes the Attempts for one lookup; its arguments are the request's name in errors and the deadline.
         observers: the objects to notify of the coordinators of this client's own groups and transactional ids.
+        now: the runtime's clock, in seconds.
     """
 
     def __init__(
@@ -150,11 +160,12 @@ class Coordinators:
         look_up: Callable[[CoordinatorType, str, Attempts], Awaitable[Node]],
         attempts: Callable[[str, Deadline], Attempts],
         observers: Observers,
+        now: Callable[[], float],
     ) -> None:
         self._look_up, self._attempts = look_up, attempts
         self._known: dict[_Key, Node] = {}
         self._lookups: dict[_Key, _Lookup] = {}
-        self.log: CoordinatorLog = CoordinatorLog(observers)
+        self.log: CoordinatorLog = CoordinatorLog(observers, now)
 
     async def find(self, key_type: CoordinatorType, key: str, deadline: Deadline) -> Node:
         """Return the cached coordinator, or look it up. Of several concurrent callers, only one sends the request.

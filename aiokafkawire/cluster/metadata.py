@@ -144,6 +144,8 @@ class Snapshot:
     topic_names: Mapping[UUID, str]
     healthy: bool = True
     """Whether no topic has an error."""
+    leaderless: Sequence[TopicPartition] = ()
+    """The partitions without a leader, as of the last Metadata response."""
 
     def partition(self, partition: TopicPartition) -> Partition | None:
         """Return the partition; None if it is not known."""
@@ -206,6 +208,12 @@ def merge(before: Snapshot, response: MetadataResponse) -> Snapshot:
         topics=_Topics(topics),
         topic_names={topic.topic_id: name for name, topic in topics.items() if topic.topic_id != ZERO_UUID},
         healthy=all(topic.error_code == ErrorCode.NONE for topic in topics.values()),
+        leaderless=tuple(
+            TopicPartition(name, partition.partition_index)
+            for name, topic in topics.items()
+            for partition in topic.partitions
+            if partition.leader_id < 0
+        ),
     )
 
 

@@ -1,6 +1,5 @@
 """Requests the cluster's metadata when the client opens, and refreshes it until the client closes."""
 
-import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import Final
@@ -36,6 +35,7 @@ from .connection_pool import ConnectionPool
 from .controller_metadata import ask_controllers, check_is_broker, need_brokers
 from .metadata import EMPTY, Snapshot, Topic, forget, is_large, is_other_cluster, merge
 from .metadata_cache import MetadataCache
+from .metadata_log import MetadataLog
 from .metadata_requests import add_starting_broker, keep_only, metadata_variants
 from .missing_topics import advice, does_not_exist, say_missing
 from .rebootstrap import RebootstrapPolicy
@@ -44,8 +44,6 @@ from .retry import Deadline, new_backoff
 from .topics_in_use import Names, TopicsInUse
 
 __all__ = ("MetadataUpdater",)
-
-_log = logging.getLogger("aiokafkawire.cluster")
 
 _MIN_SHARE: Final = 0.1
 """The smallest fraction of the timeout that one address gets."""
@@ -81,6 +79,7 @@ class MetadataUpdater(MetadataCache):
         self._recovery = RebootstrapPolicy(config)
         self._features: Mapping[str, int] = {}
         self._topics = TopicsInUse(config)
+        self._log = MetadataLog(runtime.now)
         # The number of consumers that need the metadata of all topics.
         self._all = 0
         self._stale = anyio.Event()
@@ -251,7 +250,7 @@ class MetadataUpdater(MetadataCache):
             if not await self._learn(errors):
                 self._refresh_error = bootstrap_error(errors)
                 self._report(began, self._refresh_error)
-                _log.debug("cannot refresh the metadata: %s", self._refresh_error)
+                self._log.failed(errors)
                 self._stale.set()
                 if lasting_error(errors):
                     # Waiting tasks raise this error at once, since retries do not help.
@@ -378,8 +377,7 @@ class MetadataUpdater(MetadataCache):
     async def _learned(self, response: MetadataResponse, features: Mapping[str, int], asked: Sequence[str]) -> None:
         before = [self.snapshot]
         if is_other_cluster(before[0], response):
-            message = "the brokers belong to another cluster now: %s instead of %s; dropping the old metadata"
-            _log.warning(message, response.cluster_id, before[0].cluster_id)
+            self._log.other_cluster(before[0].cluster_id, response.cluster_id)
             await self._abandon()
             before = [attrs.evolve(EMPTY, generation=self.snapshot.generation)]
         large = is_large(response)
@@ -389,7 +387,7 @@ class MetadataUpdater(MetadataCache):
             merged = merge(before[0], response)
         self._refresh_error, self._features = None, features
         self._recovery.learned()
-        _log.debug("metadata: %d brokers, %d topics", len(merged.nodes), len(merged.topics))
+        self._log.refreshed(merged)
         self.updated_at = self._runtime.now()
         self._topics.learned(asked, merged, self.updated_at)
         self._replace(merged)

@@ -7,7 +7,7 @@ import attrs
 
 from ..errors import ErrorCode, TopicNotReady, UnknownTopicOrPartition
 
-__all__ = ("MissingTopics", "News", "advice", "does_not_exist", "say_missing")
+__all__ = ("MissingTopics", "News", "advice", "does_not_exist", "listed", "say_missing")
 
 _WARN_AFTER: Final = 1.0
 """Seconds until a missing topic is logged as a warning: some brokers do not know a new topic at once."""
@@ -77,9 +77,13 @@ class MissingTopics:
 
 def say_missing(names: Sequence[str]) -> str:
     """Return "topic 'a' does not exist" or "topics 'a', 'b' do not exist" for errors and log lines."""
-    listed = ", ".join(repr(name) for name in names[:_MAX_NAMED])
+    return f"topics {listed(names)} do not exist" if len(names) > 1 else f"topic {listed(names)} does not exist"
+
+
+def listed(names: Sequence[str]) -> str:
+    """Return "'a', 'b'", the first ten names and the number of the others."""
     more = f" and {len(names) - _MAX_NAMED} more" if len(names) > _MAX_NAMED else ""
-    return f"topics {listed}{more} do not exist" if len(names) > 1 else f"topic {listed} does not exist"
+    return ", ".join(repr(name) for name in names[:_MAX_NAMED]) + more
 
 
 def advice(*, allow_creation: bool) -> str:

@@ -6,11 +6,12 @@ from collections.abc import Callable
 import anyio
 
 from ..errors import KafkaError, Refresh, RequestTimeout
+from ..event_log import EventLog
 from .retry import Backoff, Deadline, is_better_cause, retry_action
 
 __all__ = ("Attempts",)
 
-_log = logging.getLogger("aiokafkawire.cluster")
+_log = EventLog("aiokafkawire.cluster")
 
 
 class Attempts:
@@ -62,9 +63,10 @@ class Attempts:
     async def wait(self) -> None:
         """Wait before the next attempt, but not beyond the deadline."""
         delay = min(self._backoff.next(), self.left)
-        if _log.isEnabledFor(logging.DEBUG):
-            broker = f" at {self.broker}" if self.broker else ""
-            _log.debug("retrying %s%s in %.0f ms: %s", self._what, broker, delay * 1000, self._last)
+        if _log.is_enabled(logging.DEBUG):
+            text = {"what": self._what, "at": f" at {self.broker}" if self.broker else "", "last": self._last}
+            message = "retrying %(what)s%(at)s in %(delay).3f s: %(last)s"
+            _log.debug(message, text=text, broker=self.broker or None, delay=delay, error=self._cause)
         await anyio.sleep(delay)
 
     def timeout(self, deadline: Deadline | None = None) -> RequestTimeout:

@@ -1,6 +1,5 @@
 """TelemetryReporter requests the subscription to a client's metrics, and pushes them (KIP-714)."""
 
-import logging
 import math
 from collections.abc import Callable, Iterable, Mapping
 from itertools import chain
@@ -10,6 +9,7 @@ from uuid import UUID
 import anyio
 
 from ..errors import KafkaError, RequestTimeout, UnsupportedVersion, broker_error
+from ..event_log import EventLog
 from ..protocol.api import ApiKey
 from ..protocol.messages.telemetry import (
     GetTelemetrySubscriptionsRequest,
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 __all__ = ("LAST_PUSH_SECONDS", "Resource", "TelemetryReporter")
 
-_log = logging.getLogger("aiokafkawire.telemetry")
+_log = EventLog("aiokafkawire.telemetry")
 
 LAST_PUSH_SECONDS: Final = 2.0
 """How long the last push may delay closing the client, in seconds."""
@@ -118,7 +118,8 @@ class TelemetryReporter:
         except KafkaError as error:
             self._broker = None
             self._exchange.unanswered(self._runtime.now())
-            _log.debug("no metrics are pushed for %g s: %s", self._exchange.interval, error)
+            message = "no metrics are pushed for %(delay)g s: %(error)s"
+            _log.debug(message, delay=self._exchange.interval, error=error)
 
     async def _subscribe(self, deadline: Deadline, check: Callable[[GetTelemetrySubscriptionsResponse], None]) -> None:
         try:
@@ -132,8 +133,10 @@ class TelemetryReporter:
         self._exchange.subscribed(response, self._runtime.now(), share)
         self._warn_if_refused("GetTelemetrySubscriptions", response.error_code)
         if is_new and self._exchange.instance_id != ZERO_UUID:
-            _log.info("brokers know this client as client instance %s", self._exchange.instance_id)
-        _log.debug("the subscription to this client's metrics: %s", self._exchange.subscription)
+            message = "brokers know this client as client instance %(client_instance_id)s"
+            _log.info(message, client_instance_id=self._exchange.instance_id)
+        text = {"subscription": self._exchange.subscription}
+        _log.debug("the subscription to this client's metrics: %(subscription)s", text=text)
 
     async def _find_receiver(self, deadline: Deadline) -> None:
         """Choose the broker, and check that it receives metrics before a connection is opened for them."""
@@ -156,14 +159,16 @@ class TelemetryReporter:
         try:
             labels = self._resource()
             payload = await self._runtime.offload(self._build, applications, subscription, labels)
-        except Exception:
-            _log.exception("the client's metrics could not be encoded; they are tried again with the next push")
+        except Exception as error:
+            message = "the client's metrics could not be encoded; they are tried again with the next push"
+            _log.error(message, error=error, exc_info=error)
             self._exchange.skipped(self._runtime.now())
             return
         if payload.left_out and not self._has_warned:
             self._has_warned = True
-            message = "%d of %d metrics are not pushed: the broker accepts %d bytes (telemetry.max.bytes)"
-            _log.warning(message, payload.left_out, payload.left_out + payload.sent, subscription.max_bytes)
+            message = "%(count)d of %(all)d metrics are not pushed: brokers accept %(size)d bytes (telemetry.max.bytes)"
+            text = {"all": payload.left_out + payload.sent}
+            _log.warning(message, text=text, count=payload.left_out, size=subscription.max_bytes)
         request = PushTelemetryRequest(
             client_instance_id=self._exchange.instance_id,
             subscription_id=subscription.subscription_id,
@@ -176,7 +181,8 @@ class TelemetryReporter:
             self._payloads.accepted(payload)
         self._exchange.pushed(response.error_code, self._runtime.now())
         self._warn_if_refused("PushTelemetry", response.error_code)
-        _log.debug("pushed %d metrics in %d bytes: error %d", payload.sent, len(payload.metrics), response.error_code)
+        message, text = "pushed %(count)d metrics in %(size)d bytes: error %(code)d", {"code": response.error_code}
+        _log.debug(message, text=text, count=payload.sent, size=len(payload.metrics))
 
     def _build(
         self, applications: list[ApplicationValue], subscription: TelemetrySubscription, labels: Mapping[str, str]
@@ -187,7 +193,8 @@ class TelemetryReporter:
 
     def _warn_if_refused(self, what: str, error_code: int) -> None:
         if error_code and self._exchange.has_ended:
-            _log.warning("this client pushes no more metrics: %s", broker_error(error_code, what))
+            error = broker_error(error_code, what)
+            _log.warning("this client pushes no more metrics: %(error)s", api=what, error=error)
 
     def _now_ns(self) -> int:
         return self._runtime.wall_ms() * 1_000_000

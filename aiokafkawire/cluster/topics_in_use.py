@@ -1,16 +1,17 @@
 """Tracks the topics whose metadata a client requests, and logs which of them do not exist."""
 
-import logging
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 
 from ..config import ClientConfig
+from ..errors import UnknownTopicOrPartition
+from ..event_log import EventLog
 from .metadata import Snapshot
-from .missing_topics import MissingTopics, advice, say_missing
+from .missing_topics import MissingTopics, advice, listed, say_missing
 
 __all__ = ("Names", "TopicsInUse")
 
-_log = logging.getLogger("aiokafkawire.cluster")
+_log = EventLog("aiokafkawire.cluster")
 
 Names = Callable[[], Iterable[str]]
 """A function that returns the current names of topics."""
@@ -62,13 +63,16 @@ class TopicsInUse:
         """Log which ``asked`` topics do not exist in the snapshot, and which missing topics exist now."""
         news = self.missing.update(asked, snapshot.topic_error, self._followed_names(), now)
         if news.new:
-            _log.info("%s in the cluster; requesting metadata again", say_missing(news.new))
+            text = {"missing": say_missing(news.new)}
+            topics = listed(news.new)
+            _log.info("%(missing)s in the cluster; requesting metadata again", text=text, topics=topics)
         if news.overdue:
-            why = "(UNKNOWN_TOPIC_OR_PARTITION)"
             what_to_do = advice(allow_creation=self._config.allow_auto_create_topics)
-            _log.warning("%s in the cluster %s: %s", say_missing(news.overdue), why, what_to_do)
+            message = "%(missing)s in the cluster (UNKNOWN_TOPIC_OR_PARTITION): %(advice)s"
+            text = {"missing": say_missing(news.overdue), "advice": what_to_do}
+            _log.warning(message, text=text, topics=listed(news.overdue), error=UnknownTopicOrPartition.__name__)
         for name in news.created:
-            _log.info("topic %r exists now", name)
+            _log.info("topic %(topic)r exists now", topic=name)
 
     def ask_again_within(self) -> float:
         """Return the seconds until the next regular refresh, at most ``metadata_max_age_ms``."""

@@ -1,6 +1,5 @@
 """Commits the offsets of finished records automatically: at intervals, before a revocation, and on close."""
 
-import logging
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
@@ -9,6 +8,7 @@ import anyio
 from ..cluster.cluster import Cluster
 from ..cluster.retry import Deadline
 from ..errors import BrokerError, KafkaError, RequestTimeout
+from ..event_log import EventLog, TroubleLog
 from ..group.group_offsets import NOT_ENTITLED, GroupOffsets
 from ..types import GroupMetadata, OffsetAndMetadata, TopicPartition
 from .offset_commits import report_commit
@@ -20,7 +20,7 @@ if TYPE_CHECKING:  # consumers with assign() join no group
 
 __all__ = ("AutoCommit",)
 
-_log = logging.getLogger("aiokafkawire.consumer")
+_log = EventLog("aiokafkawire.consumer")
 
 _MIN_PATIENCE: Final = 1.0
 """The minimum seconds that an auto-commit waits for a response, before it sends newer offsets on another connection."""
@@ -47,6 +47,7 @@ class AutoCommit:
         # When the unanswered commit, in flight or abandoned, was sent; None if every commit was answered.
         self._unanswered_since: float | None = None
         self._assigned = anyio.Event()
+        self._trouble = TroubleLog(_log, cluster.runtime.now)
 
     def on_assigned(self) -> None:
         """Make the next intervals shorter, since partitions were assigned; see :meth:`run`."""
@@ -93,7 +94,10 @@ class AutoCommit:
             if driver is not None and isinstance(error, BrokerError) and error.code in NOT_ENTITLED:
                 driver.commit_refused(group, error)
             else:
-                _log.warning("auto-commit of group %r failed: %s", group.group_id, error)
+                message = "auto-commit of group %(group)r failed, the next one has its offsets too: %(error)s"
+                self._trouble.failed(
+                    "commit", message, group=group.group_id, member_id=group.member_id or None, error=error
+                )
         finally:
             self._offsets.release()
 
@@ -122,6 +126,7 @@ class AutoCommit:
                 raise
             report_commit(self._cluster, self._offsets.group_id, changed, began, None)
             self._unanswered_since = None
+            self._trouble.ended("commit", "auto-commit of group %(group)r works again", group=group.group_id)
         # After ``patience`` there were several attempts, and an earlier one may take effect last: commit all again.
         is_certain = self._cluster.runtime.now() - began < patience
         for partition, at in offsets.items():

@@ -1,12 +1,12 @@
 """A consumer's tasks in a classic group: builds the subscription, assigns as the leader, and applies assignments."""
 
-import logging
 from collections.abc import Mapping, Sequence
 from typing import Final, Literal
 
 from ..cluster.cluster import Cluster
 from ..cluster.metadata import Snapshot
 from ..errors import KafkaError, RequestTimeout
+from ..event_log import EventLog
 from ..group.assignors import Assignor
 from ..group.classic_membership import ClassicMembership
 from ..group.client_side_assignment import ClientSideAssignment, partitions_of
@@ -18,7 +18,7 @@ from .subscribed_topics import SubscribedTopics
 
 __all__ = ("ClassicTasks",)
 
-_log = logging.getLogger("aiokafkawire.group")
+_log = EventLog("aiokafkawire.group")
 
 _TOPICS_KNOWN_WITHIN: Final = 10.0
 """Seconds that a leader waits for the metadata of topics, and for the group's current assignment."""
@@ -126,7 +126,8 @@ class ClassicTasks:
         try:
             assigned = await assigned_in(self._cluster, group_id, deadline, self._lane)
         except KafkaError as error:
-            _log.warning("leading group %r without its current assignment, DescribeGroups failed: %s", group_id, error)
+            message = "leading group %(group)r without its current assignment, DescribeGroups failed: %(error)s"
+            _log.warning(message, group=group_id, error=error)
             return partitions
         if assigned is None:
             return partitions
@@ -144,8 +145,8 @@ class ClassicTasks:
             while any(topic not in metadata.snapshot.topics for topic in topics):
                 await metadata.refresh(metadata.snapshot, deadline)
         except RequestTimeout as error:
-            named = self.machine.settings.named
-            _log.warning("leading %s without the metadata of all its topics: %s", named, error)
+            message = "leading group %(group)r without the metadata of all its topics: %(error)s"
+            _log.warning(message, group=self.machine.settings.group_id, error=error)
 
     async def _apply_assignment(self, task: ApplyAssignment) -> str | None:
         """Revoke the partitions that move to other members, and start reading the added ones.

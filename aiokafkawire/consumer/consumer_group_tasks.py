@@ -1,6 +1,5 @@
 """A consumer's tasks in a consumer group (KIP-848): joins, and reconciles its partitions with its assignment."""
 
-import logging
 from collections.abc import Mapping, Sequence
 from typing import Literal
 from uuid import UUID
@@ -8,6 +7,7 @@ from uuid import UUID
 from ..cluster.cluster import Cluster
 from ..cluster.metadata import Snapshot
 from ..errors import KafkaError
+from ..event_log import EventLog
 from ..group.consumer_group_membership import ConsumerGroupMembership
 from ..group.consumer_group_requests import ServerSubscription
 from ..group.member_ids import new_member_id
@@ -18,7 +18,7 @@ from .subscribed_topics import SubscribedTopics
 
 __all__ = ("ConsumerGroupTasks",)
 
-_log = logging.getLogger("aiokafkawire.group")
+_log = EventLog("aiokafkawire.group")
 
 
 class ConsumerGroupTasks:
@@ -96,7 +96,9 @@ class ConsumerGroupTasks:
             await self._changes.change_to(assigned, task, named, ids=ids)
             self.machine.reconciled(task, self._owned())
         if len(names) < len(task.assignment):
-            _log.debug("%s: waiting for the metadata of %d topics", named, len(task.assignment) - len(names))
+            message = "group %(group)r, member epoch %(generation)d: waiting for the metadata of %(count)d topics"
+            group, count = self.machine.settings.group_id, len(task.assignment) - len(names)
+            _log.debug(message, group=group, generation=task.epoch, count=count)
 
     async def _lose_vanished(self) -> None:
         """Lose the partitions of topics that were deleted and created again, as the metadata shows."""
@@ -104,7 +106,9 @@ class ConsumerGroupTasks:
         if lost:
             topics = ", ".join(sorted({partition.topic for partition in lost}))
             reason = f"topics were deleted and created again: {topics}"
-            _log.warning("%s: %s", self.machine.settings.named, reason)
+            _log.warning(
+                "group %(group)r: %(reason)s", group=self.machine.settings.group_id, reason=reason, topics=topics
+            )
             await self._changes.lose(reason, lost)
 
     async def _find_names(self, task: Reconcile) -> Mapping[UUID, str]:
@@ -129,7 +133,8 @@ class ConsumerGroupTasks:
         try:
             return await self._cluster.find_topic_names(topic_ids, deadline)
         except KafkaError as error:
-            _log.debug("%s: looking up %d topics by id: %s", self.machine.settings.named, len(topic_ids), error)
+            message = "group %(group)r: cannot look up %(count)d topics by id: %(error)s"
+            _log.debug(message, group=self.machine.settings.group_id, count=len(topic_ids), error=error)
             return {}
 
     def _owned(self) -> dict[UUID, list[int]]:

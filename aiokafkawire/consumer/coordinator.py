@@ -1,6 +1,5 @@
 """A consumer's coordinator: subscribes, executes the tasks of the membership, and leaves the group."""
 
-import logging
 from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any, Final, Literal, Protocol
@@ -12,6 +11,7 @@ from ..cluster.metadata import Snapshot
 from ..cluster.retry import Deadline
 from ..config import ConsumerConfig
 from ..errors import BrokerError, ConnectionLost, UnsupportedVersion, UsageError
+from ..event_log import EventLog
 from ..group.assignors import Assignor
 from ..group.membership import GroupState, LosePartitions, MemberSettings, Membership, PrepareRejoin, Task
 from ..group.membership_driver import MembershipDriver
@@ -26,7 +26,7 @@ from .topic_subscription import TopicSubscription
 
 __all__ = ("ConsumerCoordinator",)
 
-_log = logging.getLogger("aiokafkawire.group")
+_log = EventLog("aiokafkawire.group")
 
 _GRACE: Final = 0.4
 """Seconds that leaving waits for an unreachable coordinator, which may only be moving to another broker; and seconds
@@ -135,8 +135,8 @@ class ConsumerCoordinator:
     def enforce_rebalance(self, reason: str) -> None:
         """Rebalance the group; the coordinator of a consumer group does so by itself when it has to."""
         if self._tasks.protocol == "consumer":
-            message = "%s: no rebalance is enforced (%s): in the consumer protocol the coordinator decides"
-            _log.warning(message, self._settings.named, reason)
+            message = "group %(group)r: no rebalance is enforced (%(reason)s): the coordinator of its protocol decides"
+            _log.warning(message, group=self._settings.group_id, reason=reason)
         else:
             self.driver.request_rejoin(reason)
 
@@ -262,7 +262,8 @@ class ConsumerCoordinator:
 
     def _switch_to(self, protocol: Literal["classic", "consumer"], reason: str) -> None:
         """Join the group under another protocol."""
-        _log.info("%s: joining with the %s protocol", self._settings.named, protocol)
+        message = "group %(group)r: joining with the %(protocol)s protocol: %(reason)s"
+        _log.info(message, group=self._settings.group_id, protocol=protocol, reason=reason)
         self._tasks, self._switched = self._make_tasks(protocol), True
         self._tasks.subscribe()
         self.driver.replace(self.machine)

@@ -1,6 +1,5 @@
 """Keeps a fetch in flight to every broker, and buffers the data until the user reads it."""
 
-import logging
 from collections.abc import Iterable
 from itertools import chain
 from typing import TYPE_CHECKING, Final
@@ -14,6 +13,7 @@ from ..cluster.metadata import Node, Snapshot
 from ..cluster.retry import Backoff, retry_action
 from ..config import ConsumerConfig
 from ..errors import ErrorCode, InconsistentTopicId, KafkaError, Refresh, WireError, as_kafka_error, broker_error
+from ..event_log import EventLog
 from ..network.connection import Connection
 from ..observe import FetchEnded
 from ..protocol.api import choose_version
@@ -40,7 +40,7 @@ if TYPE_CHECKING:  # consumers without a group do not need it
 
 __all__ = ("Fetcher",)
 
-_log = logging.getLogger("aiokafkawire.consumer")
+_log = EventLog("aiokafkawire.consumer")
 
 # Fetch v13 and later have topic ids only (KIP-516), and v12 and earlier have topic names only.
 _BY_ID_SINCE: Final = 13
@@ -200,7 +200,8 @@ class Fetcher:
             session.restart()
             delay = self._failed(node_id)
             error = as_kafka_error(raised, f"fetching {format_partitions([ask.state.partition for ask in asks])}")
-            _log.debug("fetching from broker %d again in %.0f ms: %s", node_id, delay * 1000, error)
+            message = "fetching from broker %(node_id)d again in %(delay).3f s: %(error)s"
+            _log.debug(message, node_id=node_id, delay=delay, error=error)
             wanted = [ask for ask in asks if self._positions.is_current(ask.state, ask.epoch)]
             for ask in wanted:
                 ask.state.replica = None

@@ -1,6 +1,5 @@
 """Finds the offsets at which to begin reading partitions that have no position."""
 
-import logging
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
@@ -9,6 +8,7 @@ import anyio
 from ..cluster.cluster import Cluster
 from ..cluster.list_offsets import look_up_offsets
 from ..errors import BrokerError, KafkaError, UsageError, as_kafka_error
+from ..event_log import EventLog
 from ..types import IsolationLevel, OffsetAndMetadata, OffsetSpec, TopicPartition
 from .offset_reset_policy import resolve_start
 from .pending_errors import PendingErrors
@@ -19,7 +19,7 @@ if TYPE_CHECKING:  # consumers without a group do not need it
 
 __all__ = ("InitialPositions",)
 
-_log = logging.getLogger("aiokafkawire.consumer")
+_log = EventLog("aiokafkawire.consumer")
 
 
 class InitialPositions:
@@ -118,14 +118,11 @@ class InitialPositions:
             self._errors.report(current[0], error)
             self._on_change(())
             self._cluster.metadata.mark_stale(self._cluster.metadata.snapshot)
-            delay_ms = self._cluster.config.retry_backoff_max_ms
-            _log.debug(
-                "looking up %s again in %d ms: %s",
-                format_partitions([state.partition for state in current]),
-                delay_ms,
-                error,
-            )
-            await anyio.sleep(delay_ms / 1000)
+            delay = self._cluster.config.retry_backoff_max_ms / 1000
+            named = format_partitions([state.partition for state in current])
+            message = "looking up %(partitions)s again in %(delay).3f s: %(error)s"
+            _log.debug(message, partitions=named, delay=delay, error=error)
+            await anyio.sleep(delay)
 
     async def _offsets(self, specs: dict[TopicPartition, OffsetSpec]) -> dict[TopicPartition, int]:
         """Return the offset for each spec; the end of the log if no record has the spec's time, or a later one.

@@ -1,7 +1,6 @@
 """The changes of a group member's partitions: revokes them when the user is done, loses them, and starts reading."""
 
 import inspect
-import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
 from types import MappingProxyType
 from typing import Final
@@ -10,6 +9,7 @@ from uuid import UUID
 import anyio
 
 from ..cluster.cluster import Cluster
+from ..event_log import EventLog
 from ..group.membership import Task
 from ..group.membership_driver import MembershipDriver
 from ..observe import PartitionsLost, RebalanceEnded
@@ -24,7 +24,7 @@ from .topic_subscription import Listener
 
 __all__ = ("PartitionChanges",)
 
-_log = logging.getLogger("aiokafkawire.group")
+_log = EventLog("aiokafkawire.group")
 
 _NO_IDS: Final[Mapping[str, UUID]] = MappingProxyType({})
 
@@ -106,8 +106,13 @@ class PartitionChanges:
         if task is not self._driver.machine.task:
             return None
         self._positions.add(added, withheld=True, ids=ids)
-        message, count = "assigned in %s: %s; %d partitions in all", len(self._positions.assigned)
-        _log.info(message, named, format_partitions(added), count)
+        _log.info(
+            "assigned in %(named)s: %(partitions)s; %(count)d partitions in all",
+            text={"named": named},
+            group=self._driver.machine.settings.group_id,
+            partitions=format_partitions(added),
+            count=len(self._positions.assigned),
+        )
         self._report_rebalance(added)
         if self._auto_commit is not None:
             self._auto_commit.on_assigned()
@@ -194,21 +199,24 @@ class PartitionChanges:
 
     def _drop(self, partitions: Sequence[TopicPartition], reason: str, *, lost: bool = False) -> None:
         machine = self._driver.machine
-        named = machine.settings.named
+        group = machine.settings.group_id
         if partitions:
-            _log.info("%s in %s: %s", "lost" if lost else "revoked", named, format_partitions(partitions))
+            message = (
+                "lost in group %(group)r: %(partitions)s" if lost else "revoked in group %(group)r: %(partitions)s"
+            )
+            _log.info(message, group=group, partitions=format_partitions(partitions), reason=reason)
         if not lost:
             self._revoked += partitions
         elif partitions and (notify := self._cluster.observers.partitions_lost) is not None:
-            notify(PartitionsLost(group=machine.settings.group_id, partitions=tuple(partitions), reason=reason))
+            notify(PartitionsLost(group=group, partitions=tuple(partitions), reason=reason))
         in_hand = self._positions.revoke(partitions, machine.last_group, reason, self._cluster.runtime.now())
         if in_hand and not self.leaving:
             _log.warning(
-                "%s revoked %s while records were being processed, since %s; those records are read again from the "
-                "last commit, and commits of them fail",
-                named,
-                format_partitions([lost.state.partition for lost in in_hand]),
-                reason,
+                "group %(group)r revoked %(partitions)s while records were being processed, since %(reason)s; those "
+                "records are read again from the last commit, and commits of them fail",
+                group=group,
+                partitions=format_partitions([lost.state.partition for lost in in_hand]),
+                reason=reason,
             )
         self._driver.notify()
         self._fetcher.wake()

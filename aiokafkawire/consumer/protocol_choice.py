@@ -1,17 +1,17 @@
 """The choice of the group protocol for ``group_protocol="auto"``."""
 
-import logging
 from typing import Final, Literal
 
 from ..cluster.cluster import Cluster
 from ..errors import BrokerError, ErrorCode, KafkaError, UnsupportedVersion, broker_error
+from ..event_log import EventLog
 from ..protocol.messages.consumer_group import ConsumerGroupDescribeRequest, ConsumerGroupDescribeResponse
 from ..protocol.messages.group_admin import DescribeGroupsRequest, DescribeGroupsResponse
 from ..types import CoordinatorType
 
 __all__ = ("choose_protocol",)
 
-_log = logging.getLogger("aiokafkawire.group")
+_log = EventLog("aiokafkawire.group")
 
 _CHOSEN_WITHIN: Final = 10.0
 """Seconds that a member waits for the descriptions of its group before it joins."""
@@ -43,10 +43,11 @@ async def choose_protocol(cluster: Cluster, group_id: str, lane: str) -> Literal
             kind, group_id, DescribeGroupsRequest(groups=[group_id]), deadline, lane=lane, check=check
         )
     except (UnsupportedVersion, BrokerError) as error:
-        _log.debug("group %r: the classic protocol, since %s", group_id, error)
+        _log.debug("group %(group)r: the classic protocol, since %(error)s", group=group_id, error=error)
         return "classic"
     except KafkaError as error:
-        _log.warning("group %r: the classic protocol, since the group cannot be described: %s", group_id, error)
+        message = "group %(group)r: the classic protocol, since the group cannot be described: %(error)s"
+        _log.warning(message, group=group_id, error=error)
         return "classic"
     has_members = any(group.group_state not in _WITHOUT_MEMBERS for group in classic.groups)
     return "classic" if has_members else "consumer"

@@ -10,12 +10,12 @@ The rules:
    records, until the membership has lost it and the coordinator has assigned the new topic.
 """
 
-import logging
 from collections.abc import Iterable
 from uuid import UUID
 
 from ..cluster.metadata import Snapshot
 from ..errors import LogTruncated
+from ..event_log import EventLog
 from ..protocol.primitives import ZERO_UUID
 from ..types import TopicPartition
 from .completed_fetch import PartitionFetch
@@ -24,7 +24,7 @@ from .subscription_state import PartitionState, SubscriptionState, format_partit
 
 __all__ = ("RecreatedTopics", "is_of_old_topic")
 
-_log = logging.getLogger("aiokafkawire.consumer")
+_log = EventLog("aiokafkawire.consumer")
 
 
 def is_of_old_topic(positions: SubscriptionState, state: PartitionState, snapshot: Snapshot) -> bool:
@@ -72,12 +72,13 @@ class RecreatedTopics:
 
     def _reset(self, topic: str, states: list[PartitionState], topic_id: UUID) -> None:
         _log.warning(
-            "topic %r was deleted and created again (its id was %s, and is %s now): the positions in %s are those of "
-            "the old topic, so auto_offset_reset decides where to read the new one",
-            topic,
-            states[0].topic_id,
-            topic_id,
-            format_partitions([state.partition for state in states]),
+            "topic %(topic)r was deleted and created again (its id was %(before)s, and is %(topic_id)s now): the "
+            "positions in %(partitions)s are those of the old topic, so auto_offset_reset decides where to read the "
+            "new one",
+            text={"before": states[0].topic_id},
+            topic=topic,
+            topic_id=topic_id,
+            partitions=format_partitions([state.partition for state in states]),
         )
         for state in states:
             position = state.position

@@ -1,12 +1,12 @@
 """Keeps a membership while user code blocks the event loop: heartbeats from a loop on another thread, and a warning."""
 
-import logging
 import time
 from collections.abc import Callable
 from queue import Empty, SimpleQueue
 
 from ..cluster.cluster import Cluster
 from ..errors import UsageError
+from ..event_log import EventLog
 from ..loop_thread import LoopThread
 from ..types import CoordinatorType
 from .background_heartbeat_schedule import HeartbeatMember, HeartbeatReport
@@ -16,7 +16,7 @@ from .membership import Membership
 
 __all__ = ("BackgroundHeartbeats",)
 
-_log = logging.getLogger("aiokafkawire.group")
+_log = EventLog("aiokafkawire.group")
 
 
 class BackgroundHeartbeats:
@@ -107,7 +107,8 @@ class BackgroundHeartbeats:
             self._loop.start()
         except RuntimeError as cause:  # too many threads, or the interpreter is shutting down
             self._closed = True
-            _log.warning("cannot start a thread for heartbeats, continuing without it: %s", cause)
+            message = "group %(group)r: cannot start a thread for heartbeats, continuing without it: %(error)s"
+            _log.warning(message, group=self.machine.settings.group_id, error=cause)
             return
         self._sender = self._loop.call_sync(self._make_sender)
         self._loop.begin(self._sender.run)

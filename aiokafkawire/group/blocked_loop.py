@@ -1,6 +1,5 @@
 """Logs which code blocks the event loop: a thread samples the stack of the loop's thread during the block."""
 
-import logging
 import os
 import sys
 import threading
@@ -11,12 +10,14 @@ from typing import Final
 
 import anyio
 
+from ..event_log import EventLog
+
 __all__ = ("BlockedLoop", "Ticks")
 
 _TICKS: Final = 4
 """The number of ticks of the loop within the threshold."""
 
-_log = logging.getLogger("aiokafkawire.group")
+_log = EventLog("aiokafkawire.group")
 
 
 class Ticks:
@@ -82,22 +83,23 @@ class BlockedLoop:
                 with lock:
                     blocked, wait = ticks.look(self._now())
                 if blocked is not None:
-                    message = "the event loop has been blocked for %.1f s; it is at:\n%s"
-                    _log.warning(message, blocked, _stack(loop_thread))
+                    message = "the event loop has been blocked for %(elapsed).1f s; it is at:\n%(stack)s"
+                    _log.warning(message, text={"stack": _stack(loop_thread)}, elapsed=blocked)
                 self._wait(ended, wait)
 
         thread = threading.Thread(target=watch, name="aiokafkawire-loop-lag", daemon=True)
         try:
             thread.start()
         except RuntimeError as cause:  # too many threads, or the interpreter is shutting down
-            _log.warning("cannot start thread %r, continuing without it: %s", thread.name, cause)
+            message = "cannot start thread %(thread)r, continuing without it: %(error)s"
+            _log.warning(message, text={"thread": thread.name}, error=cause)
         try:
             while os.getpid() == pid:
                 await self._sleep(ticks.period)
                 with lock:
                     blocked = ticks.tick(self._now())
                 if blocked is not None:
-                    _log.warning("the event loop was blocked for %.1f s", blocked)
+                    _log.warning("the event loop was blocked for %(elapsed).1f s", elapsed=blocked)
         finally:
             ended.set()
 

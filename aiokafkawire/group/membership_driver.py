@@ -1,6 +1,5 @@
 """Drives a member of a group: sends its requests to the coordinator, and has its tasks executed."""
 
-import logging
 import math
 from collections.abc import Awaitable, Callable
 from functools import partial
@@ -23,6 +22,7 @@ from ..errors import (
     broker_error,
     copy_for_reraise,
 )
+from ..event_log import EventLog
 from ..protocol.schema import Request, Versions
 from ..runtime import Worker, background_tasks
 from ..types import CoordinatorType, GroupMetadata
@@ -34,7 +34,7 @@ if TYPE_CHECKING:  # few consumers have a heartbeat thread
 
 __all__ = ("MembershipDriver", "Polls")
 
-_log = logging.getLogger("aiokafkawire.group")
+_log = EventLog("aiokafkawire.group")
 
 _JOIN_MARGIN: Final = 5.0
 """Seconds beyond the rebalance timeout that a coordinator may take to complete a JoinGroup."""
@@ -69,7 +69,7 @@ class MembershipDriver:
         heartbeat_thread: bool = False,
     ) -> None:
         self.machine: Membership = machine
-        self._log = MemberLog(machine)
+        self._log = MemberLog(machine, cluster.runtime.now, cluster.config.client_id)
         self.lane: str = f"group-{lane}"
         self.trouble: KafkaError | None = None
         """The error of the last request to the coordinator; None if the coordinator has responded."""
@@ -118,7 +118,8 @@ class MembershipDriver:
 
     def replace(self, machine: Membership) -> None:
         """Drive another machine from now on, since this one is outside its group."""
-        self.machine, self._log = machine, MemberLog(machine)
+        self.machine = machine
+        self._log = MemberLog(machine, self._clock, self._cluster.config.client_id)
         if self._background is not None:
             self._background.machine = machine
 
@@ -225,7 +226,8 @@ class MembershipDriver:
             return left
         self.overdue = True
         reason = f"poll() was not called for {limit:g} s (max_poll_interval_ms)"
-        _log.warning("leaving %s: %s; the consumer rejoins on the next poll", self._settings.named, reason)
+        message = "leaving group %(group)r: %(reason)s; the consumer rejoins on the next poll"
+        _log.warning(message, group=self._settings.group_id, reason=reason)
         self.machine.poll_timeout(reason)
         self.notify()
         return None

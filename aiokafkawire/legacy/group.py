@@ -4,7 +4,6 @@ Such a group has no leader: every member watches members and partitions, and ass
 member can claim a partition once the previous owner has deleted its claim; until then the member retries.
 """
 
-import logging
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
@@ -14,6 +13,7 @@ import anyio
 import attrs
 
 from ..errors import ConnectionLost, RequestTimeout
+from ..event_log import EventLog, TroubleLog
 from ..types import Address
 from .cluster import Registry
 from .errors import NodeExists, NoNode, SessionExpired
@@ -28,7 +28,7 @@ GroupPartition = tuple[str, BrokerPartition]
 
 _PATIENCE_SECONDS: Final = 30.0
 _SESSIONS_KEPT: Final = 100
-_log: Final = logging.getLogger("aiokafkawire.legacy")
+_log: Final = EventLog("aiokafkawire.legacy")
 _OLD_SESSIONS: Final = 3
 """The number of session timeouts for which the member's name may be taken, by an old session of the same member."""
 
@@ -101,7 +101,8 @@ class LegacyGroupMember:
         self._name_free_by = 0.0
         self._sessions: deque[int] = deque(maxlen=_SESSIONS_KEPT)
         """The ids of this member's last sessions."""
-        self._name = f"group {group!r}, member {member!r}"
+        self._group = group
+        self._trouble = TroubleLog(_log, anyio.current_time)
         self.balanced: anyio.Event = anyio.Event()
         """Set while the member owns all partitions that are assigned to it."""
 
@@ -120,7 +121,9 @@ class LegacyGroupMember:
             try:
                 async with self._new_session() as zookeeper:
                     if self._sessions:
-                        _log.info("%s: a new ZooKeeper session is open; the member joins again", self._name)
+                        message = "group %(group)r, member %(member_id)r: a new ZooKeeper session is open, joining"
+                        if not self._trouble.ended("join", message, group=self._group, member_id=self._member):
+                            _log.info(message, group=self._group, member_id=self._member)
                     self._sessions.append(zookeeper.session_id)
                     self._zookeeper = zookeeper
                     try:
@@ -134,13 +137,20 @@ class LegacyGroupMember:
             except ConnectionLost as lost:
                 if not self._sessions:
                     raise
-                _log.warning("%s: cannot join again, retrying: %s", self._name, lost)
+                message = "group %(group)r, member %(member_id)r: cannot join again, retrying: %(error)s"
+                self._trouble.failed("join", message, error=lost, group=self._group, member_id=self._member)
             await anyio.sleep(self._backoff)
 
     def _expired(self, error: SessionExpired) -> None:
         """Give up all partitions without a commit, since other members may already own them and have committed."""
-        message = "%s: the ZooKeeper session expired; the member gives up %d partitions and joins again: %s"
-        _log.warning(message, self._name, len(self._owned), error)
+        _log.warning(
+            "group %(group)r, member %(member_id)r: the ZooKeeper session expired; the member gives up %(count)d "
+            "partitions and joins again: %(error)s",
+            count=len(self._owned),
+            error=error,
+            group=self._group,
+            member_id=self._member,
+        )
         self._claims.expired(list(self._owned), error, uncommitted=bool(self._to_commit))
         self._owned.clear()
         self._to_commit = {}
@@ -213,7 +223,8 @@ class LegacyGroupMember:
         if self._member not in members:
             # Another client has deleted the registration. Java's ConsoleConsumer deletes the whole group for
             # --from-beginning.
-            _log.warning("%s: its registration is gone from ZooKeeper; the member joins again", self._name)
+            message = "group %(group)r, member %(member_id)r: the registration is gone from ZooKeeper; joining again"
+            _log.warning(message, group=self._group, member_id=self._member)
             self._unbalanced()
             await self._release(zookeeper, list(self._owned))
             await self._register(zookeeper)

@@ -16,6 +16,7 @@ from kazoo.handlers.threading import SequentialThreadingHandler
 from kazoo.protocol.states import KazooState
 from kazoo.retry import KazooRetry
 
+from ..event_log import EventLog
 from ..runtime import call_soon_threadsafe
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ _CLOSE_SECONDS: Final = 2.0
 _CUT_SECONDS: Final = _CONNECT_SECONDS + 0.5
 _LONGEST_MS: Final = 60_000
 """The limit of a session timeout that the server chooses instead of the requested one."""
-_log: Final = logging.getLogger("aiokafkawire.legacy.kazoo")
+_log: Final = EventLog("aiokafkawire.legacy.kazoo")
 
 
 class KazooThread:
@@ -50,7 +51,7 @@ class KazooThread:
         self._lock = threading.Lock()
         """Held by calls and by the end of the session, so that no call gets into kazoo's next session."""
         self._handler = _Handler(self._on_end)
-        self._kazoo_log = _KazooLog(_log)
+        self._kazoo_log = _KazooLog(logging.getLogger("aiokafkawire.legacy.kazoo"))
         # kazoo retries without a limit; ``session`` decides when the session has expired.
         retry = KazooRetry(
             max_tries=-1, delay=_PAUSE_SECONDS, backoff=1, max_jitter=0, sleep_func=self._handler.sleep_func
@@ -130,7 +131,7 @@ class KazooThread:
             self._client.stop()
             self._client.close()
         except Exception as error:
-            _log.debug("closing a ZooKeeper session failed: %r", error)
+            _log.debug("closing a ZooKeeper session failed: %(error)r", error=error)
         self.post(self._stopped.set)
 
     def _connect(self, *args: Any) -> tuple[float, float]:

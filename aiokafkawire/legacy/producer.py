@@ -1,6 +1,5 @@
 """A producer for a cluster of Kafka 0.7 that is registered in ZooKeeper."""
 
-import logging
 from collections.abc import Callable, Iterable
 from functools import partial
 from types import TracebackType
@@ -10,6 +9,7 @@ import anyio
 
 from ..argument_checks import is_integer, shown
 from ..errors import ConfigError, ConnectionLost, KafkaError, UsageError
+from ..event_log import EventLog, TroubleLog
 from ..network.connector import Connector, connect_tcp
 from ..runtime import Owner, Runtime
 from .cluster import BrokerClients, Registry
@@ -21,7 +21,7 @@ from .zookeeper import EventType, Watch, WatchEvent, ZooKeeper
 
 __all__ = ("LegacyProducer", "LegacyPartitioner", "java_hash_partitioner")
 
-_log: Final = logging.getLogger("aiokafkawire.legacy")
+_log: Final = EventLog("aiokafkawire.legacy")
 _PAUSE_SECONDS: Final = 0.1
 
 LegacyPartitioner: TypeAlias = Callable[[str, int], int]
@@ -173,14 +173,17 @@ class LegacyProducer:
     async def _open_session(self, renewed: anyio.Event) -> None:
         _log.warning("producer: the ZooKeeper session expired; the producer opens a new one")
         await self._zookeeper.__aexit__(None, None, None)  # the producer has no nodes in the session
+        trouble = TroubleLog(_log, self._runtime.now)
         while True:
             fresh = self._new_session()
             try:
                 await fresh.__aenter__()
+                trouble.ended("session", "producer: a new ZooKeeper session is open")
                 break
             except KafkaError as cause:
                 self._last_cause = str(cause)
-                _log.warning("producer: cannot open a new ZooKeeper session, retrying: %s", cause)
+                message = "producer: cannot open a new ZooKeeper session, retrying: %(error)s"
+                trouble.failed("session", message, error=cause)
             await anyio.sleep(_PAUSE_SECONDS)
         self._zookeeper, self._renewed = fresh, None
         self._brokers_known = False

@@ -1,6 +1,5 @@
 """The measurements of a client: gathered from its events, read as Java's metrics or as instruments for exporters."""
 
-import logging
 import threading
 import time
 from collections import deque
@@ -9,6 +8,7 @@ from typing import Any, Final
 
 from ..argument_checks import shown
 from ..errors import ConfigError, UsageError
+from ..event_log import EventLog
 from ..observe import (
     AcknowledgementEnded,
     BatchEnded,
@@ -33,7 +33,7 @@ from .raw_instruments import raw_instruments
 __all__ = ("ClientMetrics", "metrics_of")
 
 
-_log = logging.getLogger("aiokafkawire.observe")
+_log = EventLog("aiokafkawire.observe")
 _MakesEvent = Callable[..., RequestEnded | BatchEnded]
 
 _AT_ONCE: Final = 128
@@ -124,8 +124,9 @@ class ClientMetrics:
         if len(later) >= _AT_ONCE:
             try:
                 self._catch_up()
-            except Exception:
-                _log.exception("cannot count requests and batches for metrics; they are not counted any more")
+            except Exception as error:
+                message = "cannot count requests and batches for metrics; they are not counted any more"
+                _log.error(message, error=error, exc_info=error)
                 self._live.cluster.observers.later = None
 
     def _catch_up(self) -> None:

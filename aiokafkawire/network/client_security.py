@@ -1,6 +1,5 @@
 """The security of a client's connections: TLS and SASL."""
 
-import logging
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
@@ -9,6 +8,7 @@ import anyio
 from ..config import ClientConfig
 from ..config.security import SecurityConfig
 from ..errors import RequestTimeout
+from ..event_log import EventLog
 from ..protocol.schema import Versions
 from ..runtime import Runtime
 from ..types import Address
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ("Security",)
 
-_log = logging.getLogger("aiokafkawire.security")
+_log = EventLog("aiokafkawire.security")
 
 
 class Security:
@@ -76,7 +76,8 @@ class Security:
         with anyio.move_on_after(self._patience):
             lifetime_ms = await self._login.authenticate(ask, versions, at, send_token)
             until = f"for {lifetime_ms / 1000:g} s" if lifetime_ms else "until the connection closes"
-            _log.debug("logged in to %s by %s, %s", at, self._login.mechanism, until)
+            message, text = "logged in to %(broker)s by %(mechanism)s, %(until)s", {"until": until}
+            _log.debug(message, text=text, broker=at, mechanism=self._login.mechanism)
             return lifetime_ms
         limit = f"{self._patience:g} s (socket_connection_setup_timeout_ms)"
         raise RequestTimeout(f"the login by {self._login.mechanism} on {at} was not done within {limit}")

@@ -263,11 +263,13 @@ class Connection:
     def heed_throttle(self, response: Response, spoken: int) -> None:
         """Extend :attr:`throttled_until` by the throttle time of a response, unless the broker has waited itself."""
         pause = getattr(response, "throttle_time_ms", 0) / 1000
+        api = type(response).__name__.removesuffix("Response")
         if pause <= 0:
+            self._reports.not_throttled(api)
             return
         if client_waits(response.api_key, spoken):
             self.throttled_until = max(self.throttled_until, self._runtime.now() + pause)
-        self._reports.throttled(type(response).__name__.removesuffix("Response"), pause)
+        self._reports.throttled(api, pause)
 
     async def _wait_while_throttled(self, request: type[Request[Any]], timeout: float | None) -> float | None:
         """Wait while the broker throttles this client, or until the connection ends; return the rest of the timeout.
@@ -367,7 +369,7 @@ class Connection:
         Raises:
             WireError: the response violates the protocol.
         """
-        if LOG.isEnabledFor(logging.DEBUG):
+        if LOG.is_enabled(logging.DEBUG):
             log_answer(self.broker, answer, spoken, frame)
         try:
             return decode(answer, spoken, frame, position)
@@ -377,7 +379,7 @@ class Connection:
     def _enqueue(self, frame: bytes, observed: ObservedRequest | None, *, ahead: bool = False) -> None:
         if observed is not None:
             observed.sent_bytes = len(frame)
-        if LOG.isEnabledFor(logging.DEBUG):
+        if LOG.is_enabled(logging.DEBUG):
             log_request(self.broker, frame)
         if ahead or self._held_back is None:
             self._transport.enqueue(frame, observed)
@@ -504,7 +506,8 @@ class Connection:
             await self._run_transport()
         finally:
             self._ended.set()
-            LOG.debug("connection to %s closed: %s", self.broker, self.failure or "cancelled")
+            message, text = "connection to %(broker)s closed: %(why)s", {"why": self.failure or "cancelled"}
+            LOG.debug(message, text=text, broker=self.broker, error=self.failure)
             if self._is_open:
                 self._reports.closed(self.failure)
 

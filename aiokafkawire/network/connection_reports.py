@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ..errors import KafkaError
+from ..event_log import TroubleLog
 from ..observe import ConnectionClosed, ConnectionFailed, ConnectionOpened, Observers, RequestEnded, Throttled
 from ..protocol.schema import Request
 from ..protocol.throttling import leading_throttle_ms
@@ -22,9 +23,10 @@ class ConnectionReports:
         lane: what the connection is for.
         node_ids: the ids of the known brokers, by address.
         now: returns the time in seconds.
+        throttling: the log of brokers that throttle the client, if they are logged.
     """
 
-    __slots__ = ("_at", "_broker", "_lane", "_node_ids", "_observers", "now", "throttle_seconds")
+    __slots__ = ("_at", "_broker", "_lane", "_node_ids", "_observers", "_throttling", "now", "throttle_seconds")
 
     def __init__(
         self,
@@ -33,7 +35,9 @@ class ConnectionReports:
         lane: str,
         node_ids: Mapping[Address, int],
         now: Callable[[], float],
+        throttling: TroubleLog | None = None,
     ) -> None:
+        self._throttling = throttling
         self._observers, self._at, self._lane, self._node_ids = observers, at, lane, node_ids
         self._broker = str(at)
         self.now: Callable[[], float] = now
@@ -64,8 +68,17 @@ class ConnectionReports:
     def throttled(self, api: str, seconds: float) -> None:
         """Report that the response to a request names a throttle time."""
         self.throttle_seconds = seconds
+        if self._throttling is not None:
+            message = "broker %(broker)s throttles %(api)s for %(delay).1f s, since the client has exceeded a quota"
+            self._throttling.failed((self._broker, api), message, broker=self._broker, api=api, delay=seconds)
         if (notify := self._observers.throttled) is not None:
             notify(Throttled(broker=self._broker, node_id=self._node_id, api=api, seconds=seconds))
+
+    def not_throttled(self, api: str) -> None:
+        """Log the end of a throttling that was logged."""
+        if self._throttling:
+            message = "broker %(broker)s throttles %(api)s no more"
+            self._throttling.ended((self._broker, api), message, broker=self._broker, api=api)
 
     def request(
         self, handler: ResponseHandler | None, request: type[Request[Any]], spoken: int, called_at: float

@@ -3,19 +3,19 @@
 import base64
 import binascii
 import json
-import logging
 from collections.abc import Awaitable, Callable
 from typing import Final, TypeAlias
 
 import anyio
 
 from ..errors import AuthenticationFailed, ConfigError, KafkaError
+from ..event_log import EventLog, TroubleLog
 from ..types import OAuthBearerToken
 from .sasl import check_token
 
 __all__ = ("Fetch", "Tokens", "expiry_of", "refresh_at")
 
-_log = logging.getLogger("aiokafkawire.security")
+_log = EventLog("aiokafkawire.security")
 
 Fetch: TypeAlias = Callable[[], Awaitable[str | OAuthBearerToken]]
 
@@ -59,6 +59,7 @@ class Tokens:
         self._fetching = anyio.Lock()
         self._token: OAuthBearerToken | None = None
         self._refresh_at = self._ends_at = 0
+        self._trouble = TroubleLog(_log, lambda: wall_ms() / 1000)
 
     async def get(self) -> OAuthBearerToken:
         """Return a valid token.
@@ -77,7 +78,8 @@ class Tokens:
             except KafkaError as error:
                 if self._token is None or now >= self._ends_at:
                     raise
-                _log.warning("cannot renew the OAUTHBEARER token, keeping the previous one until it expires: %s", error)
+                message = "cannot renew the OAUTHBEARER token, keeping the previous one until it expires: %(error)s"
+                self._trouble.failed("token", message, error=error)
                 return self._token
 
     async def prepare(self) -> None:
@@ -102,6 +104,7 @@ class Tokens:
         if ends <= now:
             raise AuthenticationFailed(f"the OAUTHBEARER token expired {(now - ends) / 1000:.0f} s ago")
         self._token, self._ends_at, self._refresh_at = token, ends, refresh_at(now, ends)
+        self._trouble.ended("token", "renewed the OAUTHBEARER token")
         return token
 
     def invalidate(self) -> None:

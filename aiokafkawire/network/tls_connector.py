@@ -1,7 +1,6 @@
 """TLS on connections: the handshake, the reloading of changed certificates, and errors that name the refusing side."""
 
 import contextlib
-import logging
 import os
 import ssl
 from collections.abc import Awaitable, Callable, Mapping
@@ -14,6 +13,7 @@ from anyio.streams.tls import TLSAttribute, TLSStream
 
 from ..config.security import SecurityConfig
 from ..errors import ConfigError, ConnectionLost, TlsFailed
+from ..event_log import EventLog
 from ..runtime import Offload
 from ..types import Address
 from .connector import Connector
@@ -23,7 +23,7 @@ from .tls_transport import TlsTransport
 
 __all__ = ("Tls",)
 
-_log = logging.getLogger("aiokafkawire.security")
+_log = EventLog("aiokafkawire.security")
 
 _NOT_TLS: Final = ("WRONG_VERSION_NUMBER", "HTTP_REQUEST", "PACKET_LENGTH_TOO_LONG", "RECORD_LAYER_FAILURE")
 _HOST_CODES: Final = (62, 64)
@@ -70,7 +70,8 @@ class Tls:
             if self._context is None:
                 raise
             if stamp != self._stamp:
-                _log.warning("cannot reload changed certificates, keeping the previous ones: %s", error)
+                message = "cannot reload changed certificates, keeping the previous ones: %(error)s"
+                _log.warning(message, error=error)
             made = self._context
         self._context, self._stamp = made, stamp
         return made

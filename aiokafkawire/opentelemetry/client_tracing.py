@@ -1,6 +1,6 @@
 """The spans of one client's producers and consumers."""
 
-import logging
+import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -13,6 +13,7 @@ from opentelemetry.context import Context, attach, get_current
 from opentelemetry.trace import Link, Span, SpanKind, Tracer
 
 from ..cluster.cluster import Cluster
+from ..event_log import EventLog
 from ..tracing import Handling, RecordTrace
 from ..types import Header, TopicPartition
 from .attributes import (
@@ -34,7 +35,7 @@ from .send_spans import SendSpan, shared_span
 
 __all__ = ("ClientTracing",)
 
-_log = logging.getLogger("aiokafkawire.opentelemetry")
+_log = EventLog("aiokafkawire.opentelemetry")
 
 _ROOM: Final = 256
 """The number of bytes that must be left for the headers of a record that gets a span."""
@@ -202,7 +203,10 @@ class ClientTracing:
     def _log_failure(self, what: str) -> None:
         if not self._has_failed:
             self._has_failed = True
-            _log.exception("OpenTelemetry has failed, so %s; later failures are not logged", what)
+            text = {"consequence": what}
+            message = "OpenTelemetry has failed, so %(consequence)s; later failures are not logged"
+            error = sys.exception()
+            _log.error(message, text=text, error=error, exc_info=error)
 
 
 class _RecordHandling:

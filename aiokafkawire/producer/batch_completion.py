@@ -20,6 +20,7 @@ from ..errors import (
     WireError,
     broker_error,
 )
+from ..event_log import EventLog, TroubleLog
 from ..observe import BatchEnded
 from ..protocol.messages.produce import PartitionProduceResponse, ProduceResponse
 from ..records.compression import Codec
@@ -54,7 +55,7 @@ _NOT_APPENDED: Final = frozenset(
 )
 """The errors with which a leader refuses a batch without appending it, unless the response has an offset."""
 
-_log = logging.getLogger("aiokafkawire.producer")
+_log = EventLog("aiokafkawire.producer")
 
 
 class BatchCompletion:
@@ -78,6 +79,9 @@ class BatchCompletion:
         self._transaction = transaction
         self._clock = cluster.runtime.now
         self._backoffs: dict[TopicPartition, Backoff] = {}
+        self._retries = TroubleLog(_log, self._clock, first=logging.DEBUG)
+        # No errors: the caller has the exception, and may send the records again.
+        self._failures = TroubleLog(_log, self._clock)
 
     # --- the end of a request --------------------------------------------------------------------------
 
@@ -163,10 +167,10 @@ class BatchCompletion:
             self.fail(batch, error)
 
     def _retry(self, batch: ProducerBatch, error: KafkaError, not_before: float) -> None:
-        if _log.isEnabledFor(logging.DEBUG):
-            delay = max(0.0, not_before - self._clock()) * 1000
-            message = "retrying a batch of %d records for %s in %.0f ms (attempt %d): %s"
-            _log.debug(message, batch.count, batch.partition, delay, batch.attempts + 1, error)
+        delay = max(0.0, not_before - self._clock())
+        message = "retrying a batch of %(records)d records for %(partition)s in %(delay).3f s: %(error)s"
+        partition = batch.partition
+        self._retries.failed(partition, message, partition=partition, records=batch.count, delay=delay, error=error)
         self._accumulator.requeue(batch, error, not_before)
 
     def _retry_time(self, batch: ProducerBatch, action: SequenceAction) -> float:
@@ -210,17 +214,24 @@ class BatchCompletion:
             self._accumulator.discard_expired(batch)
             return
         self._backoffs.pop(batch.partition, None)
+        for trouble in (self._retries, self._failures):
+            if trouble:
+                trouble.ended(batch.partition, "%(partition)s takes records again", partition=batch.partition)
         self._accumulator.acknowledge(batch)
         batch.result.resolve(base_offset, log_append_time)
         self._report(batch, None if base_offset < 0 else base_offset, None)
 
-    def fail(self, batch: ProducerBatch, error: KafkaError) -> None:
-        """Fail a batch with this error, and do not send it again."""
+    def fail(self, batch: ProducerBatch, error: KafkaError, *, is_abort: bool = False) -> None:
+        """Fail a batch with this error, and do not send it again; ``is_abort`` if its transaction is aborted."""
         self._backoffs.pop(batch.partition, None)
         self._accumulator.remove(batch)
         batch.result.fail(error)
         self._report(batch, None, error)
-        _log.debug("failed to send %d records to %s: %s", batch.count, batch.partition, error)
+        message = "failed to send %(records)d records to %(partition)s: %(error)s"
+        if is_abort:
+            _log.debug(message, partition=batch.partition, records=batch.count, error=error)
+        else:
+            self._failures.failed(batch.partition, message, partition=batch.partition, records=batch.count, error=error)
         self.failures.add(batch.result)
         if self._transaction is not None:
             self._transaction.batch_failed(batch.partition, error, sent=batch.base_sequence >= 0)
@@ -275,10 +286,10 @@ class BatchCompletion:
         for batch in self._accumulator.take_expired(now):
             self.fail(batch, self._expired(batch))
 
-    def fail_waiting(self, error_of: Callable[[ProducerBatch], KafkaError | None]) -> None:
-        """Fail each waiting batch for which ``error_of`` returns an error."""
+    def fail_waiting(self, error_of: Callable[[ProducerBatch], KafkaError | None], *, is_abort: bool = False) -> None:
+        """Fail each waiting batch for which ``error_of`` returns an error, as :meth:`fail`."""
         for batch, error in self._accumulator.take_waiting(error_of):
-            self.fail(batch, error)
+            self.fail(batch, error, is_abort=is_abort)
 
     def use_snapshot(self, snapshot: Snapshot) -> None:
         """Handle topics that this snapshot shows as recreated: fail lost batches, and restart sequence numbers."""

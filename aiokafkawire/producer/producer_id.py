@@ -9,6 +9,7 @@ from anyio.abc import TaskGroup
 from ..cluster.cluster import Cluster
 from ..config import ProducerConfig
 from ..errors import ClusterAuthorizationFailed, KafkaError, UnsupportedVersion, as_kafka_error, broker_error
+from ..event_log import EventLog
 from .accumulator import RecordAccumulator
 
 if TYPE_CHECKING:  # most producers make no transactions
@@ -18,7 +19,7 @@ if TYPE_CHECKING:  # most producers make no transactions
 
 __all__ = ("ProducerIdManager",)
 
-_log = logging.getLogger("aiokafkawire.producer")
+_log = EventLog("aiokafkawire.producer")
 
 _NO_TRANSACTIONS: Final = 2**31 - 1
 """The transaction timeout in ms for a producer without transactions, as sent by Java's client."""
@@ -56,7 +57,12 @@ class ProducerIdManager:
             answer = await self._cluster.ask(self._cluster.least_loaded, request, deadline, check=_check)
             if self._accumulator.sequences is not None:
                 self._accumulator.sequences.set_producer_id(answer.producer_id, answer.producer_epoch)
-                _log.info("producer id %d, epoch %d (idempotence)", answer.producer_id, answer.producer_epoch)
+                _log.info(
+                    "producer id %(producer_id)d, epoch %(producer_epoch)d (idempotence)",
+                    producer_id=answer.producer_id,
+                    producer_epoch=answer.producer_epoch,
+                    client_id=self._cluster.config.client_id,
+                )
             self._backoff.reset()
         except (UnsupportedVersion, ClusterAuthorizationFailed) as error:
             if self._config.enable_idempotence:
@@ -64,12 +70,13 @@ class ProducerIdManager:
             else:
                 # Users of old brokers know that these lack idempotence; unauthorized users may not know why it is off.
                 level = logging.INFO if isinstance(error, UnsupportedVersion) else logging.WARNING
-                _log.log(level, "sending without idempotence, so a retry may write a record twice: %s", error)
+                message = "sending without idempotence, so a retry may write a record twice: %(error)s"
+                _log.log(level, message, error=error, client_id=self._cluster.config.client_id)
                 self._accumulator.sequences = None
         except KafkaError as error:
             self._accumulator.record_error(error, lambda batch: True)
             delay = self._backoff.next()
-            _log.debug("retrying InitProducerId in %.0f ms: %s", delay * 1000, error)
+            _log.debug("retrying %(api)s in %(delay).3f s: %(error)s", api="InitProducerId", delay=delay, error=error)
             await anyio.sleep(delay)
         except Exception as error:
             sender.stop(as_kafka_error(error, "requesting a producer id"))

@@ -253,10 +253,10 @@ class Transaction(Generic[K, V]):
         sender = self._sender
 
         async def finish_batches() -> None:
-            sender.completion.fail_waiting(lambda batch: _aborted(batch, why))
+            sender.completion.fail_waiting(lambda batch: _aborted(batch, why), is_abort=True)
             with sender.flushing():
                 await sender.wait_until_idle()
-            sender.completion.fail_waiting(lambda batch: _aborted(batch, why))
+            sender.completion.fail_waiting(lambda batch: _aborted(batch, why), is_abort=True)
             # This transaction reports the abort; flush() does not report its records again.
             sender.completion.failures.take()
 

@@ -11,6 +11,7 @@ from ..cluster.cluster import Cluster
 from ..cluster.retry import Backoff, Deadline
 from ..config import ProducerConfig
 from ..errors import KafkaError, RequestTimeout, UsageError, as_kafka_error, copy_for_reraise
+from ..event_log import EventLog
 from ..observe import TransactionEnded
 from ..plain_values import error_text
 from ..runtime import Worker
@@ -20,7 +21,7 @@ from .transaction_state_machine import TransactionPhase, TransactionRequest, Tra
 
 __all__ = ("TransactionManager",)
 
-_log = logging.getLogger("aiokafkawire.producer")
+_log = EventLog("aiokafkawire.producer")
 
 _FEATURE = "transaction.version"
 _FIRST_BACKOFF = 0.02
@@ -86,7 +87,8 @@ class TransactionManager:
             name = type(request.request).__name__.removesuffix("Request")
             failed = as_kafka_error(error, f"{name} of {self.state.transactional_id!r}")
             self.state.failed(request, failed)
-            _log.debug("transactional id %r: %s failed: %s", self.state.transactional_id, name, failed)
+            message = "transactional id %(transactional_id)r: %(api)s failed: %(error)s"
+            _log.debug(message, transactional_id=self.state.transactional_id, api=name, error=failed)
         else:
             self._succeeded(request, response)
         self._trouble = None
@@ -119,17 +121,23 @@ class TransactionManager:
         state.succeeded(done, response)
         if state.generation == generation:
             return
-        message = "transactional id %r: producer id %d, epoch %d"
         # With transaction.version 2, EndTxn brings a new epoch after each transaction, and fences no other producer.
         level = logging.INFO if starting else logging.DEBUG
-        _log.log(level, message, state.transactional_id, state.producer_id, state.producer_epoch)
+        _log.log(
+            level,
+            "transactional id %(transactional_id)r: producer id %(producer_id)d, epoch %(producer_epoch)d",
+            transactional_id=state.transactional_id,
+            producer_id=state.producer_id,
+            producer_epoch=state.producer_epoch,
+            client_id=self._cluster.config.client_id,
+        )
 
     def _log_failure(self) -> None:
         state = self.state
         if state.has_failed and not self._failure_logged:
             self._failure_logged = True
-            message = "transactional id %r: the producer can send nothing more: %s"
-            _log.warning(message, state.transactional_id, state.error)
+            message = "transactional id %(transactional_id)r: the producer can send nothing more: %(error)s"
+            _log.error(message, transactional_id=state.transactional_id, error=state.error)
 
     def _deadline(self) -> Deadline:
         return self._cluster.deadline(self._config.max_block_ms / 1000)
@@ -199,7 +207,8 @@ class TransactionManager:
 
     async def commit(self) -> None:
         """Commit the transaction within ``max_block_ms``; then the phase and error of ``state`` show the result."""
-        _log.debug("transactional id %r: committing the transaction", self.state.transactional_id)
+        message = "transactional id %(transactional_id)r: committing the transaction"
+        _log.debug(message, transactional_id=self.state.transactional_id)
         self.state.commit()
         self._report_end()
         # All requests of the commit share one deadline, so that it ends in time.
@@ -217,7 +226,8 @@ class TransactionManager:
 
     def abort(self, finish_batches: Callable[[], Awaitable[None]]) -> None:
         """Start to abort the transaction in the background; first await ``finish_batches``, which ends all batches."""
-        _log.debug("transactional id %r: aborting the transaction", self.state.transactional_id)
+        message = "transactional id %(transactional_id)r: aborting the transaction"
+        _log.debug(message, transactional_id=self.state.transactional_id)
         self._abort_scheduled = True
         self._cluster.owner.spawn(self._abort, finish_batches)
 
@@ -248,5 +258,5 @@ class TransactionManager:
         await self.wait_until(self.is_ready, "waiting for the producer id, or for the end of the previous transaction,")
         self._commit_by, self._began = None, self._cluster.runtime.now()
         self.state.begin(self._cluster.metadata.features.get(_FEATURE, 0))
-        message = "transactional id %r: beginning a transaction, epoch %d"
-        _log.debug(message, self.state.transactional_id, self.state.producer_epoch)
+        message = "transactional id %(transactional_id)r: beginning a transaction, epoch %(producer_epoch)d"
+        _log.debug(message, transactional_id=self.state.transactional_id, producer_epoch=self.state.producer_epoch)

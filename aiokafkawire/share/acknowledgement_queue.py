@@ -1,12 +1,12 @@
 """A share consumer's acknowledgements: those to send, those in flight, and the results of the others."""
 
-import logging
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 import attrs
 
 from ..errors import BrokerError, ErrorCode, KafkaError, Refresh, broker_error
+from ..event_log import EventLog
 from ..types import TopicPartition
 from .acknowledgements import Acknowledge, AcknowledgedOffsets, PendingAcknowledgements, records_in
 from .acquired_partition import AcquiredPartition, AcquiredRange
@@ -15,7 +15,7 @@ from .share_fetch_session import PartitionKey
 
 __all__ = ("AcknowledgementQueue", "SentAcknowledgements")
 
-_log = logging.getLogger("aiokafkawire.share")
+_log = EventLog("aiokafkawire.share")
 
 _LINGER: Final = 0.05
 """Seconds that acknowledgements wait for a fetch that carries them."""
@@ -172,8 +172,10 @@ class AcknowledgementQueue:
 
     def _settle(self, partition: TopicPartition, count: int, error: KafkaError | None) -> None:
         if error is not None and count:
-            message = "%d records of %s were not acknowledged, and may be delivered again: %s"
-            _log.warning(message, count, partition, error)
+            message = (
+                "%(records)d records of %(partition)s were not acknowledged, and may be delivered again: %(error)s"
+            )
+            _log.warning(message, records=count, partition=partition, error=error)
         self.results.settle(partition, count, error)
 
     def lose(self, acquisition: AcquiredPartition) -> None:

@@ -1,9 +1,9 @@
 """The locks of a share consumer's records: those in the user's hands, and those that wait here."""
 
-import logging
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
+from ..event_log import EventLog
 from ._implementation import AcknowledgedRun, ShareRecord, mark_accepted
 from .acknowledgement_queue import AcknowledgementQueue
 from .acknowledgements import Acknowledge, AcknowledgedOffsets
@@ -14,7 +14,7 @@ from .share_fetch_session import PartitionKey
 
 __all__ = ("RecordLocks",)
 
-_log = logging.getLogger("aiokafkawire.share")
+_log = EventLog("aiokafkawire.share")
 
 _DEFAULT_SECONDS: Final = 30.0
 
@@ -186,11 +186,11 @@ class RecordLocks:
         if forgotten is not None and not self._has_warned:
             self._has_warned = True
             _log.warning(
-                "%d records of %s were not acknowledged within their lock of %g s, and go to other members: process "
-                "records in 'async with record', or call acknowledge() in time",
-                forgotten.outstanding,
-                forgotten.partition,
-                self.seconds,
+                "%(records)d records of %(partition)s were not acknowledged within their lock of %(elapsed)g s, and go "
+                "to other members: process records in 'async with record', or call acknowledge() in time",
+                records=forgotten.outstanding,
+                partition=forgotten.partition,
+                elapsed=self.seconds,
             )
 
     # --- renewals --------------------------------------------------------------------------------------------

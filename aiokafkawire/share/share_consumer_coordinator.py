@@ -1,12 +1,12 @@
 """A share consumer's membership in its group: joins, takes its assignment, and leaves."""
 
-import logging
 from collections.abc import Sequence
 from uuid import UUID
 
 from ..cluster.cluster import Cluster
 from ..cluster.retry import Deadline
 from ..config import ShareConsumerConfig
+from ..event_log import EventLog
 from ..group.consumer_group_membership import ConsumerGroupMembership
 from ..group.consumer_group_requests import ServerSubscription
 from ..group.membership import GroupState, LosePartitions, MemberSettings, PrepareRejoin, Reconcile, Task
@@ -19,7 +19,7 @@ from .share_fetcher import ShareFetcher
 
 __all__ = ("ShareConsumerCoordinator",)
 
-_log = logging.getLogger("aiokafkawire.group")
+_log = EventLog("aiokafkawire.group")
 
 
 class ShareConsumerCoordinator:
@@ -120,7 +120,8 @@ class ShareConsumerCoordinator:
         }
         if any(topic_id not in names for topic_id in task.assignment):
             metadata.mark_stale(metadata.snapshot)
-            _log.debug("%s: waiting for the metadata of assigned topics", self.machine.settings.named)
+            message = "share group %(group)r: waiting for the metadata of assigned topics"
+            _log.debug(message, group=self.machine.settings.group_id)
         before = self._fetcher.assigned
         self._fetcher.assign(partitions)
         self._report_rebalance(before)

@@ -1,6 +1,5 @@
 """Acquires records from the brokers, and sends acknowledgements to them: one request to each broker at a time."""
 
-import logging
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from functools import partial
 from typing import Any, Final
@@ -13,6 +12,7 @@ from ..cluster.metadata import Snapshot
 from ..cluster.retry import Deadline, retry_action
 from ..config import ShareConsumerConfig
 from ..errors import BrokerError, ErrorCode, KafkaError, Refresh, UnsupportedVersion, as_kafka_error
+from ..event_log import EventLog
 from ..group.share_group_requests import SHARE_VERSIONS
 from ..network.connection import Connection
 from ..plain_values import error_text
@@ -35,7 +35,7 @@ from .share_responses import ShareResponses
 
 __all__ = ("ShareFetcher",)
 
-_log = logging.getLogger("aiokafkawire.share")
+_log = EventLog("aiokafkawire.share")
 
 _RENEWS: Final = Versions.parse("2+")
 _LARGE: Final = 64 * 1024
@@ -337,10 +337,13 @@ class ShareFetcher:
         """Handle the error of a whole request: the session is lost, and with it the records that wait here."""
         if isinstance(error, UnsupportedVersion) and sent.renews:
             self.locks.renew_no_more()
-            _log.info("the locks of records are not renewed: %s", error)
+            message = "share group %(group)r: the locks of records are not renewed: %(error)s"
+            _log.info(message, group=self._config.group_id, error=error)
             self.queue.renewals_unsupported(sent, error, self._clock())
             return
-        _log.debug("share session with broker %d begins again: %s", broker.node.node_id, error)
+        message = "share group %(group)r: the session with broker %(node_id)d at %(broker)s begins again: %(error)s"
+        node, group = broker.node, self._config.group_id
+        _log.debug(message, group=group, node_id=node.node_id, broker=node.address, error=error)
         broker.error = error
         is_lost = isinstance(error, BrokerError) and error.code in _SESSION_LOST
         if is_lost and not self.responses.is_closing:

@@ -1,6 +1,5 @@
 """A listener that commits the offsets of streaming queries to a consumer group, for monitoring of lag."""
 
-import logging
 import threading
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Unpack
@@ -10,6 +9,7 @@ from pyspark.sql.streaming.listener import StreamingQueryListener
 from .. import blocking
 from ..config import ClientOptions
 from ..errors import KafkaError, RequestTimeout
+from ..event_log import EventLog
 from .offsets import Offsets
 from .progress import Behind, behind, offsets_in, reached
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = ("CommitsToGroup",)
 
-_log = logging.getLogger("aiokafkawire.spark")
+_log = EventLog("aiokafkawire.spark")
 
 
 class CommitsToGroup(StreamingQueryListener):
@@ -126,7 +126,8 @@ class CommitsToGroup(StreamingQueryListener):
         except KafkaError as error:
             # Do not raise: the next progress commits these offsets or later ones.
             self.error = error
-            _log.warning("committing offsets of group %r failed, the next batch retries: %s", self._group_id, error)
+            message = "committing offsets of group %(group)r failed, the next batch retries: %(error)s"
+            _log.warning(message, group=self._group_id, error=error)
             self._close()
             return
         self.committed |= new

@@ -1,6 +1,5 @@
 """Lookups before a query reads: its partitions, and the offsets that its options specify."""
 
-import logging
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Final
@@ -9,6 +8,7 @@ import anyio
 
 from ..client import Client
 from ..errors import BrokerError, ConfigError, UsageError
+from ..event_log import EventLog
 from ..types import OffsetSpec, TopicPartition
 from .admission import ranges_between
 from .errors import DataLost
@@ -17,7 +17,7 @@ from .options import Bound, ReadOptions, TopicSelection
 
 __all__ = ("batch_ranges", "data_lost", "ends", "partitions_now", "partitions_of", "resolve")
 
-_log = logging.getLogger("aiokafkawire.spark")
+_log = EventLog("aiokafkawire.spark")
 
 _AGREE_AFTER: Final = 3.0
 """Seconds after which all brokers know a new partition that one broker knows."""
@@ -193,4 +193,4 @@ def data_lost(sentences: Collection[str], *, fail: bool) -> None:
     message = "; ".join(sentences)
     if fail:
         raise DataLost(f"{message}. To continue without these records, set the option failOnDataLoss to false")
-    _log.warning("records may be lost, continuing because failOnDataLoss is false: %s", message)
+    _log.error("records may be lost, continuing because failOnDataLoss is false: %(reason)s", reason=message)

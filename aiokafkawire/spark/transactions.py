@@ -7,19 +7,19 @@
    the next attempt has a new epoch, so brokers reject late writes.
 """
 
-import logging
 from collections.abc import Callable
 from typing import Final
 
 from .. import blocking
 from ..errors import ConfigError, InvalidProducerEpoch, InvalidTxnState, KafkaError, ProducerFenced
+from ..event_log import EventLog
 from ..types import OffsetAndMetadata, ProducerIdentity, TopicPartition
 from .batch_markers import group_of, is_unknown, is_written, mark_of
 from .options import WriteOptions
 
 __all__ = ("BatchTransactions",)
 
-_log = logging.getLogger("aiokafkawire.spark")
+_log = EventLog("aiokafkawire.spark")
 
 _TIMEOUT_MS: Final = 600_000
 """The default of ``transaction.timeout.ms``: a batch takes as long as a Spark job; brokers allow 900000."""
@@ -67,7 +67,8 @@ class BatchTransactions:
         for left in reversed(range(self._tries)):
             mark = self._mark()
             if is_written(mark, query, batch_id):
-                _log.info("skipping batch %d of query %s: it was written before", batch_id, query)
+                message = "skipping batch %(batch_id)d of query %(query)s: it was written before"
+                _log.info(message, batch_id=batch_id, query=query)
                 return False
             if query != self._followed:
                 self._warn_if_unknown(mark, query, batch_id)
@@ -85,7 +86,8 @@ class BatchTransactions:
             except Exception as error:
                 if not left:
                     raise
-                _log.warning("retrying batch %d of query %s, which was aborted: %s", batch_id, query, error)
+                message = "retrying batch %(batch_id)d of query %(query)s, which was aborted: %(error)s"
+                _log.warning(message, batch_id=batch_id, query=query, error=error)
         raise AssertionError("the last attempt returns or raises")
 
     def partitions(self) -> tuple[int, ...]:
@@ -115,11 +117,12 @@ class BatchTransactions:
     def _warn_if_unknown(self, mark: OffsetAndMetadata | None, query: str, batch_id: int) -> None:
         if is_unknown(mark, query, batch_id):
             _log.warning(
-                "group %s has no marker of query %s, which may have expired (offsets.retention.minutes): writing batch "
-                "%d, which is duplicated if a previous driver wrote it and was killed before Spark's checkpoint",
-                self._group,
-                query,
-                batch_id,
+                "group %(group)s has no marker of query %(query)s, which may have expired (offsets.retention.minutes): "
+                "writing batch %(batch_id)d, which is duplicated if a previous driver wrote it and was killed before "
+                "Spark's checkpoint",
+                group=self._group,
+                query=query,
+                batch_id=batch_id,
             )
         self._followed = query
 

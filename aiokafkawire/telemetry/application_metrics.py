@@ -1,6 +1,5 @@
 """ApplicationMetric: a metric of the application that its Kafka client pushes (KIP-1076)."""
 
-import logging
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, Literal
 
@@ -8,10 +7,11 @@ import attrs
 
 from ..argument_checks import check_mapping, check_text, shown
 from ..errors import UsageError
+from ..event_log import EventLog
 
 __all__ = ("ApplicationMetric", "ApplicationMetrics", "ApplicationValue")
 
-_log = logging.getLogger("aiokafkawire.telemetry")
+_log = EventLog("aiokafkawire.telemetry")
 _OF_CLIENTS: Final = ("admin-client-", "app-info", "consumer-", "kafka-metrics-count", "producer-", "share-")
 
 
@@ -128,8 +128,9 @@ class ApplicationMetrics:
             except Exception as error:
                 if metric not in self._failed:
                     self._failed.add(metric)
-                    message = "the metric %s/%s is not pushed while its function fails: %s"
-                    _log.warning(message, metric.group, metric.name, error, exc_info=error)
+                    message = "the metric %(metric)s is not pushed while its function fails: %(error)s"
+                    text = {"metric": f"{metric.group}/{metric.name}"}
+                    _log.warning(message, text=text, error=error, exc_info=error)
                 continue
             self._failed.discard(metric)
             yield ApplicationValue(metric.name, metric.attributes, value, metric.group, metric.kind)

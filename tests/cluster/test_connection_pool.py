@@ -320,25 +320,33 @@ async def test_a_broker_that_goes_down_is_one_line_and_one_when_it_is_back(caplo
     caplog.set_level(logging.INFO)
     net, clock = Net(), Clock()
     async with ScriptedBroker() as broker, brokers_on(net, clock) as brokers:
-        down = ("WARNING", "broker a:9092 is unreachable: cannot connect to a:9092: [Errno 111] Connection refused")
-        back = ("INFO", "broker a:9092 is reachable again")
+        refused = "cannot connect to a:9092: [Errno 111] Connection refused"
+        down = f"broker a:9092 is unreachable, the client tries again: {refused}"
+        told_of = [("WARNING", down)]
         lanes = (CONTROL, "produce-1", "fetch-1")
         for _ in range(10):
             for lane in lanes:
                 with pytest.raises(ConnectionLost):
                     await brokers.connection(A, lane)
             clock.at += 5
-        assert told(caplog) == [down]
+        told_of.append(("WARNING", f"{down} (7 failures in 10 s)"))
+        assert told(caplog) == told_of
         net.hosts["a"] = broker.connect
         for lane in lanes:
             await brokers.connection(A, lane)
-        assert told(caplog) == [down, back]
+        told_of.append(("INFO", "broker a:9092 is reachable again after 30 failures in 50 s"))
+        assert told(caplog) == told_of
         del net.hosts["a"]
         for lane in lanes:
             await (await brokers.connection(A, lane)).close()
             with pytest.raises(ConnectionLost):
                 await brokers.connection(A, lane)
-        assert told(caplog) == [down, back, down]
+        assert told(caplog) == told_of  # it has failed again within a minute
+        clock.at += 61
+        with pytest.raises(ConnectionLost):
+            await brokers.connection(A, CONTROL)
+        told_of.append(("WARNING", f"{down} (34 failures in 111 s)"))
+        assert told(caplog) == told_of
 
 
 async def test_each_broker_that_goes_down_has_its_line(caplog: pytest.LogCaptureFixture) -> None:

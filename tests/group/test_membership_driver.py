@@ -280,7 +280,9 @@ def test_without_a_thread_the_membership_goes_on(
         beside.close()
 
     warnings = [record.getMessage() for record in caplog.records if "thread" in record.getMessage()]
-    assert warnings == ["cannot start a thread for heartbeats, continuing without it: can't start new thread"]
+    assert warnings == [
+        "group 'g': cannot start a thread for heartbeats, continuing without it: can't start new thread"
+    ]
 
 
 def test_what_the_thread_has_heard_comes_before_a_response(monkeypatch: pytest.MonkeyPatch) -> None:

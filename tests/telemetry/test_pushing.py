@@ -283,7 +283,7 @@ def test_pushes_keep_to_the_brokers_limit(caplog: pytest.LogCaptureFixture) -> N
     with caplog.at_level(logging.WARNING, "aiokafkawire.telemetry"):
         simulate(main, nodes=1, client_telemetry=True, telemetry_max_bytes=1_500)
     (record,) = caplog.records
-    assert "metrics are not pushed: the broker accepts 1500 bytes (telemetry.max.bytes)" in record.getMessage()
+    assert "metrics are not pushed: brokers accept 1500 bytes (telemetry.max.bytes)" in record.getMessage()
 
 
 def test_labels_name_the_group_if_the_client_has_one_only() -> None:
