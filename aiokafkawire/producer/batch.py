@@ -92,7 +92,8 @@ class ProducerBatch:
         if self.magic != magic:
             self.encoded, self.magic = None, magic
         if self.encoded is None and magic < NEWEST_MAGIC:
-            self.encoded = as_message_set(self.builder, magic, transactional=self.transactional)
+            added = () if self.result.trace is None else self.result.trace.headers
+            self.encoded = as_message_set(self.builder, magic, transactional=self.transactional, without=added)
         elif self.encoded is None:
             self.encoded = self.opened.builder.build(
                 producer_id=self.producer_id,
