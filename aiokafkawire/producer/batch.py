@@ -282,9 +282,11 @@ class BatchResult:
 
     def _complete(self) -> None:
         self.completed = True
-        if self.trace is not None:
-            self.trace.completed(self)
-        if self.on_end is not None and not self.parts:
-            self.on_end(self)
-        if self._event is not None:
-            self._event.set()
+        try:
+            if self.trace is not None:
+                self.trace.completed(self)
+            if self.on_end is not None and not self.parts:
+                self.on_end(self)
+        finally:
+            if self._event is not None:
+                self._event.set()
