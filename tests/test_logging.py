@@ -281,7 +281,7 @@ async def test_a_producers_epochs_are_told_and_the_one_that_is_fenced_says_so() 
     assert len(begun) == 3
     failed, fenced = [line for line in lines if line not in begun]
     assert failed.startswith("WARNING producer: failed to send 1 records to a-")
-    assert fenced.startswith("ERROR producer: transactional id 'x': the producer can send nothing more: ")
+    assert fenced.startswith("WARNING producer: transactional id 'x': the producer can send nothing more: ")
     found = "INFO cluster: found the coordinator of transactional id 'x': broker 1 at memory-1:9092"
     assert log.of("cluster") == [found]
 

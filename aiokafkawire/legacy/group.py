@@ -121,7 +121,7 @@ class LegacyGroupMember:
             try:
                 async with self._new_session() as zookeeper:
                     if self._sessions:
-                        message = "group %(group)r, member %(member_id)r: a new ZooKeeper session is open, joining"
+                        message = "group %(group)r, member %(member_id)r: joining again with a new ZooKeeper session"
                         if not self._trouble.ended("join", message, group=self._group, member_id=self._member):
                             _log.info(message, group=self._group, member_id=self._member)
                     self._sessions.append(zookeeper.session_id)

@@ -137,7 +137,7 @@ class TransactionManager:
         if state.has_failed and not self._failure_logged:
             self._failure_logged = True
             message = "transactional id %(transactional_id)r: the producer can send nothing more: %(error)s"
-            _log.error(message, transactional_id=state.transactional_id, error=state.error)
+            _log.warning(message, transactional_id=state.transactional_id, error=state.error)
 
     def _deadline(self) -> Deadline:
         return self._cluster.deadline(self._config.max_block_ms / 1000)
