@@ -1,7 +1,7 @@
 """A client's health: whether it may take work, whether a restart is needed, and why; with that of all its parts."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from typing import Any, Final
 
 import attrs
 
@@ -13,6 +13,9 @@ from .share.health import ShareConsumerHealth
 from .types import Address
 
 __all__ = ("BrokerHealth", "ClientHealth", "client_health")
+
+_NO_BROKER: Final = "NoBrokerReachable: no broker reachable: "
+"""How the error of a refresh begins that no broker has answered."""
 
 
 @attrs.frozen
@@ -104,7 +107,7 @@ def client_health(
     if state != "open":
         unready.insert(0, "the client is closed" if state == "closed" else "the client is not open yet")
     elif metadata_error is not None and not any(broker.connections for broker in brokers):
-        unready.insert(0, f"no broker is reachable: {metadata_error}")
+        unready.insert(0, f"no broker is reachable: {metadata_error.removeprefix(_NO_BROKER)}")
     for name, producer in producers.items():
         if producer.failed is None and producer.stalled:
             waiting = unready if producer.blocked else stalled

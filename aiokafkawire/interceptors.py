@@ -172,7 +172,10 @@ class ProducerInterceptors(_Chain):
         for method in self._methods["on_acknowledgement"]:
             try:
                 method(metadata, error, headers)
-            except Exception:
+            except BaseException as raised:
+                if isinstance(raised, (KeyboardInterrupt, SystemExit)):
+                    raise
+                # Also a CancelledError: it would end the task that handles the responses of all batches.
                 self._failed(method, f"the result of a record of topic {metadata.topic!r:.100} stays as it is")
 
 

@@ -200,6 +200,13 @@ _SETTINGS: Final[Mapping[str, Mapping[str, str]]] = {
 }
 
 
+_ARGUMENTS: Final[Mapping[str, Sequence[str]]] = {
+    "ClientConfig": ("observers",),
+    "ProducerConfig": ("interceptors",),
+    "ConsumerConfig": ("interceptors",),
+}
+"""The arguments that are no settings, and may be misspelt as well."""
+
 _MADE_BY: Final[Mapping[str, str]] = {
     "ClientConfig": "Client(servers, {}=...)",
     "ProducerConfig": "client.producer({}=...)",
@@ -225,7 +232,7 @@ def setting_hint(config: str, name: str, known: Sequence[str], others: Mapping[s
     for owner, settings in others.items():
         if config in _SETTINGS and owner != config and plain in settings:
             return f"here: {_MADE_BY[owner].format(plain)}"
-    near = get_close_matches(plain, known, n=1)
+    near = get_close_matches(plain, [*known, *_ARGUMENTS.get(config, ())], n=1)
     return f"did you mean {near[0]}?" if near else f"known are {', '.join(known)}"
 
 

@@ -48,7 +48,10 @@ class HealthApp:
 
     def __init__(self, kafka: Client, *, details: bool = False) -> None:
         if not isinstance(kafka, Client):
-            raise UsageError(f"kafka must be an aiokafkawire.Client, got {shown(kafka)}")
+            raise UsageError(
+                f"kafka must be an aiokafkawire.Client, got {shown(kafka)}; with a blocking client, answer probes with "
+                "kafka.health(), or use touch_file()"
+            )
         check_flag("details", details)
         self._kafka, self._details = kafka, details
 

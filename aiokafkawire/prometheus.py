@@ -11,7 +11,7 @@ try:
     from prometheus_client.registry import Collector
 except ImportError as _missing:
     raise ImportError(
-        "Metrics for Prometheus need prometheus_client: pip install aiokafkawire[prometheus]"
+        "Metrics for Prometheus need prometheus_client: pip install 'aiokafkawire[prometheus]'"
     ) from _missing
 
 from .argument_checks import shown

@@ -3,7 +3,7 @@
 ``Cluster.tracing`` has the tracing system of one client.
 """
 
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Sequence
 from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from typing import Any, Protocol, TypeVar
@@ -37,6 +37,11 @@ class TracedBatch(Protocol):
 
 class BatchTrace(Protocol):
     """The spans of a batch's records."""
+
+    @property
+    def headers(self) -> Collection[Header]: ...
+
+    """The headers that carry the spans' contexts, which brokers before Kafka 0.11 do not get."""
 
     def completed(self, result: Any) -> None:
         """Take notice that the batch with this result was acknowledged, has failed, or was split."""

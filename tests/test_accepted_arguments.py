@@ -215,6 +215,9 @@ async def test_another_thread_is_refused_and_changes_nothing() -> None:
         (ClientConfig, "ssl_cafile", "ssl_ca_location of Client"),
         (ConsumerConfig, "group.id", "did you mean group_id"),
         (ConsumerConfig, "groop_id", "did you mean group_id"),
+        (ClientConfig, "observer", "did you mean observers"),
+        (ProducerConfig, "interceptor", "did you mean interceptors"),
+        (ConsumerConfig, "interceptor", "did you mean interceptors"),
     ],
 )
 def test_a_setting_of_elsewhere_is_hinted(config: Any, name: str, told: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import AsyncIterator
 from functools import partial
@@ -56,6 +57,13 @@ class Broken(ProducerInterceptor):
         raise LookupError("no log")
 
 
+class Cancelling(ProducerInterceptor):
+    """Raises the error of a cancelled task, as code does that waits for a cancelled future."""
+
+    def on_acknowledgement(self, metadata: Any, error: Exception | None, headers: Any) -> None:
+        raise asyncio.CancelledError
+
+
 class Read(ConsumerInterceptor):
     """Keeps every call; passes the values that are not ``without``."""
 
@@ -93,6 +101,16 @@ async def fill(kafka: Client, *values: bytes | None) -> None:
 
 
 # --- producers -----------------------------------------------------------------------------------------------------
+
+
+async def test_a_cancelled_error_of_an_interceptor_delays_no_record(
+    kafka: Client, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with kafka.producer(interceptors=[Cancelling()]) as producer:
+        with anyio.fail_after(5):
+            results = [await producer.send("a", b"1"), await producer.send("a", b"2")]
+    assert [result.offset for result in results] == [0, 1]
+    assert "on_acknowledgement of the interceptor" in caplog.text
 
 
 async def test_interceptors_are_called_in_order_with_what_those_before_have_made(kafka: Client) -> None:

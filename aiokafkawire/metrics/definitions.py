@@ -236,7 +236,7 @@ def _share_consumer() -> Iterator[MetricDefinition]:
 _LOOP = "the program's event loop does the I/O, and other things; its own tools measure it"
 _THREADS = "the client has no thread of its own between the program and the network"
 _LOGIN = "logins that are repeated on open connections are not reported"
-_HISTORY = "a history for each partition would take much memory; read the current value regularly"
+_HISTORY = "of each partition: a history would take much memory; read the current value regularly"
 _PYTHON = "the program can measure it around its own call"
 LEFT_OUT: Final = {
     **dict.fromkeys(("io-ratio", "io-time-ns-avg", "io-time-ns-total", "io-wait-ratio"), _LOOP),

@@ -37,7 +37,7 @@ INSTRUMENTS: Final = {
             "histogram",
             "s",
             _BROKER,
-            "The time until responses to Produce and Fetch, without buckets",
+            "The time until responses to Produce, to fetches, or to requests of the admin; without buckets",
             "request-latency-avg",
         ),
         _D("connections", "gauge", "{connection}", _PART, "Open connections", "connection-count"),

@@ -3,7 +3,7 @@
 try:
     import opentelemetry.trace as _trace
 except ImportError as _missing:
-    raise ImportError("OpenTelemetry needs its API: pip install aiokafkawire[opentelemetry]") from _missing
+    raise ImportError("OpenTelemetry needs its API: pip install 'aiokafkawire[opentelemetry]'") from _missing
 
 from .instrumentation import Instrumentation, instrument
 from .process_spans import extract_context, process_span

@@ -119,7 +119,7 @@ class ClientTracing:
             span.end()
             return None
         carriers = headers_for(trace.set_span_in_context(span, context))
-        return SendSpan(span, carriers if _size(carriers) <= room else (), key, value, sharing)
+        return SendSpan(span, carriers if _size(carriers) <= room else (), key, value, sharing, self._log_failure)
 
     def _described(self, topic: str, partition: int) -> dict[str, Any]:
         """Return the attributes of the spans of a partition's records, the same object until the metadata change."""
@@ -185,7 +185,9 @@ class ClientTracing:
 
     def processing(self, records: Sequence[Any], group: str | None) -> AbstractContextManager[object]:
         """Return the span of processing records as :meth:`.Tracing.processing`."""
-        return processing(self._tracer, records, self._consumer(group)) if self.is_on else nullcontext()
+        if not self.is_on:
+            return nullcontext()
+        return processing(self._tracer, records, self._consumer(group), self._log_failure)
 
     def start_process(self, record: Any, group: str | None) -> tuple[Span, Context] | None:
         """Start the span of processing one record, and return it with its context; None if it is not sampled."""
@@ -255,13 +257,17 @@ class _RecordHandling:
         span, self._span = self._span, None
         if span is None:
             return
-        if self._count > 1:
-            span.set_attribute(COUNT, self._count)
-        span.end()
-        if _attached_by.get() is span:  # another task has a context of its own
-            attach(self._before)
-            _attached_by.set(None)
-        self._before = Context()
+        try:
+            if self._count > 1:
+                span.set_attribute(COUNT, self._count)
+            span.end()
+        except Exception:
+            self._tracing._log_failure("the span of a record that was processed is not reported")
+        finally:
+            if _attached_by.get() is span:  # another task has a context of its own
+                attach(self._before)
+                _attached_by.set(None)
+            self._before = Context()
         self._tracing.process_ended(self._place[0], self._group, time.perf_counter() - self._began)
 
     def __del__(self) -> None:

@@ -9,7 +9,7 @@ from opentelemetry.trace import SpanContext, get_current_span
 
 from ..types import Header
 
-__all__ = ("carried", "context_in", "headers_for", "sampled_parent")
+__all__ = ("carried", "context_in", "headers_for", "sampled_sender")
 
 
 class _HeaderSetter(Setter[list[Header]]):
@@ -49,8 +49,7 @@ def context_in(headers: Sequence[Header], context: Context) -> Context:
     return get_global_textmap().extract(headers, context, _GETTER)
 
 
-def sampled_parent(headers: Sequence[Header]) -> tuple[SpanContext, Context] | None:
-    """Return the context in headers, and that of its span; None if there is none, or the span is not sampled."""
-    context = context_in(headers, Context())
-    found = get_current_span(context).get_span_context()
-    return (found, context) if found.is_valid and found.trace_flags.sampled else None
+def sampled_sender(headers: Sequence[Header]) -> SpanContext | None:
+    """Return the span that the context in headers names; None if there is none, or it is not sampled."""
+    found = get_current_span(context_in(headers, Context())).get_span_context()
+    return found if found.is_valid and found.trace_flags.sampled else None

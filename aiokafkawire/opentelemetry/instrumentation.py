@@ -9,7 +9,6 @@ from opentelemetry.trace import TracerProvider
 
 from ..argument_checks import shown
 from ..errors import ConfigError, UsageError
-from ..observe import EVENTS
 from ..tracing import new_client_hooks
 from .client_tracing import ClientTracing
 from .meters import ClientMeters, Meters, meters_of
@@ -39,7 +38,7 @@ def instrument(
 
     Raises:
         ConfigError: an argument is of a wrong type.
-        UsageError: the client is instrumented already.
+        UsageError: the client is instrumented already, or new clients are.
     """
     if tracer_provider is not None and not callable(getattr(tracer_provider, "get_tracer", None)):
         raise ConfigError(f"tracer_provider must be a TracerProvider or None, got {shown(tracer_provider)}")
@@ -47,6 +46,8 @@ def instrument(
         raise ConfigError(f"meter_provider must be a MeterProvider or None, got {shown(meter_provider)}")
     made = Instrumentation(tracer_provider, meter_provider)
     if kafka is None:
+        if any(isinstance(getattr(hook, "__self__", None), Instrumentation) for hook in new_client_hooks):
+            raise UsageError("new clients are instrumented already: call uninstrument() first")
         new_client_hooks.append(made.add)
     else:
         client: Any = getattr(kafka, "asynchronous", kafka)
@@ -82,14 +83,11 @@ class Instrumentation:
             return
         measuring = ClientMeters(self._meters, cluster.config.client_id, cluster.runtime.now)
         tracing = ClientTracing(cluster, self._tracer, measuring.process_ended)
-        observers: list[object] = [measuring]
-        if "partition_stalled" in EVENTS:
-            observers.append(StallEvents())
+        observers: list[object] = [StallEvents(cluster.config.client_id)]
         if self._measures:
             client._client_metrics()  # counts from now on
             self._meters.clients.add(client)
-        else:
-            observers.remove(measuring)
+            observers.append(measuring)
         for observer in observers:
             cluster.observers.add(observer)
         self._clients[client] = _Parts(tracing, observers)

@@ -1,6 +1,7 @@
 """The spans of records that consumers process, and their contexts for the code that processes them."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
 
@@ -9,6 +10,7 @@ from opentelemetry.context import Context, attach, detach, get_current
 from opentelemetry.trace import INVALID_SPAN, Link, Span, SpanContext, SpanKind, Tracer, TracerProvider
 
 from ..errors import UsageError
+from ..event_log import EventLog
 from ..types import Header
 from .attributes import (
     COUNT,
@@ -27,7 +29,7 @@ from .attributes import (
     end_with_error,
     key_text,
 )
-from .headers import carried, context_in, sampled_parent
+from .headers import carried, context_in, sampled_sender
 
 __all__ = (
     "MAX_LINKS",
@@ -38,6 +40,8 @@ __all__ = (
     "sampled_contexts",
     "start_process",
 )
+
+_log = EventLog("aiokafkawire.opentelemetry")
 
 MAX_LINKS: Final = 128
 """The number of links that a span has at most, which is the SDK's default limit."""
@@ -77,29 +81,54 @@ def process_span(
     listed = [records] if hasattr(records, "headers") else _list_of(records)
     for record in listed:
         _headers_of(record)
-    with processing(get_tracer(tracer_provider), listed, {} if group is None else {GROUP: group}) as span:
+    attributes = {} if group is None else {GROUP: group}
+    with processing(get_tracer(tracer_provider), listed, attributes, _log_failure) as span:
         yield span
 
 
 @contextmanager
-def processing(tracer: Tracer, records: Sequence[Any], attributes: Mapping[str, str]) -> Iterator[Span]:
-    """Return a context manager that is the span of processing records, with links to the contexts in their headers."""
-    started = start_process(tracer, records, attributes)
+def processing(
+    tracer: Tracer, records: Sequence[Any], attributes: Mapping[str, str], failed: Callable[[str], None]
+) -> Iterator[Span]:
+    """Return a context manager that is the span of processing records, with links to the contexts in their headers.
+
+    No error of OpenTelemetry is raised: ``failed`` is called with its consequence, in the handler of the error.
+    """
+    try:
+        started = start_process(tracer, records, attributes)
+    except Exception:
+        failed("records are processed without a span")
+        started = None
     if started is None:
         yield INVALID_SPAN
         return
     span, context = started
     token = attach(context)
+    error: BaseException | None = None
     try:
         yield span
-    except BaseException as error:
-        span.record_exception(error)
-        end_with_error(span, error)
+    except BaseException as raised:
+        error = raised
         raise
-    else:
-        span.end()
     finally:
         detach(token)
+        try:
+            _end(span, error)
+        except Exception:
+            failed("the span of records that were processed is not reported")
+
+
+def _end(span: Span, error: BaseException | None) -> None:
+    if error is None:
+        span.end()
+    else:
+        span.record_exception(error)
+        end_with_error(span, error)
+
+
+def _log_failure(what: str) -> None:
+    error = sys.exception()
+    _log.error("OpenTelemetry has failed, so %(consequence)s", text={"consequence": what}, error=error, exc_info=error)
 
 
 def start_process(tracer: Tracer, records: Sequence[Any], attributes: Mapping[str, str]) -> tuple[Span, Context] | None:
@@ -138,8 +167,7 @@ def sampled_contexts(records: Iterable[Any]) -> dict[tuple[Header, ...], SpanCon
         if record.headers:
             headers = carried(record.headers)
             if headers and headers not in found:
-                parent = sampled_parent(headers)
-                found[headers] = None if parent is None else parent[0]
+                found[headers] = sampled_sender(headers)
     return {headers: span for headers, span in found.items() if span is not None}
 
 

@@ -1,6 +1,6 @@
 """The spans of records that producers send: from the call until the acknowledgement."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from opentelemetry.trace import Span
@@ -31,6 +31,11 @@ class BatchSpans:
         self._spans.add(span)
         return True
 
+    @property
+    def headers(self) -> frozenset[Header]:
+        """The headers that carry the spans' contexts."""
+        return frozenset(header for span in self._spans for header in span.headers)
+
     def completed(self, result: TracedBatch) -> None:
         """Take notice that the batch, or a part of it, was acknowledged, has failed, or was split."""
         self._open_parts += len(result.parts) - 1
@@ -41,12 +46,21 @@ class BatchSpans:
 
 
 class SendSpan:
-    """The span of one record, or of the records of one batch that are sent in the same context."""
+    """The span of one record, or of the records of one batch that are sent in the same context.
+
+    Args:
+        span: OpenTelemetry's span.
+        headers: the headers that carry its context.
+        key, value: those of the first record.
+        sharing: the id of the span in which the record is sent, for others that share this one; None if none may.
+        failed: called with the consequence if the span cannot be ended, in the handler of the error.
+    """
 
     __slots__ = (
         "_batches",
         "_count",
         "_error",
+        "_failed",
         "_first",
         "_key",
         "_sharing",
@@ -57,8 +71,15 @@ class SendSpan:
     )
 
     def __init__(
-        self, span: Span, headers: Sequence[Header], key: bytes | None, value: bytes | None, sharing: int | None
+        self,
+        span: Span,
+        headers: Sequence[Header],
+        key: bytes | None,
+        value: bytes | None,
+        sharing: int | None,
+        failed: Callable[[str], None],
     ) -> None:
+        self._failed = failed
         self._span, self._key, self._tombstone, self._sharing = span, key, value is None, sharing
         self.headers: Sequence[Header] = headers
         self.is_new: bool = True
@@ -79,11 +100,16 @@ class SendSpan:
                 result.trace.shared.setdefault(self._sharing, self)
 
     def batch_ended(self, error: Exception | None) -> None:
-        """End the span with its last batch."""
+        """End the span with its last batch; raise nothing, since the callers of send() wait for their results."""
         self._batches -= 1
         self._error = self._error or error
-        if self._batches:
-            return
+        if not self._batches:
+            try:
+                self._end()
+            except Exception:
+                self._failed("the span of a record that was sent is not reported")
+
+    def _end(self) -> None:
         if self._count == 1 and self._first is not None:
             self._describe_record(*self._first)
         else:

@@ -14,9 +14,14 @@ _ENDED: Final = "aiokafkawire.partition.stall_ended"
 
 
 class StallEvents:
-    """An observer that emits an event for each stall that begins or ends, through the global logger provider."""
+    """An observer that emits an event for each stall that begins or ends, through the global logger provider.
 
-    def __init__(self) -> None:
+    Args:
+        client_id: the id of the client that is observed.
+    """
+
+    def __init__(self, client_id: str) -> None:
+        self._client_id = client_id
         self._logger: Logger = get_logger("aiokafkawire", VERSION, schema_url=SCHEMA_URL)
 
     def partition_stalled(self, event: Any) -> None:
@@ -37,9 +42,10 @@ class StallEvents:
             body=body,
             attributes={
                 SYSTEM: "kafka",
-                CLIENT_ID: event.client,
+                CLIENT_ID: self._client_id,
                 DESTINATION: event.topic,
                 PARTITION: str(event.partition),
                 "aiokafkawire.stall.duration": event.seconds,
+                "aiokafkawire.stall.part": event.client,
             },
         )

@@ -92,7 +92,8 @@ class ProducerBatch:
         if self.magic != magic:
             self.encoded, self.magic = None, magic
         if self.encoded is None and magic < NEWEST_MAGIC:
-            self.encoded = as_message_set(self.builder, magic, transactional=self.transactional)
+            added = () if self.result.trace is None else self.result.trace.headers
+            self.encoded = as_message_set(self.builder, magic, transactional=self.transactional, without=added)
         elif self.encoded is None:
             self.encoded = self.opened.builder.build(
                 producer_id=self.producer_id,
@@ -281,9 +282,11 @@ class BatchResult:
 
     def _complete(self) -> None:
         self.completed = True
-        if self.trace is not None:
-            self.trace.completed(self)
-        if self.on_end is not None and not self.parts:
-            self.on_end(self)
-        if self._event is not None:
-            self._event.set()
+        try:
+            if self.trace is not None:
+                self.trace.completed(self)
+            if self.on_end is not None and not self.parts:
+                self.on_end(self)
+        finally:
+            if self._event is not None:
+                self._event.set()

@@ -3,12 +3,14 @@
 Produce v0 and v1 (0.8, 0.9) carry message sets of magic 0, without timestamps; Produce v2 (0.10) those of magic 1.
 """
 
+from collections.abc import Collection
 from typing import Final
 
 from ..errors import UnsupportedVersion
 from ..protocol.schema import Versions
 from ..records.batch import BatchBuilder, split
 from ..records.compression import Codec
+from ..types import Header
 
 __all__ = ("FIRST_WITH_BATCHES", "NEWEST_MAGIC", "as_message_set", "check_codec", "magic_of")
 
@@ -50,13 +52,16 @@ def check_codec(codec: Codec, supported: Versions, broker: str, release: str | N
         )
 
 
-def as_message_set(builder: BatchBuilder, magic: int, *, transactional: bool) -> bytes:
-    """Return the batch as a message set, without a sequence number.
+def as_message_set(
+    builder: BatchBuilder, magic: int, *, transactional: bool, without: Collection[Header] = ()
+) -> bytes:
+    """Return the batch as a message set, without a sequence number and without the headers ``without``.
 
     Raises:
-        UnsupportedVersion: a record has headers, the batch is transactional, or the format does not support the codec.
+        UnsupportedVersion: a record has other headers, the batch is transactional, or the format does not support the
+            codec.
     """
     from ..records.message_set_writer import down_convert  # imported late: few brokers are so old
 
     (batch,) = split(memoryview(builder.build(transactional=transactional)), "a batch to be sent")
-    return down_convert(batch, magic, level=builder.level)
+    return down_convert(batch, magic, level=builder.level, without=without)

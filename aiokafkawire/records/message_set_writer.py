@@ -1,7 +1,7 @@
 """The encoding of message sets (magic 0 and 1), for brokers and consumers from before Kafka 0.11."""
 
 import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import TypeAlias
 
 from ..errors import UnsupportedVersion, UsageError
@@ -74,13 +74,15 @@ def down_convert(
     level: int | None = None,
     limit: int = DEFAULT_INFLATE_LIMIT,
     check_crcs: bool = True,
+    without: Collection[Header] = (),
 ) -> bytes:
     """Convert a batch to format ``magic``, with the same offsets and codec; a batch of an older format is unchanged.
 
     Producers convert without ``lossy``: no data is lost, except for the timestamps with magic 0. With ``lossy``, which
     is for old consumers, batches are converted as by Kafka's brokers: control batches and headers are dropped, and
     records of transactions become plain records. In both cases, an uncompressed batch's records before ``from_offset``
-    are dropped, since old clients do not skip them. If no records remain, the result is ``b""``.
+    are dropped, since old clients do not skip them, and so are the headers in ``without``. If no records remain, the
+    result is ``b""``.
 
     Raises:
         UnsupportedVersion: the batch uses zstd; or, without ``lossy``, it is idempotent, transactional or has headers.
@@ -100,7 +102,7 @@ def down_convert(
     contents: list[Content] = []
     offsets: list[int] = []
     for record in reader:
-        if record.headers and not lossy:
+        if not lossy and any(header not in without for header in record.headers):
             raise _no_headers(f"the record at offset {record.offset}", magic)
         contents.append((record.timestamp, record.raw_key, record.raw_value, ()))
         offsets.append(record.offset)

@@ -9,6 +9,7 @@ from .background_thread import BackgroundThread
 from .broker import Broker
 from .broker_options import BrokerArguments
 from .cluster.replicas import HostedPartition
+from .telemetry.client_metrics import PushedMetrics
 
 __all__ = ("BackgroundBroker",)
 
@@ -65,6 +66,11 @@ class BackgroundBroker(BackgroundThread[Broker], BackgroundControl):
     def faults(self) -> list[Exception]:
         """The unexpected exceptions that request handlers have raised since the broker was opened."""
         return self._target.faults
+
+    @property
+    def pushed_metrics(self) -> list[PushedMetrics]:
+        """The metrics that clients have pushed; see :attr:`Broker.pushed_metrics`. It may be read after the end."""
+        return self._target.pushed_metrics
 
     @property
     def partitions(self) -> list[HostedPartition]:

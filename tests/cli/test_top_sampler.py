@@ -134,11 +134,10 @@ async def test_a_partition_whose_offset_is_not_known_is_an_error_of_its_group() 
 
 async def test_without_any_broker_the_sample_fails_and_a_later_one_succeeds() -> None:
     async with Broker(port=None) as broker, client(broker) as kafka:
-        one = sampler(kafka, timeout=0.3)
-        await one.sample()
+        await sampler(kafka).sample()
         await broker.stop_node(1)
         with pytest.raises((RequestTimeout, NoBrokerReachable)):
-            await one.sample()
+            await sampler(kafka, timeout=0.3).sample()
         await broker.start_node(1)
         sample = await sampler(kafka).sample()
         assert list(sample.layout.nodes) == [1]

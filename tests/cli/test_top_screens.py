@@ -110,7 +110,7 @@ def two_samples() -> tuple[Sample, Sample]:
 SNAPSHOT = """\
  aiokafkawire top: cluster c                           every 0.01 s
  Brokers 3
-   ▲ID  ADDRESS            RACK         LEADS   UNDER      IN SYNC   RECORDS/S
+ ▲NODE  ADDRESS            RACK         LEADS   UNDER      IN SYNC   RECORDS/S
      1  a:9092             west             2       0          2/2         100
     2*  b:9092             -                1       1          2/2         5.0
      3  not in service     -                0       0          1/2           -

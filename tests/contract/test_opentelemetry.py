@@ -390,7 +390,8 @@ async def test_metrics_have_the_conventions_names(kafka: Client, topic: str, col
     assert set(durations) == {"send", "poll", "commit"}
     assert 1 <= durations["send"].count <= 5  # under load, a sample
     counts = metrics["aiokafkawire.request.duration.count"]
-    assert {point.value for point in counts if point.attributes["api"] == "Produce"} == {5}
+    (produced,) = (point.value for point in counts if point.attributes["api"] == "Produce")
+    assert produced >= 5  # more if the new topic's leader was not ready
     assert durations["send"].attributes["server.port"] > 0
     assert durations["commit"].attributes["messaging.consumer.group.name"] == topic
     assert durations["send"].explicit_bounds[0] == 0.005

@@ -12,14 +12,19 @@ import pytest
 from opentelemetry.exporter.otlp.proto.http import Compression
 from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+from opentelemetry.metrics import NoOpMeterProvider
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from opentelemetry.sdk._logs import LoggerProvider
+from opentelemetry.sdk._logs.export import InMemoryLogRecordExporter, SimpleLogRecordProcessor
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import PeriodicExportingMetricReader
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor
 
 from aiokafkawire import Client
+from aiokafkawire.errors import UsageError
+from aiokafkawire.observe import PartitionStalled, StallEnded
 from aiokafkawire.opentelemetry import instrument
 
 pytestmark = pytest.mark.anyio
@@ -63,6 +68,45 @@ def collector() -> Iterator[Collector]:
         yield server
         server.shutdown()
         thread.join()
+
+
+async def test_new_clients_are_instrumented_once() -> None:
+    first = instrument(meter_provider=NoOpMeterProvider())
+    try:
+        with pytest.raises(UsageError, match="new clients are instrumented already"):
+            instrument(meter_provider=NoOpMeterProvider())
+    finally:
+        first.uninstrument()
+    instrument(meter_provider=NoOpMeterProvider()).uninstrument()
+
+
+async def test_stalls_are_events_of_their_client(monkeypatch: pytest.MonkeyPatch) -> None:
+    logs = LoggerProvider(shutdown_on_exit=False)
+    exporter = InMemoryLogRecordExporter()  # type: ignore[no-untyped-call]
+    logs.add_log_record_processor(SimpleLogRecordProcessor(exporter))
+    monkeypatch.setattr("opentelemetry._logs._internal._LOGGER_PROVIDER", logs)
+    client = Client("localhost:1", client_id="shop")
+    made = instrument(client, meter_provider=NoOpMeterProvider())
+    stalled, ended = client._cluster.observers.partition_stalled, client._cluster.observers.stall_ended
+    assert stalled is not None
+    assert ended is not None
+    stalled(PartitionStalled(client="produce-1", topic="t", partition=3, seconds=30.0, records=1, reason="no leader"))
+    ended(StallEnded(client="produce-1", topic="t", partition=3, seconds=40.0))
+    made.uninstrument()
+    assert client._cluster.observers.partition_stalled is None
+    began, over = (each.log_record for each in exporter.get_finished_logs())
+    assert began.event_name == "aiokafkawire.partition.stalled"
+    assert over.event_name == "aiokafkawire.partition.stall_ended"
+    assert began.body == "produce-1: t-3 is stalled: no leader"
+    assert dict(began.attributes or {}) == {
+        "messaging.system": "kafka",
+        "messaging.client.id": "shop",
+        "messaging.destination.name": "t",
+        "messaging.destination.partition.id": "3",
+        "aiokafkawire.stall.duration": 30.0,
+        "aiokafkawire.stall.part": "produce-1",
+    }
+    logs.shutdown()
 
 
 async def test_a_collector_gets_the_spans_and_metrics(kafka: Client, topic: str, collector: Collector) -> None:

@@ -53,7 +53,7 @@ def test_confluent_kafka_produces_and_consumes_through_the_tap(
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=30)
     events = [json.loads(line) for line in out.splitlines()]
-    answered = {event["api"] for event in events if event["event"] == "response" and event["client_id"] == name}
+    answered = {event["api_name"] for event in events if event["event"] == "response" and event["client_id"] == name}
     assert {"Produce", "Fetch", "FindCoordinator", "JoinGroup", "OffsetCommit", "LeaveGroup"} <= answered
     assert [event["outcome"] for event in events if event.get("fault") == "drop='after'"] == ["dropped"]
     assert "Traceback" not in err

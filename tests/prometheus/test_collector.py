@@ -259,4 +259,4 @@ async def test_wrong_arguments_are_named(broker: Broker) -> None:
 def test_without_the_library_the_error_says_what_to_install() -> None:
     code = "import sys; sys.modules['prometheus_client'] = None; import aiokafkawire.prometheus"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert "pip install aiokafkawire[prometheus]" in done.stderr
+    assert "pip install 'aiokafkawire[prometheus]'" in done.stderr

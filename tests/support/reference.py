@@ -105,7 +105,8 @@ are right from the first call. Any thread may call `kafka.metrics()`.
   `metrics.sample.window.ms=30000`). A rate counts at least 30 seconds: a value that has just begun does not seem large.
   An average or maximum is NaN without values in these windows.
 - *Totals* (`counter`) grow while the client lives.
-- Times are in ms unless the table says otherwise, sizes in bytes.
+- Times are in ms unless the table says otherwise, sizes in bytes. The clock is the event loop's; uvloop's has a
+  resolution of 1 ms, so that single times of less are 0 or 1 ms.
 
 ## Where values differ from Java's
 
@@ -120,6 +121,7 @@ are right from the first call. Any thread may call `kafka.metrics()`.
 - Times of transactions are those of their requests. `record-size-avg` is before compression.
 - `bufferpool-wait-ratio` and `buffer-exhausted-rate` have the times of calls of `kafka.metrics()` and exporters: read
   them regularly.
+- While no broker answers, lag and lead stay as they were; `kafka.health()` says that none answers.
 - A topic has its own name only; Java repeats metrics of topics with dots, with underscores instead.
 
 ## How many there are
