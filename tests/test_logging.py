@@ -9,21 +9,31 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from random import Random
 from typing import Any
 
 import anyio
+import attrs
 import pytest
-from support.clusters import QUICK
+from support.clusters import QUICK, Net
 from support.log_calls import PAGE, log_calls, named_in, page, plain_loggers
 from support.log_scan import forms_of
 from support.log_watch import LogWatch, watched_log
 
-from aiokafkawire import Client, Consumer, ProducerFenced
-from aiokafkawire.errors import ErrorCode, FencedInstanceId
-from aiokafkawire.event_log import FIELDS
+from aiokafkawire import Client, Consumer, ProducerFenced, TopicPartition
+from aiokafkawire.cluster.connection_pool import ConnectionPool
+from aiokafkawire.cluster.metadata import EMPTY
+from aiokafkawire.cluster.metadata_log import MetadataLog
+from aiokafkawire.config import ClientConfig, make_config
+from aiokafkawire.errors import ConnectionLost, ErrorCode, FencedInstanceId
+from aiokafkawire.event_log import FIELDS, EventLog, TroubleLog
+from aiokafkawire.network.connection_reports import ConnectionReports
+from aiokafkawire.observe import Observers
 from aiokafkawire.protocol.api import ApiKey
+from aiokafkawire.runtime import Owner, Runtime
 from aiokafkawire.testing.broker import Broker
 from aiokafkawire.testing.simulation import Simulation, simulate
+from aiokafkawire.types import Address
 
 DAY = 24 * 3600.0
 
@@ -254,6 +264,132 @@ def test_a_day_of_a_healthy_consumer_is_a_handful_of_lines() -> None:
         assert simulate(main, seed=1, nodes=1, time_limit=DAY + 1000).value == sent
     assert len(log.lines) <= 12, "\n".join(log.lines)
     assert {one.levelname for one in log.records} == {"INFO"}
+
+
+# --- trouble that repeats ------------------------------------------------------------------------------------------
+
+
+def test_an_hour_without_brokers_is_a_few_lines_with_counts_and_their_ends() -> None:
+    async def main(sim: Simulation) -> None:
+        sim.broker.create_topic("a", partitions=2)
+        async with (
+            sim.client(default_api_timeout_ms=7_200_000) as client,
+            client.consumer("a", group_id="g") as consumer,
+            client.producer() as producer,
+        ):
+            while not consumer.assignment:
+                await consumer.poll(timeout=0.1)
+            await producer.send("a", b"1", partition=0)
+            await sim.crash(1)
+            with anyio.move_on_after(3600):
+                await anext(consumer)
+                await anext(consumer)
+            await sim.restart(1)
+            with anyio.fail_after(60):
+                await producer.send("a", b"1", partition=0)
+                await consumer.poll(timeout=30)
+
+    with watched_log() as log:
+        simulate(main, seed=1, nodes=1, time_limit=DAY)
+    unreachable = [line for line in log.lines if "is unreachable" in line]
+    assert unreachable[0].startswith("WARNING network: broker memory-1:9092 is unreachable, the client tries again: ")
+    assert [line.rpartition(" failures in ")[2] for line in unreachable[1:]] == ["10 s)", "60 s)", "601 s)"]
+    (back,) = [line for line in log.lines if "is reachable again" in line]
+    assert re.fullmatch(r"INFO network: broker memory-1:9092 is reachable again after \d+ failures in 36\d\d s", back)
+    (refreshed,) = [line for line in log.lines if "refreshed the metadata" in line]
+    assert re.fullmatch(r"INFO cluster: refreshed the metadata after \d+ failures in 36\d\d s", refreshed)
+    assert len(log.lines) <= 40, "\n".join(log.lines)
+
+
+def test_a_coordinator_that_is_not_available_for_long_is_warned_of() -> None:
+    async def main(sim: Simulation) -> None:
+        sim.broker.create_topic("a")
+        order = sim.broker.on(ApiKey.FIND_COORDINATOR, answer=ErrorCode.COORDINATOR_NOT_AVAILABLE, times=None)
+        async with sim.client() as client, client.consumer("a", group_id="g") as consumer:
+            with anyio.move_on_after(300):
+                await consumer.poll(timeout=300)
+            order.remove()
+            with anyio.fail_after(60):
+                while not consumer.assignment:
+                    await consumer.poll(timeout=0.1)
+
+    with watched_log() as log:
+        simulate(main, seed=1, nodes=1)
+    lines = log.of("cluster")
+    assert lines[0].startswith("INFO cluster: no coordinator of group 'g' is found, looking it up again: ")
+    assert 1 <= sum(line.startswith("WARNING cluster: no coordinator of group 'g' is found") for line in lines) <= 3
+    assert re.search(r"INFO cluster: found the coordinator of group 'g': .* after \d+ failures in 3\d\d s", lines[-1])
+
+
+def test_a_leader_that_changes_is_no_warning_of_the_producer() -> None:
+    async def main(sim: Simulation) -> None:
+        sim.broker.create_topic("a")
+        async with sim.client() as client, client.producer() as producer:
+            await producer.send("a", b"1")
+            (described,) = (await client.admin.describe_topics(["a"])).values()
+            assert described.partitions[0].leader is not None
+            await sim.crash(described.partitions[0].leader)
+            await producer.send("a", b"2")
+
+    with watched_log(logging.DEBUG) as log:
+        simulate(main, seed=2, nodes=3)
+    assert [line for line in log.of("producer") if not line.startswith(("DEBUG", "INFO"))] == []
+    assert all("is unreachable" in line for line in log.lines if line.startswith("WARNING"))
+
+
+def test_partitions_without_a_leader_are_warned_of_and_their_end_is_logged() -> None:
+    clock, why = [0.0], "a-0 has no leader, so its records wait: check the brokers that have its replicas"
+    metadata = MetadataLog(lambda: clock[0])
+    with watched_log() as log:
+        for second in range(20):
+            clock[0] = float(second)
+            metadata.refreshed(attrs.evolve(EMPTY, leaderless=(TopicPartition("a", 0),)))
+        metadata.refreshed(EMPTY)
+    assert log.lines == [
+        f"WARNING cluster: {why} (11 failures in 10 s)",
+        "INFO cluster: a-0 has a leader after 20 failures in 19 s",
+    ]
+
+
+@pytest.mark.anyio
+async def test_a_hundred_brokers_that_are_down_are_not_a_hundred_lines_a_minute() -> None:
+    clock = [0.0]
+    owner = Owner()
+    await owner.open()
+    runtime = Runtime(now=lambda: clock[0], chance=Random(1))
+    brokers = ConnectionPool(make_config(ClientConfig, {}), Net().connect, owner, runtime)
+    with watched_log() as log:
+        for second in range(60):
+            clock[0] = 2.0 * second
+            for number in range(100):
+                with pytest.raises(ConnectionLost):
+                    await brokers.connection(Address(f"b{number}", 9092))
+    await brokers.close()
+    await owner.close()
+    assert len(log.lines) == 18  # five brokers and the others, at the beginning, after 10 s and after a minute
+    shared = [line for line in log.lines if "others" in line]
+    assert all("; so 94 others (" in line for line in shared)
+    assert len(shared) == 2
+    assert {vars(record)["others"] for record in log.records if "others" in vars(record)} == {94}
+
+
+@pytest.mark.anyio
+async def test_a_broker_that_throttles_is_one_line_and_its_end_another() -> None:
+    clock = [0.0]
+    with watched_log() as log:
+        throttling = TroubleLog(EventLog("aiokafkawire.network"), lambda: clock[0], first=logging.INFO)
+        reports = ConnectionReports(Observers(), Address("a", 9092), "", {}, lambda: clock[0], throttling)
+        for second in range(12):
+            clock[0] = float(second)
+            reports.throttled("Produce", 0.5)
+        reports.not_throttled("Produce")
+        reports.not_throttled("Produce")
+    why = "broker a:9092 throttles Produce for 0.5 s, since the client has exceeded a quota"
+    assert log.lines == [
+        f"INFO network: {why}",
+        f"WARNING network: {why} (11 failures in 10 s)",
+        "INFO network: broker a:9092 throttles Produce no more after 12 failures in 11 s",
+    ]
 
 
 # --- producers -----------------------------------------------------------------------------------------------------

@@ -393,7 +393,12 @@ class Cluster:
 
     async def _look_up_coordinator(self, key_type: CoordinatorType, key: str, attempts: Attempts) -> Node:
         def check(answer: "FindCoordinatorResponse") -> None:
-            coordinator_in(answer, key_type, key)
+            try:
+                coordinator_in(answer, key_type, key)
+            except BrokerError as error:
+                if error.retriable:
+                    self._coordinators.log.unavailable(key_type, key, error)
+                raise
 
         async def ask(request: "Request[FindCoordinatorResponse]", wanted: Versions) -> "FindCoordinatorResponse":
             return await self._ask(attempts, self.least_loaded, request, CONTROL, wanted, check)

@@ -125,13 +125,28 @@ class CoordinatorLog:
             self._lost.add((key_type, key))
             self._report(key_type, key, node, is_lost=True)
 
+    def unavailable(self, key_type: CoordinatorType, key: str, cause: KafkaError) -> None:
+        """Log that a broker knows no coordinator now."""
+        message = "no coordinator of %(named)s is found, looking it up again: %(error)s"
+        if (key_type, key) in self._own:
+            group, transactional_id = _owner(key_type, key)
+            self._trouble.failed(
+                (key_type, key),
+                message,
+                text={"named": named(key_type, key)},
+                group=group,
+                transactional_id=transactional_id,
+                error=cause,
+            )
+
     def answered(self, key_type: CoordinatorType, key: str, node: Node) -> None:
         """Log that a lost coordinator answers again."""
-        if (key_type, key) in self._lost:
-            self._lost.discard((key_type, key))
+        if self._trouble:
             message = "the coordinator of %(named)s answers again: broker %(node_id)d at %(broker)s"
             text = {"named": named(key_type, key)}
             self._trouble.ended((key_type, key), message, text=text, **_fields(key_type, key, node))
+        if (key_type, key) in self._lost:
+            self._lost.discard((key_type, key))
             self._report(key_type, key, node, is_lost=False)
 
     def _report(self, key_type: CoordinatorType, key: str, node: Node, *, is_lost: bool) -> None:
@@ -139,9 +154,14 @@ class CoordinatorLog:
             notify(CoordinatorChanged(kind=_NAMES[key_type], key=key, broker=str(node.address), is_lost=is_lost))
 
 
-def _fields(key_type: CoordinatorType, key: str, node: Node) -> dict[str, object]:
-    transactional_id = key if key_type is CoordinatorType.TRANSACTION else None
+def _owner(key_type: CoordinatorType, key: str) -> tuple[str | None, str | None]:
+    """Return the group's id and the transactional id, of which one is None."""
     group = key if key_type is CoordinatorType.GROUP else None
+    return group, key if key_type is CoordinatorType.TRANSACTION else None
+
+
+def _fields(key_type: CoordinatorType, key: str, node: Node) -> dict[str, object]:
+    group, transactional_id = _owner(key_type, key)
     return {"group": group, "transactional_id": transactional_id, "node_id": node.node_id, "broker": node.address}
 
 

@@ -25,7 +25,7 @@ class MetadataLog:
     def failed(self, errors: Mapping[Address, KafkaError]) -> None:
         """Log that no address has answered; ``errors`` are those of the addresses."""
         error = lasting_error(errors) or next(iter(errors.values()))
-        message = "cannot refresh the metadata from any of %(addresses)d addresses, retrying: %(error)s"
+        message = "cannot refresh the metadata, asked at all addresses (%(addresses)d) and retrying: %(error)s"
         self._refreshes.failed("refresh", message, text={"addresses": len(errors)}, error=error)
 
     def refreshed(self, snapshot: Snapshot) -> None:

@@ -1,6 +1,6 @@
 """The spans of records that consumers process, and their contexts for the code that processes them."""
 
-import logging
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
@@ -10,6 +10,7 @@ from opentelemetry.context import Context, attach, detach, get_current
 from opentelemetry.trace import INVALID_SPAN, Link, Span, SpanContext, SpanKind, Tracer, TracerProvider
 
 from ..errors import UsageError
+from ..event_log import EventLog
 from ..types import Header
 from .attributes import (
     COUNT,
@@ -40,7 +41,7 @@ __all__ = (
     "start_process",
 )
 
-_log = logging.getLogger("aiokafkawire.opentelemetry")
+_log = EventLog("aiokafkawire.opentelemetry")
 
 MAX_LINKS: Final = 128
 """The number of links that a span has at most, which is the SDK's default limit."""
@@ -126,7 +127,8 @@ def _end(span: Span, error: BaseException | None) -> None:
 
 
 def _log_failure(what: str) -> None:
-    _log.exception("OpenTelemetry has failed, so %s", what)
+    error = sys.exception()
+    _log.error("OpenTelemetry has failed, so %(consequence)s", text={"consequence": what}, error=error, exc_info=error)
 
 
 def start_process(tracer: Tracer, records: Sequence[Any], attributes: Mapping[str, str]) -> tuple[Span, Context] | None:

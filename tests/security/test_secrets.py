@@ -172,6 +172,15 @@ def test_a_secret_that_is_logged_is_found(text: str) -> None:
     assert scan.leaks() == []
 
 
+def test_a_secret_in_a_field_of_a_line_is_found() -> None:
+    scan = LogScan()
+    scan.learn([PASSWORD])
+    told = logging.LogRecord("aiokafkawire", logging.INFO, __file__, 1, "logging in", (), None)
+    told.reason = f"as {PASSWORD}"
+    scan.handle(told)
+    assert scan.leaks() == [f"aiokafkawire: logging in as {PASSWORD}"]
+
+
 def test_what_clients_are_given_is_learnt() -> None:
     known = next(one for one in logging.getLogger().handlers if isinstance(one, LogScan)).secrets
     secrets = {f"Zq7-{name}-{token_hex(4)}" for name in ("password", "key", "proxy", "token", "aws", "session")}

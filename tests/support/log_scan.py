@@ -12,6 +12,7 @@ from typing import Any
 
 from aiokafkawire.config.network import parse_proxy
 from aiokafkawire.config.security import SecurityConfig
+from aiokafkawire.event_log import FIELDS
 from aiokafkawire.types import AwsCredentials, OAuthBearerToken
 
 __all__ = ("LogScan", "forms_of", "secrets_of")
@@ -38,7 +39,8 @@ class LogScan(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         self.count += 1
-        self._heard.append(f"{record.name}: {self.format(record)}")
+        fields = " ".join(str(value) for name, value in vars(record).items() if name in FIELDS)
+        self._heard.append(f"{record.name}: {self.format(record)} {fields}".rstrip())
 
     def learn(self, secrets: Iterable[str]) -> None:
         """From now on these are looked for, as they are and in base64."""
