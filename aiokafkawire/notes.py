@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 import attrs
 
+from .errors import KafkaError
 from .types import Address
 
 __all__ = ("BatchNote", "ConnectionApi", "RequestNote")
@@ -28,9 +29,9 @@ class ConnectionApi:
         return self.node_ids.get(self.at)
 
 
-RequestNote = tuple[ConnectionApi, int, int, float, float, bool, float]
+RequestNote = tuple[ConnectionApi, int, int, float, float, KafkaError | None, float]
 """The kind; the sizes of the request and of the response in bytes, 0 if there was none; the time until the response and
-the throttle time that it names, in seconds; whether the request has failed; and when it ended."""
+the throttle time that it names, in seconds; why the request has failed, None if it has not; and when it ended."""
 
 BatchNote = tuple[str, int, int, int, int, float, float, bool, float]
 """The topic; the number of records, their size in bytes, and the size of the batch as it was sent; how often it was

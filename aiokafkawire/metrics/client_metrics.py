@@ -3,7 +3,7 @@
 import math
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, TypeVar
 
 from ..argument_checks import shown
@@ -72,6 +72,8 @@ class ClientMetrics:
         self._batches: list[BatchNote] = []
         self._due = -math.inf
         self._counting = threading.Lock()
+        self.on_requests: Callable[[Sequence[RequestNote]], None] | None = None
+        """Gets the notes of requests once they are counted, for an exporter of single requests. It must not raise."""
 
     def start(self) -> None:
         """Count from now on, as an observer of the client. Repeated calls have no effect."""
@@ -150,6 +152,8 @@ class ClientMetrics:
                 self._measured.requests_ended(requests)
             if batches := _taken(self._batches):
                 self._measured.batches_ended(batches)
+        if requests and self.on_requests is not None:
+            self.on_requests(requests)
 
     def fetch_ended(self, event: FetchEnded) -> None:
         """Count a fetch."""

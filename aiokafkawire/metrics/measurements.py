@@ -123,7 +123,7 @@ class Measurements:
             sensors.sent.record_many(sizes, now)
             of_node.sent.record_many(sizes, now)
             answered = [note for note in same if note[2]]  # Produce with acks=0 has no response
-            if failed := sum(note[5] for note in same):
+            if failed := sum(note[5] is not None for note in same):
                 _add(self.failed_requests, kind.api, failed)
             if answered:
                 self._answered(kind.api, part, (sensors, of_node), answered, now)

@@ -129,7 +129,7 @@ class ConnectionReports:
         seconds = 0.0 if sent_at is None else now - sent_at
         observers = self._observers
         if (note := observers.note_request) is not None:
-            note((kind, sent_bytes, received_bytes, seconds, throttle_seconds, error is not None, now))
+            note((kind, sent_bytes, received_bytes, seconds, throttle_seconds, error, now))
         if (notify := observers.request_ended) is not None:
             notify(
                 RequestEnded(

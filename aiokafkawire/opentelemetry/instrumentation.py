@@ -81,11 +81,11 @@ class Instrumentation:
         cluster = client._cluster
         if cluster.tracing is not None:
             return
-        measuring = ClientMeters(self._meters, cluster.config.client_id, cluster.runtime.now)
+        measuring = ClientMeters(self._meters, cluster.config.client_id)
         tracing = ClientTracing(cluster, self._tracer, measuring.process_ended)
         observers: list[object] = [StallEvents(cluster.config.client_id)]
         if self._measures:
-            client._client_metrics()  # counts from now on
+            client._client_metrics().on_requests = measuring.requests_ended  # counts from now on
             self._meters.clients.add(client)
             observers.append(measuring)
         for observer in observers:
@@ -102,5 +102,7 @@ class Instrumentation:
             client._cluster.tracing = None
             for observer in parts.observers:
                 client._cluster.observers.remove(observer)
+            if client in self._meters.clients:
+                client._client_metrics().on_requests = None
             self._meters.clients.discard(client)
         self._clients.clear()

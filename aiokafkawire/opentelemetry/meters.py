@@ -2,17 +2,19 @@
 
 import math
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 from weakref import WeakKeyDictionary, WeakSet
 
 from opentelemetry import metrics
 from opentelemetry.metrics import CallbackOptions, Meter, MeterProvider, Observation
 
+from ..event_log import EventLog
 from ..metrics.client_metrics import metrics_of
 from ..metrics.instrument import Buckets, Instrument
 from ..metrics.instrument_list import INSTRUMENTS
-from ..observe import CommitEnded, RequestEnded
+from ..notes import RequestNote
+from ..observe import CommitEnded
 from .attributes import (
     CLIENT_ID,
     DESTINATION,
@@ -33,6 +35,8 @@ if TYPE_CHECKING:
     from ..client import Client
 
 __all__ = ("ClientMeters", "Meters", "meters_of")
+
+_log = EventLog("aiokafkawire.opentelemetry")
 
 _SECONDS: Final = (0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10)
 """The bounds of the buckets that the conventions prescribe."""
@@ -132,24 +136,25 @@ class Meters:
 
 
 class ClientMeters:
-    """An observer that records the durations of one client's requests and commits; ``now`` is its clock."""
+    """Records the durations of one client's requests and commits; it is an observer of commits."""
 
-    def __init__(self, meters: Meters, client_id: str, now: Callable[[], float]) -> None:
+    def __init__(self, meters: Meters, client_id: str) -> None:
         self._record = meters.operation_duration.record
         self._process = meters.process_duration.record
         self._client_id = client_id
         self._known: dict[tuple[str, ...], Mapping[str, Any]] = {}
-        self._now = now
         self._next: dict[str, float] = {}
 
-    def request_ended(self, event: RequestEnded) -> None:
-        """Record the duration of a request that sends or fetches records; under load, of a sample of them."""
-        operation = _OPERATIONS.get(event.api)
-        if operation is not None:
-            failed, now = None if event.error is None else error_type(event.error), self._now()
-            if failed is not None or now >= self._next.get(event.api, now):
-                self._next[event.api] = now + _BETWEEN_REQUESTS
-                self._record(event.seconds, self._attributes(*operation, event.broker, failed, None))
+    def requests_ended(self, notes: Sequence[RequestNote]) -> None:
+        """Record the durations of requests that send or fetch records; under load, of a sample of them."""
+        try:
+            for kind, _, _, seconds, _, error, ended_at in notes:
+                if kind.api in _OPERATIONS and (error is not None or ended_at >= self._next.get(kind.api, ended_at)):
+                    self._next[kind.api] = ended_at + _BETWEEN_REQUESTS
+                    failed = None if error is None else error_type(error)
+                    self._record(seconds, self._attributes(*_OPERATIONS[kind.api], str(kind.at), failed, None))
+        except Exception as raised:
+            _log.warning("cannot record the durations of requests: %(error)s", error=raised, exc_info=raised)
 
     def commit_ended(self, event: CommitEnded) -> None:
         """Record the duration of a commit."""

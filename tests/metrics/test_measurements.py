@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import pytest
 
 from aiokafkawire import TopicPartition
-from aiokafkawire.errors import AuthenticationFailed, ConnectionLost, RequestTimeout
+from aiokafkawire.errors import AuthenticationFailed, ConnectionLost, KafkaError, RequestTimeout
 from aiokafkawire.metrics import measurements
 from aiokafkawire.metrics.definitions import DEFINITIONS
 from aiokafkawire.metrics.measurements import Measurements
@@ -50,11 +50,11 @@ def request(
     received: int = 40,
     seconds: float = 0.5,
     throttle: float = 0.0,
-    failed: bool = False,
+    error: KafkaError | None = None,
     now: float = 1.0,
 ) -> RequestNote:
     """Return the note of a request of 100 bytes."""
-    return kind(api, lane), 100, received, seconds, throttle, failed, now
+    return kind(api, lane), 100, received, seconds, throttle, error, now
 
 
 def kind(api: str, lane: str) -> ConnectionApi:
@@ -144,7 +144,7 @@ def test_refused_logins_are_counted_apart() -> None:
 
 def test_a_request_without_a_response_has_no_latency() -> None:
     measured = Measurements()
-    failed = request("Produce", "produce-1", received=0, failed=True)
+    failed = request("Produce", "produce-1", received=0, error=RequestTimeout("late"))
     unanswered = request("Produce", "produce-1", received=0, seconds=0.0)  # acks=0
     measured.requests_ended([failed, unanswered])
     sensors = measured.requests[PRODUCER]
@@ -235,8 +235,9 @@ def test_many_together_add_up_to_the_same_as_one_by_one() -> None:
     ]
     apis = ["Produce", "Fetch", "ShareFetch", "Metadata", "Heartbeat", "JoinGroup", "SyncGroup", "AddOffsetsToTxn"]
     kinds = [kind(api, lane) for api in apis for lane in ("produce-1", "fetch-2", "admin")]
+    late = RequestTimeout("late")
     requests: list[RequestNote] = [
-        (kinds[number % 23], number, number % 5 * 100, number / 8, number % 3 / 4, number % 5 == 0, 1.0)
+        (kinds[number % 23], number, number % 5 * 100, number / 8, number % 3 / 4, None if number % 5 else late, 1.0)
         for number in range(100)
     ]
     together.batches_ended(batches)
