@@ -132,7 +132,7 @@ class _Play:
         )
 
     def _make_member(self, seat: int, name: str) -> Member:
-        return Member(self.sim, self.watch, self.group, seat, name, self.calm.is_set)
+        return Member(self.sim, self.watch, self.group, seat, name, self.calm)
 
     async def _look(self) -> NoReturn:
         """Go no further than to the first thing that is wrong."""

@@ -1,6 +1,6 @@
 """Members of a group, each from its beginning to its end: how they read, commit, dawdle, go back, and go."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from random import Random
 
 import anyio
@@ -70,7 +70,7 @@ class Group:
 
 @attrs.define(eq=False)
 class Member:
-    """One consumer, with a client of its own. ``calm`` says whether its user is to be quick and quiet from now on."""
+    """One consumer, with a client of its own. Once ``calm`` is set, its user is quick and quiet."""
 
     sim: Simulation
     watch: Watch
@@ -78,7 +78,7 @@ class Member:
     seat: int
     """Which of the group's members it is; it follows on another."""
     name: str
-    calm: Callable[[], bool]
+    calm: anyio.Event
     has: dict[TopicPartition, int] = attrs.field(factory=dict)
     """What it reads, and since which assignment of its own."""
     chance: Random = attrs.field(init=False)
@@ -264,7 +264,7 @@ class Member:
             self._since_commit = 0
             await self._commit(consumer)
         self._in_hand = ()
-        if records and self.chance.random() < 0.01 and not self.calm():
+        if records and self.chance.random() < 0.01 and not self.calm.is_set():
             await self._go_back(consumer)
 
     def _put_down(self) -> None:
@@ -286,11 +286,11 @@ class Member:
 
     async def _dawdle(self) -> None:
         chance = self.chance.random()
-        if self.calm():
+        if self.calm.is_set():
             await anyio.sleep(min(self.pace, 0.001))
         elif chance < 0.0005:
             self.sim.note(f"{self.name} asks for nothing")
-            await anyio.sleep(self.group.max_poll_interval_ms / 1000 + self.chance.uniform(-1, 10))
+            await self._pause(self.group.max_poll_interval_ms / 1000 + self.chance.uniform(-1, 10))
         elif chance < 0.005:
             await anyio.sleep(self.chance.uniform(0, 4))
         elif chance < 0.008:
@@ -298,6 +298,11 @@ class Member:
             await anyio.sleep(0.01)
         elif self.pace:
             await anyio.sleep(self.chance.uniform(0, self.pace))
+
+    async def _pause(self, seconds: float) -> None:
+        """Do nothing for so long, or until the faults are over: no group settles while a user is away."""
+        with anyio.move_on_after(seconds):
+            await self.calm.wait()
 
     async def _go_back(self, consumer: Consumer[bytes, bytes]) -> None:
         """Read some of a partition again, and commit that."""
