@@ -108,7 +108,7 @@ def test_settings_of_topics_groups_and_metrics(
     tool(served.open, CONFIGS, "--alter", *named, "--add-config", keys[0])
     until(lambda: {key: values[0] for key, values in ours(shell, type_name, name).items()} == expected)
     listed = [row for row in rows(shell, "configs", "list", type_name) if row["resource_name"] == name]
-    assert listed == [{"type": type_name, "name": name, "own_settings": len(keys)}]
+    assert listed == [{"resource_type": type_name, "resource_name": name, "own_settings": len(keys)}]
     shell("configs", "alter", type_name, name, *(f"--delete={key}" for key in expected))
     until(lambda: theirs(served, *named) == {})
 

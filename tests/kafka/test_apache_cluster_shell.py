@@ -344,7 +344,7 @@ def test_the_quorum_is_that_of_kafka_metadata_quorum(shell: Shell, tool: Tool) -
     leader = found[0]
     assert (status["LeaderId"], status["LeaderEpoch"]) == (str(leader["node_id"]), str(leader["leader_epoch"]))
     voters = json.loads(status["CurrentVoters"])
-    assert [(one["node_id"], one["endpoints"]) for one in voters] == [
+    assert [(one["id"], one["endpoints"]) for one in voters] == [
         (row["node_id"], row["endpoints"]) for row in found if row["role"] != "observer"
     ]
     listed = [(row["NodeId"], row["Status"].lower()) for row in table(tool(QUORUM, "describe", "--replication"))]
