@@ -263,6 +263,8 @@ class Connection:
     def heed_throttle(self, response: Response, spoken: int) -> None:
         """Extend :attr:`throttled_until` by the throttle time of a response, unless the broker has waited itself."""
         pause = getattr(response, "throttle_time_ms", 0) / 1000
+        if pause <= 0 and not self._reports.has_throttled:
+            return  # nearly every response
         api = type(response).__name__.removesuffix("Response")
         if pause <= 0:
             self._reports.not_throttled(api)

@@ -86,9 +86,14 @@ class ConnectionReports:
         if (notify := self._observers.throttled) is not None:
             notify(Throttled(broker=self._broker, node_id=self._node_id, api=api, seconds=seconds))
 
+    @property
+    def has_throttled(self) -> bool:
+        """Whether a throttling was logged whose end may have to be logged."""
+        return bool(self._throttling)
+
     def not_throttled(self, api: str) -> None:
         """Log the end of a throttling that was logged."""
-        if self._throttling:
+        if self._throttling is not None:
             message = "broker %(broker)s throttles %(api)s no more"
             self._throttling.ended((self._broker, api), message, broker=self._broker, api=api)
 
