@@ -1,7 +1,7 @@
 """The values that a client has now: free buffers, requests in flight, lag, assigned partitions, connections."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from weakref import ref
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 __all__ = ("LiveClient", "OpenParts", "PartitionValues")
 
 T = TypeVar("T")
+NamedT = TypeVar("NamedT", "Producer[Any, Any]", "Consumer[Any, Any]", "ShareConsumer[Any, Any]")
 
 _IN_USE = ("open", "closing")
 
@@ -90,15 +91,9 @@ class LiveClient:
     def parts(self) -> "OpenParts":
         """Return the client's open producers and consumers, in the order in which they were made."""
         return OpenParts(
-            sorted((one for one in self._producers.all() if one._state in _IN_USE), key=lambda one: _number(one.name)),
-            sorted(
-                (one for one in self._consumers.all() if one._iteration.state in _IN_USE),
-                key=lambda one: _number(one.name),
-            ),
-            sorted(
-                (one for one in self._share_consumers.all() if one._state in _IN_USE),
-                key=lambda one: _number(one.name),
-            ),
+            _in_order(one for one in self._producers.all() if one._state in _IN_USE),
+            _in_order(one for one in self._consumers.all() if one._iteration.state in _IN_USE),
+            _in_order(one for one in self._share_consumers.all() if one._state in _IN_USE),
         )
 
     @property
@@ -179,5 +174,6 @@ class LiveClient:
         return math.nan if at is None else now - at
 
 
-def _number(name: str) -> int:
-    return int(name.rpartition("-")[2])
+def _in_order(parts: Iterable[NamedT]) -> list[NamedT]:
+    """Return producers or consumers by the numbers in their names."""
+    return sorted(parts, key=lambda one: int(one.name.rpartition("-")[2]))
