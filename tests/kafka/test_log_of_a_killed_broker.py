@@ -57,5 +57,7 @@ async def test_a_broker_that_is_killed_and_comes_back_is_a_few_lines_with_an_end
     assert len(warnings) <= 12, warnings
     (back,) = [line for line in log.lines if "is reachable again" in line]
     assert re.search(r"is reachable again after \d+ failures? in \d+ s$", back)
-    assert log.lines[-1] == "INFO group: left group 'delays': the consumer was closed"
+    # A coordinator that has just come back may need more than the second that a member waits for it to answer.
+    left = ("INFO group: left group 'delays': the consumer was closed", "INFO group: stopping before the coordinator")
+    assert log.lines[-1].startswith(left)
     assert len(log.lines) <= 45, log.lines
