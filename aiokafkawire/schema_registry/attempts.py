@@ -62,7 +62,8 @@ class RequestAttempts:
             return None
         *_, last = self._errors.values()
         message = "; ".join(map(str, self._errors.values()))
-        attempts = f" ({self._failures} attempts{ending})" if self._failures > 1 or ending else ""
+        count = "1 attempt" if self._failures == 1 else f"{self._failures} attempts"
+        attempts = f" ({count}{ending})" if self._failures > 1 or ending else ""
         combined = SchemaRegistryError(message + attempts, last.status, last.error_code)
         combined.__cause__ = last.__cause__
         return combined
