@@ -132,7 +132,7 @@ def test_the_text_of_a_schema_is_compiled_to_the_same_descriptor(name: str) -> N
         'syntax = "proto2"; message A { optional group B = 1 { optional int32 c = 1; } }',
         'syntax = "proto2"; message A { extensions 5; } extend A { optional int32 b = 5; }',
         'syntax = "proto3"; import "google/protobuf/descriptor.proto"; '
-        "extend google.protobuf.FieldOptions { string a = 50000; } message A { int32 b = 1 [(a) = \"x\"]; }",
+        'extend google.protobuf.FieldOptions { string a = 50000; } message A { int32 b = 1 [(a) = "x"]; }',
         'edition = "2023"; message A { int32 b = 1; }',
     ],
 )
@@ -172,7 +172,9 @@ async def test_a_message_of_another_type_is_an_error() -> None:
     async with running_registry() as (_, registry):
         data = await finished(ProtobufSerializer(registry, named("air.Trip")).serialize(named("air.Trip")(), context()))
         reader = ProtobufDeserializer(registry, named("air.First"))
-        with pytest.raises(SchemaMismatch, match="the data is a message Trip, and this deserializer reads messages First"):
+        with pytest.raises(
+            SchemaMismatch, match="the data is a message Trip, and this deserializer reads messages First"
+        ):
             await finished(reader.deserialize(data, context()))
         writer: Any = ProtobufSerializer(registry, named("air.First"))
         for wrong in (named("air.Trip")(), {"number": 1}, None):

@@ -21,8 +21,8 @@ from aiokafkawire.schema_registry import (
     SchemaReference,
     SchemaRegistry,
     SchemaType,
+    http_transport,
 )
-from aiokafkawire.schema_registry import http_transport
 from aiokafkawire.schema_registry.http_transport import HttpTransport
 from aiokafkawire.schema_registry.rest_messages import RestRequest
 from aiokafkawire.testing import SchemaRegistryServer
@@ -292,7 +292,9 @@ async def test_a_registry_that_is_down_is_an_error_that_says_so() -> None:
     async with SchemaRegistryServer() as server:
         url = server.url
     registry = SchemaRegistry(url, max_retries=1, **QUICK)
-    with pytest.raises(SchemaRegistryError, match=rf"GET /schemas/ids/1 at {url}: cannot connect: .*\(2 attempts\)") as caught:
+    with pytest.raises(
+        SchemaRegistryError, match=rf"GET /schemas/ids/1 at {url}: cannot connect: .*\(2 attempts\)"
+    ) as caught:
         await registry.get_schema(1)
     assert caught.value.status is None
 

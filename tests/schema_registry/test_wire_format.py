@@ -28,7 +28,13 @@ def test_an_id_is_five_bytes_and_a_guid_seventeen() -> None:
 
 @pytest.mark.parametrize(
     ("indexes", "encoded"),
-    [((0,), b"\x00"), ((1,), b"\x02\x02"), ((0, 0), b"\x04\x00\x00"), ((2, 1), b"\x04\x04\x02"), ((64,), b"\x02\x80\x01")],
+    [
+        ((0,), b"\x00"),
+        ((1,), b"\x02\x02"),
+        ((0, 0), b"\x04\x00\x00"),
+        ((2, 1), b"\x04\x04\x02"),
+        ((64,), b"\x02\x80\x01"),
+    ],
 )
 def test_message_indexes_are_zigzag_varints(indexes: tuple[int, ...], encoded: bytes) -> None:
     assert encode_message_indexes(indexes) == encoded
