@@ -104,7 +104,7 @@ async def test_a_reader_s_schema_reads_older_and_newer_values() -> None:
 async def test_schemas_use_the_types_of_others() -> None:
     city = Schema('{"type":"record","name":"City","namespace":"geo","fields":[{"name":"name","type":"string"}]}')
     text = '{"type":"record","name":"Trip","fields":[{"name":"stops","type":{"type":"array","items":"geo.City"}}]}'
-    trip = Schema(text, references=[SchemaReference("geo.City", "city", 1)])  # type: ignore[arg-type]
+    trip = Schema(text, references=[SchemaReference("geo.City", "city", 1)])
     value = {"stops": [{"name": "Newark"}, {"name": "Houston"}]}
     async with running_registry() as (_, registry):
         await registry.register_schema("city", city)
@@ -272,7 +272,7 @@ def test_wrong_arguments_are_refused(arguments: dict[str, Any], reason: str) -> 
 async def test_a_subject_that_is_none_is_refused() -> None:
     nothing: Any = lambda context, name: ""  # noqa: E731
     with pytest.raises(UsageError, match="subject_name_strategy must return"):
-        await finished(AvroSerializer(NOWHERE, '"int"', subject_name_strategy=nothing).serialize(1, context()))
+        await finished(AvroSerializer[Any](NOWHERE, '"int"', subject_name_strategy=nothing).serialize(1, context()))
     unnamed: Any = ["null", "int"]
     with pytest.raises(SchemaMismatch, match="has no name, which subject_name_strategy needs"):
-        await finished(AvroSerializer(NOWHERE, unnamed, subject_name_strategy="record").serialize(1, context()))
+        await finished(AvroSerializer[Any](NOWHERE, unnamed, subject_name_strategy="record").serialize(1, context()))

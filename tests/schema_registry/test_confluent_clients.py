@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, cast
 
 import anyio.to_thread
 import pytest
@@ -77,7 +77,9 @@ def trip() -> Any:
 
 def theirs(given: SerializationContext) -> TheirContext:
     """Their context of the same record; both have one list of headers."""
-    return TheirContext(given.topic, MessageField.KEY if given.is_key else MessageField.VALUE, given.headers)
+    return TheirContext(
+        given.topic, MessageField.KEY if given.is_key else MessageField.VALUE, cast("Any", given.headers)
+    )
 
 
 async def called(function: Callable[..., Any], *args: Any) -> Any:
@@ -177,7 +179,7 @@ async def test_their_client_finds_what_ours_registers_and_refers_to() -> None:
         day = '{"type":"record","name":"Day","fields":[{"name":"city","type":"City"}]}'
         their = TheirSchema(day, "AVRO", [TheirReference("City", "city", 1)])
         assert await called(client.register_schema, "day", their) == 2
-        ours = Schema(day, references=[SchemaReference("City", "city", 1)])  # type: ignore[arg-type]
+        ours = Schema(day, references=[SchemaReference("City", "city", 1)])
         assert await registry.get_schema(2) == ours
         assert (await registry.lookup_schema("day", ours)).version == 1
         assert await called(client.get_subjects) == ["city", "day"]

@@ -62,7 +62,7 @@ def http(body: bytes, status: str = "200 OK", *headers: str) -> bytes:
         (http(b"moved", "302 Found", "Location: http://127.0.0.1:1/"), "HTTP status 302: moved"),
         (http(b'{"error_code": "x", "message": 5}', "422 No"), "HTTP status 422: 5"),
         (http(b"[]", "422 No"), r"HTTP status 422: \[\]"),
-        (http(b"x", "200 OK", "Content-Encoding: gzip"), "decod|header"),
+        (http(b"x", "200 OK", "Content-Encoding: gzip"), "the response is not a schema registry's"),
     ],
 )
 async def test_what_is_no_schema_is_one_error(answer: bytes, reason: str) -> None:
@@ -92,9 +92,8 @@ async def test_an_empty_response_is_no_list() -> None:
 
 
 async def test_references_that_go_round_are_one_error() -> None:
-    round_about = (
-        b'{"subject":"a","id":1,"version":1,"schema":"\\"int\\"","references":[{"name":"a","subject":"a","version":1}]}'
-    )
+    references = b'[{"name": "a", "subject": "a", "version": 1}]'
+    round_about = b'{"subject": "a", "id": 1, "version": 1, "schema": "{}", "references": %s}' % references
     async with answering(http(round_about)) as url:
         with pytest.raises(SchemaRegistryError, match="references itself through others"):
             await finished(AvroDeserializer(SchemaRegistry(url)).deserialize(b"\0\0\0\0\1\2", context()))

@@ -48,7 +48,10 @@ message Trip {
   message Inner { message Deep { double value = 1; } Deep deep = 1; }
   message Other { bool yes = 1; }
 }
-service Trips { rpc Get (First) returns (stream Trip) { option deprecated = true; } rpc Put (stream Trip) returns (First); }
+service Trips {
+  rpc Get (First) returns (stream Trip) { option deprecated = true; }
+  rpc Put (stream Trip) returns (First);
+}
 """
 PROTO2 = r"""
 syntax = "proto2";
@@ -64,6 +67,12 @@ message Old {
 """
 SOURCES = {"city.proto": CITY, "trip.proto": TRIP, "old.proto": PROTO2}
 CLASSES = message_classes(SOURCES)
+CUSTOM_OPTION = """
+syntax = "proto3";
+import "google/protobuf/descriptor.proto";
+extend google.protobuf.FieldOptions { string a = 50000; }
+message A { int32 b = 1 [(a) = "x"]; }
+"""
 NOWHERE = SchemaRegistry("http://localhost:1")
 
 
@@ -131,8 +140,7 @@ def test_the_text_of_a_schema_is_compiled_to_the_same_descriptor(name: str) -> N
         'syntax = "proto2"; message A { extensions 5; }',
         'syntax = "proto2"; message A { optional group B = 1 { optional int32 c = 1; } }',
         'syntax = "proto2"; message A { extensions 5; } extend A { optional int32 b = 5; }',
-        'syntax = "proto3"; import "google/protobuf/descriptor.proto"; '
-        'extend google.protobuf.FieldOptions { string a = 50000; } message A { int32 b = 1 [(a) = "x"]; }',
+        CUSTOM_OPTION,
         'edition = "2023"; message A { int32 b = 1; }',
     ],
 )
@@ -155,14 +163,14 @@ async def test_the_latest_version_gives_the_indexes() -> None:
         assert data == b"\x00\x00\x00\x00\x01\x02\x04\x08\x01"
         assert (await finished(ProtobufDeserializer(registry).deserialize(data, context()))).number == 1
         missing = ProtobufSerializer(registry, named("air.Trip"), use_latest_version=True)
-        with pytest.raises(SchemaMismatch, match="has no message air.Trip"):
+        with pytest.raises(SchemaMismatch, match=r"has no message air\.Trip"):
             await finished(missing.serialize(named("air.Trip")(), context()))
 
 
 async def test_without_auto_register_the_schemas_must_be_there() -> None:
     async with running_registry() as (_, registry):
         writer = ProtobufSerializer(registry, named("air.Trip"), auto_register=False)
-        with pytest.raises(SchemaRegistryError, match="'city.proto' not found"):
+        with pytest.raises(SchemaRegistryError, match=r"'city\.proto' not found"):
             await finished(writer.serialize(named("air.Trip")(), context()))
         await finished(ProtobufSerializer(registry, named("air.Trip")).serialize(named("air.Trip")(), context()))
         assert await finished(writer.serialize(named("air.Trip")(), context())) == b"\x00\x00\x00\x00\x02\x02\x02"
@@ -207,7 +215,7 @@ async def test_schemas_that_the_registry_has_as_other_things_are_errors() -> Non
         file.message_type.add(name="B")
         text = base64.b64encode(file.SerializeToString()).decode()
         await registry.register_schema("b", Schema(text, SchemaType.PROTOBUF))
-        with pytest.raises(SchemaMismatch, match="imports 'google/protobuf/nothing.proto', which is neither"):
+        with pytest.raises(SchemaMismatch, match=r"imports 'google/protobuf/nothing\.proto', which is neither"):
             await finished(ProtobufDeserializer(registry).deserialize(b"\x00\x00\x00\x00\x02\x00", context()))
 
 

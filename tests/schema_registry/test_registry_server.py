@@ -229,18 +229,15 @@ def test_wrong_arguments_are_refused(options: Any, reason: str) -> None:
     with pytest.raises(UsageError, match=reason):
         SchemaRegistryServer(**options)
     server = SchemaRegistryServer()
-    for call in (
-        lambda: server.fail(200),
-        lambda: server.fail(500, times=0),
-        lambda: server.fail(500, error_code=-1),
-    ):
+    wrong: list[dict[str, Any]] = [{"status": 200}, {"status": 500, "times": 0}, {"status": 500, "error_code": -1}]
+    for arguments in wrong:
         with pytest.raises(UsageError):
-            call()
+            server.fail(**arguments)
 
 
 async def test_a_taken_port_is_an_error_and_leaves_nothing() -> None:
     async with SchemaRegistryServer() as server:
-        with pytest.raises(OSError, match="in use|already"):
+        with pytest.raises(OSError, match=r"in use|already"):
             async with SchemaRegistryServer(int(server.url.rpartition(":")[2])):
                 pass
         assert await SchemaRegistry(server.url).list_subjects() == ()
