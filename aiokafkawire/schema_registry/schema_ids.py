@@ -132,7 +132,7 @@ class SchemaIds:
 
 
 class ReaderCache(Generic[R]):
-    """What a deserializer has made of schemas, by their ids.
+    """The parsed schemas of a deserializer, by their ids.
 
     Args:
         registry: the schema registry.

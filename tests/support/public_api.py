@@ -30,6 +30,7 @@ PACKAGES = tuple(
         ".prometheus",
         ".protocol",
         ".records",
+        ".schema_registry",
         ".spark",
         ".testing",
     )
