@@ -156,8 +156,11 @@ class _AttemptFailed(Exception):
 
 
 def _reason(cause: Exception) -> str:
-    """Return why an attempt failed; some errors of HTTP have no text."""
-    text = str(cause) or type(cause).__name__
+    """Return why an attempt failed; the text may be that of an error's cause, as for TLS on trio."""
+    known: BaseException | None = cause
+    while known is not None and not str(known):
+        known = known.__cause__ or known.__context__
+    text = str(known) if known is not None else type(cause).__name__
     if isinstance(cause, httpx2.ConnectError):
         return f"cannot connect: {text}"
     if isinstance(cause, httpx2.RemoteProtocolError):
