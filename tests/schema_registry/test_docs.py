@@ -19,7 +19,7 @@ BLOCKS = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
 def test_every_program_imports_what_there_is() -> None:
     for block in BLOCKS:
         tree = compile(block, str(PAGE), "exec", ast.PyCF_ONLY_AST | ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
-        imports = [node for node in tree.body if isinstance(node, ast.Import | ast.ImportFrom)]
+        imports: list[ast.stmt] = [node for node in tree.body if isinstance(node, ast.Import | ast.ImportFrom)]
         exec(compile(ast.Module(imports, []), str(PAGE), "exec"), {})
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 import logging
 import ssl
+import threading
 from typing import Any
 
 import anyio
@@ -12,6 +14,7 @@ import pytest
 import trustme
 from support.schema_registries import QUICK, context, finished, running_registry
 
+from aiokafkawire import blocking
 from aiokafkawire.errors import ConfigError, SchemaRegistryError, UsageError
 from aiokafkawire.schema_registry import (
     AvroDeserializer,
@@ -292,6 +295,15 @@ async def test_another_registry_of_the_cluster_takes_over() -> None:
         assert await both.get_schema(1) == INT
 
 
+async def test_the_registry_that_has_answered_is_asked_first() -> None:
+    async with running_registry() as (first, _), SchemaRegistryServer() as second:
+        registry = SchemaRegistry([first.url, second.url], **QUICK)
+        first.fail(503)
+        for _ in range(3):
+            assert await registry.list_subjects() == ()
+        assert (len(first.requests), len(second.requests)) == (1, 3)
+
+
 async def test_a_registry_that_is_down_is_an_error_that_says_so() -> None:
     async with SchemaRegistryServer() as server:
         url = server.url
@@ -408,6 +420,44 @@ async def test_tls_is_verified_with_the_given_authority_and_a_client_certificate
 def test_wrong_settings_are_refused(url: Any, options: Any, reason: str) -> None:
     with pytest.raises(ConfigError, match=reason):
         SchemaRegistry(url, **options)
+
+
+async def test_calls_without_an_event_loop_are_the_same() -> None:
+    async with running_registry() as (server, _):
+
+        def use() -> None:
+            registry = blocking.SchemaRegistry(server.url, **QUICK)
+            assert registry.register_schema("a", INT).schema_id == 1
+            assert registry.get_schema(1) == INT
+            assert registry.lookup_schema("a", INT).version == registry.get_version("a").version == 1
+            assert registry.list_subjects() == ("a",)
+            assert registry.list_versions("a") == (1,)
+            assert registry.get_references(INT) == {}
+            assert registry.check_compatibility("a", INT).is_compatible
+            registry.set_compatibility("FULL", "a")
+            assert registry.get_compatibility("a") is CompatibilityLevel.FULL
+            registry.delete_compatibility("a")
+            with pytest.raises(SchemaRegistryError, match="Schema 5 not found"):
+                registry.get_schema(5)
+            data = anyio.run(finished, AvroSerializer[Any](registry.asynchronous, '"int"').serialize(1, context()))
+            assert data == b"\x00\x00\x00\x00\x01\x02"
+            assert registry.delete_version("a", 1) == 1
+            registry.clear_caches()
+            assert registry.delete_subject("a", permanent=True) == (1,)
+            assert repr(registry) == f"<SchemaRegistry {server.url}>"
+
+        await anyio.to_thread.run_sync(use)
+        assert not [thread for thread in threading.enumerate() if "schema-registry" in thread.name]
+
+
+def test_the_blocking_registry_has_every_call() -> None:
+    def calls(cls: type) -> dict[str, list[str]]:
+        functions = inspect.getmembers(cls, inspect.isfunction)
+        return {name: [*inspect.signature(one).parameters] for name, one in functions if name[0] != "_"}
+
+    ours = calls(SchemaRegistry)
+    del ours["cached_latest_version"]  # for serializers
+    assert calls(blocking.SchemaRegistry) == ours
 
 
 async def test_wrong_arguments_are_refused() -> None:
