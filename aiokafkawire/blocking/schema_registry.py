@@ -81,7 +81,7 @@ class SchemaRegistry:
     def check_compatibility(
         self, subject: str, schema: Schema, *, version: Version | Literal["all"] = "latest", normalize: bool = False
     ) -> CompatibilityResult:
-        """Return whether a schema is compatible with a version of a subject, as :meth:`.SchemaRegistry.check_compatibility`."""
+        """Return whether a schema is compatible, as :meth:`.SchemaRegistry.check_compatibility`."""
         return self._call(self._registry.check_compatibility, subject, schema, version=version, normalize=normalize)
 
     def get_compatibility(self, subject: str | None = None) -> CompatibilityLevel:
@@ -93,7 +93,7 @@ class SchemaRegistry:
         return self._call(self._registry.set_compatibility, level, subject)
 
     def delete_compatibility(self, subject: str) -> None:
-        """Delete a subject's own level of compatibility, as :meth:`.SchemaRegistry.delete_compatibility`."""
+        """Delete a subject's own level, as :meth:`.SchemaRegistry.delete_compatibility`."""
         return self._call(self._registry.delete_compatibility, subject)
 
     def clear_caches(self) -> None:

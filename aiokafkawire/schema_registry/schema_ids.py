@@ -73,9 +73,10 @@ class SchemaIds:
 
     def known(self, subject: str) -> RegisteredSchema | None:
         """Return the schema to write with under a subject without a request; None if that needs one."""
-        if self.use_latest_version:
-            return self.registry.cached_latest_version(subject)
-        return self._known.get(subject)
+        if not self.use_latest_version:
+            return self._known.get(subject)
+        latest = self.registry.cached_latest_version(subject)
+        return None if latest is None or (self._in_header and latest.guid is None) else latest
 
     async def find(self, subject: str, schema: Schema | None, schema_type: SchemaType) -> RegisteredSchema:
         """Return the schema to write with under a subject: registered, looked up, or the latest version.
@@ -123,11 +124,17 @@ class SchemaIds:
     def frame(
         self, data: bytes, registered: RegisteredSchema, context: SerializationContext, indexes: bytes = b""
     ) -> bytes:
-        """Return the bytes of a key or value with the schema's id, or add the id to the record's headers."""
+        """Return the bytes of a key or value with the schema's id, or add the id to the record's headers.
+
+        An id that is in the headers already, as of a record that was read and is sent on, is removed.
+        """
+        name = header_name(context)
+        if any(header == name for header, _ in context.headers):
+            context.headers[:] = [header for header in context.headers if header[0] != name]
         if not self._in_header:
             return encode_id(registered.schema_id) + indexes + data
         assert registered.guid is not None
-        context.headers.append((header_name(context), encode_guid(registered.guid) + indexes))
+        context.headers.append((name, encode_guid(registered.guid) + indexes))
         return data
 
 

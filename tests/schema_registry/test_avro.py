@@ -169,6 +169,28 @@ async def test_the_guid_may_be_in_a_header() -> None:
             await finished(AvroDeserializer(registry).deserialize(data, context()))
 
 
+@pytest.mark.parametrize("location", ["prefix", "header"])
+async def test_the_id_of_a_record_that_is_sent_on_is_replaced(location: Any) -> None:
+    async with running_registry() as (_, registry):
+        record = context()
+        await finished(AvroSerializer[Any](registry, '"int"', schema_id_location="header").serialize(1, record))
+        record.headers.append(("other", b"1"))
+        data = await finished(AvroSerializer[Any](registry, '"long"', schema_id_location=location).serialize(5, record))
+        assert [name for name, _ in record.headers if name != "other"] == ["__value_schema_id"] * (location == "header")
+        assert ("other", b"1") in record.headers
+        assert await finished(AvroDeserializer(registry, '"double"').deserialize(data, record)) == 5.0
+
+
+async def test_the_latest_version_may_be_named_in_a_header() -> None:
+    async with running_registry() as (_, registry):
+        await registry.register_schema("flights-value", Schema('"int"'))
+        writer = AvroSerializer[Any](registry, use_latest_version=True, schema_id_location="header")
+        for _ in range(2):
+            record = context()
+            assert await finished(writer.serialize(1, record)) == b"\x02"
+            assert await finished(AvroDeserializer(registry).deserialize(b"\x02", record)) == 1
+
+
 async def test_a_registry_without_guids_is_an_error_for_headers_alone() -> None:
     async with SchemaRegistryServer(gives_guids=False) as server:
         registry = SchemaRegistry(server.url)
