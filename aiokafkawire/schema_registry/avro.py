@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
-from typing import Any, Generic, TypeVar
+from typing import Any
 
 from ..argument_checks import check_flag
 from ..serialization import SerializationContext
@@ -16,10 +16,8 @@ from .subjects import SubjectNameStrategy
 
 __all__ = ("AvroDeserializer", "AvroSerializer")
 
-T = TypeVar("T")
 
-
-class AvroSerializer(Generic[T]):
+class AvroSerializer:
     """Serializes values as Avro; registers the schema at the first record of a topic.
 
     Args:
@@ -50,7 +48,7 @@ class AvroSerializer(Generic[T]):
         normalize: bool = False,
         subject_name_strategy: SubjectNameStrategy = "topic",
         schema_id_location: SchemaIdLocation = "prefix",
-        to_dict: Callable[[T], Any] | None = None,
+        to_dict: Callable[[Any], Any] | None = None,
         strict: bool = False,
     ) -> None:
         ids = SchemaIds(
@@ -65,7 +63,7 @@ class AvroSerializer(Generic[T]):
         own = as_schema(schema, SchemaType.AVRO)
         self._writer = SchemaWriter(ids, own, SchemaType.AVRO, parse_avro, partial(write_avro, strict=strict), to_dict)
 
-    def serialize(self, value: T, context: SerializationContext) -> bytes | Awaitable[bytes]:
+    def serialize(self, value: Any, context: SerializationContext) -> bytes | Awaitable[bytes]:
         """Return the bytes of a value, or an awaitable of them if the registry must be asked first.
 
         Raises:

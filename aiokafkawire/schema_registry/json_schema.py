@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
-from typing import Any, Generic, TypeVar
+from typing import Any
 
 from ..argument_checks import check_flag
 from ..serialization import SerializationContext
@@ -16,10 +16,8 @@ from .subjects import SubjectNameStrategy
 
 __all__ = ("JsonSchemaDeserializer", "JsonSchemaSerializer")
 
-T = TypeVar("T")
 
-
-class JsonSchemaSerializer(Generic[T]):
+class JsonSchemaSerializer:
     """Serializes values as JSON, after validating them by a JSON schema; registers it at the first record of a topic.
 
     Args:
@@ -50,7 +48,7 @@ class JsonSchemaSerializer(Generic[T]):
         normalize: bool = False,
         subject_name_strategy: SubjectNameStrategy = "topic",
         schema_id_location: SchemaIdLocation = "prefix",
-        to_dict: Callable[[T], Any] | None = None,
+        to_dict: Callable[[Any], Any] | None = None,
         validate: bool = True,
     ) -> None:
         ids = SchemaIds(
@@ -67,7 +65,7 @@ class JsonSchemaSerializer(Generic[T]):
             ids, own, SchemaType.JSON, parse_json_schema, partial(_write, validates=validate), to_dict
         )
 
-    def serialize(self, value: T, context: SerializationContext) -> bytes | Awaitable[bytes]:
+    def serialize(self, value: Any, context: SerializationContext) -> bytes | Awaitable[bytes]:
         """Return the bytes of a value, or an awaitable of them if the registry must be asked first.
 
         Raises:

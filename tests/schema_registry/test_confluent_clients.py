@@ -106,21 +106,21 @@ def serializers(registry: SchemaRegistry, client: SchemaRegistryClient, header: 
     return {
         "avro": (
             VALUE,
-            AvroSerializer[Any](registry, AVRO, schema_id_location=location),
+            AvroSerializer(registry, AVRO, schema_id_location=location),
             AvroDeserializer(registry),
             TheirAvroSerializer(client, AVRO, conf=conf),
             TheirAvroDeserializer(client),
         ),
         "bytes": (
             b"at least as long as an id",
-            AvroSerializer[Any](registry, '"bytes"', schema_id_location=location),
+            AvroSerializer(registry, '"bytes"', schema_id_location=location),
             AvroDeserializer(registry),
             TheirAvroSerializer(client, '"bytes"', conf=conf),
             TheirAvroDeserializer(client),
         ),
         "json": (
             VALUE,
-            JsonSchemaSerializer[Any](registry, JSON, schema_id_location=location),
+            JsonSchemaSerializer(registry, JSON, schema_id_location=location),
             JsonSchemaDeserializer(registry),
             JSONSerializer(JSON, client, conf=conf),
             JSONDeserializer(None, schema_registry_client=client),

@@ -31,7 +31,7 @@ NOWHERE = SchemaRegistry("http://localhost:1")
 @pytest.mark.parametrize("location", ["prefix", "header"])
 async def test_values_are_read_as_written_and_only_the_first_asks(location: Any) -> None:
     async with running_registry() as (server, registry):
-        writer = JsonSchemaSerializer[Any](registry, FLIGHT, schema_id_location=location)
+        writer = JsonSchemaSerializer(registry, FLIGHT, schema_id_location=location)
         reader = JsonSchemaDeserializer(registry)
         value = {"id": "é", "delay": 5}
         record = context()
@@ -58,7 +58,7 @@ async def test_values_are_read_as_written_and_only_the_first_asks(location: Any)
 )
 async def test_a_value_that_does_not_fit_is_an_error(value: Any, reason: str) -> None:
     async with running_registry() as (_, registry):
-        writer = JsonSchemaSerializer[Any](registry, FLIGHT)
+        writer = JsonSchemaSerializer(registry, FLIGHT)
         for _ in range(2):
             with pytest.raises(SchemaMismatch, match=reason):
                 await finished(writer.serialize(value, context()))
@@ -66,7 +66,7 @@ async def test_a_value_that_does_not_fit_is_an_error(value: Any, reason: str) ->
 
 async def test_bytes_that_do_not_fit_are_an_error_unless_validation_is_off() -> None:
     async with running_registry() as (_, registry):
-        lenient = JsonSchemaSerializer[Any](registry, FLIGHT, validate=False)
+        lenient = JsonSchemaSerializer(registry, FLIGHT, validate=False)
         data = await finished(lenient.serialize({"delay": "x"}, context()))
         reader = JsonSchemaDeserializer(registry)
         for _ in range(2):
@@ -84,7 +84,7 @@ async def test_bytes_that_do_not_fit_are_an_error_unless_validation_is_off() -> 
 
 async def test_a_reader_s_own_schema_takes_the_place_of_the_writer_s() -> None:
     async with running_registry() as (_, registry):
-        data = await finished(JsonSchemaSerializer[Any](registry, FLIGHT).serialize({"id": "a"}, context()))
+        data = await finished(JsonSchemaSerializer(registry, FLIGHT).serialize({"id": "a"}, context()))
         reader = JsonSchemaDeserializer(registry, {"required": ["gate"]})
         with pytest.raises(SchemaMismatch, match="'gate' is a required property"):
             await finished(reader.deserialize(data, context()))
@@ -100,7 +100,7 @@ async def test_references_are_found(name: str) -> None:
     )
     async with running_registry() as (_, registry):
         await registry.register_schema("city", city)
-        writer = JsonSchemaSerializer[Any](registry, trip, subject_name_strategy="record")
+        writer = JsonSchemaSerializer(registry, trip, subject_name_strategy="record")
         data = await finished(writer.serialize({"to": {"name": "Newark"}}, context()))
         assert await registry.list_subjects() == ("Trip", "city")
         with pytest.raises(SchemaMismatch, match=r"at \$\.to: 'name' is a required property"):
@@ -113,12 +113,12 @@ async def test_a_reference_that_is_missing_is_an_error_and_nothing_is_downloaded
     schema = {"properties": {"to": {"$ref": "http://127.0.0.1:1/city.json"}}}
     async with running_registry() as (_, registry):
         with pytest.raises(SchemaMismatch, match=r"cannot be validated by the JSON schema.*city\.json"):
-            await finished(JsonSchemaSerializer[Any](registry, schema).serialize({"to": 1}, context()))
+            await finished(JsonSchemaSerializer(registry, schema).serialize({"to": 1}, context()))
 
 
 async def test_the_latest_version_may_validate() -> None:
     async with running_registry() as (_, registry):
-        writer = JsonSchemaSerializer[Any](registry, use_latest_version=True)
+        writer = JsonSchemaSerializer(registry, use_latest_version=True)
         with pytest.raises(SchemaRegistryError, match="not found"):
             await finished(writer.serialize({}, context()))
         await registry.register_schema("flights-value", Schema('{"required":["a"]}', SchemaType.JSON))

@@ -171,7 +171,7 @@ async def test_references_are_found_in_their_order() -> None:
 @pytest.mark.every_loop
 async def test_a_thousand_serializations_at_once_make_one_request() -> None:
     async with running_registry() as (server, registry):
-        writer, reader = AvroSerializer[Any](registry, '"int"'), AvroDeserializer(registry)
+        writer, reader = AvroSerializer(registry, '"int"'), AvroDeserializer(registry)
         read: list[int] = []
 
         async def one(number: int) -> None:
@@ -319,7 +319,7 @@ async def test_a_registry_that_is_down_at_first_is_used_when_it_is_up() -> None:
     async with SchemaRegistryServer() as server:
         port = int(server.url.rpartition(":")[2])
     registry = SchemaRegistry(server.url, max_retries=0)
-    writer = AvroSerializer[Any](registry, '"int"')
+    writer = AvroSerializer(registry, '"int"')
     with pytest.raises(SchemaRegistryError, match="cannot connect"):
         await finished(writer.serialize(1, context()))
     async with SchemaRegistryServer(port):
@@ -439,7 +439,7 @@ async def test_calls_without_an_event_loop_are_the_same() -> None:
             registry.delete_compatibility("a")
             with pytest.raises(SchemaRegistryError, match="Schema 5 not found"):
                 registry.get_schema(5)
-            data = anyio.run(finished, AvroSerializer[Any](registry.asynchronous, '"int"').serialize(1, context()))
+            data = anyio.run(finished, AvroSerializer(registry.asynchronous, '"int"').serialize(1, context()))
             assert data == b"\x00\x00\x00\x00\x01\x02"
             assert registry.delete_version("a", 1) == 1
             registry.clear_caches()
