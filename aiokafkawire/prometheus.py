@@ -130,8 +130,7 @@ def _joined(one: float | Buckets, other: float | Buckets, definition: Instrument
     """Return the value of two series as one."""
     if isinstance(one, Buckets):
         assert isinstance(other, Buckets)
-        counts = [sum(both) for both in zip(one.counts, other.counts, strict=True)]
-        return Buckets(one.bounds, counts, one.sum + other.sum)
+        return one.plus(other)
     assert not isinstance(other, Buckets)
     is_age = definition.kind == "gauge" and definition.unit == "s"
     return max(one, other) if is_age else one + other

@@ -86,7 +86,7 @@ class Instrumentation:
         observers: list[object] = [StallEvents(cluster.config.client_id)]
         if self._measures:
             client._client_metrics().on_requests = measuring.requests_ended  # counts from now on
-            self._meters.clients.add(client)
+            self._meters.add(client)
             observers.append(measuring)
         for observer in observers:
             cluster.observers.add(observer)
@@ -102,7 +102,7 @@ class Instrumentation:
             client._cluster.tracing = None
             for observer in parts.observers:
                 client._cluster.observers.remove(observer)
-            if client in self._meters.clients:
+            if self._measures:
                 client._client_metrics().on_requests = None
-            self._meters.clients.discard(client)
+                self._meters.remove(client)
         self._clients.clear()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -438,6 +439,24 @@ async def test_every_client_is_counted_apart_by_its_name(cluster: Where, topic: 
     finally:
         made.uninstrument()
     assert {point.attributes["messaging.client.id"]: point.value for point in sent} == {"one": 1, "two": 2}
+
+
+async def test_counters_outlive_their_clients(cluster: Where, topic: str, collected: Collected) -> None:
+    async def send(count: int) -> None:
+        async with cluster.client(client_id="job") as kafka, kafka.producer() as producer:
+            watch(kafka, collected)
+            for _ in range(count):
+                await producer.send(topic, b"value")
+
+    for count, total in ((3, 3), (2, 5)):  # a second client of this name goes on where the first has ended
+        await send(count)
+        gc.collect()
+        metrics = collected.metrics()
+        assert [point.value for point in metrics["messaging.client.sent.messages"]] == [total]
+        counts = metrics["aiokafkawire.producer.batch.duration.count"]
+        assert [point.value for point in counts] == [total]
+        assert "aiokafkawire.connections" not in metrics  # a gauge
+    assert [point.value for point in collected.metrics()["messaging.client.sent.messages"]] == [5]
 
 
 async def test_wrong_providers_are_refused(kafka: Client) -> None:
