@@ -1,12 +1,12 @@
 """A producer's health: the records that are not acknowledged, what they wait for, and its transaction."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from enum import Enum
 from typing import Any, Final
 
 import attrs
 
-from ..plain_values import as_plain, sentence
+from ..plain_values import as_plain, example_of, sentence
 from ..types import Address, TopicPartition
 
 __all__ = ("ProducerHealth", "RecordWait", "TransactionHealth", "UnacknowledgedRecords", "why_waiting")
@@ -152,6 +152,7 @@ def why_waiting(
 
     Args:
         partitions: the partitions with unacknowledged records; those that are stalled, and the oldest, come first.
+            Partitions with one cause share a reason.
         transaction: the state of its transactions, if it has any.
         failed: why it can send nothing more.
         blocked: the number of calls that wait for space in the buffer.
@@ -166,7 +167,10 @@ def why_waiting(
         reasons.append(f"{at} has not carried out {transaction.request}: {transaction.trouble}")
         stalled = True
     ordered = sorted(partitions.items(), key=lambda found: (not found[1].stalled, -found[1].age))
-    reasons += [f"{partition}: {_counted(health)}: {health.why}" for partition, health in ordered]
+    causes: dict[object, dict[TopicPartition, UnacknowledgedRecords]] = {}
+    for partition, health in ordered:
+        causes.setdefault(_cause(partition, health), {})[partition] = health
+    reasons += [_of_one_cause(list(found), list(found.values())) for found in causes.values()]
     stalled = stalled or any(health.stalled for health in partitions.values())
     if blocked:
         reasons.append(f"{blocked} {'call waits' if blocked == 1 else 'calls wait'} for space in the buffer")
@@ -175,9 +179,16 @@ def why_waiting(
     return sentence(reasons), stalled
 
 
-def _counted(health: UnacknowledgedRecords) -> str:
-    age = _in_words(health.age)
-    return f"1 record waits for {age}" if health.records == 1 else f"{health.records} records wait for up to {age}"
+def _cause(partition: TopicPartition, health: UnacknowledgedRecords) -> object:
+    """Return a value that is equal for partitions that wait for the same."""
+    error = health.error and health.error.replace(str(partition), "")
+    return health.waits_for, health.broker, error, health.stalled
+
+
+def _of_one_cause(partitions: Sequence[TopicPartition], found: Sequence[UnacknowledgedRecords]) -> str:
+    age, records = _in_words(max(health.age for health in found)), sum(health.records for health in found)
+    counted = f"1 record waits for {age}" if records == 1 else f"{records} records wait for up to {age}"
+    return f"{example_of(partitions)}: {counted}: {found[0].why}"
 
 
 def _in_words(seconds: float | None) -> str:

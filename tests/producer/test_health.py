@@ -81,12 +81,22 @@ def test_a_record_that_waits_for_long_is_stalled_but_not_one_that_lingers() -> N
 def test_stalled_partitions_come_first_and_the_oldest_of_them() -> None:
     waiting = {
         TopicPartition("t", 0): with_(age=1.0),
-        TopicPartition("t", 1): with_(age=3.0),
+        TopicPartition("t", 1): with_(age=3.0, waits_for=RecordWait.COMPRESSION),
         TopicPartition("t", 2): with_(age=0.5, error="X"),
     }
     why, stalled = why_waiting(waiting)
     assert stalled
     assert [part[:3] for part in (why or "").split("; ")] == ["t-2", "t-1", "t-0"]
+
+
+def test_partitions_with_one_cause_share_a_reason() -> None:
+    waiting = {TopicPartition("t", index): with_(age=float(index), error=f"X: t-{index}") for index in range(12)}
+    why, _ = why_waiting(waiting | {TopicPartition("u", 0): with_(waits_for=RecordWait.LEADER, broker=None)})
+    assert why == (
+        "t-11 and 11 other partitions: 36 records wait for up to 11.0 s: "
+        "kafka-1:9092 has not acknowledged it for 2.0 s, after X: t-11; "
+        "u-0: 3 records wait for up to 2.5 s: it has no known leader"
+    )
 
 
 @pytest.mark.parametrize(
