@@ -7,7 +7,7 @@ import attrs
 from .client_health import ClientHealth
 from .consumer.health import ConsumerHealth
 from .observe import PartitionStalled, StallEnded
-from .producer.health import ProducerHealth, RecordWait
+from .producer.health import ProducerHealth
 from .types import TopicPartition
 
 __all__ = ("StallTracker",)
@@ -26,7 +26,7 @@ class StallTracker:
     """The stalls of one client's partitions, from one look at its health to the next.
 
     Args:
-        after: how many seconds a partition may wait before it counts as stalled.
+        after: how many seconds a consumer's partition may wait before it counts as stalled.
     """
 
     def __init__(self, after: float) -> None:
@@ -63,7 +63,7 @@ class StallTracker:
         began: list[PartitionStalled],
     ) -> None:
         for partition, records in producer.partitions.items():
-            if records.age < self._after or records.waits_for is RecordWait.LINGER:
+            if not records.is_overdue:
                 continue
             before = self._waits.get((name, partition))
             waits[name, partition] = _Wait(now - records.age if before is None else before.since, None, True)

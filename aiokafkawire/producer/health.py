@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from enum import Enum
-from typing import Any, Final
+from typing import Any
 
 import attrs
 
@@ -10,9 +10,6 @@ from ..plain_values import as_plain, example_of, sentence
 from ..types import Address, TopicPartition
 
 __all__ = ("ProducerHealth", "RecordWait", "TransactionHealth", "UnacknowledgedRecords", "why_waiting")
-
-_GRACE: Final = 5.0
-"""Seconds after which a record that waits without an error counts as stalled."""
 
 
 class RecordWait(Enum):
@@ -54,12 +51,20 @@ class UnacknowledgedRecords:
     error: str | None
     """Why the last attempt to send it, or to connect, has failed; None if none has."""
 
+    stall_after: float = attrs.field(repr=False)
+    """After how long records count as stalled without an error (``stall_report_ms``)."""
+
     @property
     def stalled(self) -> bool:
-        """Whether something is wrong: an error, no leader, or more than five seconds without progress."""
-        if self.waits_for is RecordWait.LINGER:
-            return False
-        return self.error is not None or self.waits_for is RecordWait.LEADER or self.age > _GRACE
+        """Whether something is wrong: an error, no leader, or no progress for ``stall_report_ms``."""
+        return self.waits_for is not RecordWait.LINGER and (
+            self.error is not None or self.waits_for is RecordWait.LEADER or self.is_overdue
+        )
+
+    @property
+    def is_overdue(self) -> bool:
+        """Whether the records have made no progress for ``stall_report_ms``."""
+        return self.age >= self.stall_after and self.waits_for is not RecordWait.LINGER
 
     @property
     def why(self) -> str:
@@ -131,7 +136,7 @@ class ProducerHealth:
     why: str | None
     """What the unacknowledged records and the waiting calls wait for; None if nothing waits."""
     stalled: bool
-    """Whether something is wrong with what waits: an error, no leader, or five seconds without progress."""
+    """Whether something is wrong with what waits: an error, no leader, or no progress for ``stall_report_ms``."""
     failed: str | None
     """Why the producer can send nothing more, so that the program has to make another; None if it can."""
 
