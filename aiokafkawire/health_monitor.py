@@ -98,19 +98,19 @@ class HealthMonitor:
         for name, _ in self._stalls.stalled:
             counts[name] = counts.get(name, 0) + 1
         for event in began:
-            if event.client not in self._stalled_since:
-                self._stalled_since[event.client] = now - event.seconds
+            if event.lane not in self._stalled_since:
+                self._stalled_since[event.lane] = now - event.seconds
                 partitions = (
-                    "a partition has" if counts[event.client] == 1 else f"{counts[event.client]} partitions have"
+                    "a partition has" if counts[event.lane] == 1 else f"{counts[event.lane]} partitions have"
                 )
                 _log.warning(
                     "%(client)s: %(stalled)s made no progress for %(elapsed).0f s; %(topic)s-%(partition)d: %(reason)s",
-                    text={"client": event.client, "stalled": partitions},
+                    text={"client": event.lane, "stalled": partitions},
                     topic=event.topic,
                     partition=event.partition,
                     elapsed=event.seconds,
                     reason=event.reason,
-                    count=counts[event.client],
+                    count=counts[event.lane],
                 )
         for name in self._stalled_since.keys() - counts.keys():
             message, text = "%(client)s: all partitions make progress again, after %(elapsed).0f s", {"client": name}

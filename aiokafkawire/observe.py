@@ -264,8 +264,8 @@ class TransactionEnded:
 class PartitionStalled:
     """A partition has made no progress for ``stall_report_ms``: records wait to be delivered, or to be received."""
 
-    client: str
-    """The name of the producer or consumer, such as ``"produce-1"`` or ``"fetch-2"``."""
+    lane: str
+    """The name of the producer or consumer, which its connections have as well: ``"produce-1"``, ``"fetch-2"``."""
     topic: str
     partition: int
     seconds: float
@@ -280,7 +280,7 @@ class PartitionStalled:
 class StallEnded:
     """A partition that was stalled makes progress again, or has nothing left that could wait."""
 
-    client: str
+    lane: str
     topic: str
     partition: int
     seconds: float

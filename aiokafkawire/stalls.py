@@ -42,7 +42,7 @@ class StallTracker:
         for name, consumer in health.consumers.items():
             self._look_at_consumer(name, consumer, now, waits, began)
         ended = [
-            StallEnded(client=name, topic=partition.topic, partition=partition.partition, seconds=now - before.since)
+            StallEnded(lane=name, topic=partition.topic, partition=partition.partition, seconds=now - before.since)
             for (name, partition), before in self._waits.items()
             if before.reported and ((after := waits.get((name, partition))) is None or not after.reported)
         ]
@@ -93,5 +93,5 @@ class StallTracker:
 
 def _stalled(name: str, partition: TopicPartition, seconds: float, records: int | None, why: str) -> PartitionStalled:
     return PartitionStalled(
-        client=name, topic=partition.topic, partition=partition.partition, seconds=seconds, records=records, reason=why
+        lane=name, topic=partition.topic, partition=partition.partition, seconds=seconds, records=records, reason=why
     )

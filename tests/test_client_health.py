@@ -348,11 +348,11 @@ async def test_records_that_wait_too_long_are_reported_once_and_so_is_their_end(
             await anyio.sleep(25)
         began, ended = stalls.events
         assert isinstance(began, PartitionStalled)
-        assert (began.client, began.topic, began.partition, began.records) == ("produce-1", "t", 0, 3)
+        assert (began.lane, began.topic, began.partition, began.records) == ("produce-1", "t", 0, 3)
         assert 30 <= began.seconds <= 41
         assert "has not acknowledged it for" in began.reason
         assert isinstance(ended, StallEnded)
-        assert (ended.client, ended.topic, ended.partition) == ("produce-1", "t", 0)
+        assert (ended.lane, ended.topic, ended.partition) == ("produce-1", "t", 0)
         assert 100 <= ended.seconds <= 150
         assert [line.split()[0] for line in log.lines] == ["WARNING", "INFO"]
         assert "produce-1: a partition has made no progress for" in log.lines[0]
@@ -379,7 +379,7 @@ async def test_a_partition_that_brings_no_records_is_reported_and_its_end() -> N
         await anyio.sleep(5)
         (began,) = stalls.events
         assert isinstance(began, PartitionStalled)
-        assert (began.client, began.topic, began.partition) == (consumer.name, "t", 1)
+        assert (began.lane, began.topic, began.partition) == (consumer.name, "t", 1)
         assert "leader" in began.reason.lower()
         await broker.start_node(node)
         await anyio.sleep(20)
