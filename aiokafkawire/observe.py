@@ -356,7 +356,7 @@ class Observers:
         ConfigError: an observer has no method of :class:`Observer`, or one that is a coroutine function.
     """
 
-    __slots__ = (*EVENTS, "_observers", "note_batch", "note_request")
+    __slots__ = (*EVENTS, "_observers", "note_batch", "note_request", "on_change")
 
     connection_opened: Callable[[ConnectionOpened], None] | None
     connection_failed: Callable[[ConnectionFailed], None] | None
@@ -380,6 +380,8 @@ class Observers:
         """Takes a note of each request that has ended, for metrics; None if there are none."""
         self.note_batch: Callable[[BatchNote], None] | None = None
         """The same for each batch."""
+        self.on_change: Callable[[], object] | None = None
+        """Called after an observer was added or removed, in the thread that does this."""
         self._observers: list[object] = []
         self._update()
         if isinstance(observers, str) or not isinstance(observers, Iterable):
@@ -412,6 +414,8 @@ class Observers:
             found = ((observer, getattr(observer, name, None)) for observer in self._observers)
             methods = [(observer, method) for observer, method in found if method is not None and _is_wanted(method)]
             setattr(self, name, self._notifier(name, methods) if methods else None)
+        if self.on_change is not None:
+            self.on_change()
 
     def _notifier(self, name: str, methods: list[tuple[object, Callable[[Any], None]]]) -> Callable[[Any], None]:
         def notify(event: Any) -> None:

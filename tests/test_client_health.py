@@ -7,6 +7,7 @@ import gc
 import json
 import logging
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import anyio
@@ -15,7 +16,7 @@ import pytest
 from support.log_watch import watched_log
 from support.virtual_time import virtual_time
 
-from aiokafkawire import Client, NoBrokerReachable, ProducerFenced, TopicPartition, UsageError
+from aiokafkawire import Client, NoBrokerReachable, ProducerFenced, TopicPartition, UsageError, health_monitor
 from aiokafkawire.client_health import BrokerHealth, client_health
 from aiokafkawire.consumer.health import ConsumerHealth
 from aiokafkawire.group.member_health import MemberHealth
@@ -385,6 +386,45 @@ async def test_a_partition_that_brings_no_records_is_reported_and_its_end() -> N
         await anyio.sleep(20)
         assert isinstance(stalls.events[-1], StallEnded)
         assert len(stalls.events) == 2
+
+
+@pytest.mark.anyio
+@virtual_time
+async def test_nobody_looks_for_stalls_while_no_observer_has_methods_for_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    looks: list[str] = []
+    sleeps: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        sleeps.append(seconds)
+        await anyio.sleep(seconds)
+
+    monkeypatch.setattr(health_monitor, "anyio", SimpleNamespace(sleep=sleep, Event=anyio.Event))
+    async with Broker(port=None) as broker, Client(broker.bootstrap, connector=broker.connect) as kafka:
+        monkeypatch.setattr(kafka._health, "health", looks.append)
+        observers, stalls = kafka._cluster.observers, Stalls()
+        await anyio.sleep(1000)
+        assert (sleeps, looks) == ([], [])
+        observers.add(stalls)
+        await anyio.sleep(35)
+        assert len(looks) == 3
+        observers.remove(stalls)
+        await anyio.sleep(1000)
+        assert len(sleeps) <= 5
+
+
+@pytest.mark.anyio
+@pytest.mark.every_loop
+async def test_another_thread_may_add_observers_of_stalls(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked = anyio.Event()
+    async with (
+        Broker(port=None) as broker,
+        Client(broker.bootstrap, connector=broker.connect, stall_report_ms=3) as kafka,
+    ):
+        monkeypatch.setattr(kafka._health, "health", lambda _: looked.set())
+        observers = kafka._cluster.observers
+        await anyio.to_thread.run_sync(observers.add, Stalls())
+        await looked.wait()
+    await anyio.to_thread.run_sync(observers.add, Stalls())  # the client is closed
 
 
 @pytest.mark.anyio
