@@ -13,6 +13,7 @@ from opentelemetry.context import Context, attach, get_current
 from opentelemetry.trace import Link, Span, SpanKind, Tracer
 
 from ..cluster.cluster import Cluster
+from ..errors import ConfigError
 from ..event_log import EventLog
 from ..tracing import Handling, RecordTrace
 from ..types import Header, TopicPartition
@@ -65,7 +66,7 @@ class ClientTracing:
         self._attributes: dict[tuple[str, int], dict[str, Any]] = {}
         found = getattr(otel_context._RUNTIME_CONTEXT, "_current_context", None)
         if not isinstance(found, ContextVar):
-            raise TypeError("aiokafkawire.opentelemetry needs the context of OTEL_PYTHON_CONTEXT=contextvars_context")
+            raise ConfigError("OTEL_PYTHON_CONTEXT must be contextvars_context, the default: spans need that context")
         self.variable: ContextVar[Any] = found
 
     # --- producers ---------------------------------------------------------------------------------------

@@ -164,7 +164,7 @@ class ClientMeters:
         self._known: dict[tuple[str, ...], Mapping[str, Any]] = {}
         self._next: dict[str, float] = {}
 
-    def requests_ended(self, notes: Sequence[RequestNote]) -> None:
+    def record_requests(self, notes: Sequence[RequestNote]) -> None:
         """Record the durations of requests that send or fetch records; under load, of a sample of them."""
         try:
             for kind, _, _, seconds, _, error, ended_at in notes:

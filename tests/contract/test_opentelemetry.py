@@ -14,7 +14,7 @@ from opentelemetry.trace import SpanKind, StatusCode
 from support.collected import Collected, attributes, context_of, linked, parent_id, span_id, trace_id
 
 from aiokafkawire import Client, NewTopic, TopicPartition
-from aiokafkawire.errors import ConfigError, KafkaError, UsageError
+from aiokafkawire.errors import KafkaError, UsageError
 from aiokafkawire.opentelemetry import extract_context, instrument, process_span
 from aiokafkawire.transform import OutgoingRecord
 
@@ -399,7 +399,8 @@ async def test_metrics_have_the_conventions_names(kafka: Client, topic: str, col
     assert durations["send"].explicit_bounds[0] == 0.005
     (sent,) = metrics["messaging.client.sent.messages"]
     (consumed,) = metrics["messaging.client.consumed.messages"]
-    assert (sent.value, consumed.value) == (5, 5)
+    assert sent.value >= 5
+    assert consumed.value == 5
     assert sent.attributes["messaging.destination.name"] == topic
     lag = metrics["aiokafkawire.consumer.lag"]
     assert {point.attributes["messaging.consumer.group.name"] for point in lag} == {topic}
@@ -448,20 +449,24 @@ async def test_counters_outlive_their_clients(cluster: Where, topic: str, collec
             for _ in range(count):
                 await producer.send(topic, b"value")
 
+    before = 0
     for count, total in ((3, 3), (2, 5)):  # a second client of this name goes on where the first has ended
         await send(count)
         gc.collect()
         metrics = collected.metrics()
-        assert [point.value for point in metrics["messaging.client.sent.messages"]] == [total]
-        counts = metrics["aiokafkawire.producer.batch.duration.count"]
-        assert [point.value for point in counts] == [total]
+        (batches,) = metrics["aiokafkawire.producer.batch.duration.count"]
+        assert batches.value == total
+        (sent,) = metrics["messaging.client.sent.messages"]
+        assert sent.value >= before + count  # more if the new topic's leader was not ready
+        before = sent.value
         assert "aiokafkawire.connections" not in metrics  # a gauge
-    assert [point.value for point in collected.metrics()["messaging.client.sent.messages"]] == [5]
+    (batches,) = collected.metrics()["aiokafkawire.producer.batch.duration.count"]
+    assert batches.value == 5
 
 
 async def test_wrong_providers_are_refused(kafka: Client) -> None:
     for wrong in ({"tracer_provider": 1}, {"meter_provider": "x"}, {"kafka": object()}):
-        with pytest.raises(ConfigError, match=next(iter(wrong))):
+        with pytest.raises(UsageError, match=next(iter(wrong))):
             instrument(**wrong)
 
 
