@@ -5,11 +5,12 @@ An observer is notified once per request or batch, never per record. Events with
 
 import inspect
 from collections.abc import Callable, Iterable, Sequence
+from difflib import get_close_matches
 from typing import Any, Final
 
 import attrs
 
-from .argument_checks import shown
+from .argument_checks import methods_of, shown
 from .errors import ConfigError, KafkaError
 from .event_log import EventLog
 from .notes import BatchNote, RequestNote
@@ -347,13 +348,17 @@ EVENTS: Final = tuple(name for name, value in vars(Observer).items() if inspect.
 """The names of an observer's methods."""
 
 
+_NEARLY: Final = 0.9
+"""How similar the name of a method must be to that of an event to be a misspelt one; 1 for equal names."""
+
+
 class Observers:
     """The observers of one client. For each event, an attribute notifies the observers of it; None if there are none.
 
     Callers write ``if (notify := observers.request_ended) is not None: notify(RequestEnded(...))``.
 
     Raises:
-        ConfigError: an observer has no method of :class:`Observer`, or one that is a coroutine function.
+        ConfigError: an observer has no method of :class:`Observer`, or one that is misspelt or a coroutine function.
     """
 
     __slots__ = (*EVENTS, "_observers", "note_batch", "note_request", "on_change")
@@ -391,6 +396,7 @@ class Observers:
 
     def add(self, observer: object) -> None:
         """Notify this observer, too, from now on."""
+        _check_names(observer)
         wanted = [name for name in EVENTS if callable(getattr(observer, name, None))]
         if not wanted or isinstance(observer, type):
             raise ConfigError(
@@ -429,6 +435,16 @@ class Observers:
                     self.remove(observer)
 
         return notify
+
+
+def _check_names(observer: object) -> None:
+    """Raise ConfigError if an observer has a method that is nearly called like an event, and would never be called."""
+    for name in methods_of(observer):
+        near = get_close_matches(name.removeprefix("on_"), EVENTS, 1, _NEARLY)
+        if near and name not in EVENTS:
+            raise ConfigError(
+                f"{type(observer).__name__} has an unknown method {name} of observers: did you mean {near[0]}?"
+            )
 
 
 def _is_wanted(method: object) -> bool:
