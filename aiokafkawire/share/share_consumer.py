@@ -10,6 +10,7 @@ import anyio.lowlevel
 
 from ..argument_checks import check_integer, check_seconds, flattened, shown
 from ..cluster.cluster import Cluster
+from ..cluster.live_values import MemberValues
 from ..cluster.metrics_push import MetricsPush
 from ..config import ShareConsumerConfig
 from ..errors import RequestTimeout, UsageError
@@ -185,6 +186,19 @@ class ShareConsumer(MetricsPush, Generic[K, V]):
         from .health import share_consumer_health
 
         return share_consumer_health(self._cluster, self._fetcher, self._member, self._topics, self._state)
+
+    def _live_values(self) -> MemberValues:
+        """Return the present values for metrics. Any thread may call this method."""
+        config = self._config
+        return MemberValues(
+            state=self._state,
+            client_rack=config.client_rack,
+            group_id=config.group_id,
+            group_instance_id=None,
+            member_id=self._member.machine.group.member_id,
+            assigned=len(self.assignment),
+            polled_at=self._yielded_at or None,
+        )
 
     # --- records -----------------------------------------------------------------------------------------
 
