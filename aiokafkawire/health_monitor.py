@@ -62,7 +62,8 @@ class HealthMonitor:
         if state == "open" and owner.has_lost_loop:
             return client_health(state, fault="the event loop on which the client was opened has ended")
         if state != "open":
-            return client_health("closed" if owner.has_closed or owner.has_lost_loop else "new")
+            state = "closed" if owner.has_closed or owner.has_lost_loop else "new"
+            return client_health(state, metadata_error=error_text(self._cluster.metadata.refresh_error))
         owner.require_own_loop()
         found, now = self._read(), self._cluster.runtime.now()
         self._report_stalls(found, now)

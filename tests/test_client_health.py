@@ -90,7 +90,9 @@ def broker(connections: int) -> list[BrokerHealth]:
     [
         ("open", {}, True, True, None),
         ("new", {}, False, True, "the client is not open yet"),
+        ("new", {"metadata_error": "X"}, False, True, "the client is not open yet; no broker is reachable: X"),
         ("closed", {}, False, True, "the client is closed"),
+        ("closed", {"metadata_error": "X"}, False, True, "the client is closed"),
         ("open", {"fault": "it broke"}, False, False, "it broke"),
         ("open", {"metadata_error": "X", "brokers": broker(0)}, False, True, "no broker is reachable: X"),
         ("open", {"metadata_error": "X", "brokers": broker(1)}, True, True, None),
@@ -310,6 +312,24 @@ async def test_parts_that_are_gone_are_not_kept() -> None:
         del producer
         gc.collect()
         assert kafka._live._producers.all() == []
+
+
+@pytest.mark.anyio
+@virtual_time
+async def test_a_broker_that_answers_nothing_takes_no_longer_than_a_request() -> None:
+    async with Broker(port=None) as broker:
+        kafka = Client(
+            broker.bootstrap, connector=broker.connect, bootstrap_timeout_ms=2**31 - 1, request_timeout_ms=2_000
+        )
+        async with broker.hold(ApiKey.METADATA) as held, anyio.create_task_group() as tasks:
+            tasks.start_soon(kafka.open)
+            await anyio.sleep(30)
+            health = kafka.health()
+            assert (health.ready, health.live) == (False, True)
+            assert (health.why or "").startswith("the client is not open yet; no broker is reachable: ")
+            held.release()
+        assert kafka.health().ready
+        await kafka.close()
 
 
 # --- stalls -----------------------------------------------------------------------------------------------
