@@ -29,6 +29,7 @@ from .attributes import (
     SERVER_PORT,
     SYSTEM,
     common_place,
+    set_error,
 )
 from .headers import carried, context_in, headers_for
 from .process_spans import MAX_LINKS, processing, sampled_contexts, start_process
@@ -189,6 +190,16 @@ class ClientTracing:
         if not self.is_on:
             return nullcontext()
         return processing(self._tracer, records, self._consumer(group), self._log_failure)
+
+    def failed(self, error: BaseException) -> None:
+        """Give the current process span an error as :meth:`.Tracing.failed`."""
+        span = _attached_by.get()
+        if isinstance(span, Span):
+            try:
+                span.record_exception(error)
+                set_error(span, error)
+            except Exception:
+                self._log_failure("the span of a record has no error")
 
     def start_process(self, record: Any, group: str | None) -> tuple[Span, Context] | None:
         """Start the span of processing one record, and return it with its context; None if it is not sampled."""

@@ -23,6 +23,7 @@ from .acknowledgements import Acknowledge
 from .acquired_partition import RecordForm
 from .share_consumer_coordinator import ShareConsumerCoordinator
 from .share_fetcher import ShareFetcher
+from .share_record import with_failures
 
 if TYPE_CHECKING:  # few programs ask for it
     from .health import ShareConsumerHealth
@@ -41,7 +42,7 @@ class _Owner:
 
     def __init__(self, consumer: "ShareConsumer[Any, Any]") -> None:
         self.begin = consumer._begin
-        self.acknowledge = consumer.acknowledge
+        self.acknowledge = with_failures(consumer.acknowledge, consumer._tracing)
 
 
 class ShareConsumer(MetricsPush, Generic[K, V]):
@@ -67,6 +68,7 @@ class ShareConsumer(MetricsPush, Generic[K, V]):
         for topic in topics:
             check_topic_name(topic)
         self._cluster, self._config, self._topics = cluster, config, topics
+        self._tracing: Tracing | None = cluster.tracing
         member_id = new_member_id(cluster.runtime.chance)
         form = RecordForm(key_deserializer, value_deserializer, config.check_crcs)
         self._fetcher = ShareFetcher(cluster, config, f"share-{lane}", member_id, _Owner(self), form)
@@ -77,7 +79,6 @@ class ShareConsumer(MetricsPush, Generic[K, V]):
         self._has_closed = anyio.Event()
         self._count = self._waiting = 0
         self._yielded_at = 0.0
-        self._tracing: Tracing | None = cluster.tracing
         self._opened_at = ""
 
     async def __aenter__(self) -> Self:

@@ -340,6 +340,30 @@ async def test_a_failure_of_processing_is_in_the_explicit_span(kafka: Client, to
     assert [event.name for event in processed.events] == ["exception"]
 
 
+async def test_batches_have_the_spans_that_the_user_makes(kafka: Client, topic: str, collected: Collected) -> None:
+    watch(kafka, collected)
+    async with kafka.producer() as producer:
+        for number in range(3):
+            with collected.tracer.start_as_current_span("request"):
+                await producer.send(topic, b"%d" % number, partition=0)
+    sent = {span_id(each) for each in collected.spans(f"send {topic}")}
+    assert len(sent) == 3
+    found: set[int] = set()
+    async with kafka.consumer(topic, auto_offset_reset="earliest") as consumer:
+        async for batch in consumer.batches():
+            records = list(batch)
+            assert not trace.get_current_span().get_span_context().is_valid
+            with process_span(records, tracer_provider=collected.tracers):
+                assert trace.get_current_span().get_span_context().is_valid
+            found |= {record.offset for record in records}
+            if found == {0, 1, 2}:
+                break
+    processed = collected.spans(f"process {topic}")
+    assert set().union(*(linked(each) for each in processed)) == sent
+    assert sum(attributes(each).get("messaging.batch.message_count", 1) for each in processed) == 3
+    assert collected.spans(f"poll {topic}") == []
+
+
 async def test_what_is_no_record_is_refused() -> None:
     for wrong in (None, 1, "record", b"x", [1]):
         with pytest.raises(UsageError, match="record"), process_span(wrong):
