@@ -352,7 +352,7 @@ class Waiting:
     async def on_consume(self, records: Any) -> Any: ...
 
 
-def named(*methods: str) -> object:
+def named(*methods: str) -> Any:
     """Return an object with methods of these names."""
     return type("Mine", (), {name: lambda self, record: record for name in methods})()
 
