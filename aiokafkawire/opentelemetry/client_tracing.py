@@ -197,7 +197,7 @@ class ClientTracing:
     def failed(self, error: BaseException) -> None:
         """Give the current process span an error as :meth:`.Tracing.failed`."""
         span = _attached_by.get()
-        if isinstance(span, Span):
+        if isinstance(span, Span) and span.is_recording():
             try:
                 span.record_exception(error)
                 set_error(span, error)
