@@ -494,7 +494,7 @@ async def test_a_fetch_that_finds_only_aborted_records_is_answered_at_once(
         assert not (await producer.send(name, b"x", b"y")).error_code
     await producer.ended(commit=False)
     await written(client, topic, 1)
-    found, fetches = [], 0
+    found, fetches = list[tuple[int, int, int]](), 0
     with anyio.fail_after(15):
         while not found:
             found = acquired(await member.fetch(topic_id, max_wait_ms=LONG, max_records=1, batch_size=1))
