@@ -274,6 +274,8 @@ def _converted(config: Any, name: str, value: Any, key: str) -> Any:
     setting_type = _TYPES[config][name]
     if setting_type is int:
         return _number(value, key)
+    if setting_type is float:
+        return _fraction(value, key)
     if setting_type is bool:
         lowered = value.strip().lower()
         if lowered not in ("true", "false"):
@@ -289,8 +291,15 @@ def _number(value: str, key: str) -> int:
         raise ConfigError(f"{key} must be a whole number, got {value!r}") from None
 
 
+def _fraction(value: str, key: str) -> float:
+    try:
+        return float(value.strip())
+    except ValueError:
+        raise ConfigError(f"{key} must be a number, got {value!r:.200}") from None
+
+
 def _type(hint: Any) -> type | None:
-    for candidate in (bool, int):
+    for candidate in (bool, int, float):
         if hint is candidate or candidate in getattr(hint, "__args__", ()):
             return candidate
     return None

@@ -11,7 +11,7 @@ import attrs
 
 from ..errors import ConfigError
 from ..types import AwsCredentials, OAuthBearerToken
-from .fields import choice, integer, optional, optional_text, provider, secret
+from .fields import choice, integer, number, optional, optional_text, provider, secret
 
 __all__ = (
     "AwsProvider",
@@ -114,6 +114,12 @@ class SecurityOptions(TypedDict, total=False):
     sasl_oauthbearer_token_endpoint_url: str | None
     sasl_oauthbearer_scope: str | None
     sasl_oauthbearer_extensions: Mapping[str, str] | None
+    sasl_login_refresh_window_factor: float
+    sasl_login_refresh_window_jitter: float
+    sasl_login_refresh_min_period_seconds: int
+    sasl_login_refresh_buffer_seconds: int
+    sasl_login_retry_backoff_ms: int
+    sasl_login_retry_backoff_max_ms: int
     sasl_kerberos_service_name: str
     sasl_aws_region: str | None
     sasl_aws_credentials: AwsProvider | None
@@ -178,6 +184,21 @@ class SecurityConfig:
     """The scope to request from the token endpoint, if the endpoint needs one."""
     sasl_oauthbearer_extensions: Mapping[str, str] | None = attrs.field(default=None, validator=_extensions)
     """Extensions to send with the token (KIP-342), such as ``{"logicalCluster": "lkc-1"}``."""
+    sasl_login_refresh_window_factor: float = number(0.8, minimum=0.5, maximum=1.0)
+    """The fraction of its lifetime after which an OAUTHBEARER token is replaced."""
+    sasl_login_refresh_window_jitter: float = number(0.05, minimum=0.0, maximum=0.25)
+    """How much later a token may be replaced, as a fraction of its lifetime: by a random part of this, so that clients
+    that began together do not come together."""
+    sasl_login_refresh_min_period_seconds: int = integer(60)
+    """How long a token is used at least, in s. A token with a lifetime shorter than this and
+    ``sasl_login_refresh_buffer_seconds`` together ignores both."""
+    sasl_login_refresh_buffer_seconds: int = integer(300)
+    """How long before its end a token is replaced at the latest, in s."""
+    sasl_login_retry_backoff_ms: int = integer(100)
+    """The wait before a token is requested again after a failure that may pass. The wait doubles with each failure, up
+    to ``sasl_login_retry_backoff_max_ms``; all connections of the client share it."""
+    sasl_login_retry_backoff_max_ms: int = integer(10_000)
+    """The longest wait before a token is requested again."""
     sasl_kerberos_service_name: str = attrs.field(default="kafka")
     """The service part of the brokers' Kerberos principals; GSSAPI needs the library ``gssapi``."""
     sasl_aws_region: str | None = optional_text("a region")
