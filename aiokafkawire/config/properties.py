@@ -198,6 +198,10 @@ class _Reader:
                     "-exportcert -rfc, or openssl pkcs12 -nokeys) and set ssl.ca.location"
                 )
             client["ssl_ca_location"] = str(trusts)
+        if not client.get("ssl_cipher_suites", ""):
+            client.pop("ssl_cipher_suites", None)
+        if set(client.get("ssl_enabled_protocols") or ()) in (set(), {"TLSv1.2", "TLSv1.3"}):
+            client.pop("ssl_enabled_protocols", None)  # the default, which Java's files may name without TLS
         if str(special.get("ssl.keystore.type", "")).upper() == "PEM" and "ssl_keystore_location" in client:
             client["ssl_certificate_location"] = client.pop("ssl_keystore_location")
             client.pop("ssl_keystore_password", None)
@@ -269,6 +273,8 @@ def _converted(config: Any, name: str, value: Any, key: str) -> Any:
     if name == "partition_assignment_strategy":
         parts = (part.strip().rpartition(".")[2] for part in value.split(","))
         return tuple(_STRATEGIES.get(part, part) for part in parts)
+    if name == "ssl_enabled_protocols":
+        return tuple(part.strip() for part in value.split(",") if part.strip())
     if name == "sasl_oauthbearer_extensions":
         return dict(part.split("=", 1) for part in value.split(",") if "=" in part)
     setting_type = _TYPES[config][name]

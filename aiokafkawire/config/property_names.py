@@ -136,8 +136,6 @@ WITHOUT_EFFECT: Final[Mapping[str, str]] = {
     "socket.receive.buffer.bytes": "the system sizes the buffers of sockets",
     "socket.send.buffer.bytes": "the system sizes the buffers of sockets",
     "ssl.ca.certificate.stores": "without ssl.ca.location the system's authorities are trusted",
-    "ssl.cipher.suites": "OpenSSL's default ciphers are used",
-    "ssl.enabled.protocols": "TLS 1.2 and 1.3 are enabled",
     "ssl.keymanager.algorithm": _JVM,
     "ssl.protocol": _JVM,
     "ssl.provider": _JVM,
@@ -243,7 +241,6 @@ REFUSED: Final[Mapping[str, RefusedSetting]] = {
     "sasl.oauthbearer.assertion.private.key.pem": RefusedSetting(_ASSERTIONS),
     "sasl.oauthbearer.assertion.template.file": RefusedSetting(_ASSERTIONS),
     "sasl.oauthbearer.grant.type": RefusedSetting(_ASSERTIONS, ("", "client_credentials")),
-    "sasl.oauthbearer.header.urlencode": RefusedSetting(_ASSERTIONS, ("", "false")),
     "sasl.oauthbearer.jwt.retriever.class": RefusedSetting(
         _ASSERTIONS,
         ("", *(f"{_JAVA_JWT}{name}".lower() for name in ("DefaultJwtRetriever", "ClientCredentialsJwtRetriever"))),

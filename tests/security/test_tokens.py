@@ -246,6 +246,19 @@ def test_a_client_gets_a_token_for_its_secret() -> None:
     assert asked["who"] == "Basic " + base64.b64encode(b"me:s3cret").decode()
 
 
+@pytest.mark.parametrize(("encoded", "who"), [(False, "m e:s/c+r"), (True, "m+e:s%2Fc%2Br")])
+def test_the_id_and_the_secret_are_url_encoded_on_request(encoded: bool, who: str) -> None:
+    with endpoint(answering(200, b'{"access_token":"tok"}')) as (url, seen):
+        config = attrs.evolve(
+            settings_for(url),
+            sasl_oauthbearer_client_id="m e",
+            sasl_oauthbearer_client_secret="s/c+r",
+            sasl_oauthbearer_header_urlencode=encoded,
+        )
+        fetch_token(config)
+    assert seen[0]["who"] == "Basic " + base64.b64encode(who.encode()).decode()
+
+
 @pytest.mark.parametrize("more", ["", ',"expires_in":"3600"', ',"expires_in":-1', ',"expires_in":true'])
 def test_an_endpoint_need_not_say_until_when(more: str) -> None:
     with endpoint(answering(200, f'{{"access_token":"tok"{more}}}'.encode())) as (url, _):
