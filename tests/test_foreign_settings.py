@@ -188,6 +188,12 @@ def test_a_refused_setting_does_not_show_its_value() -> None:
         ({"auto.offset.reset": "error"}, "consumer", {"auto_offset_reset": "none"}),
         ({"ssl.cipher.suites": "", "ssl.enabled.protocols": "TLSv1.3, TLSv1.2"}, "client", {}),
         ({"ssl.enabled.protocols": ["TLSv1.2", "TLSv1.3"]}, "client", {}),
+        (
+            {"send.buffer.bytes": "-1", "socket.receive.buffer.bytes": 0},
+            "client",
+            {"send_buffer_bytes": None, "receive_buffer_bytes": None},
+        ),
+        ({"socket.send.buffer.bytes": "9", "send.buffer.bytes": "8"}, "client", {"send_buffer_bytes": 8}),
         ({"linger.ms": "0.5"}, "producer", {"linger_ms": 1}),
         ({"linger.ms": 5, "queue.buffering.max.ms": 7}, "producer", {"linger_ms": 5}),
         ({"queue.buffering.max.ms": 7}, "producer", {"linger_ms": 7}),

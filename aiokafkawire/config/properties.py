@@ -260,6 +260,9 @@ def _converted(config: Any, name: str, value: Any, key: str) -> Any:
     if name == "compression_level":
         number = _number(value, key) if isinstance(value, str) else value
         return None if number == -1 else number  # in librdkafka -1 is the codec's default
+    if name in ("send_buffer_bytes", "receive_buffer_bytes"):
+        number = _number(value, key) if isinstance(value, str) else value
+        return None if number in (-1, 0) else number  # the system's size is -1 in Java, and 0 in librdkafka
     if not isinstance(value, str):
         return value
     if name == "auto_offset_reset":
