@@ -12,6 +12,7 @@ from support.log_watch import watched_log
 from support.rows import every_row
 
 from aiokafkawire.config import ShareConsumerConfig, make_config
+from aiokafkawire.config.environment import properties_from_environment
 from aiokafkawire.config.properties import KafkaSettings, settings_from
 from aiokafkawire.config.property_names import ALIASES, REFUSED, SPECIAL, WITHOUT_EFFECT
 from aiokafkawire.errors import ConfigError
@@ -256,6 +257,29 @@ def test_a_share_consumer_takes_the_settings_for_it() -> None:
     config = make_config(ShareConsumerConfig, settings.share_consumer)
     assert (config.group_id, config.max_poll_records, config.share_acknowledgement_mode) == ("g", 7, "implicit")
     assert repr(settings).endswith("share_consumer=<group_id, max_poll_records, share_acknowledgement_mode>)")
+
+
+def test_properties_of_environment_variables() -> None:
+    environment = {
+        "KAFKA_BOOTSTRAP_SERVERS": "a:1",
+        "KAFKA_SOCKET_TIMEOUT_MS": "5",
+        "KAFKA_DEBUG": "all",
+        "KAFKA_HEAP_OPTS": "-Xmx1G",
+        "KAFKA_": "x",
+        "LINGER_MS": "6",
+        "ORDERS_LINGER_MS": "7",
+    }
+    found = properties_from_environment(environment)
+    assert found == {"bootstrap.servers": "a:1", "socket.timeout.ms": "5", "debug": "all"}
+    assert settings_from(found).client == {"request_timeout_ms": 5}
+    assert properties_from_environment(environment, "ORDERS_") == {"linger.ms": "7"}
+
+
+@every_row("setting", SETTINGS)
+def test_every_setting_with_dots_has_a_variable(setting: ForeignSetting) -> None:
+    if "_" not in setting.name:
+        variable = "KAFKA_" + setting.name.upper().replace(".", "_")
+        assert properties_from_environment({variable: "1"}) == {setting.name: "1"}
 
 
 def test_the_page_is_up_to_date() -> None:

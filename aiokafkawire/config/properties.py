@@ -28,7 +28,7 @@ from .jaas import parse_jaas
 from .properties_parser import parse_properties
 from .property_names import ALIASES, REFUSED, SPECIAL, WITHOUT_EFFECT, why_without_effect
 
-__all__ = ("KafkaSettings", "settings_from")
+__all__ = ("KafkaSettings", "is_property", "settings_from")
 
 _log = EventLog("aiokafkawire.config")
 
@@ -114,6 +114,11 @@ def settings_from(properties: str | Mapping[str, Any]) -> KafkaSettings:
         if ALIASES.get(key) not in given:
             reader.take(ALIASES.get(key, key), value, key)
     return reader.settings()
+
+
+def is_property(name: str) -> bool:
+    """Return whether :func:`settings_from` knows a property of that name."""
+    return any(name in names for names in (ALIASES, SPECIAL, REFUSED, _KNOWN)) or why_without_effect(name) is not None
 
 
 class _Reader:
