@@ -4,7 +4,7 @@ import base64
 import binascii
 import json
 from collections.abc import Awaitable, Callable
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 import anyio
 import attrs
@@ -20,6 +20,10 @@ __all__ = ("Fetch", "TokenSchedule", "Tokens", "expiry_of")
 _log = EventLog("aiokafkawire.security")
 
 Fetch: TypeAlias = Callable[[], Awaitable[str | OAuthBearerToken]]
+
+_LONGEST_WAIT_MS: Final = 1000
+"""How long a connection waits for the next attempt to fetch a token. If it is later, the connection fails at once, with
+the error of the last attempt."""
 
 
 def expiry_of(token: str) -> int | None:
@@ -93,6 +97,7 @@ class Tokens:
         self._fetching = anyio.Lock()
         self._token: OAuthBearerToken | None = None
         self._refresh_at = self._ends_at = self._failures = self._failed_at = 0
+        self._failure = ""
         self._trouble = TroubleLog(_log, lambda: wall_ms() / 1000)
 
     async def get(self) -> OAuthBearerToken:
@@ -110,13 +115,15 @@ class Tokens:
             if wait := self._left_to_wait(now):
                 if self._token is not None and now < self._ends_at:
                     return self._token
+                if wait > _LONGEST_WAIT_MS:
+                    raise ConnectionLost(f"{self._failure} (the next attempt is in {wait / 1000:.1f} s)")
                 await anyio.sleep(wait / 1000)
                 now = self._wall_ms()
             try:
                 return self._keep(await self._fetch(), now)
             except KafkaError as error:
                 if isinstance(error, ConnectionLost):
-                    self._failures, self._failed_at = self._failures + 1, now
+                    self._failures, self._failed_at, self._failure = self._failures + 1, now, str(error)
                 if self._token is None or now >= self._ends_at:
                     raise
                 message = "cannot renew the OAUTHBEARER token, keeping the previous one until it expires: %(error)s"
