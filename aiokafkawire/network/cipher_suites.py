@@ -1,4 +1,4 @@
-"""Cipher suites by their names in Java (IANA's) or in OpenSSL, and what OpenSSL is told for them."""
+"""Translates the names of cipher suites in Java (IANA) to those in OpenSSL."""
 
 import re
 from typing import Final
@@ -18,7 +18,7 @@ class CipherSuites:
     """The cipher suites that the settings name."""
 
     ciphers: str | None
-    """OpenSSL's list of the suites of TLS 1.2; None if there are none."""
+    """The list for OpenSSL, of the suites of TLS 1.2; None if there are none."""
     named: tuple[tuple[str, str], ...] = ()
     """IANA's names of the suites of TLS 1.2, and OpenSSL's; none if OpenSSL's list was given."""
     allows_tls_1_3: bool = True
