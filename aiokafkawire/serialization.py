@@ -90,10 +90,14 @@ def discard_awaitable(found: object) -> None:
         found.close()
 
 
-async def run_steps(steps: Generator[Awaitable[Any], Any, T]) -> T:
-    """Run a generator that yields awaitables and gets their results or errors; return what it returns."""
+async def run_steps(steps: Generator[Awaitable[Any], Any, T], waiting: Awaitable[Any] | None = None) -> T:
+    """Run a generator that yields awaitables and gets their results or errors; return what it returns.
+
+    ``waiting`` is what it has yielded already, if it has begun.
+    """
     try:
-        waiting = next(steps)
+        if waiting is None:
+            waiting = next(steps)
         while True:
             try:
                 found = await waiting
