@@ -1,6 +1,5 @@
 """Deserializes fetched records before they are handed out, independently of the calls that wait for them."""
 
-import math
 from collections.abc import Awaitable, Callable, Generator
 from typing import Any, Final, TypeAlias
 
@@ -9,10 +8,10 @@ import anyio.lowlevel
 import attrs
 
 from ..cluster.cluster import Cluster
-from ..errors import DeserializationError, KafkaError
+from ..errors import DeserializationError
 from ..records.batch import AnyBatch, AnyReader, ConsumerRecord
-from ..records.deserialization import DeserializedReader, FailureHandler, RecordDeserializer
-from ..runtime import new_event
+from ..records.deserialization import DeserializedReader, FailureHandler, RecordDeserializer, stray_cancellation
+from ..runtime import is_being_cancelled, new_event
 from ..serialization import discard_awaitable, run_steps
 from ..types import Event
 from .completed_fetch import CompletedFetch
@@ -153,9 +152,7 @@ class BackgroundDeserialization:
         now, began = self._cluster.runtime.now, self._cluster.runtime.now()
         state = chunk.fetched.ask.state
         if chunk.reader is None:
-            chunk.reader = chunk.batch.records(
-                *state.partition, from_offset=chunk.start, check_crcs=self._check_crcs
-            )
+            chunk.reader = chunk.batch.records(*state.partition, from_offset=chunk.start, check_crcs=self._check_crcs)
         for raw in chunk.reader:
             if state.until is not None and raw.offset >= state.until:
                 break
@@ -212,8 +209,6 @@ class BackgroundDeserialization:
         except Exception as error:
             self._stopped(chunk, error)
         except anyio.get_cancelled_exc_class() as cancelled:
-            if anyio.current_effective_deadline() == -math.inf:
+            if is_being_cancelled():
                 raise
-            error = KafkaError(f"a deserializer has raised {type(cancelled).__name__} without being cancelled")
-            error.__cause__ = cancelled
-            self._stopped(chunk, error)
+            self._stopped(chunk, stray_cancellation(cancelled))

@@ -30,9 +30,7 @@ class RecordSerializer:
         key_serializer, value_serializer: functions, or objects that know the record; None leaves values as they are.
     """
 
-    def __init__(
-        self, key_serializer: AnySerializer[Any] | None, value_serializer: AnySerializer[Any] | None
-    ) -> None:
+    def __init__(self, key_serializer: AnySerializer[Any] | None, value_serializer: AnySerializer[Any] | None) -> None:
         self._key, self._value = key_serializer, value_serializer
 
     async def serialize(self, topic: str, value: object, key: object, headers: Headers) -> SerializedRecord:
