@@ -15,7 +15,7 @@ from .pickling import RAW
 
 __all__ = ("DeserializedReader", "FailureHandler", "RecordDeserializer", "stray_cancellation")
 
-AnyRecord: TypeAlias = "ConsumerRecord[Any, Any]"
+AnyRecord: TypeAlias = ConsumerRecord[Any, Any]
 
 
 class FailureHandler(Protocol):
