@@ -275,7 +275,7 @@ async def test_brokers_without_headers_refuse_the_record_clearly() -> None:
     async with (
         Broker(port=None, max_versions="0.10.2") as broker,
         Client(broker.bootstrap, connector=broker.connect, allow_auto_create_topics=True, **QUICK) as kafka,
+        kafka.producer(value_serializer=Marking(), enable_idempotence=False) as producer,
     ):
-        async with kafka.producer(value_serializer=Marking(), enable_idempotence=False) as producer:
-            with pytest.raises(KafkaError, match="header"):
-                await producer.send("a", "1")
+        with pytest.raises(KafkaError, match="header"):
+            await producer.send("a", "1")
