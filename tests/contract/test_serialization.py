@@ -34,9 +34,9 @@ async def test_records_pass_asynchronous_serializers_in_order(kafka: Client, top
 
 
 async def test_dead_letters_are_written_before_the_position_passes_them(
-    kafka: Client, topic: str, new_name: Callable[[], str], group: str
+    kafka: Client, topic: str, new_name: Callable[[], str]
 ) -> None:
-    at, dead = TopicPartition(topic, 0), new_name()
+    at, dead, group = TopicPartition(topic, 0), new_name(), new_name()
     await kafka.admin.create_topics({dead: 1})
     async with kafka.producer() as producer:
         await producer.send_many(topic, [b"1", b"x", b"3"], keys=[b"k"] * 3, partition=0)
