@@ -22,6 +22,7 @@ PACKAGES = tuple(
         ".config",
         ".errors",
         ".interceptors",
+        ".json_serialization",
         ".legacy",
         ".metrics",
         ".observe",
@@ -30,6 +31,7 @@ PACKAGES = tuple(
         ".prometheus",
         ".protocol",
         ".records",
+        ".serialization",
         ".spark",
         ".testing",
     )
