@@ -85,7 +85,7 @@ def check_converters(method: Literal["serialize", "deserialize"], **given: objec
 
 
 def discard_awaitable(found: object) -> None:
-    """Close a coroutine that nobody will await, so that Python does not warn of it."""
+    """Close a coroutine that is not awaited, so that Python does not warn."""
     if inspect.iscoroutine(found):
         found.close()
 

@@ -58,7 +58,7 @@ class _Chunk:
 class BackgroundDeserialization:
     """The deserialization of one consumer's records, in their order, one partition at a time.
 
-    Records count as handed out only once the user gets them. What is asynchronous runs in a background task: it
+    Records count as handed out only once the user gets them. Asynchronous deserializers run in a background task: it
     continues if the call that waits for it times out or is cancelled, and the next call finds the result.
 
     Args:
@@ -120,7 +120,7 @@ class BackgroundDeserialization:
         self._scope.cancel()
 
     def _is_free(self) -> bool:
-        """Return whether no records are being deserialized; stop the deserialization of records nobody wants now."""
+        """Return whether no records are being deserialized; stop deserializing records that no call can return."""
         if self._running is None:
             return True
         chunk = self._running[0]

@@ -141,7 +141,7 @@ class DeserializedReader:
 
 
 def stray_cancellation(cancelled: BaseException) -> KafkaError:
-    """Return the error for a deserializer that has raised a cancellation although nobody has cancelled it."""
+    """Return the error for a deserializer that raised a cancellation of its own."""
     error = KafkaError(f"a deserializer has raised {type(cancelled).__name__}, and nobody has cancelled it")
     error.__cause__ = cancelled
     return error

@@ -13,7 +13,7 @@ import pytest
 from support.clusters import QUICK
 from support.serializers import Gated, SlowReader, Unmarking
 
-from aiokafkawire import Client, ConfigError, DeserializationError, KafkaError, TopicPartition, UsageError
+from aiokafkawire import Client, ConfigError, Consumer, DeserializationError, KafkaError, TopicPartition, UsageError
 from aiokafkawire.errors import ErrorCode
 from aiokafkawire.interceptors import ConsumerInterceptor
 from aiokafkawire.processing.failures import failure_of
@@ -115,7 +115,7 @@ async def test_a_bounded_read_deserializes_nothing_after_its_end(kafka: Client) 
 
 class Odd(ConsumerInterceptor):
     def on_consume(self, records: list[ConsumerRecord[Any, Any]]) -> list[ConsumerRecord[Any, Any]]:
-        return [record for record in records if record.value % 2]
+        return [record for record in records if (record.value or 0) % 2]
 
 
 async def test_interceptors_get_deserialized_records(kafka: Client) -> None:
@@ -133,6 +133,12 @@ async def test_a_batch_has_the_raw_columns_of_the_records_that_were_not_iterated
         assert list(batch) == []
         consumer.seek(A0, 1)
         assert (await anext(consumer.batches())).to_arrow().column("offset").to_pylist() == [1, 2]
+
+
+async def until_it_waits(consumer: Consumer[Any, Any], gated: Gated) -> None:
+    """Poll until the deserializer waits for its gate."""
+    while not gated.entered.is_set():
+        assert await consumer.poll(timeout=0.01) == []
 
 
 # --- while deserializers wait --------------------------------------------------------------------------------------
@@ -157,12 +163,10 @@ async def test_a_seek_drops_what_is_being_deserialized(kafka: Client) -> None:
     await fill(kafka, *numbers(4), together=True)
     gated = Gated()
     async with kafka.consumer("a", value_deserializer=gated, **START) as consumer:
-        assert await consumer.poll(timeout=0.01) == []
-        await gated.entered.wait()
+        await until_it_waits(consumer, gated)
         consumer.seek(A0, 2)
         gated.entered = anyio.Event()
-        assert await consumer.poll(timeout=0.01) == []
-        await gated.entered.wait()
+        await until_it_waits(consumer, gated)
         gated.gate.set()
         assert (await anext(consumer)).value == "2"
     assert gated.cancelled == 1
@@ -172,8 +176,7 @@ async def test_a_paused_partition_keeps_what_is_deserialized(kafka: Client) -> N
     await fill(kafka, b"1")
     gated = Gated()
     async with kafka.consumer("a", value_deserializer=gated, **START) as consumer:
-        assert await consumer.poll(timeout=0.01) == []
-        await gated.entered.wait()
+        await until_it_waits(consumer, gated)
         consumer.pause(A0)
         gated.gate.set()
         assert await consumer.poll(timeout=0.01) == []
@@ -208,9 +211,9 @@ async def test_records_that_are_deserialized_ahead_are_not_committed(kafka: Clie
             if record.offset == 1:
                 break
         await consumer.commit()
-        found = await consumer.committed([A0])
-    assert found[A0] is not None
-    assert found[A0].offset == 2
+        committed = (await consumer.committed([A0]))[A0]
+    assert committed is not None
+    assert committed.offset == 2
 
 
 async def test_only_one_batch_is_deserialized_at_a_time(kafka: Client) -> None:
@@ -220,8 +223,7 @@ async def test_only_one_batch_is_deserialized_at_a_time(kafka: Client) -> None:
         await producer.send("b", b"2")
     gated = Gated()
     async with kafka.consumer("a", "b", value_deserializer=gated, **START) as consumer:
-        assert await consumer.poll(timeout=0.05) == []
-        await gated.entered.wait()
+        await until_it_waits(consumer, gated)
         gated.entered = anyio.Event()
         assert await consumer.poll(timeout=0.05) == []
         assert not gated.entered.is_set()
@@ -363,7 +365,6 @@ async def test_a_dead_letter_that_fails_again_keeps_its_origin(kafka: Client) ->
     async with kafka.consumer(
         "a", value_deserializer=int, on_error="dead_letter", dead_letter_topic="dead", **START
     ) as c:
-        assert await c.poll(timeout=0.01) == []
         while not c.undeserializable_records:
             await c.poll(timeout=0.01)
     async with kafka.consumer(
@@ -425,7 +426,7 @@ async def test_closing_does_not_wait_long_for_a_dead_letter(broker: Broker, kafk
     async with anyio.create_task_group() as tasks, kafka.consumer("a", value_deserializer=int, **options) as consumer:
         failures = consumer._failures
         assert failures is not None
-        failures.handle = never  # type: ignore[method-assign]
+        failures.handle = never  # type: ignore[method-assign, assignment]
         tasks.start_soon(consumer.poll)
         await asked.wait()
         await consumer.close()
