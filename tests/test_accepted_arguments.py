@@ -141,8 +141,8 @@ async def test_the_bytes_are_those_of_the_call() -> None:
 
 async def test_a_serializer_may_make_them() -> None:
     async with running() as client:
-        made: Any = bytearray
-        async with client.producer(value_serializer=made, key_serializer=memoryview) as producer:  # type: ignore[arg-type]
+        made: Any = {"value_serializer": bytearray, "key_serializer": memoryview}
+        async with client.producer(**made) as producer:
             await producer.send("t", b"value", key=b"key", partition=1)
         async with client.consumer("t", auto_offset_reset="earliest") as consumer:
             (record,) = await consumer.poll()

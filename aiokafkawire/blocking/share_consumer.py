@@ -166,6 +166,11 @@ class ShareConsumer(MetricsPush, Generic[K, V]):
         self._loop.call(self._consumer.unsubscribe, timeout)
 
     @property
+    def undeserializable_records(self) -> int:
+        """The number of records that ``on_error`` has left out: skipped, or written to the dead-letter topic."""
+        return self._consumer.undeserializable_records
+
+    @property
     def name(self) -> str:
         """The consumer's name, which its connections have as well, such as ``"share-3"``."""
         return self._consumer.name

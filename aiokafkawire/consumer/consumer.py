@@ -1,6 +1,6 @@
 """The consumer's public API."""
 
-from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, Never, Self, TypeVar
 
@@ -16,7 +16,9 @@ from ..config import ConsumerConfig
 from ..errors import UsageError
 from ..other_clients_names import CONSUMER, add_hints, refuse_keywords
 from ..records.batch import ConsumerRecord
+from ..records.deserialization import FailureHandler
 from ..runtime import CLOSE_SECONDS, finish, opened_at, warn_unclosed
+from ..serialization import AnyDeserializer
 from ..types import (
     GroupMetadata,
     OffsetAndMetadata,
@@ -77,12 +79,13 @@ class Consumer(MetricsPush, Generic[K, V]):
         config: ConsumerConfig,
         lane: str,
         topics: tuple[str, ...] = (),
-        key_deserializer: Callable[[bytes], K] | None = None,
-        value_deserializer: Callable[[bytes], V] | None = None,
+        key_deserializer: AnyDeserializer[K] | None = None,
+        value_deserializer: AnyDeserializer[V] | None = None,
         assignors: Sequence["Assignor"] = (),
         *,
         joins: bool = True,
         interceptors: "ConsumerInterceptors | None" = None,
+        failures: FailureHandler | None = None,
     ) -> None:
         for topic in topics:
             check_topic_name(topic)
@@ -96,7 +99,8 @@ class Consumer(MetricsPush, Generic[K, V]):
         fetcher = Fetcher(cluster, config, positions, f"fetch-{lane}", offsets)
         self._cluster, self._config, self._positions, self._fetcher = cluster, config, positions, fetcher
         self._interceptors = interceptors
-        parts = cluster, config, positions, fetcher, key_deserializer, value_deserializer, self.health
+        self._failures = failures
+        parts = cluster, config, positions, fetcher, key_deserializer, value_deserializer, self.health, failures
         self._iteration: RecordIteration[K, V]
         if interceptors is None:
             self._iteration = RecordIteration(*parts)
@@ -181,7 +185,9 @@ class Consumer(MetricsPush, Generic[K, V]):
         finally:
             self._iteration.state = "closed"
             try:
-                self._iteration.decompression.close()
+                self._iteration.close()
+                if self._failures is not None:
+                    await self._failures.close()
                 await self._fetcher.close()
                 if self._offsets is not None:
                     await self._offsets.close()
@@ -250,6 +256,11 @@ class Consumer(MetricsPush, Generic[K, V]):
         iteration of records does.
         """
         return self._iteration.batches()
+
+    @property
+    def undeserializable_records(self) -> int:
+        """The number of records that ``on_error`` has left out: skipped, or written to the dead-letter topic."""
+        return 0 if self._failures is None else self._failures.count
 
     # --- the assignment ----------------------------------------------------------------------------------
 

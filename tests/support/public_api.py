@@ -22,6 +22,7 @@ PACKAGES = tuple(
         ".config",
         ".errors",
         ".interceptors",
+        ".json_serialization",
         ".legacy",
         ".metrics",
         ".observe",
@@ -31,6 +32,7 @@ PACKAGES = tuple(
         ".protocol",
         ".records",
         ".schema_registry",
+        ".serialization",
         ".spark",
         ".testing",
     )
