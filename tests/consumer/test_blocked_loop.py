@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
+from support.patience import SOON
 
 from aiokafkawire import Client, Consumer, TopicPartition
 from aiokafkawire.protocol.api import ApiKey
@@ -27,7 +28,7 @@ def heartbeats(kafka: BackgroundBroker) -> int:
 def block(kafka: BackgroundBroker, beats: int) -> None:
     """Hold up the loop until the broker has had so many heartbeats more, from whomever."""
     enough = heartbeats(kafka) + beats
-    give_up = time.monotonic() + 20
+    give_up = time.monotonic() + SOON
     while heartbeats(kafka) < enough and time.monotonic() < give_up:
         threading.Event().wait(0.01)
 

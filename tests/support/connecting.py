@@ -20,6 +20,8 @@ from aiokafkawire.protocol.messages.metadata import (
 )
 from aiokafkawire.runtime import Owner, Runtime
 
+from .patience import SOON
+
 __all__ = ("ask", "connected", "echo", "eventually", "named", "running_tasks")
 
 
@@ -73,6 +75,6 @@ async def ask(
 
 async def eventually(condition: Callable[[], bool]) -> None:
     """Let the other tasks run until it holds; fails after some seconds."""
-    with anyio.fail_after(10):
+    with anyio.fail_after(SOON):
         while not condition():
             await anyio.lowlevel.checkpoint()

@@ -11,6 +11,7 @@ from contract.conftest import Where
 from contract.groups.conftest import COUNT, all_of
 from support.committed import raw
 from support.consumer_members import ConsumerMember, configure_group
+from support.patience import PATIENCE
 from support.readers import SERVED
 
 from aiokafkawire import Client
@@ -45,7 +46,7 @@ async def test_it_is_refused_at_growing_intervals_with_one_warning_until_the_ses
         await kafka.admin.list_consumer_group_offsets(group)  # Apache Kafka makes its topic of offsets first
         assert (await crashed.join()).error_code == 0
         async with kafka.consumer(filled, group_id=group, group_instance_id="one", **SERVED) as consumer:
-            with anyio.fail_after(20):
+            with anyio.fail_after(PATIENCE):
                 while not consumer.assignment:
                     try:
                         await consumer.poll(COUNT, timeout=0.1)

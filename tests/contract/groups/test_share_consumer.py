@@ -14,6 +14,7 @@ from contract.conftest import Where
 from contract.groups.conftest import COUNT
 from support.committed import raw
 from support.connecting import eventually
+from support.patience import PATIENCE
 from support.share_members import configure
 
 from aiokafkawire import (
@@ -98,7 +99,7 @@ async def taken(
 ) -> list[ShareRecord[bytes, bytes]]:
     """Take so many records, and acknowledge them alike."""
     records: list[ShareRecord[bytes, bytes]] = []
-    with anyio.fail_after(30):
+    with anyio.fail_after(PATIENCE):
         while len(records) < count:
             for record in await consumer.poll(count - len(records)):
                 records.append(record)
@@ -111,7 +112,7 @@ async def test_records_are_accepted_one_by_one(kafka: Client, share: Share) -> N
     consumer = await share.join()
     await write(kafka, share.topic, 0, COUNT)
     found = []
-    with anyio.fail_after(30):
+    with anyio.fail_after(PATIENCE):
         async for record in consumer:
             async with record:
                 found.append(number(record))
@@ -140,7 +141,7 @@ async def test_members_share_the_records_of_a_partition(kafka: Client, share: Sh
                 async with record:
                     found.append(number(record))
 
-    with anyio.fail_after(30):
+    with anyio.fail_after(PATIENCE):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(work, one)
             tasks.start_soon(work, two)
@@ -151,7 +152,7 @@ async def test_released_records_come_again_and_rejected_ones_do_not(kafka: Clien
     consumer = await share.join()
     await write(kafka, share.topic, 0, 6)
     seen: dict[int, list[int]] = {}
-    with anyio.fail_after(30):
+    with anyio.fail_after(PATIENCE):
         while sum(map(len, seen.values())) < 8:
             (record,) = await consumer.poll(1)
             seen.setdefault(number(record), []).append(record.delivery_count)
@@ -230,7 +231,7 @@ async def test_in_the_implicit_mode_the_next_poll_accepts(kafka: Client, share: 
     one = await share.join(share_acknowledgement_mode="implicit")
     await write(kafka, share.topic, 0, COUNT)
     found: list[ShareRecord[bytes, bytes]] = []
-    with anyio.fail_after(30):
+    with anyio.fail_after(PATIENCE):
         while len(found) < COUNT:
             records = await one.poll(7)
             assert {record.acknowledged for record in records} == {None}
@@ -266,7 +267,7 @@ async def test_a_cancelled_poll_loses_nothing(kafka: Client, share: Share) -> No
         for index in range(COUNT):
             await write(kafka, share.topic, index, index + 1)
 
-    with anyio.fail_after(30):
+    with anyio.fail_after(PATIENCE):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(fill)
             while len(found) < COUNT:
@@ -287,7 +288,7 @@ async def test_several_tasks_take_records_at_once(kafka: Client, share: Share) -
                 await anyio.lowlevel.checkpoint()
                 found.append(number(record))
 
-    with anyio.fail_after(30):
+    with anyio.fail_after(PATIENCE):
         async with anyio.create_task_group() as tasks:
             for _ in range(5):
                 tasks.start_soon(work)
@@ -307,7 +308,7 @@ async def test_a_record_that_cannot_be_deserialized_is_released(kafka: Client, s
     async with kafka.share_consumer(share.topic, group_id=share.group, value_deserializer=strict) as consumer:
         values: list[int | None] = []
         errors: list[bytes | None] = []
-        with anyio.fail_after(30):
+        with anyio.fail_after(PATIENCE):
             while not (values and errors):
                 try:
                     for record in await consumer.poll(1):
@@ -322,7 +323,7 @@ async def test_a_poll_that_does_not_wait_returns_records_in_the_end(kafka: Clien
     consumer = await share.join()
     await write(kafka, share.topic, 0, COUNT)
     found: list[int] = []
-    with anyio.fail_after(30):
+    with anyio.fail_after(PATIENCE):
         while len(found) < COUNT:
             for record in await consumer.poll(timeout=0):
                 async with record:
@@ -390,7 +391,7 @@ async def test_records_that_arrive_after_the_subscription_has_changed_are_releas
         await eventually(lambda: one.assignment == {TopicPartition(other, 0)})
         await write(kafka, share.topic, 0, 1)
         two = await share.join()
-        with anyio.fail_after(15):
+        with anyio.fail_after(PATIENCE):
             (record,) = await taken(two, 1, Acknowledge.ACCEPT)
         tasks.cancel_scope.cancel()
     assert record.topic == share.topic
@@ -398,7 +399,7 @@ async def test_records_that_arrive_after_the_subscription_has_changed_are_releas
 
 async def test_subscribing_ends_no_unsubscription_that_waits(kafka: Client, share: Share) -> None:
     consumer = await share.join()
-    with anyio.fail_after(10):
+    with anyio.fail_after(PATIENCE):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(consumer.unsubscribe, 60)
             while consumer.subscription:
@@ -413,14 +414,14 @@ async def test_a_share_consumer_cannot_join_a_consumer_group(kafka: Client, shar
     async with kafka.consumer(share.topic, group_id=share.group) as other:
         await eventually(lambda: bool(other.assignment))
         async with kafka.share_consumer(share.topic, group_id=share.group) as consumer:
-            with anyio.fail_after(10), pytest.raises(GroupIdNotFound, match=share.group):
+            with anyio.fail_after(PATIENCE), pytest.raises(GroupIdNotFound, match=share.group):
                 await consumer.poll()
 
 
 async def test_wrong_use_raises_one_clear_error(kafka: Client, share: Share) -> None:
     one, two = await share.join(), await share.join()
     await write(kafka, share.topic, 0, 1)
-    with anyio.fail_after(30):
+    with anyio.fail_after(PATIENCE):
         record = await anext(one)
     with pytest.raises(UsageError, match="of another share consumer"):
         two.acknowledge(record)
