@@ -88,7 +88,7 @@ async def running(run: Callable[[], Coroutine[object, object, None]]) -> AsyncIt
             group.cancel_scope.cancel()
     for one in threading.enumerate():
         if one.name == "aiokafkawire-loop-lag":
-            one.join(5)
+            one.join(SOON)
             assert not one.is_alive()
 
 

@@ -50,7 +50,7 @@ _REPLICATED = {
     "share.coordinator.state.topic.min.isr": "2",
     "share.coordinator.state.topic.num.partitions": "5",
 }
-_READY_TIMEOUT = 120.0
+_READY_TIMEOUT = 240.0
 _END_TIMEOUT = 60.0
 _METADATA_VERSION = 8  # the last one without tagged fields, so that plain headers do
 _LOWEST_PORT, _HIGHEST_PORT = 20_000, 32_000
@@ -160,14 +160,14 @@ class KafkaCluster(Server):
                 return Counter(leader for leader in found if leader >= 0)
         return Counter()
 
-    def wait_led(self, topic: str, node: int, timeout: float = 90.0) -> None:
+    def wait_led(self, topic: str, node: int, timeout: float = _READY_TIMEOUT) -> None:
         """Wait until a running broker says that this one leads partitions of the topic.
 
         :raises BootFailed: that takes longer than `timeout` seconds.
         """
         self._wait(lambda: self.leaders(topic)[node] > 0, f"{topic} was not led by broker {node}", timeout)
 
-    def wait_whole(self, timeout: float = 90.0, *, topic: str | None = None) -> None:
+    def wait_whole(self, timeout: float = _READY_TIMEOUT, *, topic: str | None = None) -> None:
         """Wait until every broker says that all of them live, and that every partition has all its replicas in sync.
 
         With a topic, every broker must know that as well: of a new one they hear at different times.

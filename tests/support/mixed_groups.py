@@ -141,10 +141,10 @@ class Java:
 
     def _wait(self) -> None:
         try:
-            self._process.wait(30)
+            self._process.wait(PATIENCE)
         finally:
             self._process.kill()
-        self._thread.join(30)
+        self._thread.join(PATIENCE)
         assert self._process.stdout is not None
         self._process.stdout.close()
 

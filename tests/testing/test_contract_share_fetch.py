@@ -239,11 +239,11 @@ async def test_locks_are_renewed(
 ) -> None:
     member = await joined()
     topic_id = await begun(client, topic, member)
-    await configure(client, share_group, share_record_lock_duration_ms="1000")
+    await configure(client, share_group, share_record_lock_duration_ms="2000")
     await written(client, topic, 2)
     assert await member.fetched(topic_id) == [(1, 2, 1)]
-    for _ in range(4):
-        await anyio.sleep(0.4)  # within the lock that is renewed, and together longer than one
+    for _ in range(3):
+        await anyio.sleep(0.75)  # within the lock that is renewed, and together longer than one
         assert (await answer(member, topic_id, (2, 2, RENEW), is_renew_ack=True))[0] == ErrorCode.NONE
     assert (await answer(member, topic_id, (2, 2, ACCEPT)))[0] == ErrorCode.NONE
     assert acquired(await member.fetch(topic_id, max_wait_ms=LONG)) == [(1, 1, 2)]

@@ -334,7 +334,7 @@ async def test_what_the_coordinator_refuses_is_one_error(
 
 
 async def test_automatic_choice_follows_the_group(kafka: Client, filled: str, group: str, readers: Readers) -> None:
-    auto: dict[str, Any] = {"group_protocol": "auto", "session_timeout_ms": 6_000, "heartbeat_interval_ms": 100}
+    auto: dict[str, Any] = {"group_protocol": "auto", "session_timeout_ms": 30_000, "heartbeat_interval_ms": 100}
     one = await readers.join(kafka, group, filled, **auto)
     await readers.until(lambda: one.owned == all_of(filled))
     assert (await listed(kafka, group)).type == "consumer"

@@ -33,8 +33,8 @@ from aiokafkawire.errors import GroupIdNotFound, InvalidRecordState
 
 pytestmark = pytest.mark.anyio
 
-LOCK = 1.0
-"""Seconds that a record stays locked."""
+LOCK = 2.0
+"""Seconds that a record stays locked where a lock is to end."""
 
 
 @pytest.fixture
@@ -52,22 +52,17 @@ async def topic(kafka: Client, new_name: Callable[[], str]) -> str:
 
 @pytest.fixture
 async def share_group(cluster: Where, group: str) -> AsyncIterator[str]:
-    """A share group that begins at the logs' start, whose locks are short."""
+    """A share group that begins at the logs' start, whose locks last 30 s, as the default is."""
     async with raw(cluster) as client:
-        await configure(
-            client,
-            group,
-            share_auto_offset_reset="earliest",
-            share_record_lock_duration_ms="1000",
-        )
+        await configure(client, group, share_auto_offset_reset="earliest")
         yield group
 
 
 class Share:
     """Makes members of a share group."""
 
-    def __init__(self, kafka: Client, group: str, topic: str, stack: AsyncExitStack) -> None:
-        self.kafka, self.group, self.topic, self._stack = kafka, group, topic, stack
+    def __init__(self, cluster: Where, kafka: Client, group: str, topic: str, stack: AsyncExitStack) -> None:
+        self.kafka, self.group, self.topic, self._cluster, self._stack = kafka, group, topic, cluster, stack
 
     async def join(self, **options: Any) -> ShareConsumer[bytes, bytes]:
         consumer = self.kafka.share_consumer(self.topic, group_id=self.group, **options)
@@ -75,11 +70,16 @@ class Share:
         await eventually(lambda: bool(consumer.assignment))
         return consumer
 
+    async def lock_for(self, seconds: float) -> None:
+        """Set how long records that are acquired from now on stay locked."""
+        async with raw(self._cluster) as client:
+            await configure(client, self.group, share_record_lock_duration_ms=f"{seconds * 1000:.0f}")
+
 
 @pytest.fixture
-async def share(kafka: Client, share_group: str, topic: str) -> AsyncIterator[Share]:
+async def share(cluster: Where, kafka: Client, share_group: str, topic: str) -> AsyncIterator[Share]:
     async with AsyncExitStack() as stack:
-        yield Share(kafka, share_group, topic, stack)
+        yield Share(cluster, kafka, share_group, topic, stack)
 
 
 async def write(kafka: Client, topic: str, first: int, last: int) -> None:
@@ -124,7 +124,7 @@ async def test_records_are_accepted_one_by_one(kafka: Client, share: Share) -> N
     assert sorted(found) == list(range(COUNT))
     assert await consumer.commit() == {TopicPartition(share.topic, 0): COUNT}
     assert await consumer.commit() == {}
-    assert consumer.acquisition_lock_timeout_ms == 1000
+    assert consumer.acquisition_lock_timeout_ms == 30_000
     await consumer.close()
     again = await share.join()
     assert await again.poll(timeout=0.3) == []
@@ -172,12 +172,12 @@ async def test_released_records_come_again_and_rejected_ones_do_not(kafka: Clien
 
 
 async def test_a_lock_is_renewed_while_the_body_runs(kafka: Client, share: Share) -> None:
-    one = await share.join()
+    one, two = await share.join(), await share.join()
+    await share.lock_for(LOCK)
     await write(kafka, share.topic, 0, 1)
     (record,) = await taken(one, 1)
     async with record:
-        two = await share.join()
-        assert await two.poll(timeout=2.5 * LOCK) == []
+        assert await two.poll(timeout=1.5 * LOCK) == []
     assert sum((await one.commit()).values()) == 1
     assert await two.poll(timeout=0.3) == []
 
@@ -186,11 +186,13 @@ async def test_a_record_that_is_not_acknowledged_in_time_goes_to_another_member(
     kafka: Client, share: Share, caplog: pytest.LogCaptureFixture
 ) -> None:
     one, two = await share.join(), await share.join()
+    await share.lock_for(LOCK)
     await write(kafka, share.topic, 0, 1)
     (record,) = await taken(one, 1)
+    await share.lock_for(30)
     (again,) = await taken(two, 1)
     assert (number(again), again.delivery_count) == (number(record), 2)
-    await eventually(lambda: "were not acknowledged within their lock of 1 s" in caplog.text)
+    await eventually(lambda: "were not acknowledged within their lock of 2 s" in caplog.text)
     one.acknowledge(record)
     with pytest.raises(AcknowledgementFailed) as raised:
         await one.commit()
@@ -202,9 +204,10 @@ async def test_a_record_that_is_not_acknowledged_in_time_goes_to_another_member(
 
 async def test_a_renewal_begins_the_lock_again(kafka: Client, share: Share) -> None:
     one, two = await share.join(), await share.join()
+    await share.lock_for(LOCK)
     await write(kafka, share.topic, 0, 1)
     (record,) = await taken(one, 1)
-    for _ in range(4):
+    for _ in range(3):
         assert await two.poll(timeout=LOCK / 2) == []
         one.acknowledge(record, Acknowledge.RENEW)
         await one.commit()
@@ -333,12 +336,13 @@ async def test_a_poll_that_does_not_wait_returns_records_in_the_end(kafka: Clien
 
 
 async def test_acknowledging_in_the_body_ends_the_renewals(kafka: Client, share: Share) -> None:
-    one = await share.join()
+    one, two = await share.join(), await share.join()
+    await share.lock_for(LOCK)
     await write(kafka, share.topic, 0, 2)
     first, second = await taken(one, 2)
+    await share.lock_for(30)
     async with second:
         one.acknowledge(second)
-        two = await share.join()
         (again,) = await taken(two, 1, Acknowledge.ACCEPT)
     assert number(again) == number(first)
     assert sum((await one.commit()).values()) == 1
@@ -347,8 +351,10 @@ async def test_acknowledging_in_the_body_ends_the_renewals(kafka: Client, share:
 @pytest.mark.parametrize("kind", [Acknowledge.ACCEPT, Acknowledge.RENEW])
 async def test_a_late_acknowledgement_spoils_no_other(kafka: Client, share: Share, kind: Acknowledge) -> None:
     one, two = await share.join(), await share.join(share_acquire_mode="record_limit")  # two acquires nothing ahead
+    await share.lock_for(LOCK)
     await write(kafka, share.topic, 0, 1)
     (late,) = await taken(one, 1)
+    await share.lock_for(30)
     (again,) = await taken(two, 1)
     await write(kafka, share.topic, 1, 4)
     records = await taken(one, 3)
@@ -364,8 +370,10 @@ async def test_a_late_acknowledgement_spoils_no_other(kafka: Client, share: Shar
 
 async def test_a_late_acknowledgement_spoils_no_other_of_the_last_request(kafka: Client, share: Share) -> None:
     one, two = await share.join(), await share.join(share_acquire_mode="record_limit")  # two acquires nothing ahead
+    await share.lock_for(LOCK)
     await write(kafka, share.topic, 0, 1)
     (late,) = await taken(one, 1)
+    await share.lock_for(30)
     (again,) = await taken(two, 1)
     await write(kafka, share.topic, 1, 4)
     for record in [late, *await taken(one, 3)]:
@@ -373,14 +381,12 @@ async def test_a_late_acknowledgement_spoils_no_other_of_the_last_request(kafka:
     await one.close()
     two.acknowledge(again)
     await two.commit()
-    assert await two.poll(timeout=1.5 * LOCK) == []
+    assert await two.poll(timeout=0.3) == []
 
 
 async def test_records_that_arrive_after_the_subscription_has_changed_are_released(
-    cluster: Where, kafka: Client, share: Share, new_name: Callable[[], str]
+    kafka: Client, share: Share, new_name: Callable[[], str]
 ) -> None:
-    async with raw(cluster) as client:
-        await configure(client, share.group, share_record_lock_duration_ms="30000")
     other = new_name()
     await kafka.admin.create_topics({other: 1})
     one = await share.join(fetch_max_wait_ms=2000)
