@@ -39,7 +39,7 @@ def test_confluent_kafka_produces_and_consumes_through_the_tap(
     reports: list[Any] = []
     for number in range(200):
         producer.produce(name, b"%d" % number, on_delivery=lambda error, _: reports.append(error))
-    assert producer.flush(30) == 0
+    assert producer.flush(PATIENCE) == 0
     assert reports == [None] * 200
     consumer = confluent_kafka.Consumer({**settings, "group.id": name, "auto.offset.reset": "earliest"})
     consumer.subscribe([name])

@@ -30,7 +30,7 @@ def produced(bootstrap: str, topic: str, count: int = COUNT, **options: Any) -> 
             headers={"number": str(number)},
             on_delivery=lambda error, message: reports.append((error, message)),
         )
-    assert producer.flush(20) == 0
+    assert producer.flush(PATIENCE) == 0
     return reports
 
 
@@ -143,7 +143,7 @@ def test_transactions_are_seen_when_they_commit(bootstrap: str, name: str) -> No
         for number in range(20):
             producer.produce(name, value=f"{outcome}{number}")
         if outcome == "abort":
-            producer.flush(20)
+            producer.flush(PATIENCE)
             producer.abort_transaction(20)
         else:
             producer.commit_transaction(20)

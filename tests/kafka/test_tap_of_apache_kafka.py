@@ -162,7 +162,7 @@ def test_confluent_kafka_goes_through_the_tap_of_apache_kafka(apache_kafka: Apac
         producer = confluent_kafka.Producer({"bootstrap.servers": address})
         for number in range(50):
             producer.produce(name, b"%d" % number)
-        assert producer.flush(30) == 0
+        assert producer.flush(PATIENCE) == 0
         settings = {"bootstrap.servers": address, "group.id": name, "auto.offset.reset": "earliest"}
         consumer = confluent_kafka.Consumer(settings)
         consumer.subscribe([name])
