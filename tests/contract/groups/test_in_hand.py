@@ -38,7 +38,7 @@ class Member:
     """A consumer that loses its partitions on demand, and what its listeners were called with."""
 
     def __init__(self, kafka: Client, group: str, topic: str, loss: Loss, **options: Any) -> None:
-        interval = {"max_poll_interval_ms": 500} if loss == "evicted" else {}
+        interval = {"max_poll_interval_ms": 1_500} if loss == "evicted" else {}
         options = {**USUAL, "enable_auto_commit": False, **interval, **options}
         self.consumer: Bytes = kafka.consumer(group_id=group, **options)
         self._kafka, self._group, self._topic, self._loss = kafka, group, topic, loss
@@ -47,6 +47,7 @@ class Member:
     def subscribe(self) -> None:
         def assigned(_: tuple[TopicPartition, ...]) -> None:
             self._assigned.set()
+            self._lost = anyio.Event()  # it may have been lost before, by somebody slow
 
         def lost(_: tuple[TopicPartition, ...]) -> None:
             self._lost.set()
@@ -59,10 +60,11 @@ class Member:
 
     async def lose(self) -> None:
         """Lose everything that is in hand, and be assigned it again if the consumer rejoins by itself."""
+        lost = self._lost
         with anyio.fail_after(PATIENCE):
             if self._loss == "removed":
                 await self._kafka.admin.remove_members(self._group)
-            await self._lost.wait()
+            await lost.wait()
             if self._loss == "removed":
                 await self._assigned.wait()
 
