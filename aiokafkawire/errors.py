@@ -227,11 +227,12 @@ class AdminError(KafkaError, ExceptionGroup[KafkaError]):
 
 
 class ConfigError(KafkaError, ValueError):
-    """A setting has an unknown name or an invalid value; the message has the setting's name and its valid values."""
+    """A setting has an unknown name or an invalid value; the message has the setting's name and its valid values. So
+    has another argument of ``Client()``, ``producer()`` or ``consumer()``."""
 
 
 class UsageError(KafkaError):
-    """A call is not valid, as on a closed client, or with an invalid topic name or an unassigned partition."""
+    """A call is not valid: the client is closed, or an argument is wrong, such as the name of a topic."""
 
 
 class InvalidMessage(UsageError):

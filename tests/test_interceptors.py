@@ -353,6 +353,11 @@ class Waiting:
     async def on_consume(self, records: Any) -> Any: ...
 
 
+def named(*methods: str) -> Any:
+    """Return an object with methods of these names."""
+    return type("Mine", (), {name: lambda self, record: record for name in methods})()
+
+
 @every_row(
     ("given", "why"),
     [
@@ -362,6 +367,11 @@ class Waiting:
         ([Seen], "must be an object with methods"),
         ([object()], "must be an object with methods"),
         ([Waiting()], "must not be a coroutine function"),
+        ([named("on_sendd")], r"Mine has an unknown method on_sendd of interceptors: did you mean on_send\?"),
+        (
+            [named("on_send", "on_consume", "on_xyz")],
+            "the methods are on_send, on_acknowledgement, on_consume, on_c",
+        ),
     ],
 )
 def test_what_cannot_intercept_is_refused(given: Any, why: str) -> None:
@@ -369,6 +379,11 @@ def test_what_cannot_intercept_is_refused(given: Any, why: str) -> None:
     for make in (kafka.producer, partial(kafka.consumer, "a")):
         with pytest.raises(ConfigError, match=why):
             make(interceptors=given)
+
+
+async def test_an_interceptor_may_have_other_methods(kafka: Client) -> None:
+    for name in ("send", "on_revoked", "batch_ended", "_on_sendd", "online"):
+        kafka.producer(interceptors=[named("on_send", name)])
 
 
 async def test_without_interceptors_the_plain_classes_are_used(kafka: Client) -> None:

@@ -14,6 +14,7 @@ from ..share._implementation import ShareRecord
 from ..share.acknowledgements import Acknowledge
 from ..share.health import ShareConsumerHealth
 from ..share.share_consumer import ShareConsumer as AsyncShareConsumer
+from ..share.share_record import with_failures
 from ..tracing import Handling
 from ..types import TopicPartition
 from .metrics_push import MetricsPush
@@ -39,7 +40,7 @@ class _Owner:
 
     def __init__(self, consumer: "ShareConsumer[Any, Any]") -> None:
         self.begin = consumer._begin
-        self.acknowledge = consumer.acknowledge
+        self.acknowledge = with_failures(consumer.acknowledge, consumer._consumer._tracing)
 
 
 class ShareConsumer(MetricsPush, Generic[K, V]):

@@ -1,6 +1,6 @@
 """The consumer's public API."""
 
-from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, Never, Self, TypeVar
 
@@ -9,6 +9,7 @@ import anyio
 from ..argument_checks import INT64, check_flag, check_integer, check_seconds, check_text, flattened, shown
 from ..cluster.cluster import Cluster
 from ..cluster.list_offsets import look_up_offsets
+from ..cluster.live_values import MemberValues, PartitionValues
 from ..cluster.metrics_push import MetricsPush
 from ..cluster.retry import Deadline
 from ..config import ConsumerConfig
@@ -493,6 +494,37 @@ class Consumer(MetricsPush, Generic[K, V]):
     def name(self) -> str:
         """The consumer's name, which its connections for fetches have as well, such as ``"fetch-2"``."""
         return self._fetcher.lane
+
+    def _live_values(self) -> MemberValues:
+        """Return the present values for metrics. Any thread may call this method."""
+        config, commits = self._config, self._commits
+        return MemberValues(
+            state=self._iteration.state,
+            client_rack=config.client_rack,
+            group_id=config.group_id,
+            group_instance_id=config.group_instance_id,
+            member_id=None if commits is None else commits.group.member_id,
+            assigned=len(self._positions.assigned),
+            polled_at=self._iteration.got_at,
+        )
+
+    def _live_partitions(self) -> Iterator[PartitionValues]:
+        """Return the present values of each partition for metrics. Any thread may call this method."""
+        for state in self._positions.unsettled():
+            position, end, start = state.position, state.high_watermark, state.log_start
+            if state.committed_end is not None:
+                end = state.committed_end
+            yield PartitionValues(
+                self._config.group_id or "",
+                state.partition,
+                max(0, end - position) if position is not None and end is not None else None,
+                max(0, position - start) if position is not None and start is not None else None,
+                -1 if state.replica is None else state.replica,
+            )
+
+    def _settle(self) -> None:
+        """Move positions past the records that a blocking consumer's thread has taken; only for the client's loop."""
+        self._positions.settle()
 
     def health(self) -> ConsumerHealth:
         """Return the consumer's health: its partitions and lag, its membership, and the reason if it is idle."""

@@ -15,6 +15,7 @@ import anyio.lowlevel
 
 from ..argument_checks import refuse_list
 from ..cluster.cluster import Cluster
+from ..cluster.live_values import ProducerValues
 from ..cluster.metadata import Topic
 from ..cluster.metrics_push import MetricsPush
 from ..config import ProducerConfig
@@ -384,6 +385,11 @@ class Producer(Appender[K, V], MetricsPush, Generic[K, V]):
     def name(self) -> str:
         """The producer's name, which its connections have as well, such as ``"produce-1"``."""
         return self._sender.lane
+
+    def _live_values(self) -> ProducerValues:
+        """Return the present values for metrics. Any thread may call this method."""
+        space = self._accumulator.space
+        return ProducerValues(self._state, self._config.transactional_id, space.limit, space.used)
 
     def health(self) -> "ProducerHealth":
         """Return the producer's health at once: the records that are not acknowledged, and what they wait for."""

@@ -10,6 +10,7 @@ import anyio.lowlevel
 
 from ..argument_checks import check_integer, check_seconds, flattened, shown
 from ..cluster.cluster import Cluster
+from ..cluster.live_values import MemberValues
 from ..cluster.metrics_push import MetricsPush
 from ..config import ShareConsumerConfig
 from ..errors import RequestTimeout, UsageError
@@ -22,6 +23,7 @@ from .acknowledgements import Acknowledge
 from .acquired_partition import RecordForm
 from .share_consumer_coordinator import ShareConsumerCoordinator
 from .share_fetcher import ShareFetcher
+from .share_record import with_failures
 
 if TYPE_CHECKING:  # few programs ask for it
     from .health import ShareConsumerHealth
@@ -40,7 +42,7 @@ class _Owner:
 
     def __init__(self, consumer: "ShareConsumer[Any, Any]") -> None:
         self.begin = consumer._begin
-        self.acknowledge = consumer.acknowledge
+        self.acknowledge = with_failures(consumer.acknowledge, consumer._tracing)
 
 
 class ShareConsumer(MetricsPush, Generic[K, V]):
@@ -66,6 +68,7 @@ class ShareConsumer(MetricsPush, Generic[K, V]):
         for topic in topics:
             check_topic_name(topic)
         self._cluster, self._config, self._topics = cluster, config, topics
+        self._tracing: Tracing | None = cluster.tracing
         member_id = new_member_id(cluster.runtime.chance)
         form = RecordForm(key_deserializer, value_deserializer, config.check_crcs)
         self._fetcher = ShareFetcher(cluster, config, f"share-{lane}", member_id, _Owner(self), form)
@@ -76,7 +79,6 @@ class ShareConsumer(MetricsPush, Generic[K, V]):
         self._has_closed = anyio.Event()
         self._count = self._waiting = 0
         self._yielded_at = 0.0
-        self._tracing: Tracing | None = cluster.tracing
         self._opened_at = ""
 
     async def __aenter__(self) -> Self:
@@ -185,6 +187,19 @@ class ShareConsumer(MetricsPush, Generic[K, V]):
         from .health import share_consumer_health
 
         return share_consumer_health(self._cluster, self._fetcher, self._member, self._topics, self._state)
+
+    def _live_values(self) -> MemberValues:
+        """Return the present values for metrics. Any thread may call this method."""
+        config = self._config
+        return MemberValues(
+            state=self._state,
+            client_rack=config.client_rack,
+            group_id=config.group_id,
+            group_instance_id=None,
+            member_id=self._member.machine.group.member_id,
+            assigned=len(self.assignment),
+            polled_at=self._yielded_at or None,
+        )
 
     # --- records -----------------------------------------------------------------------------------------
 

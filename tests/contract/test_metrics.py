@@ -15,7 +15,6 @@ from support.patience import PATIENCE
 from aiokafkawire import Client, NewTopic
 from aiokafkawire.errors import BufferFull
 from aiokafkawire.metrics import Metric
-from aiokafkawire.metrics.client_metrics import metrics_of
 from aiokafkawire.metrics.definitions import DEFINITIONS
 from aiokafkawire.metrics.instrument import Buckets
 
@@ -143,7 +142,7 @@ async def test_metrics_of_transactions(cluster: Where, new_name: Callable[[], st
         found = Found(kafka.metrics())
         for step in ("init", "commit", "abort"):
             assert found("producer-metrics", f"txn-{step}-time-ns-total") >= 0
-        ended = [one for one in metrics_of(kafka).instruments() if one.name == "producer.transaction.duration"]
+        ended = [one for one in kafka._client_metrics().instruments() if one.name == "producer.transaction.duration"]
         assert {one.attributes["result"]: one.value.count for one in ended if isinstance(one.value, Buckets)} == {
             "committed": 1,
             "aborted": 1,
@@ -192,7 +191,7 @@ async def test_instruments_say_the_same(cluster: Where, new_name: Callable[[], s
     name = new_name()
     async with cluster.client() as kafka:
         await kafka.admin.create_topics({name: NewTopic(2, 1)})
-        measurements = metrics_of(kafka)
+        measurements = kafka._client_metrics()
         await produced(kafka, name, 20)
         # Exporters read in threads of their own.
         instruments = await anyio.to_thread.run_sync(lambda: list(measurements.instruments()))
