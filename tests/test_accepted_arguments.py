@@ -10,6 +10,7 @@ import anyio
 import anyio.to_thread
 import attrs
 import pytest
+from support.patience import SOON
 
 from aiokafkawire import (
     Client,
@@ -34,7 +35,7 @@ async def running() -> AsyncIterator[Client]:
     async with Broker(port=None) as broker:
         broker.create_topic("t", partitions=2)
         async with Client(broker.bootstrap, connector=broker.connect) as client:
-            with anyio.fail_after(20):
+            with anyio.fail_after(SOON):
                 yield client
 
 

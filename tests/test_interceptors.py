@@ -13,6 +13,7 @@ import attrs
 import pytest
 from support.clusters import QUICK
 from support.log_watch import watched_log
+from support.patience import SOON
 from support.rows import every_row
 
 from aiokafkawire import Client, ConfigError, KafkaError, RecordTooLarge, TopicPartition
@@ -107,7 +108,7 @@ async def test_a_cancelled_error_of_an_interceptor_delays_no_record(
     kafka: Client, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with kafka.producer(interceptors=[Cancelling()]) as producer:
-        with anyio.fail_after(5):
+        with anyio.fail_after(SOON):
             results = [await producer.send("a", b"1"), await producer.send("a", b"2")]
     assert [result.offset for result in results] == [0, 1]
     assert "on_acknowledgement of the interceptor" in caplog.text

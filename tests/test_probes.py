@@ -13,6 +13,7 @@ from typing import Any
 
 import anyio
 import pytest
+from support.patience import PATIENCE
 from support.virtual_time import virtual_time
 
 import aiokafkawire
@@ -283,7 +284,7 @@ async def test_the_blocking_client_touches_a_file_on_its_thread(tmp_path: Path) 
                 assert (producer.health().why, producer.name) == (None, "produce-1")
                 assert list(kafka.health().producers) == ["produce-1"]
             age_out(path)
-            until = time.monotonic() + 20
+            until = time.monotonic() + PATIENCE
             while path.stat().st_mtime == 0 and time.monotonic() < until:
                 time.sleep(0.005)
             assert path.stat().st_mtime > 0

@@ -10,6 +10,7 @@ import anyio
 import anyio.lowlevel
 import anyio.to_thread
 import pytest
+from support.patience import PATIENCE
 
 from aiokafkawire import Client, NewTopic
 from aiokafkawire.errors import BufferFull
@@ -89,7 +90,7 @@ async def test_metrics_of_a_consumer(cluster: Where, new_name: Callable[[], str]
         await produced(kafka, name, 20)
         options: Any = {"group_id": group, "group_protocol": protocol, "auto_offset_reset": "earliest"}
         async with kafka.consumer(name, enable_auto_commit=False, **options) as consumer:
-            with anyio.fail_after(30):
+            with anyio.fail_after(PATIENCE):
                 read = 0
                 while read < 5:
                     read += len(await consumer.poll(max_records=1))
@@ -99,7 +100,7 @@ async def test_metrics_of_a_consumer(cluster: Where, new_name: Callable[[], str]
             known = [lag for lag in lags if not math.isnan(lag)]
             assert found(FETCH, "records-lag-max") == max(known) >= 10 - 5
             assert found(COORDINATOR, "assigned-partitions") == 2
-            with anyio.fail_after(30):
+            with anyio.fail_after(PATIENCE):
                 while read < 20:
                     read += len(await consumer.poll())
             found = Found(kafka.metrics())
@@ -170,7 +171,7 @@ async def test_calls_that_wait_for_buffer_space(cluster: Where, new_name: Callab
         async with kafka.producer(**options) as producer, anyio.create_task_group() as tasks:
             for _ in range(10):
                 tasks.start_soon(producer.send, name, b"x" * 500)
-            with anyio.fail_after(10):
+            with anyio.fail_after(PATIENCE):
                 while not Found(kafka.metrics())("producer-metrics", "waiting-threads"):
                     await anyio.lowlevel.checkpoint()
         found = Found(kafka.metrics())

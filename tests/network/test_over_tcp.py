@@ -10,6 +10,7 @@ import pytest
 from anyio.abc import ByteStream, SocketAttribute, SocketStream
 from anyio.streams.tls import TLSStream
 from support.connecting import ask, echo, eventually, named
+from support.patience import SOON
 from support.scripted_broker import ScriptedBroker
 from support.securing import Papers, make_papers
 
@@ -163,7 +164,7 @@ async def test_a_socket_that_takes_nothing_loses_the_connection(papers: Papers |
         connection.submit(posted(LARGE), None)
         connection.submit(posted(LARGE), None)
         await connection.transmit()
-        with anyio.fail_after(10), pytest.raises(ConnectionLost, match=r"did not take \d+ bytes within 0\.5 s"):
+        with anyio.fail_after(SOON), pytest.raises(ConnectionLost, match=r"did not take \d+ bytes within 0\.5 s"):
             await connection.written()
         with pytest.raises(ConnectionLost, match="did not take"):
             await connection.request(named("later"))
