@@ -119,6 +119,8 @@ if TYPE_CHECKING:
         UsageError,
         WireError,
     )
+    from .processing.retry import Retry
+    from .processing.summary import ProcessSummary
     from .producer.health import ProducerHealth
     from .producer.producer import Producer
     from .producer.transaction import Transaction
@@ -224,6 +226,7 @@ __all__ = (
     "PartitionDescription",
     "PartitionReassignment",
     "PatternType",
+    "ProcessSummary",
     "Producer",
     "ProducerFenced",
     "ProducerHealth",
@@ -240,6 +243,7 @@ __all__ = (
     "RequestTimeout",
     "ResourcePattern",
     "ResourceType",
+    "Retry",
     "ScramCredentialInfo",
     "ScramMechanism",
     "ShareConsumer",
@@ -346,6 +350,7 @@ _MODULES = {
     "PartitionDescription": ".admin.topic_descriptions",
     "PartitionReassignment": ".admin.topic_descriptions",
     "PatternType": ".protocol.acl_codes",
+    "ProcessSummary": ".processing.summary",
     "Producer": ".producer.producer",
     "ProducerFenced": ".errors",
     "ProducerHealth": ".producer.health",
@@ -362,6 +367,7 @@ _MODULES = {
     "RequestTimeout": ".errors",
     "ResourcePattern": ".admin.acl_bindings",
     "ResourceType": ".protocol.acl_codes",
+    "Retry": ".processing.retry",
     "ScramCredentialInfo": ".admin.scram_credentials",
     "ScramMechanism": ".admin.scram_credentials",
     "ShareConsumer": ".share.share_consumer",
