@@ -1,7 +1,7 @@
 """The text in the metadata of a commit: which records after the committed offset are finished.
 
 The text is ``akw1:`` and base64 of numbers as unsigned varints: the committed offset, and then, for each run of
-finished offsets, the number of unfinished offsets before it and its own length. The committed offset is repeated so that
+finished offsets, the number of unfinished offsets before it and its own length. The committed offset is in it so that
 the text does not count for another offset, to which an operator or a mirroring tool may have moved the group.
 """
 
