@@ -71,7 +71,7 @@ class HandlerPool:
         self._tasks = tasks
         self.start()
         while True:
-            due, changed = self._lanes.next_due, self._changed
+            due, changed = self._lanes.wake_at, self._changed
             wait = None if due is None else max(0.0, due - self._runtime.now())
             with anyio.move_on_after(wait):
                 await changed.wait()

@@ -117,9 +117,9 @@ class Lanes(Generic[R]):
         return self._delayed[0][0] if self._delayed else None
 
     @property
-    def may_start(self) -> bool:
-        """Whether a lane is ready, and another work may run; there may still be none to take."""
-        return bool(self._ready) and len(self.running) < self._concurrency and not self._is_closed
+    def wake_at(self) -> float | None:
+        """When a delayed work can be taken; None if that needs another event first, such as the end of a work."""
+        return None if self._is_closed or len(self.running) >= self._concurrency else self.next_due
 
     def finish(self, work: Work[R]) -> None:
         """Let the next records of the work's lane be taken."""

@@ -132,6 +132,7 @@ def test_what_waits_for_another_attempt_holds_up_its_own_lane_alone() -> None:
     assert second is not None
     assert second.records == ["b1"]
     assert lanes.take(9.9) is None
+    assert lanes.wake_at == 10.0
     again = lanes.take(10.0)
     assert again is first
     assert again.attempts == 2
@@ -170,3 +171,21 @@ def test_after_the_end_nothing_begins() -> None:
     lanes.add(PARTITIONS[0], None, 1)
     lanes.close()
     assert lanes.take(0.0) is None
+
+
+def test_a_delayed_work_needs_no_wake_up_while_enough_works_run_or_after_the_end() -> None:
+    lanes: Lanes[int] = Lanes("none", 1)
+    for number in range(2):
+        lanes.add(PARTITIONS[0], None, number)
+    first = lanes.take(0.0)
+    assert first is not None
+    lanes.delay(first, 1.0)
+    assert lanes.wake_at == 1.0
+    second = lanes.take(0.0)
+    assert second is not None
+    assert lanes.next_due == 1.0
+    assert lanes.wake_at is None
+    lanes.finish(second)
+    assert lanes.wake_at == 1.0
+    lanes.close()
+    assert lanes.wake_at is None
