@@ -666,6 +666,7 @@ class Client(MetricsPush):
         max_batch: int | None = None,
         retry: "Retry | None" = None,
         dead_letter_topic: str | None = None,
+        share: bool = False,
         handler_timeout: float | None = None,
         max_in_hand: int | None = None,
         commit_interval_ms: int = 100,
@@ -695,10 +696,13 @@ class Client(MetricsPush):
             retry: how often and when a record is handled again after an error; None for ``Retry()``.
             dead_letter_topic: the topic for records that have failed finally, with the reason in their headers; None
                 ends the call with the error, after the running calls of ``handle`` have finished.
+            share: whether to be a member of a share group (KIP-932), whose members share the records of each partition.
+                There is no ``ordering``; a finished record is accepted, one whose dead letter is written as well, and
+                one that ends the call is released. Locks are renewed until then, on Kafka 4.2 and later.
             handler_timeout: how long ``handle`` may take, in seconds, before it is cancelled and has failed; a plain
                 function goes on in its thread, and its result no longer counts.
             max_in_hand: the largest number of records that are read and not committed; None for 1000, or for twice the
-                records that ``concurrency`` calls take if that is more.
+                records that ``concurrency`` calls take if that is more, or with ``share``.
             commit_interval_ms: the time between two commits.
             stop: an event that ends the call: no more calls of ``handle`` begin, and the running ones finish.
             drain_timeout: how long they may take to finish in the end, in seconds, before they are cancelled.
@@ -719,7 +723,7 @@ class Client(MetricsPush):
             KafkaError: reading, committing or writing dead letters has failed permanently.
             ConfigError, UsageError: an argument is wrong.
         """
-        from .processing.process import ProcessSettings, checked_topics, consumer_options, run_group
+        from .processing.process import ProcessSettings, checked_topics, consumer_options, run_group, run_share
         from .processing.retry import Retry
 
         names = checked_topics(topics)
@@ -740,6 +744,20 @@ class Client(MetricsPush):
             on_progress=on_progress,
         )
         _check_options("producer_options", producer_options)
+        check_flag("share", share)
+        if share:
+            from .processing.share_source import lenient
+
+            _check_functions(key_deserializer=key_deserializer, value_deserializer=value_deserializer)
+            if isinstance(topics, SubscriptionPattern):
+                raise UsageError("a share group takes names of topics: share=True takes no SubscriptionPattern")
+            deserializers = {
+                "key_deserializer": lenient(key_deserializer),
+                "value_deserializer": lenient(value_deserializer),
+            }
+            sharing: ShareConsumer[Any, Any] = self.share_consumer(*names, **deserializers, **options)  # type: ignore[call-overload]
+            producer = self.producer(**(producer_options or {})) if dead_letter_topic is not None else None
+            return await run_share(self._cluster, settings, sharing, producer)
         consumer = self._consumer((), consumer_options(options), key_deserializer, value_deserializer)
         producer = self.producer(**(producer_options or {})) if dead_letter_topic is not None else None
         return await run_group(self._cluster, settings, names, consumer, producer)

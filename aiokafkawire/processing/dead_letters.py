@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..producer.producer import Producer
+from ..share._implementation import ShareRecord
 from .failures import Failure, failure_of, with_failure
 
 __all__ = ("DeadLetters", "describe_failure")
@@ -46,7 +47,7 @@ def describe_failure(record: Any, group: str, attempts: int, error: Exception) -
     before = failure_of(record.headers)
     kind = type(error)
     if before is None:
-        topic, partition, offset, timestamp_ms = record.topic, record.partition, record.offset, record.timestamp
+        topic, partition, offset, timestamp_ms = record.topic, record.partition, record.offset, _timestamp_of(record)
     else:
         topic, partition, offset, timestamp_ms = before.topic, before.partition, before.offset, before.timestamp_ms
         attempts += before.attempts
@@ -61,3 +62,8 @@ def describe_failure(record: Any, group: str, attempts: int, error: Exception) -
         message=str(error),
         stack="".join(traceback.format_exception(error)),
     )
+
+
+def _timestamp_of(record: Any) -> int:
+    timestamp: int = record.timestamp_ms if isinstance(record, ShareRecord) else record.timestamp
+    return timestamp

@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import anyio
 import attrs
@@ -19,11 +19,14 @@ from .group_source import GroupSource
 from .handler_call import HandlerCall
 from .handler_pool import HandlerPool
 from .lanes import Lanes, Ordering
-from .processing_run import OnProgress, ProcessingRun, require_main_thread
+from .processing_run import OnProgress, ProcessingRun, Source, require_main_thread
 from .retry import Retry
 from .summary import ProcessSummary
 
-__all__ = ("ProcessSettings", "checked_topics", "consumer_options", "run_group")
+if TYPE_CHECKING:
+    from ..share.share_consumer import ShareConsumer
+
+__all__ = ("ProcessSettings", "checked_topics", "consumer_options", "run_group", "run_share")
 
 _IN_HAND: Final = 1000
 """The smallest default of ``max_in_hand``."""
@@ -115,11 +118,33 @@ async def run_group(
         return await _run(cluster, settings, lanes, source, dead_letters)
 
 
+async def run_share(
+    cluster: Cluster,
+    settings: ProcessSettings,
+    consumer: "ShareConsumer[Any, Any]",
+    producer: Producer[Any, Any] | None,
+) -> ProcessSummary:
+    """Process the records of a share consumer; open and close the consumer and the producer.
+
+    Raises:
+        Exception: the error of a handler, or of the client, that has ended it.
+    """
+    from .share_source import ShareSource
+
+    lanes: Lanes[Any] = Lanes("none", settings.concurrency, settings.max_batch or 1)
+    limit = (
+        2 * settings.concurrency * (settings.max_batch or 1) if settings.max_in_hand is None else settings.max_in_hand
+    )
+    source = ShareSource(consumer, settings.group_id, lanes, max_in_hand=limit)
+    async with _dead_letters(settings, producer) as dead_letters, consumer:
+        return await _run(cluster, settings, lanes, source, dead_letters)
+
+
 async def _run(
     cluster: Cluster,
     settings: ProcessSettings,
     lanes: Lanes[Any],
-    source: GroupSource,
+    source: Source,
     dead_letters: DeadLetters | None,
 ) -> ProcessSummary:
     call = HandlerCall(

@@ -7,7 +7,14 @@ import attrs
 from ..errors import DeserializationError
 from ..types import Header, TopicPartition
 
-__all__ = ("UnreadableRecord", "failed_partition")
+__all__ = ("Undeserialized", "UnreadableRecord", "failed_partition")
+
+
+@attrs.frozen(eq=False)
+class Undeserialized:
+    """The place of a key or value whose deserializer has failed."""
+
+    error: Exception
 
 
 @attrs.frozen(eq=False)
@@ -15,6 +22,8 @@ class UnreadableRecord:
     """A record whose deserializer has failed: it takes its turn, and fails without a call of the handler."""
 
     error: DeserializationError
+    given: Any = None
+    """The record as a share consumer has given it; None for other consumers."""
 
     @property
     def topic(self) -> str:

@@ -151,7 +151,7 @@ class _History:
                 batch = self.plan.max_batch or 1
                 before = [other for other in lanes[lane] if other < offset]
                 # Of one batch, the records begin together.
-                for other in before[: len(before) - batch + 1]:
+                for other in before[: max(0, len(before) - batch + 1)]:
                     told = f"{offset} of {where} began before {other}, of the same lane, was finished"
                     assert (where, other) in finished or (where, other) in dead, told
 
