@@ -1,4 +1,4 @@
-"""What is finished of one partition, and what a commit of it says."""
+"""Tracks the finished records of one partition, and makes its commits."""
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
@@ -13,7 +13,7 @@ __all__ = ("OffsetTracker", "Progress")
 
 @attrs.frozen(eq=False)
 class Progress:
-    """What to commit of one partition."""
+    """The next commit of one partition."""
 
     tracker: "OffsetTracker"
     """The tracker that it is of; another one may have taken its place since."""

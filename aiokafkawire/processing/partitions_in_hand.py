@@ -33,7 +33,7 @@ class PartitionsInHand:
         return self._trackers[partition]
 
     def assign(self, partition: TopicPartition, finished: Sequence[OffsetRange] = ()) -> None:
-        """Begin to track a partition, of which these ranges are finished after the committed offset."""
+        """Track a partition, of which these ranges are finished after the committed offset."""
         self._trackers[partition] = OffsetTracker(finished)
 
     def revoke(self, partitions: Iterable[TopicPartition]) -> None:

@@ -19,7 +19,7 @@ from .group_source import GroupSource
 from .handler_call import HandlerCall
 from .handler_pool import HandlerPool
 from .lanes import Lanes, Ordering
-from .processing_run import OnProgress, ProcessingRun, Source, require_main_thread
+from .processing_run import OnProgress, ProcessingRun, RecordSource, require_main_thread
 from .retry import Retry
 from .summary import ProcessSummary
 
@@ -144,7 +144,7 @@ async def _run(
     cluster: Cluster,
     settings: ProcessSettings,
     lanes: Lanes[Any],
-    source: Source,
+    source: RecordSource,
     dead_letters: DeadLetters | None,
 ) -> ProcessSummary:
     call = HandlerCall(

@@ -15,7 +15,7 @@ from .handler_pool import HandlerPool
 from .lanes import Lanes, Work
 from .summary import ProcessSummary
 
-__all__ = ("OnProgress", "ProcessingRun", "Source", "require_main_thread")
+__all__ = ("OnProgress", "ProcessingRun", "RecordSource", "require_main_thread")
 
 _log = EventLog("aiokafkawire.processing")
 
@@ -26,14 +26,14 @@ OnProgress: TypeAlias = Callable[[ProcessSummary], object]
 """A function or coroutine function that gets what is done so far."""
 
 
-class Source(Protocol):
-    """Where the records come from, and what is told that they are finished."""
+class RecordSource(Protocol):
+    """The place that records come from, which learns that they are finished."""
 
     async def open(self, run: "ProcessingRun") -> None:
-        """Begin to read for this run."""
+        """Start to read for this run."""
 
     async def close(self) -> None:
-        """Tell the brokers what is finished at the end."""
+        """Send the last commits or acknowledgements."""
 
     def finished(self, work: Work[Any]) -> None:
         """Record that the records of a work are finished."""
@@ -59,7 +59,7 @@ class ProcessingRun:
 
     def __init__(
         self,
-        source: Source,
+        source: RecordSource,
         lanes: Lanes[Any],
         *,
         drain_timeout: float,
@@ -105,7 +105,7 @@ class ProcessingRun:
         return self.summary()
 
     async def _finish(self) -> None:
-        """Let the running handlers finish, and tell the brokers what is finished."""
+        """Let the running handlers finish, and commit what is finished."""
         self._lanes.close()
         with self._drain, anyio.move_on_after(self._drain_timeout):
             await self.pool.wait_until_idle()

@@ -39,7 +39,7 @@ class ShareSource:
         self._run: ProcessingRun | None = None
 
     async def open(self, run: ProcessingRun) -> None:
-        """Begin to acquire records for this run."""
+        """Start to acquire records for this run."""
         self._run = run
         # The records of a handler's call have a span, not those of a poll.
         self._consumer._tracing = None

@@ -1,4 +1,4 @@
-"""What a call of ``Client.process`` has done."""
+"""The summary of a call of ``Client.process``."""
 
 import attrs
 
@@ -7,7 +7,7 @@ __all__ = ("ProcessSummary",)
 
 @attrs.frozen
 class ProcessSummary:
-    """What :meth:`Client.process` has done so far, and what it is doing."""
+    """The work that a call of :meth:`Client.process` has done so far, and what it is doing."""
 
     processed: int = 0
     """The number of records that the handler has finished."""

@@ -35,8 +35,7 @@ def test_killed_workers_lose_nothing_and_keep_the_order_of_keys(apache_kafka: Ap
     with blocking.Client(apache_kafka.bootstrap) as kafka:
         kafka.admin.create_topics({topic: PARTITIONS})
         with kafka.producer() as producer:
-            for number in range(COUNT):
-                producer.send_nowait(topic, b"x", key=b"%d" % (number % KEYS))
+            producer.enqueue_many(topic, [b"x"] * COUNT, keys=[b"%d" % (number % KEYS) for number in range(COUNT)])
         workers = [start() for _ in range(2)]
         try:
             for kill in range(KILLS):
