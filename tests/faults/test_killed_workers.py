@@ -75,8 +75,8 @@ def read(log: Path) -> tuple[Counter[tuple[str, str]], list[list[str]]]:
 def check_order(events: list[list[str]]) -> None:
     """No record begins before those of its key that are before it are done."""
     offsets: dict[str, list[int]] = defaultdict(list)
-    for key, offset in sorted({(key, int(offset)) for _, _, _, offset, key in events}):
-        offsets[key].append(offset)
+    for key, found in sorted({(key, int(offset)) for _, _, _, offset, key in events}):
+        offsets[key].append(found)
     done: set[tuple[str, int]] = set()
     for _, what, _, offset, key in events:
         if what == "done":
