@@ -119,6 +119,7 @@ if TYPE_CHECKING:
         UsageError,
         WireError,
     )
+    from .processing.health import ProcessingHealth
     from .processing.retry import Retry
     from .processing.summary import ProcessSummary
     from .producer.health import ProducerHealth
@@ -227,6 +228,7 @@ __all__ = (
     "PartitionReassignment",
     "PatternType",
     "ProcessSummary",
+    "ProcessingHealth",
     "Producer",
     "ProducerFenced",
     "ProducerHealth",
@@ -351,6 +353,7 @@ _MODULES = {
     "PartitionReassignment": ".admin.topic_descriptions",
     "PatternType": ".protocol.acl_codes",
     "ProcessSummary": ".processing.summary",
+    "ProcessingHealth": ".processing.health",
     "Producer": ".producer.producer",
     "ProducerFenced": ".errors",
     "ProducerHealth": ".producer.health",

@@ -742,6 +742,8 @@ class Client(MetricsPush):
             drain_timeout=drain_timeout,
             handle_signals=handle_signals,
             on_progress=on_progress,
+            healths=self._health.processing,
+            max_poll_interval_ms=options.get("max_poll_interval_ms", 300_000),
         )
         _check_options("producer_options", producer_options)
         check_flag("share", share)

@@ -12,6 +12,7 @@ from .plain_values import error_text
 
 if TYPE_CHECKING:  # many programs never ask for the health of a client
     from .client_health import BrokerHealth, ClientHealth
+    from .processing.health import ProcessingHealth
     from .stalls import StallTracker
 
 __all__ = ("HealthMonitor",)
@@ -31,6 +32,8 @@ class HealthMonitor:
     def __init__(self, live: LiveClient) -> None:
         self._live, self._cluster = live, live.cluster
         self._after = live.cluster.config.stall_report_ms / 1000
+        self.processing: dict[str, Callable[[], ProcessingHealth]] = {}
+        """Returns the health of each call of ``Client.process`` that runs, by the name of its consumer."""
         self._stalls: StallTracker | None = None
         # When each producer or consumer with stalled partitions began to have some.
         self._stalled_since: dict[str, float] = {}
@@ -81,6 +84,7 @@ class HealthMonitor:
             producers={one.name: one for one in producers},
             consumers={consumer.name: consumer.health() for consumer in parts.consumers},
             share_consumers={one.name: one for one in shares},
+            processing={name: health() for name, health in self.processing.items()},
         )
 
     def _report_stalls(self, found: "ClientHealth", now: float) -> None:

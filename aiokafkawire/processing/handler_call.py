@@ -41,6 +41,8 @@ class HandlerCall:
         self._cluster, self._handle, self._group = cluster, handle, group
         self._takes_batch, self._timeout = takes_batch, timeout
         self._is_async = _is_coroutine_function(handle)
+        self._awaited = 0
+        self._threads: set[object] = set()
         self._limiter = None if self._is_async else anyio.CapacityLimiter(threads)
 
     async def __call__(self, records: list[Any]) -> None:
@@ -71,11 +73,28 @@ class HandlerCall:
         if inspect.isawaitable(result):
             await result
 
+    @property
+    def abandoned(self) -> int:
+        """The number of threads that go on with a call that was cancelled."""
+        return max(0, len(self._threads) - self._awaited)
+
     async def _on_thread(self, call: Callable[[], Any]) -> Any:
+        def run() -> Any:
+            thread = object()
+            self._threads.add(thread)
+            try:
+                return call()
+            finally:
+                self._threads.discard(thread)
+
         runtime = self._cluster.runtime
-        if runtime.offload is not _DEFAULT_OFFLOAD:
-            return await runtime.offload(call)
-        return await anyio.to_thread.run_sync(call, abandon_on_cancel=True, limiter=self._limiter)
+        self._awaited += 1
+        try:
+            if runtime.offload is not _DEFAULT_OFFLOAD:
+                return await runtime.offload(run)
+            return await anyio.to_thread.run_sync(run, abandon_on_cancel=True, limiter=self._limiter)
+        finally:
+            self._awaited -= 1
 
 
 _DEFAULT_OFFLOAD: Callable[..., Awaitable[Any]] = Runtime().offload

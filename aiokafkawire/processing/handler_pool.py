@@ -160,6 +160,11 @@ class HandlerPool:
         while any(partitions is None or work.partition in partitions for work in self._running):
             await self._changed.wait()
 
+    @property
+    def abandoned(self) -> int:
+        """The number of threads that go on with a call that was cancelled."""
+        return self._call.abandoned
+
     def _notify(self) -> None:
         changed, self._changed = self._changed, anyio.Event()
         changed.set()

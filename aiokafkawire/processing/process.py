@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import anyio
@@ -18,6 +19,7 @@ from .dead_letters import DeadLetters
 from .group_source import GroupSource
 from .handler_call import HandlerCall
 from .handler_pool import HandlerPool
+from .health import ProcessingHealth
 from .lanes import Lanes, Ordering
 from .processing_run import OnProgress, ProcessingRun, RecordSource, require_main_thread
 from .retry import Retry
@@ -55,6 +57,9 @@ class ProcessSettings:
     drain_timeout: float
     handle_signals: bool
     on_progress: OnProgress | None
+    healths: dict[str, Callable[[], ProcessingHealth]]
+    """What the client's health has of its calls, by the names of their consumers."""
+    max_poll_interval_ms: int
 
     def __attrs_post_init__(self) -> None:
         if not callable(self.handle):
@@ -115,7 +120,7 @@ async def run_group(
         commit_interval_ms=settings.commit_interval_ms,
     )
     async with _dead_letters(settings, producer) as dead_letters, consumer:
-        return await _run(cluster, settings, lanes, source, dead_letters)
+        return await _run(cluster, settings, consumer.name, lanes, source, dead_letters)
 
 
 async def run_share(
@@ -137,12 +142,13 @@ async def run_share(
     )
     source = ShareSource(consumer, settings.group_id, lanes, max_in_hand=limit)
     async with _dead_letters(settings, producer) as dead_letters, consumer:
-        return await _run(cluster, settings, lanes, source, dead_letters)
+        return await _run(cluster, settings, consumer.name, lanes, source, dead_letters)
 
 
 async def _run(
     cluster: Cluster,
     settings: ProcessSettings,
+    name: str,
     lanes: Lanes[Any],
     source: RecordSource,
     dead_letters: DeadLetters | None,
@@ -173,7 +179,12 @@ async def _run(
         on_finished=source.finished,
         on_failed=run.work_failed,
     )
-    return await run.run()
+    limit = settings.max_poll_interval_ms / 1000 if settings.handler_timeout is None else settings.handler_timeout
+    settings.healths[name] = partial(run.health, settings.group_id, limit)
+    try:
+        return await run.run()
+    finally:
+        del settings.healths[name]
 
 
 @asynccontextmanager

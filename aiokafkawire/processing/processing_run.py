@@ -12,6 +12,7 @@ import anyio.abc
 from ..errors import UsageError
 from ..event_log import EventLog
 from .handler_pool import HandlerPool
+from .health import ProcessingHealth, processing_health
 from .lanes import Lanes, Work
 from .summary import ProcessSummary
 
@@ -124,6 +125,18 @@ class ProcessingRun:
     def summary(self) -> ProcessSummary:
         """Return what is done so far."""
         return self.pool.summary(**self._source.status())
+
+    def health(self, group: str, limit: float) -> ProcessingHealth:
+        """Return the health of the handlers, none of which should run for longer than ``limit`` seconds."""
+        summary = self.summary()
+        return processing_health(
+            group,
+            running=summary.running,
+            in_hand=summary.in_hand,
+            longest=summary.longest,
+            abandoned=self.pool.abandoned,
+            limit=limit,
+        )
 
     def start(self, function: Callable[[], Awaitable[None]]) -> None:
         """Run a function until the run ends, at the latest; its error ends the run."""

@@ -243,6 +243,36 @@ async def test_a_handler_that_hangs_is_cancelled_and_called_again(kafka: Client,
     assert (summary.processed, summary.retried) == (1, 1)
 
 
+async def test_the_health_tells_of_handlers_that_hang_and_of_abandoned_threads(kafka: Client, topic: str) -> None:
+    async with kafka.producer() as producer:
+        await producer.send(topic, b"x")
+    stop, release = anyio.Event(), threading.Event()
+    found: list[Any] = []
+
+    def handle(record: Record) -> None:
+        release.wait(40)
+
+    def told(summary: ProcessSummary) -> None:
+        health = kafka.health()
+        (one,) = health.processing.values()
+        if one.abandoned:
+            found.append((health, one))
+            stop.set()
+
+    try:
+        retry = Retry(attempts=3, backoff_ms=60_000, max_backoff_ms=60_000)
+        await process(kafka, topic, handle, handler_timeout=0.02, retry=retry, stop=stop, on_progress=told)
+    finally:
+        release.set()
+    health, one = found[0]
+    assert one.stalled
+    assert (one.group, one.abandoned, one.running) == (topic, 1, 0)
+    assert "1 thread goes on" in health.why
+    assert health.live
+    assert health.to_dict()["processing"]
+    assert not kafka.health().processing
+
+
 async def test_a_rebalance_waits_for_running_handlers_and_nothing_is_handled_twice(kafka: Client, topic: str) -> None:
     await fill(kafka, topic, 300, keys=30)
     seen: list[int] = []
