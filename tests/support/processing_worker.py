@@ -6,6 +6,7 @@ when it is done, in one write each: what is written counts, however the process 
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 import time
@@ -41,6 +42,7 @@ async def work(bootstrap: str, topic: str, group: str, seconds: float, log: int)
             max_in_hand=IN_HAND,
             commit_interval_ms=50,
             handle_signals=True,
+            drain_timeout=1_000,
             session_timeout_ms=6_000,
             heartbeat_interval_ms=500,
         )
@@ -49,6 +51,8 @@ async def work(bootstrap: str, topic: str, group: str, seconds: float, log: int)
 
 def main() -> None:
     """Run as the module's docstring says."""
+    logging.basicConfig(level=logging.WARNING)
+    logging.getLogger("aiokafkawire.processing").setLevel(logging.INFO)
     backend, bootstrap, topic, group, seconds, path = sys.argv[1:]
     log = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
     anyio.run(work, bootstrap, topic, group, float(seconds), log, backend=backend)
