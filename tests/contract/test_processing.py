@@ -275,10 +275,12 @@ async def test_the_health_tells_of_handlers_that_hang_and_of_abandoned_threads(k
 
 async def test_a_rebalance_waits_for_running_handlers_and_nothing_is_handled_twice(kafka: Client, topic: str) -> None:
     await fill(kafka, topic, 300, keys=30)
+    began: list[int] = []
     seen: list[int] = []
     joins, first_stop, all_done = anyio.Event(), anyio.Event(), anyio.Event()
 
     async def handle(record: Record) -> None:
+        began.append(int(record.value or b""))
         await anyio.sleep(0.005)
         seen.append(int(record.value or b""))
         if len(seen) == 20:
@@ -297,5 +299,5 @@ async def test_a_rebalance_waits_for_running_handlers_and_nothing_is_handled_twi
         members.start_soon(member, first_stop)
         await joins.wait()
         members.start_soon(member, all_done)
-    assert sorted(seen) == list(range(300))
+    assert sorted(seen) == sorted(began) == list(range(300))
     assert sum(summary.processed for summary in summaries) == 300
