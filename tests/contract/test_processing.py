@@ -277,27 +277,28 @@ async def test_a_rebalance_waits_for_running_handlers_and_nothing_is_handled_twi
     await fill(kafka, topic, 300, keys=30)
     began: list[int] = []
     seen: list[int] = []
-    joins, first_stop, all_done = anyio.Event(), anyio.Event(), anyio.Event()
+    joins, all_done = anyio.Event(), anyio.Event()
+    summaries: list[ProcessSummary] = []
 
     async def handle(record: Record) -> None:
         began.append(int(record.value or b""))
+        if len(began) == 20:
+            joins.set()
+            while (await kafka.admin.describe_groups(topic))[topic].state != "PreparingRebalance":  # noqa: ASYNC110
+                await anyio.sleep(0.01)
+            await anyio.sleep(0.3)  # meanwhile the partitions are to be revoked
         await anyio.sleep(0.005)
         seen.append(int(record.value or b""))
-        if len(seen) == 20:
-            joins.set()
-        if len(seen) == 100:
-            first_stop.set()
         if len(set(seen)) == 300:
             all_done.set()
 
-    summaries: list[ProcessSummary] = []
-
-    async def member(stop: anyio.Event) -> None:
-        summaries.append(await process(kafka, topic, handle, stop=stop, concurrency=3, max_in_hand=60))
+    async def member() -> None:
+        given: dict[str, Any] = {"concurrency": 3, "max_in_hand": 30, "heartbeat_interval_ms": 50}
+        summaries.append(await process(kafka, topic, handle, stop=all_done, **given))
 
     async with anyio.create_task_group() as members:
-        members.start_soon(member, first_stop)
+        members.start_soon(member)
         await joins.wait()
-        members.start_soon(member, all_done)
+        members.start_soon(member)
     assert sorted(seen) == sorted(began) == list(range(300))
     assert sum(summary.processed for summary in summaries) == 300
