@@ -119,6 +119,9 @@ if TYPE_CHECKING:
         UsageError,
         WireError,
     )
+    from .processing.health import ProcessingHealth
+    from .processing.retry import Retry
+    from .processing.summary import ProcessSummary
     from .producer.health import ProducerHealth
     from .producer.producer import Producer
     from .producer.transaction import Transaction
@@ -224,6 +227,8 @@ __all__ = (
     "PartitionDescription",
     "PartitionReassignment",
     "PatternType",
+    "ProcessSummary",
+    "ProcessingHealth",
     "Producer",
     "ProducerFenced",
     "ProducerHealth",
@@ -240,6 +245,7 @@ __all__ = (
     "RequestTimeout",
     "ResourcePattern",
     "ResourceType",
+    "Retry",
     "ScramCredentialInfo",
     "ScramMechanism",
     "ShareConsumer",
@@ -346,6 +352,8 @@ _MODULES = {
     "PartitionDescription": ".admin.topic_descriptions",
     "PartitionReassignment": ".admin.topic_descriptions",
     "PatternType": ".protocol.acl_codes",
+    "ProcessSummary": ".processing.summary",
+    "ProcessingHealth": ".processing.health",
     "Producer": ".producer.producer",
     "ProducerFenced": ".errors",
     "ProducerHealth": ".producer.health",
@@ -362,6 +370,7 @@ _MODULES = {
     "RequestTimeout": ".errors",
     "ResourcePattern": ".admin.acl_bindings",
     "ResourceType": ".protocol.acl_codes",
+    "Retry": ".processing.retry",
     "ScramCredentialInfo": ".admin.scram_credentials",
     "ScramMechanism": ".admin.scram_credentials",
     "ShareConsumer": ".share.share_consumer",

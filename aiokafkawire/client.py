@@ -38,7 +38,15 @@ from .protocol.schema import Request, Response
 from .runtime import Runtime, finish, opened_at, warn_unclosed
 from .serialization import AnyDeserializer, AnySerializer, check_converters, knows_record
 from .tracing import new_client_hooks
-from .types import Address, BytesLike, OffsetSpec, ProducerIdentity, TopicPartition, check_topic_name
+from .types import (
+    Address,
+    BytesLike,
+    OffsetSpec,
+    ProducerIdentity,
+    SubscriptionPattern,
+    TopicPartition,
+    check_topic_name,
+)
 
 if TYPE_CHECKING:
     from .bounded_reads import BoundedBatches, BoundedRecords, Bounds
@@ -47,6 +55,10 @@ if TYPE_CHECKING:
     from .interceptors import ConsumerInterceptor, ConsumerInterceptors, ProducerInterceptor, ProducerInterceptors
     from .metrics.client_metrics import ClientMetrics
     from .metrics.metric import Metric
+    from .processing.lanes import Ordering
+    from .processing.processing_run import OnProgress
+    from .processing.retry import Retry
+    from .processing.summary import ProcessSummary
     from .records.deserialization import FailureHandler
     from .share.share_consumer import ShareConsumer
     from .transform import Process
@@ -682,6 +694,114 @@ class Client(MetricsPush):
         async with producer, consumer:
             return await loop.run(stop, until_end=until_end)
 
+    async def process(
+        self,
+        topics: str | Sequence[str] | SubscriptionPattern,
+        handle: Callable[[Any], object],
+        *,
+        concurrency: int = 64,
+        ordering: "Ordering" = "key",
+        max_batch: int | None = None,
+        retry: "Retry | None" = None,
+        dead_letter_topic: str | None = None,
+        share: bool = False,
+        handler_timeout: float | None = None,
+        max_in_hand: int | None = None,
+        commit_interval_ms: int = 100,
+        stop: anyio.Event | None = None,
+        drain_timeout: float = 30.0,
+        handle_signals: bool = False,
+        on_progress: "OnProgress | None" = None,
+        key_deserializer: Callable[[bytes], Any] | None = None,
+        value_deserializer: Callable[[bytes], Any] | None = None,
+        producer_options: ProducerOptions | None = None,
+        **options: Unpack[ConsumerOptions],
+    ) -> "ProcessSummary":
+        """Let a function handle each record of topics at least once, several records at a time; see docs/processing.md.
+
+        The call runs until ``stop``, a signal or an error ends it, or until it is cancelled. Only finished records are
+        committed, so that a crash repeats those in hand at most.
+
+        Args:
+            topics: a topic, several, or a SubscriptionPattern, which the members of the group share.
+            handle: a coroutine function that takes a record; or a plain function, which runs on a worker thread. With
+                ``max_batch`` it takes a list of records.
+            concurrency: the largest number of calls of ``handle`` at once.
+            ordering: what is handled in order: ``"key"``, the records of a key in their partition, where records
+                without a key have no order; ``"partition"``, all records of a partition; or ``"none"``.
+            max_batch: the largest number of records for one call, which are of one key or partition as ``ordering``
+                says; None for one record, which is not in a list.
+            retry: how often and when a record is handled again after an error; None for ``Retry()``.
+            dead_letter_topic: the topic for records that have failed finally, with the reason in their headers; None
+                ends the call with the error, after the running calls of ``handle`` have finished.
+            share: whether to be a member of a share group (KIP-932), whose members share the records of each partition.
+                There is no ``ordering``; a finished record is accepted, one whose dead letter is written as well, and
+                one that ends the call is released. Locks are renewed until then, on Kafka 4.2 and later.
+            handler_timeout: how long ``handle`` may take, in seconds, before it is cancelled and has failed; a plain
+                function goes on in its thread, and its result no longer counts.
+            max_in_hand: the largest number of records that are read and not committed; None for 1000, or for twice the
+                records that ``concurrency`` calls take if that is more, or with ``share``.
+            commit_interval_ms: the time between two commits.
+            stop: an event that ends the call: no more calls of ``handle`` begin, and the running ones finish.
+            drain_timeout: how long they may take to finish in the end, in seconds, before they are cancelled.
+            handle_signals: whether SIGTERM and SIGINT end the call as ``stop`` does, and a second one cancels what
+                runs; only in the main thread.
+            on_progress: a function that gets a ProcessSummary at most every second.
+            key_deserializer, value_deserializer: as for :meth:`consumer`. A record that cannot be deserialized has
+                failed finally.
+            producer_options: those of the producer of dead letters.
+            options: those of the consumer, with ``group_id``, which is required. ``auto_offset_reset`` is by default
+                ``"earliest"``.
+
+        Returns:
+            What was done.
+
+        Raises:
+            Exception: the last error of ``handle``, or of a deserializer, without a ``dead_letter_topic``.
+            KafkaError: reading, committing or writing dead letters has failed permanently.
+            ConfigError, UsageError: an argument is wrong.
+        """
+        from .processing.process import ProcessSettings, checked_topics, consumer_options, run_group, run_share
+        from .processing.retry import Retry
+
+        names = checked_topics(topics)
+        settings = ProcessSettings(
+            handle=handle,
+            group_id=options.get("group_id") or "",
+            concurrency=concurrency,
+            ordering=ordering,
+            max_batch=max_batch,
+            retry=Retry() if retry is None else retry,
+            dead_letter_topic=dead_letter_topic,
+            handler_timeout=handler_timeout,
+            max_in_hand=max_in_hand,
+            commit_interval_ms=commit_interval_ms,
+            stop=stop,
+            drain_timeout=drain_timeout,
+            handle_signals=handle_signals,
+            on_progress=on_progress,
+            healths=self._health.processing,
+            max_poll_interval_ms=options.get("max_poll_interval_ms", 300_000),
+        )
+        _check_options("producer_options", producer_options)
+        check_flag("share", share)
+        if share:
+            from .processing.share_source import lenient
+
+            _check_functions(key_deserializer=key_deserializer, value_deserializer=value_deserializer)
+            if isinstance(topics, SubscriptionPattern):
+                raise UsageError("a share group takes names of topics: share=True takes no SubscriptionPattern")
+            deserializers = {
+                "key_deserializer": lenient(key_deserializer),
+                "value_deserializer": lenient(value_deserializer),
+            }
+            sharing: ShareConsumer[Any, Any] = self.share_consumer(*names, **deserializers, **options)  # type: ignore[call-overload]
+            producer = self.producer(**(producer_options or {})) if dead_letter_topic is not None else None
+            return await run_share(self._cluster, settings, sharing, producer)
+        consumer = self._consumer((), consumer_options(options), key_deserializer, value_deserializer)
+        producer = self.producer(**(producer_options or {})) if dead_letter_topic is not None else None
+        return await run_group(self._cluster, settings, names, consumer, producer)
+
 
 add_hints(Client, CLIENT)
 
@@ -728,9 +848,13 @@ def _check_transform(
     if stop is not None and not (hasattr(stop, "wait") and hasattr(stop, "is_set")):
         raise UsageError(f"stop must be an anyio.Event or None, got {shown(stop)}")
     check_flag("until_end", until_end)
-    for name, options in (("consumer_options", consumer_options), ("producer_options", producer_options)):
-        if options is not None and not (isinstance(options, dict) and all(isinstance(key, str) for key in options)):
-            raise UsageError(f"{name} must be a dict of settings or None, got {shown(options)}")
+    _check_options("consumer_options", consumer_options)
+    _check_options("producer_options", producer_options)
+
+
+def _check_options(name: str, options: object) -> None:
+    if options is not None and not (isinstance(options, dict) and all(isinstance(key, str) for key in options)):
+        raise UsageError(f"{name} must be a dict of settings or None, got {shown(options)}")
 
 
 def _check_blocking(config: ClientConfig) -> None:

@@ -8,6 +8,7 @@ import attrs
 from .consumer.health import ConsumerHealth
 from .group.member_health import MemberHealth
 from .plain_values import as_plain, sentence
+from .processing.health import ProcessingHealth
 from .producer.health import ProducerHealth
 from .share.health import ShareConsumerHealth
 from .types import Address
@@ -57,14 +58,19 @@ class ClientHealth:
     producers: Mapping[str, ProducerHealth]
     consumers: Mapping[str, ConsumerHealth]
     share_consumers: Mapping[str, ShareConsumerHealth]
+    processing: Mapping[str, ProcessingHealth] = attrs.field(factory=dict)
+    """The health of each call of ``process`` that runs, by the name of its consumer."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return the health as a dict that JSON can encode; partitions are texts such as ``"orders-0"``."""
-        own: dict[str, Any] = as_plain(attrs.evolve(self, producers={}, consumers={}, share_consumers={}))
+        own: dict[str, Any] = as_plain(
+            attrs.evolve(self, producers={}, consumers={}, share_consumers={}, processing={})
+        )
         return own | {
             "producers": {name: health.to_dict() for name, health in self.producers.items()},
             "consumers": {name: health.to_dict() for name, health in self.consumers.items()},
             "share_consumers": {name: health.to_dict() for name, health in self.share_consumers.items()},
+            "processing": {name: health.to_dict() for name, health in self.processing.items()},
         }
 
 
@@ -78,6 +84,7 @@ def client_health(
     producers: Mapping[str, ProducerHealth] | None = None,
     consumers: Mapping[str, ConsumerHealth] | None = None,
     share_consumers: Mapping[str, ShareConsumerHealth] | None = None,
+    processing: Mapping[str, ProcessingHealth] | None = None,
 ) -> ClientHealth:
     """Return the health of a client whose parts are in these states.
 
@@ -86,6 +93,7 @@ def client_health(
         metadata_age, metadata_error, brokers: as in :class:`ClientHealth`.
         fault: the error of a background task that has ended, or another reason why the client cannot go on.
         producers, consumers, share_consumers: the open ones, by their names.
+        processing: the calls of ``process`` that run, by the names of their consumers.
     """
     brokers, producers, consumers, shares = tuple(brokers), producers or {}, consumers or {}, share_consumers or {}
     dead = [] if fault is None else [fault]
@@ -112,6 +120,7 @@ def client_health(
         if producer.failed is None and producer.stalled:
             waiting = unready if producer.blocked else stalled
             waiting.append(f"{name}: {producer.why}")
+    stalled += [f"{name}: {calls.why}" for name, calls in (processing or {}).items() if calls.stalled]
     return ClientHealth(
         ready=not dead and not unready,
         live=not dead,
@@ -123,6 +132,7 @@ def client_health(
         producers=producers,
         consumers=consumers,
         share_consumers=shares,
+        processing=processing or {},
     )
 
 

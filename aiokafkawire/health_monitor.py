@@ -15,6 +15,7 @@ from .runtime import call_soon_threadsafe
 
 if TYPE_CHECKING:  # many programs never ask for the health of a client
     from .client_health import BrokerHealth, ClientHealth
+    from .processing.health import ProcessingHealth
     from .stalls import StallTracker
 
 __all__ = ("HealthMonitor",)
@@ -34,6 +35,8 @@ class HealthMonitor:
     def __init__(self, live: LiveClient) -> None:
         self._live, self._cluster = live, live.cluster
         self._after = live.cluster.config.stall_report_ms / 1000
+        self.processing: dict[str, Callable[[], ProcessingHealth]] = {}
+        """Returns the health of each call of ``Client.process`` that runs, by the name of its consumer."""
         self._stalls: StallTracker | None = None
         # When each producer or consumer with stalled partitions began to have some.
         self._stalled_since: dict[str, float] = {}
@@ -89,6 +92,7 @@ class HealthMonitor:
             producers={one.name: one for one in producers},
             consumers={consumer.name: consumer.health() for consumer in parts.consumers},
             share_consumers={one.name: one for one in shares},
+            processing={name: health() for name, health in self.processing.items()},
         )
 
     def _report_stalls(self, found: "ClientHealth", now: float) -> None:

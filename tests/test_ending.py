@@ -99,6 +99,7 @@ CALLS: dict[str, Callable[[Elsewhere], Coroutine[Any, Any, object]]] = {
     "describe groups": lambda e: e.client.admin.describe_groups("g"),
     "list offsets": lambda e: e.client.admin.list_offsets({WHERE: OffsetSpec.LATEST}),
     "transform": lambda e: e.client.transform("t", lambda _: [], group_id="x", transactional_id="x"),
+    "process": lambda e: e.client.process("t", lambda _: None, group_id="x"),
     "close the client": lambda e: e.client.close(),
     "send": lambda e: e.producer.send("t", b"2"),
     "send to a topic that is not known": lambda e: e.producer.send("unknown", b"2"),

@@ -6,13 +6,14 @@ from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, Unpack, overload
 
+from ..argument_checks import check_flag
 from ..client import Client as AsyncClient
 from ..config import AutoOffsetReset, ClientOptions, ConsumerOptions, ProducerOptions, ShareConsumerOptions
 from ..loop_thread import LoopThread
 from ..protocol.schema import Request, Response
 from ..records.batch import ConsumerRecord
 from ..serialization import AnyDeserializer, AnySerializer
-from ..types import OffsetSpec, ProducerIdentity, TopicPartition
+from ..types import OffsetSpec, ProducerIdentity, SubscriptionPattern, TopicPartition
 from .admin import Admin
 from .consumer import Consumer
 from .metrics_push import MetricsPush
@@ -27,6 +28,10 @@ if TYPE_CHECKING:
     from ..group.assignors import Assignor
     from ..interceptors import ConsumerInterceptor, ProducerInterceptor
     from ..metrics.metric import Metric
+    from ..processing.lanes import Ordering
+    from ..processing.processing_run import OnProgress
+    from ..processing.retry import Retry
+    from ..processing.summary import ProcessSummary
     from .share_consumer import ShareConsumer
 
 __all__ = ("Client",)
@@ -306,6 +311,59 @@ class Client(MetricsPush):
             producer_options=producer_options,
         )
         return run_transform(self._loop, run, process, stop)
+
+    def process(
+        self,
+        topics: str | Sequence[str] | SubscriptionPattern,
+        handle: Callable[[Any], object],
+        *,
+        concurrency: int = 64,
+        ordering: "Ordering" = "key",
+        max_batch: int | None = None,
+        retry: "Retry | None" = None,
+        dead_letter_topic: str | None = None,
+        share: bool = False,
+        handler_timeout: float | None = None,
+        max_in_hand: int | None = None,
+        commit_interval_ms: int = 100,
+        stop: threading.Event | None = None,
+        drain_timeout: float = 30.0,
+        handle_signals: bool = False,
+        on_progress: "OnProgress | None" = None,
+        key_deserializer: Callable[[bytes], Any] | None = None,
+        value_deserializer: Callable[[bytes], Any] | None = None,
+        producer_options: ProducerOptions | None = None,
+        **options: Unpack[ConsumerOptions],
+    ) -> "ProcessSummary":
+        """Let a function handle each record of topics at least once, on worker threads; see :meth:`.Client.process`.
+
+        ``handle`` is a plain function. ``on_progress`` and the deserializers run on the client's thread. Once another
+        thread has set ``stop``, the call ends after the running calls of ``handle``.
+        """
+        from .process import run_process
+
+        run = partial(
+            self._client.process,
+            topics,
+            handle,
+            concurrency=concurrency,
+            ordering=ordering,
+            max_batch=max_batch,
+            retry=retry,
+            dead_letter_topic=dead_letter_topic,
+            share=share,
+            handler_timeout=handler_timeout,
+            max_in_hand=max_in_hand,
+            commit_interval_ms=commit_interval_ms,
+            drain_timeout=drain_timeout,
+            on_progress=on_progress,
+            key_deserializer=key_deserializer,
+            value_deserializer=value_deserializer,
+            producer_options=producer_options,
+            **options,
+        )
+        check_flag("handle_signals", handle_signals)
+        return run_process(self._loop, run, handle, stop, handle_signals=handle_signals)
 
 
 def _records_of(loop: LoopThread, reader: "BoundedRecords[bytes, bytes]") -> Iterator[ConsumerRecord[bytes, bytes]]:

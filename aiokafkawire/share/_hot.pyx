@@ -69,6 +69,16 @@ cdef class ShareRecord:
         return self.record.value
 
     @property
+    def raw_key(self):
+        """The key's bytes, or None for a null key."""
+        return self.record.raw_key
+
+    @property
+    def raw_value(self):
+        """The value's bytes, or None for a null value."""
+        return self.record.raw_value
+
+    @property
     def headers(self):
         """The headers, in order."""
         return self.record._headers

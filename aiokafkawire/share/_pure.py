@@ -76,6 +76,16 @@ class ShareRecord(Generic[K, V]):
         return self._record.value
 
     @property
+    def raw_key(self) -> bytes | None:
+        """The key's bytes, or None for a null key."""
+        return self._record.raw_key
+
+    @property
+    def raw_value(self) -> bytes | None:
+        """The value's bytes, or None for a null value."""
+        return self._record.raw_value
+
+    @property
     def headers(self) -> tuple[tuple[str, bytes | None], ...]:
         """The headers, in order."""
         return self._record.headers

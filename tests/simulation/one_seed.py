@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from aiokafkawire.testing.simulation import Run
 
-from . import groups, processing, scenario, share, transactions
+from . import groups, process, processing, scenario, share, transactions
 
 __all__ = ("RUN", "TOLD", "Outcome", "run_seed")
 
@@ -18,6 +18,7 @@ RUN: Mapping[str, Callable[..., Run[Any]]] = {
     "consumer_groups": groups.run_consumer_protocol,
     "processing": processing.run,
     "consumer_processing": processing.run_consumer_protocol,
+    "process": process.run,
     "share": share.run,
 }
 TOLD: Mapping[str, Callable[[Run[Any]], str]] = {
@@ -27,6 +28,7 @@ TOLD: Mapping[str, Callable[[Run[Any]], str]] = {
     "consumer_groups": groups.told,
     "processing": processing.told,
     "consumer_processing": processing.told,
+    "process": process.told,
     "share": share.told,
 }
 

@@ -1,6 +1,6 @@
 """The seats of a group: on each, one member follows another, and the last one stays until the end of the run."""
 
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Generic, Protocol, TypeVar
 
 import anyio
@@ -34,6 +34,8 @@ class Seats(Generic[M]):
     """Makes the member with this name for this seat."""
     gone: Callable[[M], None] = lambda _: None
     """Is called with each member that is over."""
+    ends: Sequence[str] = ("leaves", "leaves", "crashes", "loses power")
+    """How members may end."""
     lives: int = 0
     """How many members there were."""
     there: dict[int, M] = attrs.field(factory=dict)
@@ -50,7 +52,7 @@ class Seats(Generic[M]):
         while not self._ended:
             self.lives += 1
             member = self.there[seat] = self.make(seat, f"member-{seat}.{self.lives}")
-            end = chance.choice(("leaves", "leaves", "crashes", "loses power"))
+            end = chance.choice(self.ends)
             longest = chance.choice((5.0, 20.0, 60.0))
             async with anyio.create_task_group() as living:
                 scope = self._stays[seat] = anyio.CancelScope()

@@ -1,7 +1,7 @@
 """The scenarios with a few seeds in every run of the tests; `nox -s thorough` and `nox -s simulate` run more."""
 
 import pytest
-from simulation import groups, processing, scenario, share, transactions
+from simulation import groups, process, processing, scenario, share, transactions
 from simulation.transaction_checks import End
 from support.examples import seeds
 
@@ -9,6 +9,7 @@ from support.examples import seeds
 SEEDS = seeds(range(25), 3)
 GROUPS = seeds((4, 6, 5, *range(7, 12)), 2)
 PROCESSING = seeds((0, 3, 4, 1, 2, *range(5, 20)), 3)
+PROCESS = seeds((2, 4, *range(5, 20)), 2)
 SHARE = seeds(range(20), 2)
 
 
@@ -50,6 +51,13 @@ def test_a_consumer_group_reads_all_and_commits_what_is_finished(seed: int) -> N
 def test_every_record_counts_once_whatever_becomes_of_its_workers(seed: int) -> None:
     done = processing.run(seed)
     print(processing.told(done))
+    assert done.value.records
+
+
+@pytest.mark.parametrize("seed", PROCESS)
+def test_every_record_is_handled_in_the_order_of_its_key_whatever_becomes_of_the_members(seed: int) -> None:
+    done = process.run(seed)
+    print(process.told(done))
     assert done.value.records
 
 

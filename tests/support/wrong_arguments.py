@@ -547,6 +547,45 @@ def _transform() -> Iterator[Case]:
         yield Case(f"client.transform({name})", transform, values)
 
 
+def _process() -> Iterator[Case]:
+    async def call(hands: Hands, **changed: Any) -> Any:
+        given: dict[str, Any] = {"topics": "t", "handle": lambda _: None, "group_id": "g", "drain_timeout": 0} | changed
+        given.setdefault("stop", anyio.Event())
+        if isinstance(given["stop"], anyio.Event):
+            given["stop"].set()
+        with anyio.fail_after(5):
+            await hands.client.process(given.pop("topics"), given.pop("handle"), **given)
+
+    wrong: dict[str, list[Any]] = {
+        "topics": [None, 5, b"t", [], "", Strange(), [5], ["a/b"], TP],
+        "handle": [None, *NO_FUNCTION],
+        "group_id": [5, b"g", "", SURROGATE, Strange()],
+        "concurrency": [None, 0, -1, "5", 1.5, True, Strange()],
+        "ordering": [None, 5, "keys", Strange()],
+        "max_batch": [0, -1, "5", 1.5, True, Strange()],
+        "retry": [5, "retry", Strange()],
+        "dead_letter_topic": [5, b"t", "", "a/b", Strange()],
+        "share": NO_FLAG,
+        "handler_timeout": ["5", -1, Strange()],
+        "max_in_hand": [0, -1, "5", 1.5, True, Strange()],
+        "commit_interval_ms": [None, 0, -1, "5", 1.5, True, Strange()],
+        "stop": [5, "stop", Strange()],
+        "drain_timeout": [None, "5", -1, Strange()],
+        "handle_signals": NO_FLAG,
+        "on_progress": NO_FUNCTION,
+        "key_deserializer": NO_FUNCTION,
+        "value_deserializer": NO_FUNCTION,
+        "producer_options": [5, "x", [1], Strange(), {5: 5}],
+        "enable_auto_commit": [True, False],
+    }
+    for name, values in wrong.items():
+
+        def process(hands: Hands, one: Any, name: str = name) -> Any:
+            return call(hands, **{name: one})
+
+        yield Case(f"client.process({name})", process, values)
+
+
 def _bounded_reads() -> Iterator[Case]:
     for method in ("read_records", "read_batches"):
         yield Case(f"client.{method}(topic)", filled("client", method, HOLE), NO_NAME)
@@ -1158,6 +1197,7 @@ CASES: list[Case] = [
     *_client(),
     *_share(),
     *_transform(),
+    *_process(),
     *_bounded_reads(),
     *_producers(),
     *_metrics_push(),

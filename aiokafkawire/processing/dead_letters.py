@@ -1,0 +1,69 @@
+"""Writes records whose handler has failed to a dead-letter topic."""
+
+import traceback
+from collections.abc import Sequence
+from typing import Any
+
+from ..producer.producer import Producer
+from ..share._implementation import ShareRecord
+from .failures import Failure, failure_of, with_failure
+
+__all__ = ("DeadLetters", "describe_failure")
+
+
+class DeadLetters:
+    """The writer of one dead-letter topic.
+
+    Args:
+        producer: sends the records.
+        topic: the dead-letter topic.
+        group: the group whose handler fails.
+    """
+
+    def __init__(self, producer: Producer[Any, Any], topic: str, group: str) -> None:
+        self._producer, self._topic, self._group = producer, topic, group
+
+    async def write(self, records: Sequence[Any], attempts: int, error: Exception) -> None:
+        """Write the records with their keys, values and headers as they were read; wait until they are acknowledged.
+
+        Raises:
+            KafkaError: the records are not written.
+        """
+        deliveries = [
+            await self._producer.enqueue(
+                self._topic,
+                record.raw_value,
+                key=record.raw_key,
+                headers=with_failure(record.headers, describe_failure(record, self._group, attempts, error)),
+            )
+            for record in records
+        ]
+        for delivery in deliveries:
+            await delivery
+
+
+def describe_failure(record: Any, group: str, attempts: int, error: Exception) -> Failure:
+    """Return the failure of a record, with the origin and the attempts of the failure that it may have already."""
+    before = failure_of(record.headers)
+    kind = type(error)
+    if before is None:
+        topic, partition, offset, timestamp_ms = record.topic, record.partition, record.offset, _timestamp_of(record)
+    else:
+        topic, partition, offset, timestamp_ms = before.topic, before.partition, before.offset, before.timestamp_ms
+        attempts += before.attempts
+    return Failure(
+        topic=topic,
+        partition=partition,
+        offset=offset,
+        timestamp_ms=timestamp_ms,
+        group=group,
+        attempts=attempts,
+        error=f"{kind.__module__}.{kind.__qualname__}",
+        message=str(error),
+        stack="".join(traceback.format_exception(error)),
+    )
+
+
+def _timestamp_of(record: Any) -> int:
+    timestamp: int = record.timestamp_ms if isinstance(record, ShareRecord) else record.timestamp
+    return timestamp

@@ -1,0 +1,104 @@
+"""Calls the user's handler: as a coroutine function or on a worker thread, within its time."""
+
+import inspect
+from collections.abc import Awaitable, Callable
+from contextlib import nullcontext
+from functools import partial
+from typing import Any
+
+import anyio
+import anyio.to_thread
+
+from ..cluster.cluster import Cluster
+from ..runtime import Runtime
+from .unreadable_record import UnreadableRecord
+
+__all__ = ("HandlerCall",)
+
+
+class HandlerCall:
+    """The calls of one handler.
+
+    Args:
+        cluster: has the runtime, and the tracing system.
+        handle: the user's function or coroutine function.
+        group: the group that processes the records.
+        takes_batch: whether the handler takes a list of records.
+        timeout: the seconds that a call may take; None for no limit.
+        threads: the largest number of threads for a plain function.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        handle: Callable[[Any], Any],
+        *,
+        group: str,
+        takes_batch: bool,
+        timeout: float | None,
+        threads: int,
+    ) -> None:
+        self._cluster, self._handle, self._group = cluster, handle, group
+        self._takes_batch, self._timeout = takes_batch, timeout
+        self._is_async = _is_coroutine_function(handle)
+        self._awaited = 0
+        self._threads: set[object] = set()
+        self._limiter = None if self._is_async else anyio.CapacityLimiter(threads)
+
+    async def __call__(self, records: list[Any]) -> None:
+        """Let the handler process the records.
+
+        Raises:
+            TimeoutError: the handler has not returned in time.
+            Exception: any other error of the handler; or of the deserializer, which has failed before.
+        """
+        if isinstance(records[0], UnreadableRecord):
+            raise records[0].error
+        tracing = self._cluster.tracing
+        with nullcontext() if tracing is None else tracing.processing(records, self._group):
+            if self._timeout is None:
+                await self._run(records)
+                return
+            with anyio.move_on_after(self._timeout) as limit:
+                await self._run(records)
+            if limit.cancelled_caught:
+                raise TimeoutError(f"the handler did not return within {self._timeout:g} s (handler_timeout)")
+
+    async def _run(self, records: list[Any]) -> None:
+        argument = records if self._takes_batch else records[0]
+        if self._is_async:
+            await self._handle(argument)
+            return
+        result = await self._on_thread(partial(self._handle, argument))
+        if inspect.isawaitable(result):
+            await result
+
+    @property
+    def abandoned(self) -> int:
+        """The number of threads that go on with a call that was cancelled."""
+        return max(0, len(self._threads) - self._awaited)
+
+    async def _on_thread(self, call: Callable[[], Any]) -> Any:
+        def run() -> Any:
+            thread = object()
+            self._threads.add(thread)
+            try:
+                return call()
+            finally:
+                self._threads.discard(thread)
+
+        runtime = self._cluster.runtime
+        self._awaited += 1
+        try:
+            if runtime.offload is not _DEFAULT_OFFLOAD:
+                return await runtime.offload(run)
+            return await anyio.to_thread.run_sync(run, abandon_on_cancel=True, limiter=self._limiter)
+        finally:
+            self._awaited -= 1
+
+
+_DEFAULT_OFFLOAD: Callable[..., Awaitable[Any]] = Runtime().offload
+
+
+def _is_coroutine_function(function: object) -> bool:
+    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(type(function).__call__)

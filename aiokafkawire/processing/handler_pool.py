@@ -1,0 +1,183 @@
+"""Runs the handler for the works of lanes: several at once, again after failures, and dead letters in the end."""
+
+from collections.abc import Callable, Collection
+from typing import Any, Final
+
+import anyio
+import anyio.abc
+import anyio.lowlevel
+import attrs
+
+from ..cluster.cluster import Cluster
+from ..types import TopicPartition
+from .dead_letters import DeadLetters
+from .handler_call import HandlerCall
+from .lanes import Lanes, Work
+from .retry import Retry
+from .summary import ProcessSummary
+from .unreadable_record import UnreadableRecord
+
+__all__ = ("HandlerPool",)
+
+_YIELD_EVERY: Final = 0.01
+"""Seconds after which a handler that does not wait lets other tasks run."""
+
+
+@attrs.define(eq=False)
+class _Running:
+    """A call of the handler."""
+
+    since: float
+    scope: anyio.CancelScope
+
+
+class HandlerPool:
+    """The worker tasks that call the handler.
+
+    Args:
+        cluster: has the clock and random numbers.
+        lanes: has the records to handle.
+        call: calls the handler.
+        retry: says how often and when.
+        dead_letters: writes what has failed finally; None if that ends the processing.
+        concurrency: the largest number of workers.
+        on_finished: is called when the records of a work are finished.
+        on_failed: is called with an error that ends the processing, and the work that it is of.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        lanes: Lanes[Any],
+        call: HandlerCall,
+        retry: Retry,
+        dead_letters: DeadLetters | None,
+        *,
+        concurrency: int,
+        on_finished: Callable[[Work[Any]], None],
+        on_failed: Callable[[Work[Any], Exception], None],
+    ) -> None:
+        self._runtime, self._lanes, self._call, self._retry = cluster.runtime, lanes, call, retry
+        self._dead_letters, self._concurrency = dead_letters, concurrency
+        self._on_finished, self._on_failed = on_finished, on_failed
+        self._tasks: anyio.abc.TaskGroup | None = None
+        self._workers = 0
+        self._running: dict[Work[Any], _Running] = {}
+        self._changed = anyio.Event()
+        self._processed = self._retried = self._dead_lettered = 0
+
+    async def run(self, tasks: anyio.abc.TaskGroup) -> None:
+        """Start works in these tasks, those that wait for another attempt when they are due."""
+        self._tasks = tasks
+        self.start()
+        while True:
+            due, changed = self._lanes.wake_at, self._changed
+            wait = None if due is None else max(0.0, due - self._runtime.now())
+            with anyio.move_on_after(wait):
+                await changed.wait()
+            self.start()
+
+    def start(self) -> None:
+        """Start as many workers as there are works to run."""
+        lanes, now = self._lanes, self._runtime.now()
+        while self._tasks is not None and self._workers < self._concurrency:
+            work = lanes.take(now)
+            if work is None:
+                return
+            self._workers += 1
+            self._tasks.start_soon(self._work, work)
+
+    async def _work(self, work: Work[Any]) -> None:
+        """Run this work, and others until there are no more."""
+        now, yielded_at = self._runtime.now, self._runtime.now()
+        following: Work[Any] | None = work
+        try:
+            while following is not None:
+                work = following
+                await self._handle(work)
+                if now() - yielded_at > _YIELD_EVERY:
+                    await anyio.lowlevel.checkpoint()
+                    yielded_at = now()
+                following = self._lanes.take(now())
+        except Exception as error:
+            self._on_failed(work, error)
+        finally:
+            self._workers -= 1
+
+    async def _handle(self, work: Work[Any]) -> None:
+        failed: Exception | None = None
+        is_over = False
+        with anyio.CancelScope() as scope:
+            self._running[work] = _Running(self._runtime.now(), scope)
+            try:
+                try:
+                    await self._call(work.records)
+                except Exception as error:
+                    failed = error
+                is_over = failed is None or await self._has_given_up(work, failed)
+            except Exception as error:  # the dead letter is not written
+                failed = error
+                self._on_failed(work, error)
+            finally:
+                del self._running[work]
+                self._lanes.running.pop(work, None)
+                self._notify()
+        if is_over and not work.dropped:
+            if failed is None:
+                self._processed += len(work.records)
+            self._on_finished(work)
+            self._lanes.finish(work)
+
+    async def _has_given_up(self, work: Work[Any], error: Exception) -> bool:
+        """Return whether a failed work is finished, since its dead letters are written; else let it be tried again."""
+        if work.dropped:
+            return False
+        delay = self._retry.delay(error, work.attempts, self._runtime.chance.random())
+        if delay is not None and not isinstance(work.records[0], UnreadableRecord):
+            self._retried += 1
+            self._lanes.delay(work, self._runtime.now() + delay)
+            return False
+        if self._dead_letters is None:
+            self._on_failed(work, error)
+            return False
+        await self._dead_letters.write(work.records, work.attempts, error)
+        self._dead_lettered += len(work.records)
+        return True
+
+    # --- the end of works ------------------------------------------------------------------------------------
+
+    def cancel(self, works: Collection[Work[Any]] | None = None) -> int:
+        """Cancel the calls of these works, by default of all; return how many calls were running."""
+        chosen = tuple(self._running) if works is None else works
+        running = [(work, self._running[work]) for work in chosen if work in self._running]
+        for work, call in running:
+            work.dropped = True
+            call.scope.cancel()
+        return len(running)
+
+    async def wait_until_idle(self, partitions: Collection[TopicPartition] | None = None) -> None:
+        """Wait until no call runs for these partitions, by default for any."""
+        while any(partitions is None or work.partition in partitions for work in self._running):
+            await self._changed.wait()
+
+    @property
+    def abandoned(self) -> int:
+        """The number of threads that go on with a call that was cancelled."""
+        return self._call.abandoned
+
+    def _notify(self) -> None:
+        changed, self._changed = self._changed, anyio.Event()
+        changed.set()
+
+    def summary(self, *, skipped: int, in_hand: int) -> ProcessSummary:
+        """Return what is done so far."""
+        now = self._runtime.now()
+        return ProcessSummary(
+            processed=self._processed,
+            retried=self._retried,
+            dead_lettered=self._dead_lettered,
+            skipped=skipped,
+            in_hand=in_hand,
+            running=len(self._running),
+            longest=max((now - running.since for running in self._running.values()), default=0.0),
+        )

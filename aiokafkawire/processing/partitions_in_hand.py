@@ -1,0 +1,113 @@
+"""The partitions of a consumer that processes records: what is in hand of each, what to read, and what to commit."""
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+
+from ..types import OffsetAndMetadata, TopicPartition
+from .commit_metadata import MAX_METADATA_BYTES, OffsetRange
+from .offset_tracker import OffsetTracker, Progress
+
+__all__ = ("PartitionsInHand", "offsets_of")
+
+_LEAST_METADATA_BYTES = 64
+
+
+class PartitionsInHand:
+    """The trackers of the assigned partitions, and the limit of the records in hand.
+
+    Records are in hand from when they are read until they are committed. Each partition may have an equal share of the
+    limit; it is read while half of its share is free.
+
+    Args:
+        max_in_hand: the largest number of records in hand.
+    """
+
+    def __init__(self, max_in_hand: int) -> None:
+        self._max_in_hand = max_in_hand
+        self._trackers: dict[TopicPartition, OffsetTracker] = {}
+        self._metadata_limit = MAX_METADATA_BYTES
+
+    def __contains__(self, partition: TopicPartition) -> bool:
+        return partition in self._trackers
+
+    def __getitem__(self, partition: TopicPartition) -> OffsetTracker:
+        return self._trackers[partition]
+
+    def assign(self, partition: TopicPartition, finished: Sequence[OffsetRange] = ()) -> None:
+        """Track a partition, of which these ranges are finished after the committed offset."""
+        self._trackers[partition] = OffsetTracker(finished)
+
+    def revoke(self, partitions: Iterable[TopicPartition]) -> None:
+        """Track these partitions no longer."""
+        for partition in partitions:
+            self._trackers.pop(partition, None)
+
+    @property
+    def in_hand(self) -> int:
+        """The number of records in hand."""
+        return sum(tracker.in_hand for tracker in self._trackers.values())
+
+    @property
+    def uncommitted(self) -> int:
+        """The number of finished records that are not committed."""
+        return sum(tracker.uncommitted for tracker in self._trackers.values())
+
+    # --- reading -----------------------------------------------------------------------------------------------
+
+    def full(self) -> Collection[TopicPartition]:
+        """Return the partitions not to read from now."""
+        if self.in_hand >= self._max_in_hand:
+            return tuple(self._trackers)
+        half = self._share // 2
+        return tuple(partition for partition, tracker in self._trackers.items() if tracker.in_hand > half)
+
+    @property
+    def read_limit(self) -> int:
+        """The number of records that the next read may return, at least 1."""
+        share = self._share
+        return max(1, min(share - share // 2, self._max_in_hand - self.in_hand))
+
+    @property
+    def commit_early(self) -> bool:
+        """Whether to commit now, since what is finished and not committed takes a quarter of what may be in hand."""
+        if self.uncommitted * 4 >= self._max_in_hand:
+            return True
+        share = self._share
+        return any(tracker.uncommitted * 4 >= share for tracker in self._trackers.values())
+
+    @property
+    def _share(self) -> int:
+        return max(1, self._max_in_hand // max(1, len(self._trackers)))
+
+    # --- committing --------------------------------------------------------------------------------------------
+
+    def progress(
+        self,
+        partitions: Collection[TopicPartition] | None = None,
+        position: Callable[[TopicPartition], int | None] = lambda _: None,
+    ) -> dict[TopicPartition, Progress]:
+        """Return what to commit of these partitions, by default of all; without those that the last commit covers."""
+        found = {}
+        for partition, tracker in self._trackers.items():
+            if partitions is None or partition in partitions:
+                progress = tracker.progress(position(partition), limit=self._metadata_limit)
+                if progress is not None:
+                    found[partition] = progress
+        return found
+
+    def committed(self, progress: Mapping[TopicPartition, Progress]) -> None:
+        """Record that this is committed; partitions that were revoked since do not matter."""
+        for partition, part in progress.items():
+            tracker = self._trackers.get(partition)
+            if tracker is not None and part.tracker is tracker:
+                tracker.committed(part)
+
+    def shorten_metadata(self) -> None:
+        """Write shorter metadata from now on, or none: the brokers have refused it (``offset.metadata.max.bytes``)."""
+        self._metadata_limit //= 2
+        if self._metadata_limit < _LEAST_METADATA_BYTES:
+            self._metadata_limit = 0
+
+
+def offsets_of(progress: Mapping[TopicPartition, Progress]) -> dict[TopicPartition, OffsetAndMetadata]:
+    """Return the offsets to commit."""
+    return {partition: part.commit for partition, part in progress.items()}

@@ -1,0 +1,200 @@
+"""One call of ``Client.process``: starts its parts, waits for its end, and lets what is in hand finish."""
+
+import inspect
+import signal
+import threading
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Final, Protocol, TypeAlias
+
+import anyio
+import anyio.abc
+
+from ..errors import UsageError
+from ..event_log import EventLog
+from .handler_pool import HandlerPool
+from .health import ProcessingHealth, processing_health
+from .lanes import Lanes, Work
+from .summary import ProcessSummary
+
+__all__ = ("OnProgress", "ProcessingRun", "RecordSource", "require_main_thread")
+
+_log = EventLog("aiokafkawire.processing")
+
+_PROGRESS_SECONDS: Final = 1.0
+"""Seconds between two calls of ``on_progress``."""
+
+OnProgress: TypeAlias = Callable[[ProcessSummary], object]
+"""A function or coroutine function that gets what is done so far."""
+
+
+class RecordSource(Protocol):
+    """The place that records come from, which learns that they are finished."""
+
+    async def open(self, run: "ProcessingRun") -> None:
+        """Start to read for this run."""
+
+    async def close(self) -> None:
+        """Send the last commits or acknowledgements."""
+
+    def finished(self, work: Work[Any]) -> None:
+        """Record that the records of a work are finished."""
+
+    def failed(self, work: Work[Any]) -> None:
+        """Record that a work has failed finally, which ends the processing."""
+
+    def status(self) -> Mapping[str, int]:
+        """Return the numbers of a summary that the source knows."""
+
+
+class ProcessingRun:
+    """One call of ``Client.process``, from its beginning to its end.
+
+    Args:
+        source: reads the records.
+        lanes: has the records to handle.
+        drain_timeout: the seconds that running handlers have at the end.
+        stop: ends the run when it is set.
+        handle_signals: whether SIGTERM and SIGINT end the run.
+        on_progress: is called regularly with what is done.
+    """
+
+    def __init__(
+        self,
+        source: RecordSource,
+        lanes: Lanes[Any],
+        *,
+        drain_timeout: float,
+        stop: anyio.Event | None,
+        handle_signals: bool,
+        on_progress: OnProgress | None,
+    ) -> None:
+        self._source, self._lanes = source, lanes
+        self._drain_timeout, self._stop = drain_timeout, stop
+        self._handle_signals, self._on_progress = handle_signals, on_progress
+        self._ending = anyio.Event()
+        self._drain = anyio.CancelScope()
+        self._error: Exception | None = None
+        self._readers: anyio.abc.TaskGroup | None = None
+        self.pool: HandlerPool
+        """Calls the handler; set before :meth:`run`."""
+
+    async def run(self) -> ProcessSummary:
+        """Process records until the stop event, a signal or an error; return what was done.
+
+        Raises:
+            Exception: the error that has ended the run.
+        """
+        async with anyio.create_task_group() as tasks:
+            if self._handle_signals:
+                await tasks.start(self._watch_signals)
+            tasks.start_soon(self._guard, self.pool.run, tasks)
+            if self._stop is not None:
+                tasks.start_soon(self._watch_stop, self._stop)
+            if self._on_progress is not None:
+                tasks.start_soon(self._guard, self._report_progress)
+            async with anyio.create_task_group() as self._readers:
+                try:
+                    await self._source.open(self)
+                except Exception as error:
+                    self.fail(error)
+                await self._ending.wait()
+                self._readers.cancel_scope.cancel()
+            await self._finish()
+            tasks.cancel_scope.cancel()
+        if self._error is not None:
+            raise self._error
+        return self.summary()
+
+    async def _finish(self) -> None:
+        """Let the running handlers finish, and commit what is finished."""
+        self._lanes.close()
+        with self._drain, anyio.move_on_after(self._drain_timeout):
+            await self.pool.wait_until_idle()
+        count = self.pool.cancel()
+        if count:
+            _log.warning(
+                "cancelling %(count)d calls of the handler that did not end within %(elapsed)g s (drain_timeout)",
+                count=count,
+                elapsed=self._drain_timeout,
+            )
+        try:
+            await self._source.close()
+        except Exception as error:
+            self.fail(error)
+
+    def summary(self) -> ProcessSummary:
+        """Return what is done so far."""
+        return self.pool.summary(**self._source.status())
+
+    def health(self, group: str, limit: float) -> ProcessingHealth:
+        """Return the health of the handlers, none of which should run for longer than ``limit`` seconds."""
+        summary = self.summary()
+        return processing_health(
+            group,
+            running=summary.running,
+            in_hand=summary.in_hand,
+            longest=summary.longest,
+            abandoned=self.pool.abandoned,
+            limit=limit,
+        )
+
+    def start(self, function: Callable[[], Awaitable[None]]) -> None:
+        """Run a function until the run ends, at the latest; its error ends the run."""
+        assert self._readers is not None  # while the run is open
+        self._readers.start_soon(self._guard, function)
+
+    def fail(self, error: Exception) -> None:
+        """End the run with an error; only the first one counts."""
+        if self._error is None:
+            self._error = error
+        self._ending.set()
+
+    def work_failed(self, work: Work[Any], error: Exception) -> None:
+        """End the run with the final error of a handler."""
+        self._source.failed(work)
+        self.fail(error)
+
+    async def _guard(self, function: Callable[..., Awaitable[None]], *args: Any) -> None:
+        try:
+            await function(*args)
+        except Exception as error:
+            self.fail(error)
+
+    async def _watch_stop(self, stop: anyio.Event) -> None:
+        await stop.wait()
+        self._ending.set()
+
+    async def _watch_signals(self, *, task_status: anyio.abc.TaskStatus[None]) -> None:
+        """End the run after the first SIGTERM or SIGINT, and cancel the handlers after the second."""
+        with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
+            task_status.started()
+            async for number in signals:
+                _log.info(
+                    "%(reason)s: no more records are read, and running handlers have %(elapsed)g s (drain_timeout)",
+                    reason=signal.Signals(number).name,
+                    elapsed=self._drain_timeout,
+                )
+                if self._ending.is_set():
+                    self._drain.cancel()
+                self._ending.set()
+
+    async def _report_progress(self) -> None:
+        assert self._on_progress is not None
+        told = ProcessSummary()
+        while True:
+            await anyio.sleep(_PROGRESS_SECONDS)
+            summary = self.summary()
+            if summary != told:
+                told = summary
+                result = self._on_progress(summary)
+                if inspect.isawaitable(result):
+                    await result
+
+
+def require_main_thread() -> None:
+    """Raise UsageError unless this is the main thread, in which alone Python handles signals."""
+    if threading.current_thread() is not threading.main_thread():
+        raise UsageError(
+            "handle_signals=True needs the main thread, in which alone Python handles signals: run the event loop "
+            "there, or set a stop event from a handler of your own"
+        )

@@ -1,0 +1,121 @@
+"""Processes the records of a share group's member: acquires, renews and acknowledges them."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+import anyio
+
+from ..errors import AcknowledgementFailed, DeserializationError, RequestTimeout
+from ..event_log import EventLog
+from ..share.acknowledgements import Acknowledge
+from ..share.share_consumer import ShareConsumer
+from ..types import TopicPartition
+from .lanes import Lanes, Work
+from .processing_run import ProcessingRun
+from .unreadable_record import Undeserialized, UnreadableRecord
+
+__all__ = ("ShareSource", "lenient")
+
+_log = EventLog("aiokafkawire.processing")
+
+_COMMIT_SECONDS: Final = 10.0
+"""Seconds that the last acknowledgements may take."""
+
+
+class ShareSource:
+    """The records of a member of a share group, of which each is acknowledged by itself.
+
+    Args:
+        consumer: acquires the records.
+        group: the share group.
+        lanes: has the records to handle.
+        max_in_hand: the largest number of records that are acquired and not acknowledged.
+    """
+
+    def __init__(self, consumer: ShareConsumer[Any, Any], group: str, lanes: Lanes[Any], *, max_in_hand: int) -> None:
+        self._consumer, self._group, self._lanes, self._max_in_hand = consumer, group, lanes, max_in_hand
+        self._in_hand = 0
+        self._changed = anyio.Event()
+        self._run: ProcessingRun | None = None
+
+    async def open(self, run: ProcessingRun) -> None:
+        """Start to acquire records for this run."""
+        self._run = run
+        # The records of a handler's call have a span, not those of a poll.
+        self._consumer._tracing = None
+        run.start(self._read)
+
+    async def _read(self) -> None:
+        assert self._run is not None  # which has started this
+        while True:
+            while self._in_hand >= self._max_in_hand:
+                await self._changed.wait()
+            for record in await self._consumer.poll(self._max_in_hand - self._in_hand):
+                self._in_hand += 1
+                self._consumer._begin(record)
+                unreadable = _unreadable(record)
+                partition = TopicPartition(record.topic, record.partition)
+                self._lanes.add(partition, None, unreadable or record, alone=unreadable is not None)
+            self._run.pool.start()
+
+    def finished(self, work: Work[Any]) -> None:
+        """Accept the records of a work."""
+        self._acknowledge(work, Acknowledge.ACCEPT)
+
+    def failed(self, work: Work[Any]) -> None:
+        """Release the records of a work that has failed finally, so that a member gets them again."""
+        self._acknowledge(work, Acknowledge.RELEASE)
+
+    def _acknowledge(self, work: Work[Any], kind: Acknowledge) -> None:
+        for record in work.records:
+            given = record.given if isinstance(record, UnreadableRecord) else record
+            if given.acknowledged is None:
+                self._consumer.acknowledge(given, kind)
+                self._in_hand -= 1
+        changed, self._changed = self._changed, anyio.Event()
+        changed.set()
+
+    async def close(self) -> None:
+        """Send the acknowledgements; the consumer releases all other records when it is closed."""
+        try:
+            await self._consumer.commit(timeout=_COMMIT_SECONDS)
+        except (AcknowledgementFailed, RequestTimeout) as error:
+            _log.warning("group %(group)r: the last commit has failed: %(error)s", group=self._group, error=error)
+
+    def status(self) -> Mapping[str, int]:
+        """Return the numbers of a summary that this source knows."""
+        return {"skipped": 0, "in_hand": self._in_hand}
+
+
+def lenient(deserializer: Callable[[bytes], Any] | None) -> Callable[[bytes], Any] | None:
+    """Return a deserializer that returns its error instead of raising it: a share consumer would release the record."""
+    if deserializer is None:
+        return None
+
+    def deserialize(data: bytes) -> Any:
+        try:
+            return deserializer(data)
+        except Exception as error:
+            return Undeserialized(error)
+
+    return deserialize
+
+
+def _unreadable(record: Any) -> UnreadableRecord | None:
+    """Return the record as one that cannot be read, if its key or value could not be deserialized."""
+    for failed, part in (("key", record.key), ("value", record.value)):
+        if isinstance(part, Undeserialized):
+            partition = TopicPartition(record.topic, record.partition)
+            error = DeserializationError(
+                f"the {failed} of {partition} at offset {record.offset} cannot be deserialized: {part.error!r:.200}",
+                failed,
+                partition,
+                record.offset,
+                record.raw_key,
+                record.raw_value,
+                record.headers,
+                record.timestamp_ms,
+            )
+            error.__cause__ = part.error
+            return UnreadableRecord(error, record)
+    return None

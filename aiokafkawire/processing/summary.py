@@ -1,0 +1,25 @@
+"""The summary of a call of ``Client.process``."""
+
+import attrs
+
+__all__ = ("ProcessSummary",)
+
+
+@attrs.frozen
+class ProcessSummary:
+    """The work that a call of :meth:`Client.process` has done so far, and what it is doing."""
+
+    processed: int = 0
+    """The number of records that the handler has finished."""
+    retried: int = 0
+    """How often the handler was called again after a failure."""
+    dead_lettered: int = 0
+    """The number of records that were written to the dead-letter topic."""
+    skipped: int = 0
+    """The number of records that an earlier owner of their partition had finished, and that were not handled again."""
+    in_hand: int = 0
+    """The number of records that were read and are not committed, or not acknowledged."""
+    running: int = 0
+    """The number of calls of the handler that are running."""
+    longest: float = 0.0
+    """The seconds that the longest of them has been running."""

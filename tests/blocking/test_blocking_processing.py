@@ -1,0 +1,73 @@
+"""``process`` without an event loop: worker threads handle the records, and the caller waits."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from secrets import token_hex
+from typing import Any
+
+import pytest
+
+from aiokafkawire import ConsumerRecord, KafkaError, Retry, UsageError, blocking
+
+COUNT = 40
+Record = ConsumerRecord[bytes, bytes]
+
+
+@pytest.fixture
+def topic(kafka: blocking.Client) -> str:
+    name = f"topic-{token_hex(6)}"
+    kafka.admin.create_topics({name: 2})
+    with kafka.producer() as producer:
+        producer.send_many(name, [b"%d" % number for number in range(COUNT)])
+    return name
+
+
+def test_threads_handle_the_records_until_the_event_is_set(kafka: blocking.Client, topic: str) -> None:
+    stop, lock = threading.Event(), threading.Lock()
+    seen: list[int] = []
+
+    def handle(record: Record) -> None:
+        assert threading.current_thread() is not threading.main_thread()
+        with lock:
+            seen.append(int(record.value or b""))
+            if len(seen) == COUNT:
+                stop.set()
+
+    summary = kafka.process(topic, handle, group_id=topic, stop=stop, commit_interval_ms=20, fetch_max_wait_ms=50)
+    assert summary.processed == COUNT
+    assert sorted(seen) == list(range(COUNT))
+    assert sum(offset.offset for offset in kafka.admin.list_consumer_group_offsets(topic).values()) == COUNT
+
+
+def test_errors_of_the_handler_are_raised(kafka: blocking.Client, topic: str) -> None:
+    def handle(record: Record) -> None:
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        kafka.process(topic, handle, group_id=topic, retry=Retry(attempts=1))
+
+
+def test_a_signal_ends_it(kafka: blocking.Client, topic: str) -> None:
+    before = signal.getsignal(signal.SIGTERM)
+
+    def handle(record: Record) -> None:
+        signal.raise_signal(signal.SIGTERM)
+
+    summary = kafka.process(topic, handle, group_id=topic, handle_signals=True, concurrency=1, max_in_hand=1)
+    assert summary.processed
+    assert signal.getsignal(signal.SIGTERM) is before
+
+
+@pytest.mark.parametrize("wrong", [{"stop": 5}, {"handle_signals": 1}, {"concurrency": 0}])
+def test_wrong_arguments_are_named(kafka: blocking.Client, wrong: dict[str, Any]) -> None:
+    with pytest.raises(KafkaError, match=next(iter(wrong))):
+        kafka.process("t", print, group_id="g", **wrong)
+
+
+def test_coroutine_functions_are_refused(kafka: blocking.Client) -> None:
+    async def handle(record: Record) -> None: ...
+
+    with pytest.raises(UsageError, match="plain function"):
+        kafka.process("t", handle, group_id="g")
