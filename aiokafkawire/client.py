@@ -1,7 +1,7 @@
 """The client of a Kafka cluster, which makes producers, consumers and the admin client."""
 
 import inspect
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import partial
 from itertools import count
 from types import TracebackType
@@ -416,7 +416,7 @@ class Client(MetricsPush):
             raise ConfigError("on_error='dead_letter' and dead_letter_topic need one another")
         if config.on_error == "raise":
             return None
-        from .processing.undeserializable_records import DeadLetters, SkippedRecords
+        from .processing.undeserializable_records import DeadLetteredRecords, SkippedRecords
 
         now = self._cluster.runtime.now
         if topic is None:
@@ -424,7 +424,7 @@ class Client(MetricsPush):
         check_topic_name(topic)
         if topic in topics:
             raise ConfigError(f"dead_letter_topic must not be a topic that the consumer reads, got {topic!r}")
-        return DeadLetters(topic, config.group_id, self._dead_letter_producer, now)
+        return DeadLetteredRecords(topic, config.group_id, self._dead_letter_producer, now)
 
     def _dead_letter_producer(self) -> Producer[Any, Any]:
         # A record that a broker has taken once must not be too large for the producer.
@@ -703,7 +703,6 @@ class Client(MetricsPush):
         ordering: "Ordering" = "key",
         max_batch: int | None = None,
         retry: "Retry | None" = None,
-        dead_letter_topic: str | None = None,
         share: bool = False,
         handler_timeout: float | None = None,
         max_in_hand: int | None = None,
@@ -712,8 +711,8 @@ class Client(MetricsPush):
         drain_timeout: float = 30.0,
         handle_signals: bool = False,
         on_progress: "OnProgress | None" = None,
-        key_deserializer: Callable[[bytes], Any] | None = None,
-        value_deserializer: Callable[[bytes], Any] | None = None,
+        key_deserializer: AnyDeserializer[Any] | None = None,
+        value_deserializer: AnyDeserializer[Any] | None = None,
         producer_options: ProducerOptions | None = None,
         **options: Unpack[ConsumerOptions],
     ) -> "ProcessSummary":
@@ -732,8 +731,6 @@ class Client(MetricsPush):
             max_batch: the largest number of records for one call, which are of one key or partition as ``ordering``
                 says; None for one record, which is not in a list.
             retry: how often and when a record is handled again after an error; None for ``Retry()``.
-            dead_letter_topic: the topic for records that have failed finally, with the reason in their headers; None
-                ends the call with the error, after the running calls of ``handle`` have finished.
             share: whether to be a member of a share group (KIP-932), whose members share the records of each partition.
                 There is no ``ordering``; a finished record is accepted, one whose dead letter is written as well, and
                 one that ends the call is released. Locks are renewed until then, on Kafka 4.2 and later.
@@ -751,7 +748,9 @@ class Client(MetricsPush):
                 failed finally.
             producer_options: those of the producer of dead letters.
             options: those of the consumer, with ``group_id``, which is required. ``auto_offset_reset`` is by default
-                ``"earliest"``.
+                ``"earliest"``. ``dead_letter_topic`` is the topic for all records that have failed finally, with the
+                reason in their headers; without one their error ends the call, after the running calls of ``handle``
+                have finished.
 
         Returns:
             What was done.
@@ -765,6 +764,9 @@ class Client(MetricsPush):
         from .processing.retry import Retry
 
         names = checked_topics(topics)
+        dead_letter_topic = options.pop("dead_letter_topic", None)
+        if dead_letter_topic is not None and options.get("on_error") == "dead_letter":
+            del options["on_error"]  # as every record that has failed finally
         settings = ProcessSettings(
             handle=handle,
             group_id=options.get("group_id") or "",
@@ -788,14 +790,15 @@ class Client(MetricsPush):
         if share:
             from .processing.share_source import lenient
 
-            _check_functions(key_deserializer=key_deserializer, value_deserializer=value_deserializer)
+            check_converters("deserialize", key_deserializer=key_deserializer, value_deserializer=value_deserializer)
             if isinstance(topics, SubscriptionPattern):
                 raise UsageError("a share group takes names of topics: share=True takes no SubscriptionPattern")
             deserializers = {
                 "key_deserializer": lenient(key_deserializer),
                 "value_deserializer": lenient(value_deserializer),
             }
-            sharing: ShareConsumer[Any, Any] = self.share_consumer(*names, **deserializers, **options)  # type: ignore[call-overload]
+            make: Any = self.share_consumer
+            sharing: ShareConsumer[Any, Any] = make(*names, **deserializers, **options)
             producer = self.producer(**(producer_options or {})) if dead_letter_topic is not None else None
             return await run_share(self._cluster, settings, sharing, producer)
         consumer = self._consumer((), consumer_options(options), key_deserializer, value_deserializer)

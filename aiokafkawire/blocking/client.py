@@ -1,7 +1,7 @@
 """The blocking client; see :mod:`aiokafkawire.blocking`."""
 
 import threading
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, Unpack, overload
@@ -321,7 +321,6 @@ class Client(MetricsPush):
         ordering: "Ordering" = "key",
         max_batch: int | None = None,
         retry: "Retry | None" = None,
-        dead_letter_topic: str | None = None,
         share: bool = False,
         handler_timeout: float | None = None,
         max_in_hand: int | None = None,
@@ -330,8 +329,8 @@ class Client(MetricsPush):
         drain_timeout: float = 30.0,
         handle_signals: bool = False,
         on_progress: "OnProgress | None" = None,
-        key_deserializer: Callable[[bytes], Any] | None = None,
-        value_deserializer: Callable[[bytes], Any] | None = None,
+        key_deserializer: AnyDeserializer[Any] | None = None,
+        value_deserializer: AnyDeserializer[Any] | None = None,
         producer_options: ProducerOptions | None = None,
         **options: Unpack[ConsumerOptions],
     ) -> "ProcessSummary":
@@ -350,7 +349,6 @@ class Client(MetricsPush):
             ordering=ordering,
             max_batch=max_batch,
             retry=retry,
-            dead_letter_topic=dead_letter_topic,
             share=share,
             handler_timeout=handler_timeout,
             max_in_hand=max_in_hand,

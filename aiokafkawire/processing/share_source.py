@@ -1,12 +1,13 @@
 """Processes the records of a share group's member: acquires, renews and acknowledges them."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Mapping
 from typing import Any, Final
 
 import anyio
 
 from ..errors import AcknowledgementFailed, DeserializationError, RequestTimeout
 from ..event_log import EventLog
+from ..serialization import Deserializer, SerializationContext, knows_record
 from ..share.acknowledgements import Acknowledge
 from ..share.share_consumer import ShareConsumer
 from ..types import TopicPartition
@@ -87,10 +88,12 @@ class ShareSource:
         return {"skipped": 0, "in_hand": self._in_hand}
 
 
-def lenient(deserializer: Callable[[bytes], Any] | None) -> Callable[[bytes], Any] | None:
+def lenient(deserializer: Any) -> Any:
     """Return a deserializer that returns its error instead of raising it: a share consumer would release the record."""
     if deserializer is None:
         return None
+    if knows_record(deserializer, "deserialize"):
+        return _Lenient(deserializer)
 
     def deserialize(data: bytes) -> Any:
         try:
@@ -99,6 +102,27 @@ def lenient(deserializer: Callable[[bytes], Any] | None) -> Callable[[bytes], An
             return Undeserialized(error)
 
     return deserialize
+
+
+class _Lenient:
+    """A deserializer that knows the record, and returns its error instead of raising it."""
+
+    def __init__(self, deserializer: Deserializer[Any]) -> None:
+        self._deserializer = deserializer
+
+    def deserialize(self, data: bytes, context: SerializationContext) -> Any:
+        try:
+            found = self._deserializer.deserialize(data, context)
+        except Exception as error:
+            return Undeserialized(error)
+        return _awaited(found) if isinstance(found, Awaitable) else found
+
+
+async def _awaited(result: Awaitable[Any]) -> Any:
+    try:
+        return await result
+    except Exception as error:
+        return Undeserialized(error)
 
 
 def _unreadable(record: Any) -> UnreadableRecord | None:

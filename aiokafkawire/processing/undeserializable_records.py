@@ -1,6 +1,5 @@
 """Leaves out records that cannot be deserialized: skips them, or writes them to a dead-letter topic (``on_error``)."""
 
-import traceback
 from collections.abc import Callable
 from typing import Any
 
@@ -10,9 +9,10 @@ from ..errors import DeserializationError, KafkaError, UsageError
 from ..event_log import EventLog, TroubleLog
 from ..producer.producer import Producer
 from ..types import TopicPartition
-from .failures import Failure, failure_of, with_failure
+from .dead_letters import DeadLetters
+from .unreadable_record import UnreadableRecord
 
-__all__ = ("DeadLetters", "SkippedRecords", "failure_from")
+__all__ = ("DeadLetteredRecords", "SkippedRecords")
 
 _log = EventLog("aiokafkawire.consumer")
 
@@ -49,7 +49,7 @@ class SkippedRecords:
         """Do nothing: there is nothing to release."""
 
 
-class DeadLetters:
+class DeadLetteredRecords:
     """Writes records to a dead-letter topic, with a producer that it makes for the first of them.
 
     Args:
@@ -90,8 +90,8 @@ class DeadLetters:
                 producer = self._make_producer()
                 await producer.__aenter__()
                 self._producer = producer
-            headers = with_failure(error.headers, failure_from(error, self._group))
-            await self._producer.send(self._topic, error.raw_value, key=error.raw_key, headers=headers)
+            letters = DeadLetters(self._producer, self._topic, self._group or "")
+            await letters.write([UnreadableRecord(error)], 1, _cause(error))
         except KafkaError as failed:
             failed.add_note(f"while writing the record at {at}, offset {error.offset}, to the dead-letter topic")
             raise
@@ -117,18 +117,6 @@ class DeadLetters:
                     _log.debug("closing the producer of dead letters: %(error)s", error=error)
 
 
-def failure_from(error: DeserializationError, group: str | None) -> Failure:
-    """Return what the headers of a dead letter say of a record; one that has failed before keeps its origin."""
-    earlier, cause = failure_of(error.headers), error.__cause__ or error
-    topic, partition = error.partition or ("", -1)
-    return Failure(
-        topic=topic if earlier is None else earlier.topic,
-        partition=partition if earlier is None else earlier.partition,
-        offset=error.offset if earlier is None else earlier.offset,
-        timestamp_ms=error.timestamp if earlier is None else earlier.timestamp_ms,
-        group=group or "",
-        attempts=1 if earlier is None else earlier.attempts + 1,
-        error=f"{type(cause).__module__}.{type(cause).__qualname__}",
-        message=str(cause),
-        stack="".join(traceback.format_exception(cause)),
-    )
+def _cause(error: DeserializationError) -> Exception:
+    """Return the deserializer's exception."""
+    return error.__cause__ if isinstance(error.__cause__, Exception) else error
