@@ -31,6 +31,7 @@ PACKAGES = tuple(
         ".prometheus",
         ".protocol",
         ".records",
+        ".schema_registry",
         ".serialization",
         ".spark",
         ".testing",
