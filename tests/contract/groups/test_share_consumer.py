@@ -15,6 +15,7 @@ from contract.groups.conftest import COUNT
 from support.committed import raw
 from support.connecting import eventually
 from support.patience import PATIENCE
+from support.serializers import SlowReader
 from support.share_members import configure
 
 from aiokafkawire import (
@@ -320,6 +321,29 @@ async def test_a_record_that_cannot_be_deserialized_is_released(kafka: Client, s
                 except DeserializationError as error:
                     errors.append(error.raw_value)
     assert (values, errors[0]) == ([0], b"no number")
+
+
+async def test_a_dead_letter_is_written_and_no_member_gets_the_record_again(
+    kafka: Client, share: Share, new_name: Callable[[], str]
+) -> None:
+    dead = new_name()
+    await kafka.admin.create_topics({dead: 1})
+    async with kafka.producer() as producer:
+        await producer.send_many(share.topic, [b"0", b"no number", b"2"])
+    options: Any = {"on_error": "dead_letter", "dead_letter_topic": dead, "value_deserializer": SlowReader()}
+    values: list[Any] = []
+    async with kafka.share_consumer(share.topic, group_id=share.group, **options) as consumer:
+        with anyio.fail_after(30):
+            while len(values) < 2:
+                for record in await consumer.poll():
+                    async with record:
+                        values.append(record.value)
+        await consumer.commit()
+        assert consumer.undeserializable_records == 1
+    assert values == [0, 2]
+    assert [record.value async for record in kafka.read_records(dead)] == [b"no number"]
+    again = await share.join()
+    assert await again.poll(timeout=0.3) == []
 
 
 async def test_a_poll_that_does_not_wait_returns_records_in_the_end(kafka: Client, share: Share) -> None:
