@@ -18,6 +18,7 @@ RUN: Mapping[str, Callable[..., Run[Any]]] = {
     "consumer_groups": groups.run_consumer_protocol,
     "processing": processing.run,
     "consumer_processing": processing.run_consumer_protocol,
+    "transforms": processing.run_transforms,
     "share": share.run,
 }
 TOLD: Mapping[str, Callable[[Run[Any]], str]] = {
@@ -27,6 +28,7 @@ TOLD: Mapping[str, Callable[[Run[Any]], str]] = {
     "consumer_groups": groups.told,
     "processing": processing.told,
     "consumer_processing": processing.told,
+    "transforms": processing.told,
     "share": share.told,
 }
 
