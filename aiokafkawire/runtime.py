@@ -226,7 +226,10 @@ class Runtime:
     def clock(self) -> Callable[[], float]:
         """Return a function that returns the same as ``now`` in the running event loop, in less time if possible."""
         loop = asyncio._get_running_loop()
-        return self.now if loop is None or self.now is not loop_time else loop.time
+        if loop is None or self.now is not loop_time:
+            return self.now
+        is_monotonic = type(loop).__module__ == "uvloop" or type(loop).time is asyncio.BaseEventLoop.time
+        return time.monotonic if is_monotonic else loop.time
 
     @property
     def offload_waiting(self) -> Offload:

@@ -97,6 +97,11 @@ class Tracing(Protocol):
 
     """The context variable that has the tracing system's context; equal contexts are one object."""
 
+    @property
+    def has_send_spans(self) -> bool: ...
+
+    """Whether :meth:`begin` may return spans; otherwise producers that are opened now need not call it."""
+
     def begin(
         self,
         topic: str,

@@ -15,12 +15,14 @@ from contextlib import AbstractContextManager, AsyncExitStack, contextmanager, n
 from typing import Any, Final
 
 import anyio
-from opentelemetry.metrics import MeterProvider, NoOpMeterProvider
+from opentelemetry.metrics import NoOpMeterProvider
 from opentelemetry.sdk.metrics import MeterProvider as SDKMeterProvider
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
-from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
+from opentelemetry.sdk.trace import ReadableSpan
+from opentelemetry.sdk.trace import TracerProvider as SDKTracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, SpanExportResult
 from opentelemetry.sdk.trace.sampling import ParentBased, TraceIdRatioBased
+from opentelemetry.trace import NoOpTracerProvider
 
 from aiokafkawire import Client, Producer, TopicPartition
 from aiokafkawire.metrics.measurements import Measurements
@@ -56,11 +58,17 @@ def _metrics(client: Client) -> Iterator[None]:
 
 
 @contextmanager
-def _opentelemetry(client: Client, ratio: float, *, measures: bool) -> Iterator[None]:
-    tracers = TracerProvider(sampler=ParentBased(TraceIdRatioBased(ratio)))
+def _meters(client: Client) -> Iterator[None]:
+    made = instrument(client, NoOpTracerProvider(), SDKMeterProvider([InMemoryMetricReader()]))
+    yield
+    made.uninstrument()
+
+
+@contextmanager
+def _traces(client: Client, ratio: float) -> Iterator[None]:
+    tracers = SDKTracerProvider(sampler=ParentBased(TraceIdRatioBased(ratio)))
     tracers.add_span_processor(BatchSpanProcessor(_Discarded()))
-    meters: MeterProvider = SDKMeterProvider([InMemoryMetricReader()]) if measures else NoOpMeterProvider()
-    made = instrument(client, tracers, meters)
+    made = instrument(client, tracers, NoOpMeterProvider())
     yield
     made.uninstrument()
     tracers.shutdown()
@@ -76,8 +84,8 @@ class _Discarded(SpanExporter):
 WAYS: Final[Mapping[str, Way]] = {
     NOTHING: lambda client: nullcontext(),
     "metrics": _metrics,
-    "OpenTelemetry metrics": lambda client: _opentelemetry(client, 0.0, measures=True),
-    "1 % sampled traces": lambda client: _opentelemetry(client, 0.01, measures=False),
+    "OpenTelemetry metrics": _meters,
+    "1 % sampled traces": lambda client: _traces(client, 0.01),
 }
 """The ways to observe, by name; the first is what the others are compared with."""
 

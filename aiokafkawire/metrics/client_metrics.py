@@ -35,7 +35,7 @@ T = TypeVar("T")
 
 _log = EventLog("aiokafkawire.observe")
 
-_AT_ONCE: Final = 128
+_AT_ONCE: Final = 512
 """The number of requests, or batches, that are counted together at most."""
 _WAIT_SECONDS: Final = 1.0
 """The time between those that are counted together, at most: they count as if they had ended with the last of them."""

@@ -126,7 +126,8 @@ class Connection:
         self._ended = anyio.Event()
         self._reports = reports
         self._is_open = False
-        self.used_at: float = runtime.now()
+        self._now = runtime.clock()
+        self.used_at: float = self._now()
         """The time at which the last request was sent, in seconds of the runtime's clock."""
 
     @classmethod
@@ -168,7 +169,8 @@ class Connection:
         try:
             with anyio.move_on_after(limit):
                 max_frame = config.receive_message_max_bytes
-                pipeline = ConnectionProtocol(client_id=config.client_id, broker=broker, max_frame=max_frame)
+                client_id = config.client_id
+                pipeline = ConnectionProtocol(client_id=client_id, broker=broker, max_frame=max_frame, notes=reports)
                 patience = config.request_timeout_ms / 1000
                 keepalive = config.socket_keepalive_enable
                 broker_connector = TransportFactory(connector, security, at, dialled or at, keepalive=keepalive)
@@ -248,7 +250,7 @@ class Connection:
             WireError: the response violates the protocol.
             UnsupportedVersion, InvalidMessage: the request cannot be encoded; nothing was sent.
         """
-        spoken, called_at = self.choose(type(request), wanted), self._runtime.now()
+        spoken, called_at = self.choose(type(request), wanted), self._now()
         if self.throttled_until > called_at:
             timeout = await self._wait_while_throttled(type(request), timeout)
         frame, position = await self._exchange(request, spoken, timeout, slow=slow, called_at=called_at)
@@ -270,7 +272,7 @@ class Connection:
             self._reports.not_throttled(api)
             return
         if client_waits(response.api_key, spoken):
-            self.throttled_until = max(self.throttled_until, self._runtime.now() + pause)
+            self.throttled_until = max(self.throttled_until, self._now() + pause)
         self._reports.throttled(api, pause)
 
     async def _wait_while_throttled(self, request: type[Request[Any]], timeout: float | None) -> float | None:
@@ -278,13 +280,13 @@ class Connection:
 
         The broker would not read a request before (KIP-219), and it would count as unanswered.
         """
-        began, limit = self._runtime.now(), self._request_timeout if timeout is None else timeout
+        began, limit = self._now(), self._request_timeout if timeout is None else timeout
         with anyio.move_on_after(limit):
-            while not self._ended.is_set() and (left := self.throttled_until - self._runtime.now()) > 0:
+            while not self._ended.is_set() and (left := self.throttled_until - self._now()) > 0:
                 with anyio.move_on_after(left):
                     await self._ended.wait()
-            return None if timeout is None else max(0.0, timeout - (self._runtime.now() - began))
-        left = self.throttled_until - self._runtime.now()
+            return None if timeout is None else max(0.0, timeout - (self._now() - began))
+        left = self.throttled_until - self._now()
         name = request.__name__.removesuffix("Request")
         why = f"the client has used up a quota, and {self.broker} throttles it for {left:.1f} s more"
         raise RequestTimeout(f"{name} was not sent within {limit:g} s: {why}")
@@ -312,9 +314,11 @@ class Connection:
         """
         if spoken is None:
             spoken = self.choose(type(request), wanted)
-        self.used_at = self._runtime.now() if now is None else now
-        observed = self._reports.request(handler, type(request), spoken, self.used_at, self.used_at)
-        self._enqueue(self._pipeline.send(request, spoken, handler and (observed or handler)), observed)
+        self.used_at = self._now() if now is None else now
+        observed = self._reports.request(handler, type(request), spoken, self.used_at)
+        sent_at = self.used_at if observed is None else None
+        frame = self._pipeline.send(request, spoken, handler and (observed or handler), now=sent_at)
+        self._enqueue(frame, observed)
         return spoken
 
     def submit_encoded(
@@ -327,8 +331,10 @@ class Connection:
     ) -> None:
         """Submit as :meth:`submit` a request whose ``body`` the caller has encoded, in version ``spoken``."""
         self.used_at = now
-        observed = self._reports.request(handler, request, spoken, now, now)
-        self._enqueue(self._pipeline.send_encoded(request, spoken, body, handler and (observed or handler)), observed)
+        observed = self._reports.request(handler, request, spoken, now)
+        sent_at = now if observed is None else None
+        frame = self._pipeline.send_encoded(request, spoken, body, handler and (observed or handler), now=sent_at)
+        self._enqueue(frame, observed)
 
     def choose(self, request: type[Request[Any]], wanted: Versions = ANY_VERSION) -> int:
         """Return the version in which to send requests of this type.
@@ -381,8 +387,6 @@ class Connection:
     def _enqueue(self, frame: bytes, observed: ObservedRequest | None, *, ahead: bool = False) -> None:
         if observed is not None:
             observed.sent_bytes = len(frame)
-            if observed.sent_at is not None:
-                observed = None
         if LOG.is_enabled(logging.DEBUG):
             log_request(self.broker, frame)
         if ahead or self._held_back is None:
@@ -399,7 +403,7 @@ class Connection:
 
     async def send_token(self, token: bytes) -> bytes:
         """Send a SASL token as a frame without a header, and return the token in the response."""
-        reply = _Reply(self._runtime.now(), self._request_timeout)
+        reply = _Reply(self._now(), self._request_timeout)
         self._transport.enqueue(self._pipeline.send_bare(token, reply))  # not logged, since a token has no header
         await self.transmit()
         try:
@@ -435,19 +439,21 @@ class Connection:
     ) -> tuple[bytes, int]:
         patience = self._request_timeout if not slow or timeout is None else max(timeout, self._request_timeout)
         limit = patience if timeout is None else min(timeout, patience)
-        now = self._runtime.now()
+        now = self._now()
         if not ahead:
             self.used_at = now
         await self._close_if_silent(now)
         with anyio.move_on_after(limit):
             reply = _Reply(now, patience)
             called_at = now if called_at is None else called_at
-            observed = self._reports.request(reply, type(request), spoken, called_at, now)
-            self._enqueue(self._pipeline.send(request, spoken, observed or reply, ahead=ahead), observed, ahead=ahead)
+            observed = self._reports.request(reply, type(request), spoken, called_at)
+            sent_at = now if observed is None else None
+            frame = self._pipeline.send(request, spoken, observed or reply, ahead=ahead, now=sent_at)
+            self._enqueue(frame, observed, ahead=ahead)
             await self.transmit()
             return await reply.wait()
         self._answered_at_timeout = self._pipeline.answered
-        await self._close_if_silent(max(self._runtime.now(), now + limit))
+        await self._close_if_silent(max(self._now(), now + limit))
         name = type(request).__name__.removesuffix("Request")
         raise RequestTimeout(f"no answer from {self.broker} to {name} within {limit:g} s")
 

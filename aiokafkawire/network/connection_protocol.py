@@ -8,16 +8,18 @@ pending requests fail in order, and no request can be sent.
 from collections import deque
 from collections.abc import Callable, Sequence
 from struct import Struct
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 
 from ..errors import ConnectionLost, KafkaError, SecurityMismatch, WireError, copy_for_reraise
+from ..notes import ConnectionApi
+from ..observe import Observers
 from ..protocol.api import RequestHeader, ResponseHeader, request_header_version, response_header_version
 from ..protocol.compiler import decode_prefix, encode, encode_into
 from ..protocol.primitives import Buffer
 from ..protocol.schema import Request
 from ._implementation import Frame
 
-__all__ = ("ConnectionProtocol", "ResponseHandler")
+__all__ = ("ConnectionProtocol", "RequestNotes", "ResponseHandler")
 
 _INT32: Final = Struct(">i")
 _CORRELATION_IDS: Final = 2**31
@@ -41,6 +43,34 @@ class ResponseHandler(Protocol):
         """Receive the error that ended the pipeline before the response came."""
 
 
+class RequestNotes(Protocol):
+    """An object that takes notes of requests, each when it ends."""
+
+    @property
+    def observers(self) -> Observers: ...
+
+    """What gets the notes."""
+
+    def kind(self, request: type[Request[Any]], spoken: int) -> ConnectionApi:
+        """Return what all requests of this type and version have in common."""
+
+    def resolve(
+        self,
+        kind: ConnectionApi,
+        sent_bytes: int,
+        sent_at: float,
+        handler: ResponseHandler,
+        frame: bytes,
+        position: int,
+    ) -> None:
+        """Pass a response on, and take a note of its request."""
+
+    def fail(
+        self, kind: ConnectionApi, sent_bytes: int, sent_at: float, handler: ResponseHandler, error: KafkaError
+    ) -> None:
+        """Pass the error of a request on, and take a note of it."""
+
+
 class _Form(NamedTuple):
     """The header fields that all requests of one type and version have in common."""
 
@@ -51,6 +81,8 @@ class _Form(NamedTuple):
     response_header: int
     """The version of the responses' header."""
     name: str
+    kind: ConnectionApi | None = None
+    """What notes say of such requests; None without notes."""
 
     @property
     def is_login(self) -> bool:
@@ -62,6 +94,11 @@ _BARE: Final = _Form(before=b"", behind=b"", response_header=-1, name="a SASL to
 """The form of frames without a header, whose responses have no header either."""
 
 
+_Waiting: TypeAlias = tuple[int, _Form, ResponseHandler, int, float | None]
+"""The correlation id, the form, the handler, the size of the frame in bytes, and when the frame was made, if notes
+tell so."""
+
+
 class ConnectionProtocol:
     """The pipeline of a connection: the requests that wait for their responses, in order.
 
@@ -69,19 +106,21 @@ class ConnectionProtocol:
         client_id: the client id in every request's header.
         broker: the broker's name in errors.
         max_frame: the largest frame to accept, in bytes.
+        notes: takes notes of requests.
     """
 
-    def __init__(self, *, client_id: str, broker: str, max_frame: int) -> None:
+    def __init__(self, *, client_id: str, broker: str, max_frame: int, notes: RequestNotes | None = None) -> None:
         self._client_id, self._broker, self._max_frame = client_id, broker, max_frame
         self._correlation_id = 0
-        self._waiting: deque[tuple[int, _Form, ResponseHandler]] = deque()
+        self._notes = notes
+        self._waiting: deque[_Waiting] = deque()
         self._forms: dict[tuple[type[Request[Any]], int], _Form] = {}
         # The incomplete frame, if there is one, and the received bytes of an incomplete size.
         self._frame: Frame | None = None
         self._size_begun = b""
         self._first: bytearray | None = None
         # The requests that hold() delays, while those of authentication are sent ahead; None at other times.
-        self._held_back: deque[tuple[int, _Form, ResponseHandler]] | None = None
+        self._held_back: deque[_Waiting] | None = None
         self._on_idle: Callable[[], None] | None = None
         self.failure: KafkaError | None = None
 
@@ -115,13 +154,21 @@ class ConnectionProtocol:
         """Return the frame of a SASL token. As after SaslHandshake v0, frame and response have no header."""
         if self.failure is not None:
             raise copy_for_reraise(self.failure)
-        self._waiting.append((-1, _BARE, handler))
+        self._waiting.append((-1, _BARE, handler, 0, None))
         return _INT32.pack(len(token)) + token
 
     def send(
-        self, request: Request[Any], version: int, handler: ResponseHandler | None, *, ahead: bool = False
+        self,
+        request: Request[Any],
+        version: int,
+        handler: ResponseHandler | None,
+        *,
+        ahead: bool = False,
+        now: float | None = None,
     ) -> bytes:
         """Return the frame of a request. ``handler`` receives the response; None if the broker sends no response.
+
+        With ``now``, the time in seconds, the request may be noted when it ends.
 
         Frames must be sent in the order in which they were made, except that frames made with ``ahead`` are sent before
         those that :meth:`hold` delays.
@@ -133,7 +180,7 @@ class ConnectionProtocol:
             raise copy_for_reraise(self.failure)
         body: list[Buffer] = []
         encode_into(request, version, body)
-        return self.send_encoded(type(request), version, body, handler, ahead=ahead)
+        return self.send_encoded(type(request), version, body, handler, ahead=ahead, now=now)
 
     def send_encoded(
         self,
@@ -143,6 +190,7 @@ class ConnectionProtocol:
         handler: ResponseHandler | None,
         *,
         ahead: bool = False,
+        now: float | None = None,
     ) -> bytes:
         """Return as :meth:`send` the frame of a request whose ``body`` the caller has encoded."""
         if self.failure is not None:
@@ -153,7 +201,7 @@ class ConnectionProtocol:
         frame = b"".join((_INT32.pack(size), form.before, _INT32.pack(number), form.behind, *body))
         if handler is not None:
             waiting = self._waiting if ahead or self._held_back is None else self._held_back
-            waiting.append((number, form, handler))
+            waiting.append((number, form, handler, _INT32.size + size, now))
         self._correlation_id = (number + 1) % _CORRELATION_IDS
         return frame
 
@@ -170,6 +218,7 @@ class ConnectionProtocol:
             encoded[_BEFORE + _CORRELATION_ID_SIZE :],
             response_header_version(request, version),
             request.__name__,
+            None if self._notes is None else self._notes.kind(request, version),
         )
         self._forms[request, version] = form
         return form
@@ -254,7 +303,7 @@ class ConnectionProtocol:
         raise error
 
     def _answer(self, frame: bytes) -> None:
-        expected, form, handler = self._waiting[0]
+        expected, form, handler, sent_bytes, sent_at = self._waiting[0]
         position = 0
         if form is not _BARE:
             correlation_id, position = _INT32.unpack_from(frame)[0], _INT32.size
@@ -267,7 +316,15 @@ class ConnectionProtocol:
                     f"{self._broker} answered correlation id {correlation_id} when {expected} ({form.name}) was next"
                 )
         self._waiting.popleft()
-        handler.resolve(frame, position)
+        if (
+            sent_at is None
+            or form.kind is None
+            or (notes := self._notes) is None
+            or notes.observers.note_request is None
+        ):
+            handler.resolve(frame, position)
+        else:
+            notes.resolve(form.kind, sent_bytes, sent_at, handler, frame, position)
         if self._on_idle is not None and not self._waiting:
             self._on_idle()
 
@@ -292,8 +349,11 @@ class ConnectionProtocol:
         self._frame = None
         self.release()
         while self._waiting:
-            *_, handler = self._waiting.popleft()
-            handler.fail(error)
+            _, form, handler, sent_bytes, sent_at = self._waiting.popleft()
+            if sent_at is None or form.kind is None or (notes := self._notes) is None:
+                handler.fail(error)
+            else:
+                notes.fail(form.kind, sent_bytes, sent_at, handler, error)
 
 
 _TLS: Final = "a TLS record: this listener speaks TLS, and the client speaks plaintext to it"

@@ -33,9 +33,9 @@ class ConnectionReports:
         "_kinds",
         "_lane",
         "_node_ids",
-        "_observers",
         "_throttling",
         "now",
+        "observers",
         "throttle_seconds",
     )
 
@@ -49,7 +49,8 @@ class ConnectionReports:
         throttling: TroubleLog | None = None,
     ) -> None:
         self._throttling = throttling
-        self._observers, self._at, self._lane, self._node_ids = observers, at, lane, node_ids
+        self.observers: Observers = observers
+        self._at, self._lane, self._node_ids = at, lane, node_ids
         self._broker = str(at)
         self._kinds: dict[tuple[type[Request[Any]], int], ConnectionApi] = {}
         self.now: Callable[[], float] = now
@@ -63,18 +64,18 @@ class ConnectionReports:
 
     def opened(self, seconds: float) -> None:
         """Report that the connection was opened, in so many seconds."""
-        if (notify := self._observers.connection_opened) is not None:
+        if (notify := self.observers.connection_opened) is not None:
             notify(ConnectionOpened(broker=self._broker, node_id=self._node_id, lane=self._lane, seconds=seconds))
 
     def failed(self, seconds: float, error: KafkaError) -> None:
         """Report that the connection could not be opened."""
-        if (notify := self._observers.connection_failed) is not None:
+        if (notify := self.observers.connection_failed) is not None:
             broker, node_id, lane = self._broker, self._node_id, self._lane
             notify(ConnectionFailed(broker=broker, node_id=node_id, lane=lane, seconds=seconds, error=error))
 
     def closed(self, error: KafkaError | None) -> None:
         """Report that the connection, which was open, has ended."""
-        if (notify := self._observers.connection_closed) is not None:
+        if (notify := self.observers.connection_closed) is not None:
             notify(ConnectionClosed(broker=self._broker, node_id=self._node_id, lane=self._lane, error=error))
 
     def throttled(self, api: str, seconds: float) -> None:
@@ -83,7 +84,7 @@ class ConnectionReports:
         if self._throttling is not None:
             message = "broker %(broker)s throttles %(api)s for %(delay).1f s, since the client has exceeded a quota"
             self._throttling.failed((self._broker, api), message, broker=self._broker, api=api, delay=seconds)
-        if (notify := self._observers.throttled) is not None:
+        if (notify := self.observers.throttled) is not None:
             notify(Throttled(broker=self._broker, node_id=self._node_id, api=api, seconds=seconds))
 
     @property
@@ -98,28 +99,59 @@ class ConnectionReports:
             self._throttling.ended((self._broker, api), message, broker=self._broker, api=api)
 
     def request(
-        self, handler: ResponseHandler | None, request: type[Request[Any]], spoken: int, called_at: float, now: float
+        self, handler: ResponseHandler | None, request: type[Request[Any]], spoken: int, called_at: float
     ) -> "ObservedRequest | None":
-        """Return the object that reports this request's end; None without observers of requests.
+        """Return the object that reports this request's end; None if notes suffice, or nothing is reported.
+
+        Observers of requests, and requests without a response, wait for the write itself. For notes a request begins
+        when its frame is made, since the write nearly always follows.
 
         Args:
             handler: receives the response; None if the broker sends none.
             request: the request's type.
             spoken: the request's version.
             called_at: the time of the call that sends the request.
-            now: the time. For metrics it is when the write begins, which nearly always follows; only observers of
-                requests, and requests without a response, wait for the write itself.
         """
-        observers = self._observers
-        if observers.note_request is None and observers.request_ended is None:
+        observers = self.observers
+        if observers.request_ended is None and (handler is not None or observers.note_request is None):
             return None
+        return ObservedRequest(self, self.kind(request, spoken), handler, called_at)
+
+    def kind(self, request: type[Request[Any]], spoken: int) -> ConnectionApi:
+        """Return what all requests of this type and version have in common."""
         kind = self._kinds.get((request, spoken))
         if kind is None:
             api, leads = request.__name__.removesuffix("Request"), throttle_leads(request.response, spoken)
             kind = ConnectionApi(self._lane, api, spoken, self._at, self._node_ids, leads)
             self._kinds[request, spoken] = kind
-        awaits_write = handler is None or observers.request_ended is not None
-        return ObservedRequest(self, kind, handler, called_at, None if awaits_write else now)
+        return kind
+
+    def resolve(
+        self,
+        kind: ConnectionApi,
+        sent_bytes: int,
+        sent_at: float,
+        handler: ResponseHandler,
+        frame: bytes,
+        position: int,
+    ) -> None:
+        """Pass a response on, and take a note of its request."""
+        now, self.throttle_seconds = self.now(), 0.0
+        handler.resolve(frame, position)
+        throttle = self.throttle_seconds
+        if kind.throttle_leads and not throttle:
+            throttle = leading_throttle_ms(frame, position) / 1000
+        if (note := self.observers.note_request) is not None:
+            note((kind, sent_bytes, len(frame), now - sent_at, throttle, None, now))
+
+    def fail(
+        self, kind: ConnectionApi, sent_bytes: int, sent_at: float, handler: ResponseHandler, error: KafkaError
+    ) -> None:
+        """Pass the error of a request on, and take a note of it."""
+        now = self.now()
+        handler.fail(error)
+        if (note := self.observers.note_request) is not None:
+            note((kind, sent_bytes, 0, now - sent_at, 0.0, error, now))
 
     def ended(
         self,
@@ -132,7 +164,7 @@ class ConnectionReports:
         """Report the end of a request at the time ``now``."""
         kind, sent_bytes, sent_at = request.kind, request.sent_bytes, request.sent_at
         seconds = 0.0 if sent_at is None else now - sent_at
-        observers = self._observers
+        observers = self.observers
         if (note := observers.note_request) is not None:
             note((kind, sent_bytes, received_bytes, seconds, throttle_seconds, error, now))
         if (notify := observers.request_ended) is not None:
@@ -166,15 +198,14 @@ class ObservedRequest:
         kind: ConnectionApi,
         handler: ResponseHandler | None,
         called_at: float,
-        sent_at: float | None,
     ) -> None:
         self._reports = reports
         self.kind: ConnectionApi = kind
         self.handler: ResponseHandler | None = handler
         """Receives the response; None if the broker sends none."""
         self.called_at: float = called_at
-        self.sent_at: float | None = sent_at
-        """When the request's write began; None if it did not, and :meth:`sent` is to be called when it does."""
+        self.sent_at: float | None = None
+        """When the request's write began; None if it has not begun yet."""
 
     def sent(self) -> None:
         """Take notice that the write of the request begins; a request without a response ends now."""

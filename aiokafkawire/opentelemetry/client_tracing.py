@@ -10,7 +10,7 @@ from typing import Any, Final
 from opentelemetry import context as otel_context
 from opentelemetry import trace
 from opentelemetry.context import Context, attach, get_current
-from opentelemetry.trace import Link, Span, SpanKind, Tracer
+from opentelemetry.trace import Link, NoOpTracer, Span, SpanKind, Tracer
 
 from ..cluster.cluster import Cluster
 from ..event_log import EventLog
@@ -40,6 +40,7 @@ _log = EventLog("aiokafkawire.opentelemetry")
 _ROOM: Final = 256
 """The number of bytes that must be left for the headers of a record that gets a span."""
 _MAX_PARTITIONS: Final = 10_000
+_PRODUCER: Final = SpanKind.PRODUCER
 _attached_by: Final[ContextVar[object]] = ContextVar("aiokafkawire_span_attached_by", default=None)
 
 ProcessEnded = Callable[[str, str | None, float], None]
@@ -58,6 +59,7 @@ class ClientTracing:
     def __init__(self, cluster: Cluster, tracer: Tracer, process_ended: ProcessEnded) -> None:
         self._cluster, self._tracer, self._process_ended = cluster, tracer, process_ended
         self._client = {} if cluster.config.client_id is None else {CLIENT_ID: cluster.config.client_id}
+        self.has_send_spans: bool = not isinstance(tracer, NoOpTracer)
         self.is_on: bool = True
         """Whether new spans are made."""
         self._has_failed = False
@@ -114,9 +116,10 @@ class ClientTracing:
         if room < _ROOM:
             return None
         attributes = self._described(topic, partition)
-        span = self._tracer.start_span(f"send {topic}", context, SpanKind.PRODUCER, attributes)
+        span = self._tracer.start_span(f"send {topic}", context, _PRODUCER, attributes)
         if not span.get_span_context().trace_flags.sampled:
-            span.end()
+            if span.is_recording():
+                span.end()
             return None
         carriers = headers_for(trace.set_span_in_context(span, context))
         return SendSpan(span, carriers if _size(carriers) <= room else (), key, value, sharing, self._log_failure)

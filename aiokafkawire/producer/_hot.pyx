@@ -98,6 +98,9 @@ cdef class OpenBatch:
     cdef readonly array.array timestamps
     cdef public bint closed
     cdef public object untraced
+    # The context whose records share one span, that span, and its headers, encoded.
+    cdef object traced, shared_trace
+    cdef bytes shared_headers
 
     def __cinit__(self, BatchBuilder builder not None, result, array.array timestamps not None):
         if timestamps.ob_descr.itemsize != sizeof(int64_t):
@@ -369,17 +372,23 @@ cdef class Appender:
             self._add_to_transaction(topic, chosen)
         if timestamp_ms is None:
             timestamp = now_ms() if self._has_system_clock else self._read_clock()
-        if self._tracing is not None:
-            return self.put_traced(opened, chosen, timestamp, raw_key, raw_value, pairs, encoded, size, alone, index)
         found = PyList_GET_ITEM(opened.batches, chosen)
         if found is not <PyObject *>None:
             batch = <OpenBatch>found
-            index[0] = batch.put(self._space, timestamp, raw_key, raw_value, encoded)
-            if index[0] >= 0:
-                return batch
+            if self._tracing is None or encoded is None and self.is_untraced(batch):
+                index[0] = batch.put(self._space, timestamp, raw_key, raw_value, encoded)
+                if index[0] >= 0:
+                    return batch
+        if self._tracing is not None:
+            return self.put_traced(opened, chosen, timestamp, raw_key, raw_value, pairs, encoded, size, alone, index)
         batch, index[0] = self._open_batch(topic, chosen, timestamp, raw_key, raw_value, pairs)
         opened.batches[chosen] = batch
         return batch
+
+    @cython.final
+    cdef bint is_untraced(self, OpenBatch batch) except -1:
+        """Return whether an earlier record of the batch, sent in the same context, was not traced."""
+        return batch.untraced is not None and batch.untraced is get_value(self._context_variable)
 
     @cython.final
     cdef OpenBatch put_traced(
@@ -402,15 +411,28 @@ cdef class Appender:
         cdef object trace = None, given = pairs
         cdef bint is_own = encoded is not None
         if batch is not None and not batch.closed:
-            if batch.untraced is not context or is_own:
-                trace = self._tracing.begin(opened.name, chosen, batch.result, context, key, value, pairs, room, alone)
-                if trace is not None:
-                    pairs = [*given, *trace.headers]
-                    encoded = encoded_headers(pairs)
+            if (
+                is_own
+                or alone
+                or batch.shared_headers is None
+                or batch.traced is not context
+                or room < PyBytes_GET_SIZE(batch.shared_headers)
+            ):
+                if batch.untraced is not context or is_own:
+                    trace = self._tracing.begin(
+                        opened.name, chosen, batch.result, context, key, value, pairs, room, alone
+                    )
+                    if trace is not None:
+                        pairs = [*given, *trace.headers]
+                        encoded = encoded_headers(pairs)
+            else:
+                trace, encoded = batch.shared_trace, batch.shared_headers
             index[0] = batch.put(self._space, timestamp, key, value, encoded)
             if index[0] >= 0:
                 if trace is not None:
                     trace.appended(batch.result, index[0])
+                    if not (is_own or alone):
+                        batch.traced, batch.shared_trace, batch.shared_headers = context, trace, encoded
                 elif not is_own:
                     batch.untraced = context
                 return batch

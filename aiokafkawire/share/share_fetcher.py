@@ -42,6 +42,8 @@ _LARGE: Final = 64 * 1024
 """The size in bytes above which compressed batches are decompressed on a thread."""
 _SESSION_LOST: Final = (ErrorCode.SHARE_SESSION_NOT_FOUND, ErrorCode.INVALID_SHARE_SESSION_EPOCH)
 _GRACE: Final = 5.0
+_EARLY_PAUSE: Final = 0.005
+"""Seconds between fetches while a broker answers before their wait is over, and without records."""
 
 
 class ShareFetcher:
@@ -282,8 +284,8 @@ class ShareFetcher:
             self._reports.fetched(broker.node, wanted, response, seconds)
             broker.is_drained = not found
             if not found and self._clock() - began < wait_ms / 2000:
-                # An early empty response, as from a broker whose locks are all taken.
-                broker.back_off(self._clock())
+                # The broker has found records of aborted transactions only, and has more.
+                broker.retry_at = self._clock() + _EARLY_PAUSE
 
         await self._exchange(broker, sent, exchange)
 

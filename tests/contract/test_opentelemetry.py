@@ -406,6 +406,16 @@ async def test_metrics_have_the_conventions_names(kafka: Client, topic: str, col
     assert metrics["aiokafkawire.producer.buffer.limit"][0].value == 32 * 1024 * 1024
 
 
+async def test_without_a_tracer_there_are_metrics_only(kafka: Client, topic: str, collected: Collected) -> None:
+    instrument(kafka, trace.NoOpTracerProvider(), collected.meters)
+    async with kafka.producer() as producer:
+        await producer.send(topic, b"alone")
+    (record,) = await read(kafka, topic, 1)
+    assert record.headers == ()
+    (sent,) = collected.metrics()["messaging.client.sent.messages"]
+    assert sent.value >= 1
+
+
 async def test_after_uninstrument_there_is_nothing_more(cluster: Where, topic: str, collected: Collected) -> None:
     made = instrument(None, collected.tracers, collected.meters)
     try:
@@ -427,6 +437,8 @@ async def test_after_uninstrument_there_is_nothing_more(cluster: Where, topic: s
 
 
 async def test_every_client_is_counted_apart_by_its_name(cluster: Where, topic: str, collected: Collected) -> None:
+    async with cluster.client() as uncounted, uncounted.producer() as producer:
+        await producer.send(topic, b"first")  # until the topic has a leader: each attempt counts
     made = instrument(None, collected.tracers, collected.meters)
     try:
         async with cluster.client(client_id="one") as one, cluster.client(client_id="two") as two:

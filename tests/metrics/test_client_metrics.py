@@ -34,10 +34,10 @@ class Watched:
 
 def test_many_are_counted_at_once() -> None:
     watched = Watched()
-    watched.end(128)
+    watched.end(512)
     assert watched.counted == 0
     watched.end(1)
-    assert watched.counted == 128
+    assert watched.counted == 512
 
 
 def test_those_that_are_counted_together_ended_within_a_second() -> None:

@@ -15,11 +15,15 @@ from support.scripted_broker import answer_frame, api_versions
 
 from aiokafkawire.errors import ConnectionLost, InvalidMessage, KafkaError, UnsupportedVersion, WireError
 from aiokafkawire.network import connection_protocol as module
-from aiokafkawire.network.connection_protocol import ConnectionProtocol
+from aiokafkawire.network.connection_protocol import ConnectionProtocol, RequestNotes
+from aiokafkawire.network.connection_reports import ConnectionReports
+from aiokafkawire.notes import RequestNote
+from aiokafkawire.observe import Observers
 from aiokafkawire.protocol.api import ApiKey, RequestHeader, ResponseHeader
 from aiokafkawire.protocol.compiler import decode, decode_prefix, encode
 from aiokafkawire.protocol.messages.metadata import ApiVersionsRequest, MetadataRequest, MetadataRequestTopic
 from aiokafkawire.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from aiokafkawire.types import Address
 
 MAX_FRAME = 4 * 1024 * 1024
 
@@ -45,8 +49,8 @@ class Box:
         self.order.append(self)
 
 
-def make(max_frame: int = MAX_FRAME) -> ConnectionProtocol:
-    return ConnectionProtocol(client_id="me", broker="b:9092", max_frame=max_frame)
+def make(max_frame: int = MAX_FRAME, notes: RequestNotes | None = None) -> ConnectionProtocol:
+    return ConnectionProtocol(client_id="me", broker="b:9092", max_frame=max_frame, notes=notes)
 
 
 def metadata(*topics: str) -> MetadataRequest:
@@ -406,3 +410,31 @@ def test_no_bare_token_after_a_failure() -> None:
     pipeline.fail(ConnectionLost("gone"))
     with pytest.raises(ConnectionLost):
         pipeline.send_bare(b"token", Box())
+
+
+# --- notes ---------------------------------------------------------------------------------------------------
+
+
+def test_requests_with_a_time_are_noted_when_they_end() -> None:
+    observers, noted, now, at = Observers(), list[RequestNote](), [7.0], Address("b", 9092)
+    notes = ConnectionReports(observers, at, "data", {at: 4}, lambda: now[0])
+    pipeline = make(notes=notes)
+    boxes = [Box() for _ in range(4)]
+    frames = [pipeline.send(metadata(), 12, box, now=1.0) for box in boxes[:1]]
+    pipeline.receive(answered(0, pack(">i", 0)))
+    assert noted == []  # nobody takes notes yet
+
+    observers.note_request = noted.append
+    frames += [pipeline.send(metadata("a"), 12, boxes[1], now=5.0), pipeline.send(metadata(), 12, boxes[2])]
+    frames.append(pipeline.send(metadata(), 12, boxes[3], now=6.0))
+    first = answered(1, pack(">i", 250))
+    pipeline.receive(first + answered(2, pack(">i", 0)))
+    now[0] = 8.0
+    pipeline.connection_closed()
+    (answer, lost), kind = noted, notes.kind(MetadataRequest, 12)
+    assert answer == (kind, len(frames[1]), len(first) - 4, 2.0, 0.25, None, 7.0)
+    assert lost[:5] == (kind, len(frames[3]), 0, 2.0, 0.0)
+    assert isinstance(lost[5], ConnectionLost)
+    assert (kind.api, kind.version, kind.lane, kind.node_id) == ("Metadata", 12, "data", 4)
+    assert all(box.body is not None for box in boxes[:3])
+    assert boxes[3].error is lost[5]

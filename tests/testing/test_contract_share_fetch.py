@@ -480,3 +480,24 @@ async def test_isolation_levels(
             for first, last, _ in acquired(await member.fetch(topic_id, max_wait_ms=500)):
                 seen |= set(range(first, last + 1))
     assert seen == set(expected)
+
+
+async def test_a_fetch_that_finds_only_aborted_records_is_answered_at_once(
+    client: RawClient, topic: MetadataResponseTopic, joined: Joined, share_group: str
+) -> None:
+    await configure(client, share_group, share_isolation_level="read_committed")
+    member, name = await joined(), topic.name or ""
+    topic_id = await begun(client, topic, member)
+    producer = await TransactionalProducer(client).initialized()
+    assert not (await producer.add((name, 0)))[name, 0]
+    for _ in range(3):
+        assert not (await producer.send(name, b"x", b"y")).error_code
+    await producer.ended(commit=False)
+    await written(client, topic, 1)
+    found, fetches = list[tuple[int, int, int]](), 0
+    with anyio.fail_after(15):
+        while not found:
+            found = acquired(await member.fetch(topic_id, max_wait_ms=LONG, max_records=1, batch_size=1))
+            fetches += 1
+    assert found == [(7, 7, 1)]  # the marker
+    assert fetches > 1

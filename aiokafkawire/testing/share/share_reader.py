@@ -76,6 +76,8 @@ class ShareRead:
         self.logs: list[PartitionLog] = []
         self.acquired: int = 0
         """The number of acquired records."""
+        self.archived: bool = False
+        """Whether acquired records were archived, since their transactions were aborted: there may be others now."""
         self.failed: bool = False
         """Whether the read of an existing partition failed."""
         self._call = call
@@ -93,7 +95,7 @@ class ShareRead:
     @property
     def is_due(self) -> bool:
         """Whether to answer now."""
-        return self.failed or self.acquired > 0 or not self.logs
+        return self.failed or self.acquired > 0 or self.archived or not self.logs
 
     def _readable(self, key: SharedPartition) -> _Readable | None:
         self.results[key] = ShareFetchResponsePartitionData(
@@ -157,6 +159,7 @@ class ShareRead:
         aborted = {offset for offset in offsets if any(part.first <= offset <= part.last for part in acquired)}
         if aborted:
             found.state.partition.archive(aborted)
+            self.archived = True
         return without(acquired, aborted)
 
 
