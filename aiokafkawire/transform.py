@@ -45,7 +45,7 @@ from .types import Headers, OffsetAndMetadata, OffsetSpec, TopicPartition
 
 __all__ = ("OutgoingRecord", "Process", "TransformLoop", "TransformProducer", "joined", "producer_options_of")
 
-_log = EventLog("aiokafkawire.transform")
+_log = EventLog("aiokafkawire.producer")
 
 Options = TypeVar("Options", ConsumerOptions, ProducerOptions)
 
