@@ -39,7 +39,7 @@ from .event_log import EventLog
 from .producer.producer import Producer
 from .producer.transaction import Transaction
 from .records.batch import ConsumerRecord
-from .transform_ends import EndOffsets
+from .transform_ends import TransformEnds
 from .transform_recovery import Recovery, recovery_after, transactional_id_of
 from .types import Headers, OffsetAndMetadata, OffsetSpec, TopicPartition
 
@@ -76,7 +76,7 @@ _LOOKUP_TIMEOUT: Final = 1.0
 
 
 class _Outcome(Enum):
-    """What became of a transaction."""
+    """The outcome of a transaction."""
 
     COMMITTED = "committed"
     ABORTED = "aborted, since the group has revoked partitions of its records"
@@ -141,7 +141,7 @@ class TransformLoop:
         consumer._iteration.tracing, self._group = None, consumer._config.group_id
         self._in_hand = RecordsInHand(consumer)
         self._max_records, self._interval = max_records, commit_interval_ms / 1000
-        self._ends: EndOffsets | None = None
+        self._ends: TransformEnds | None = None
         self._next_lookup = 0.0
         self._stop = anyio.Event()
         self._gathering: anyio.CancelScope | None = None
@@ -158,7 +158,7 @@ class TransformLoop:
         ]
         if until_end:
             found = await self._consumer.offsets(dict.fromkeys(partitions, OffsetSpec.LATEST))
-            self._ends = EndOffsets({partition: end.offset for partition, end in found.items() if end is not None})
+            self._ends = TransformEnds({partition: end.offset for partition, end in found.items() if end is not None})
         if stop is not None:
             self._stop = stop
         failed: Exception | None = None

@@ -4,10 +4,10 @@ from collections.abc import Collection, Mapping
 
 from .types import OffsetAndMetadata, TopicPartition
 
-__all__ = ("EndOffsets",)
+__all__ = ("TransformEnds",)
 
 
-class EndOffsets:
+class TransformEnds:
     """The end offsets of all partitions of a group, and the partitions not yet committed up to there.
 
     Every member looks at all partitions, since a member may die, and others then take over its partitions.

@@ -15,7 +15,7 @@ class RecordsInHand:
     """The unfinished records of a group member: a rebalance revokes their partitions only after :meth:`release`.
 
     Args:
-        consumer: the member, which subscribes when it opens, and whose records nobody else takes.
+        consumer: the member, which subscribes when it opens; no other task reads from it.
     """
 
     def __init__(self, consumer: Consumer[bytes, bytes]) -> None:

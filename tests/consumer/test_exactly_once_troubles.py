@@ -138,6 +138,36 @@ def test_a_commit_whose_outcome_nobody_knows_ends_it_and_the_next_run_finds_out(
         assert await loop.outcome() == numbers(0, 100)
 
 
+def test_a_rebalance_ends_gathering() -> None:
+    @in_virtual_time()
+    async def _(loop: Loop) -> None:
+        loop.broker.create_topic("more", partitions=2)
+        async with loop.kafka.producer() as producer:
+            await producer.send("more", b"1", partition=0)
+            await producer.send("more", b"2", partition=1)
+        processed: list[bytes | None] = []
+        gathered = anyio.Event()
+
+        def process(records: list[ConsumerRecord[bytes, bytes]]) -> list[OutgoingRecord]:
+            processed.extend(record.value for record in records)
+            gathered.set()
+            return []
+
+        async def run() -> None:  # each gathers for a day
+            arguments: Any = {"group_id": "h", "transactional_id": "h", "commit_interval_ms": 86_400_000}
+            await loop.kafka.transform("more", process, **arguments)
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(run)
+            await anyio.sleep(60)
+            assert not processed
+            tasks.start_soon(run)
+            with anyio.fail_after(60):
+                await gathered.wait()
+            tasks.cancel_scope.cancel()
+        assert sorted(map(str, processed)) == ["b'1'", "b'2'"]
+
+
 async def test_a_source_that_cannot_be_read_ends_it() -> None:
     async with looping() as loop:
         loop.broker.on(ApiKey.OFFSET_FETCH, answer=ErrorCode.GROUP_AUTHORIZATION_FAILED, times=None)
