@@ -1,6 +1,7 @@
 """Checks users' arguments. A UsageError's message has the argument's name, the valid values and the given value."""
 
-from collections.abc import Iterable, Mapping
+import inspect
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from .errors import UsageError
@@ -19,6 +20,7 @@ __all__ = (
     "is_integer",
     "is_text",
     "items_of",
+    "methods_of",
     "refuse_list",
     "shown",
 )
@@ -109,6 +111,14 @@ def items_of(name: str, given: object, of: str) -> list[Any]:
         raise refuse_list(name, given, of)
     assert isinstance(given, Iterable)
     return list(given)
+
+
+def methods_of(given: object) -> Iterator[str]:
+    """Return the names of an object's public methods, without a call of its properties."""
+    found = given if isinstance(given, type) else type(given)
+    for name in dict.fromkeys([*dir(found), *getattr(given, "__dict__", ())]):
+        if not name.startswith("_") and callable(inspect.getattr_static(given, name, None)):
+            yield name
 
 
 def flattened(given: tuple[Any, ...]) -> tuple[Any, ...]:

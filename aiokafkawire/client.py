@@ -1,11 +1,11 @@
 """The client of a Kafka cluster, which makes producers, consumers and the admin client."""
 
 import inspect
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from functools import partial
 from itertools import count
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, Final, Literal, Self, TypeVar, Unpack, overload
 
 import anyio
 
@@ -37,6 +37,7 @@ from .other_clients_names import CLIENT, add_hints
 from .producer.producer import Producer
 from .protocol.schema import Request, Response
 from .runtime import Runtime, finish, opened_at, warn_unclosed
+from .serialization import AnyDeserializer, AnySerializer, check_converters, knows_record
 from .tracing import new_client_hooks
 from .types import Address, BytesLike, OffsetSpec, ProducerIdentity, TopicPartition, check_topic_name
 
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
     from .interceptors import ConsumerInterceptor, ConsumerInterceptors, ProducerInterceptor, ProducerInterceptors
     from .metrics.client_metrics import ClientMetrics
     from .metrics.metric import Metric
+    from .records.deserialization import FailureHandler
     from .share.share_consumer import ShareConsumer
     from .transform import Process
 
@@ -55,6 +57,9 @@ __all__ = ("Client",)
 K = TypeVar("K")
 V = TypeVar("V")
 R = TypeVar("R", bound=Response)
+
+_DEAD_LETTER_BYTES: Final = 128 * 1024 * 1024
+"""The maximum size of a record in a dead-letter topic, which is larger than brokers usually allow."""
 
 
 class Client(MetricsPush):
@@ -206,7 +211,7 @@ class Client(MetricsPush):
     def producer(
         self,
         *,
-        key_serializer: Callable[[K], bytes],
+        key_serializer: AnySerializer[K],
         identity: ProducerIdentity | None = None,
         interceptors: Sequence["ProducerInterceptor"] = (),
         **options: Unpack[ProducerOptions],
@@ -215,7 +220,7 @@ class Client(MetricsPush):
     def producer(
         self,
         *,
-        value_serializer: Callable[[V], bytes],
+        value_serializer: AnySerializer[V],
         identity: ProducerIdentity | None = None,
         interceptors: Sequence["ProducerInterceptor"] = (),
         **options: Unpack[ProducerOptions],
@@ -224,8 +229,8 @@ class Client(MetricsPush):
     def producer(
         self,
         *,
-        key_serializer: Callable[[K], bytes],
-        value_serializer: Callable[[V], bytes],
+        key_serializer: AnySerializer[K],
+        value_serializer: AnySerializer[V],
         identity: ProducerIdentity | None = None,
         interceptors: Sequence["ProducerInterceptor"] = (),
         **options: Unpack[ProducerOptions],
@@ -233,8 +238,8 @@ class Client(MetricsPush):
     def producer(
         self,
         *,
-        key_serializer: Callable[[Any], bytes] | None = None,
-        value_serializer: Callable[[Any], bytes] | None = None,
+        key_serializer: AnySerializer[Any] | None = None,
+        value_serializer: AnySerializer[Any] | None = None,
         identity: ProducerIdentity | None = None,
         interceptors: Sequence["ProducerInterceptor"] = (),
         **options: Unpack[ProducerOptions],
@@ -242,8 +247,10 @@ class Client(MetricsPush):
         """Make a producer; use it as ``async with``.
 
         Args:
-            key_serializer: converts keys to bytes; without it keys must be bytes, bytearrays or memoryviews.
-            value_serializer: converts values to bytes; without it values must be bytes, bytearrays or memoryviews.
+            key_serializer: converts keys to bytes: a function, or an object that knows the record, see
+                :class:`~aiokafkawire.serialization.Serializer`; without it keys must be bytes, bytearrays or
+                memoryviews.
+            value_serializer: converts values to bytes, as ``key_serializer`` does with keys.
             identity: the identity of another producer, to send records in that producer's open transaction.
             interceptors: objects that see, and may change, each record before it is serialized, and see its result;
                 see :class:`~aiokafkawire.interceptors.ProducerInterceptor`.
@@ -253,7 +260,7 @@ class Client(MetricsPush):
             ConfigError: a setting is wrong.
             UsageError: no event loop is running, or the running loop is not the client's.
         """
-        _check_functions(key_serializer=key_serializer, value_serializer=value_serializer)
+        check_converters("serialize", key_serializer=key_serializer, value_serializer=value_serializer)
         chain = _producer_interceptors(interceptors)
         if identity is not None and not isinstance(identity, ProducerIdentity):
             raise UsageError(f"identity must be the identity of another producer, got {shown(identity)}")
@@ -264,14 +271,18 @@ class Client(MetricsPush):
         config = make_config(ProducerConfig, options)
         self._cluster.owner.require_loop("producer")
         lane = f"produce-{next(self._lanes)}"
-        if chain is None:
-            producer = Producer(self._cluster, config, lane, key_serializer, value_serializer, identity)
+        functions: tuple[Any, Any] = key_serializer, value_serializer
+        producer: Producer[Any, Any]
+        if chain is None and not any(knows_record(serializer, "serialize") for serializer in functions):
+            producer = Producer(self._cluster, config, lane, *functions, identity)
+        elif chain is None:
+            from .producer.serializing_producer import SerializingProducer
+
+            producer = SerializingProducer(self._cluster, config, lane, *functions, identity)
         else:
             from .producer.intercepted_producer import InterceptedProducer
 
-            producer = InterceptedProducer(
-                self._cluster, config, lane, key_serializer, value_serializer, identity, chain
-            )
+            producer = InterceptedProducer(self._cluster, config, lane, *functions, identity, chain)
         self._live.add_producer(producer)
         return producer
 
@@ -287,7 +298,7 @@ class Client(MetricsPush):
     def consumer(
         self,
         *topics: str | Collection[str],
-        key_deserializer: Callable[[bytes], K],
+        key_deserializer: AnyDeserializer[K],
         assignors: Sequence["Assignor"] = (),
         interceptors: Sequence["ConsumerInterceptor"] = (),
         **options: Unpack[ConsumerOptions],
@@ -296,7 +307,7 @@ class Client(MetricsPush):
     def consumer(
         self,
         *topics: str | Collection[str],
-        value_deserializer: Callable[[bytes], V],
+        value_deserializer: AnyDeserializer[V],
         assignors: Sequence["Assignor"] = (),
         interceptors: Sequence["ConsumerInterceptor"] = (),
         **options: Unpack[ConsumerOptions],
@@ -305,8 +316,8 @@ class Client(MetricsPush):
     def consumer(
         self,
         *topics: str | Collection[str],
-        key_deserializer: Callable[[bytes], K],
-        value_deserializer: Callable[[bytes], V],
+        key_deserializer: AnyDeserializer[K],
+        value_deserializer: AnyDeserializer[V],
         assignors: Sequence["Assignor"] = (),
         interceptors: Sequence["ConsumerInterceptor"] = (),
         **options: Unpack[ConsumerOptions],
@@ -314,8 +325,8 @@ class Client(MetricsPush):
     def consumer(
         self,
         *topics: str | Collection[str],
-        key_deserializer: Callable[[bytes], Any] | None = None,
-        value_deserializer: Callable[[bytes], Any] | None = None,
+        key_deserializer: AnyDeserializer[Any] | None = None,
+        value_deserializer: AnyDeserializer[Any] | None = None,
         assignors: Sequence["Assignor"] = (),
         interceptors: Sequence["ConsumerInterceptor"] = (),
         **options: Unpack[ConsumerOptions],
@@ -325,7 +336,8 @@ class Client(MetricsPush):
         Args:
             topics: names, or one list of names. With a ``group_id`` the group's members share the partitions; without a
                 ``group_id`` the consumer reads all partitions. Without topics, call ``subscribe`` or ``assign`` later.
-            key_deserializer: converts keys from bytes; without it keys are bytes.
+            key_deserializer: converts keys from bytes: a function, or an object that knows the record, see
+                :class:`~aiokafkawire.serialization.Deserializer`; without it keys are bytes.
             value_deserializer: converts values from bytes; without it values are bytes.
             assignors: your own assignors for this consumer, instead of ``partition_assignment_strategy``.
             interceptors: objects that see, and may change, the records before the user gets them, and see committed
@@ -344,8 +356,8 @@ class Client(MetricsPush):
         self,
         topics: tuple[str, ...],
         options: ConsumerOptions,
-        key_deserializer: Callable[[bytes], Any] | None = None,
-        value_deserializer: Callable[[bytes], Any] | None = None,
+        key_deserializer: AnyDeserializer[Any] | None = None,
+        value_deserializer: AnyDeserializer[Any] | None = None,
         assignors: Sequence["Assignor"] = (),
         *,
         interceptors: "ConsumerInterceptors | None" = None,
@@ -354,7 +366,7 @@ class Client(MetricsPush):
         config = make_config(ConsumerConfig, options)
         _check_membership(config)
         _check_group_protocol(config, {*options, *(["assignors"] if assignors else [])})
-        _check_functions(key_deserializer=key_deserializer, value_deserializer=value_deserializer)
+        check_converters("deserialize", key_deserializer=key_deserializer, value_deserializer=value_deserializer)
         _check_assignors(assignors)
         if config.heartbeat_thread and self._connector is not connect_tcp:
             raise ConfigError("heartbeat_thread opens its own TCP connections and cannot use the client's connector")
@@ -377,9 +389,33 @@ class Client(MetricsPush):
             value_deserializer,
             assignors,
             interceptors=interceptors,
+            failures=self._failure_handler(config, topics),
         )
         self._live.add_consumer(consumer)
         return consumer
+
+    def _failure_handler(
+        self, config: ConsumerConfig | ShareConsumerConfig, topics: tuple[str, ...]
+    ) -> "FailureHandler | None":
+        """Return what takes the records that cannot be deserialized (``on_error``); None if their errors are raised."""
+        topic = config.dead_letter_topic
+        if (topic is not None) != (config.on_error == "dead_letter"):
+            raise ConfigError("on_error='dead_letter' and dead_letter_topic need one another")
+        if config.on_error == "raise":
+            return None
+        from .processing.undeserializable_records import DeadLetters, SkippedRecords
+
+        now = self._cluster.runtime.now
+        if topic is None:
+            return SkippedRecords(now)
+        check_topic_name(topic)
+        if topic in topics:
+            raise ConfigError(f"dead_letter_topic must not be a topic that the consumer reads, got {topic!r}")
+        return DeadLetters(topic, config.group_id, self._dead_letter_producer, now)
+
+    def _dead_letter_producer(self) -> Producer[Any, Any]:
+        # A record that a broker has taken once must not be too large for the producer.
+        return self.producer(acks="all", max_request_size=_DEAD_LETTER_BYTES, buffer_memory=2 * _DEAD_LETTER_BYTES)
 
     @overload
     def share_consumer(
@@ -389,36 +425,37 @@ class Client(MetricsPush):
     def share_consumer(
         self,
         *topics: str | Collection[str],
-        key_deserializer: Callable[[bytes], K],
+        key_deserializer: AnyDeserializer[K],
         **options: Unpack[ShareConsumerOptions],
     ) -> "ShareConsumer[K, bytes]": ...
     @overload
     def share_consumer(
         self,
         *topics: str | Collection[str],
-        value_deserializer: Callable[[bytes], V],
+        value_deserializer: AnyDeserializer[V],
         **options: Unpack[ShareConsumerOptions],
     ) -> "ShareConsumer[bytes, V]": ...
     @overload
     def share_consumer(
         self,
         *topics: str | Collection[str],
-        key_deserializer: Callable[[bytes], K],
-        value_deserializer: Callable[[bytes], V],
+        key_deserializer: AnyDeserializer[K],
+        value_deserializer: AnyDeserializer[V],
         **options: Unpack[ShareConsumerOptions],
     ) -> "ShareConsumer[K, V]": ...
     def share_consumer(
         self,
         *topics: str | Collection[str],
-        key_deserializer: Callable[[bytes], Any] | None = None,
-        value_deserializer: Callable[[bytes], Any] | None = None,
+        key_deserializer: AnyDeserializer[Any] | None = None,
+        value_deserializer: AnyDeserializer[Any] | None = None,
         **options: Unpack[ShareConsumerOptions],
     ) -> "ShareConsumer[Any, Any]":
         """Make a member of a share group (KIP-932, Kafka 4.1 and later); use it as ``async with``.
 
         Args:
             topics: names, or one list of names, whose records the members share. Without topics, call ``subscribe``.
-            key_deserializer: converts keys from bytes; without it keys are bytes.
+            key_deserializer: converts keys from bytes: a function, or an object that knows the record, see
+                :class:`~aiokafkawire.serialization.Deserializer`; without it keys are bytes.
             value_deserializer: converts values from bytes; without it values are bytes.
             options: see :class:`~aiokafkawire.config.ShareConsumerConfig`; ``group_id`` is required.
 
@@ -432,7 +469,7 @@ class Client(MetricsPush):
         config = make_config(ShareConsumerConfig, options)
         if not config.group_id:
             raise ConfigError("share_consumer() needs a group_id: the share group whose members share the records")
-        _check_functions(key_deserializer=key_deserializer, value_deserializer=value_deserializer)
+        check_converters("deserialize", key_deserializer=key_deserializer, value_deserializer=value_deserializer)
         limit = self._cluster.config.request_timeout_ms
         if config.fetch_max_wait_ms >= limit:
             raise ConfigError(
@@ -441,7 +478,8 @@ class Client(MetricsPush):
             )
         self._cluster.owner.require_loop("share consumer")
         names, lane = flattened(topics), str(next(self._lanes))
-        consumer = ShareConsumer(self._cluster, config, lane, names, key_deserializer, value_deserializer)
+        failures = self._failure_handler(config, names)
+        consumer = ShareConsumer(self._cluster, config, lane, names, key_deserializer, value_deserializer, failures)
         self._live.add_share_consumer(consumer)
         return consumer
 
@@ -456,7 +494,7 @@ class Client(MetricsPush):
         *,
         start: "Bounds" = ...,
         end: "Bounds | None" = None,
-        key_deserializer: Callable[[bytes], K],
+        key_deserializer: AnyDeserializer[K],
         **options: Unpack[ConsumerOptions],
     ) -> "BoundedRecords[K, bytes]": ...
     @overload
@@ -466,7 +504,7 @@ class Client(MetricsPush):
         *,
         start: "Bounds" = ...,
         end: "Bounds | None" = None,
-        value_deserializer: Callable[[bytes], V],
+        value_deserializer: AnyDeserializer[V],
         **options: Unpack[ConsumerOptions],
     ) -> "BoundedRecords[bytes, V]": ...
     @overload
@@ -476,8 +514,8 @@ class Client(MetricsPush):
         *,
         start: "Bounds" = ...,
         end: "Bounds | None" = None,
-        key_deserializer: Callable[[bytes], K],
-        value_deserializer: Callable[[bytes], V],
+        key_deserializer: AnyDeserializer[K],
+        value_deserializer: AnyDeserializer[V],
         **options: Unpack[ConsumerOptions],
     ) -> "BoundedRecords[K, V]": ...
     def read_records(
@@ -486,8 +524,8 @@ class Client(MetricsPush):
         *,
         start: "Bounds" = OffsetSpec.EARLIEST,
         end: "Bounds | None" = None,
-        key_deserializer: Callable[[bytes], Any] | None = None,
-        value_deserializer: Callable[[bytes], Any] | None = None,
+        key_deserializer: AnyDeserializer[Any] | None = None,
+        value_deserializer: AnyDeserializer[Any] | None = None,
         **options: Unpack[ConsumerOptions],
     ) -> "BoundedRecords[Any, Any]":
         """Read a topic from a start to an end, record by record; the iteration stops at the end.
@@ -677,12 +715,6 @@ def _check_brokers(config: ClientConfig, what: str) -> None:
             f"a {what} needs brokers, and this client speaks to controllers (bootstrap_controllers): "
             "use a client with bootstrap_servers"
         )
-
-
-def _check_functions(**given: object) -> None:
-    for name, function in given.items():
-        if function is not None and not callable(function):
-            raise ConfigError(f"{name} must be a function, got {shown(function)}")
 
 
 def _check_assignors(given: object) -> None:

@@ -104,10 +104,10 @@ def client_health(
             unready += [f"{name} {reason}" for reason in reasons]
         elif reader.stalled:
             stalled.append(f"{name}: {reader.why_idle}")
+    if metadata_error is not None and state != "closed" and not any(broker.connections for broker in brokers):
+        unready.insert(0, f"no broker is reachable: {metadata_error.removeprefix(_NO_BROKER)}")
     if state != "open":
         unready.insert(0, "the client is closed" if state == "closed" else "the client is not open yet")
-    elif metadata_error is not None and not any(broker.connections for broker in brokers):
-        unready.insert(0, f"no broker is reachable: {metadata_error.removeprefix(_NO_BROKER)}")
     for name, producer in producers.items():
         if producer.failed is None and producer.stalled:
             waiting = unready if producer.blocked else stalled

@@ -133,6 +133,8 @@ __all__ = (
     "RequestTimeout",
     "ResourceNotFound",
     "SaslAuthenticationFailed",
+    "SchemaMismatch",
+    "SchemaRegistryError",
     "SecurityDisabled",
     "SecurityMismatch",
     "ShareSessionLimitReached",
@@ -227,11 +229,12 @@ class AdminError(KafkaError, ExceptionGroup[KafkaError]):
 
 
 class ConfigError(KafkaError, ValueError):
-    """A setting has an unknown name or an invalid value; the message has the setting's name and its valid values."""
+    """A setting has an unknown name or an invalid value; the message has the setting's name and its valid values. So
+    has another argument of ``Client()``, ``producer()`` or ``consumer()``."""
 
 
 class UsageError(KafkaError):
-    """A call is not valid, as on a closed client, or with an invalid topic name or an unassigned partition."""
+    """A call is not valid: the client is closed, or an argument is wrong, such as the name of a topic."""
 
 
 class InvalidMessage(UsageError):
@@ -347,6 +350,27 @@ class DeserializationError(KafkaError):
 
     def __str__(self) -> str:
         return str(self.args[0])
+
+
+class SchemaRegistryError(KafkaError):
+    """The schema registry refused a request, failed, or could not be reached; the message says which, and why.
+
+    Attributes:
+        status: the HTTP status of the response; None if no response arrived.
+        error_code: the registry's own error code, such as 40403 for an unknown schema; None if the response has none.
+    """
+
+    def __init__(self, message: str, status: int | None = None, error_code: int | None = None) -> None:
+        super().__init__(message, status, error_code)
+        self.status: int | None = status
+        self.error_code: int | None = error_code
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
+class SchemaMismatch(KafkaError, ValueError):
+    """A key or value does not fit its schema, or its bytes are not in the format of the schema registry."""
 
 
 class LogTruncated(KafkaError):

@@ -1,6 +1,8 @@
 """Reads the health of a client and its parts, and reports partitions that stall to the observers and the log."""
 
 from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import anyio
@@ -9,6 +11,7 @@ from .cluster.cluster import Cluster
 from .event_log import EventLog
 from .metrics.live import LiveClient
 from .plain_values import error_text
+from .runtime import call_soon_threadsafe
 
 if TYPE_CHECKING:  # many programs never ask for the health of a client
     from .client_health import BrokerHealth, ClientHealth
@@ -37,10 +40,14 @@ class HealthMonitor:
 
     async def run(self) -> None:
         """Look for stalls until cancelled, while an observer has methods for them."""
-        observers = self._cluster.observers
+        observers, call_soon = self._cluster.observers, call_soon_threadsafe()
         while True:
-            await anyio.sleep(self._after / _CHECKS)
-            if observers.partition_stalled is not None or observers.stall_ended is not None:
+            changed = anyio.Event()
+            observers.on_change = partial(_call_if_open, call_soon, changed.set)
+            if observers.partition_stalled is None and observers.stall_ended is None:
+                await changed.wait()
+            else:
+                await anyio.sleep(self._after / _CHECKS)
                 self.health("open")
 
     def health(self, state: str) -> "ClientHealth":
@@ -55,7 +62,8 @@ class HealthMonitor:
         if state == "open" and owner.has_lost_loop:
             return client_health(state, fault="the event loop on which the client was opened has ended")
         if state != "open":
-            return client_health("closed" if owner.has_closed or owner.has_lost_loop else "new")
+            state = "closed" if owner.has_closed or owner.has_lost_loop else "new"
+            return client_health(state, metadata_error=error_text(self._cluster.metadata.refresh_error))
         owner.require_own_loop()
         found, now = self._read(), self._cluster.runtime.now()
         self._report_stalls(found, now)
@@ -98,23 +106,26 @@ class HealthMonitor:
         for name, _ in self._stalls.stalled:
             counts[name] = counts.get(name, 0) + 1
         for event in began:
-            if event.client not in self._stalled_since:
-                self._stalled_since[event.client] = now - event.seconds
-                partitions = (
-                    "a partition has" if counts[event.client] == 1 else f"{counts[event.client]} partitions have"
-                )
+            if event.lane not in self._stalled_since:
+                self._stalled_since[event.lane] = now - event.seconds
+                partitions = "a partition has" if counts[event.lane] == 1 else f"{counts[event.lane]} partitions have"
                 _log.warning(
                     "%(client)s: %(stalled)s made no progress for %(elapsed).0f s; %(topic)s-%(partition)d: %(reason)s",
-                    text={"client": event.client, "stalled": partitions},
+                    text={"client": event.lane, "stalled": partitions},
                     topic=event.topic,
                     partition=event.partition,
                     elapsed=event.seconds,
                     reason=event.reason,
-                    count=counts[event.client],
+                    count=counts[event.lane],
                 )
         for name in self._stalled_since.keys() - counts.keys():
             message, text = "%(client)s: all partitions make progress again, after %(elapsed).0f s", {"client": name}
             _log.info(message, text=text, elapsed=now - self._stalled_since.pop(name))
+
+
+def _call_if_open(call_soon: Callable[..., object], function: Callable[[], object]) -> None:
+    with suppress(RuntimeError):  # the client's event loop has ended
+        call_soon(function)
 
 
 def _notify(observer: Callable[[Any], None] | None, events: Any) -> None:

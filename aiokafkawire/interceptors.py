@@ -7,11 +7,12 @@ consumer interceptors. They are called in the order of the list, on the client's
 import inspect
 import sys
 from collections.abc import Callable, Iterable, Mapping
+from difflib import get_close_matches
 from typing import Any, Final, Generic, TypeVar
 
 import attrs
 
-from .argument_checks import shown
+from .argument_checks import methods_of, shown
 from .errors import ConfigError
 from .event_log import EventLog
 from .records.batch import ConsumerRecord
@@ -102,15 +103,20 @@ class ConsumerInterceptor:
         """Release what the interceptor holds: the consumer is closed."""
 
 
+_PREFIX: Final = "on_"
+_LISTENERS: Final = ("on_assigned", "on_revoked", "on_lost")
+"""The methods of rebalance listeners, which an interceptor may be as well."""
 _PRODUCER_METHODS: Final = ("on_send", "on_acknowledgement", "close")
 _CONSUMER_METHODS: Final = ("on_consume", "on_commit", "close")
+_KNOWN: Final = (*_PRODUCER_METHODS, *_CONSUMER_METHODS, *_LISTENERS)
 
 
 class _Chain:
     """Interceptors in order, and the methods that they have.
 
     Raises:
-        ConfigError: an interceptor has none of the methods, or one that is a coroutine function.
+        ConfigError: an interceptor has none of the methods, one that is a coroutine function, or one whose name begins
+            with ``on_`` and is unknown.
     """
 
     def __init__(self, interceptors: Iterable[object], base: type[Any], methods: tuple[str, ...]) -> None:
@@ -120,6 +126,7 @@ class _Chain:
         self._methods: dict[str, list[Callable[..., Any]]] = {name: [] for name in methods}
         for interceptor in interceptors:
             found = {name: method for name in methods if callable(method := getattr(interceptor, name, None))}
+            _check_names(interceptor)
             if isinstance(interceptor, type) or not found.keys() - {"close"}:
                 raise ConfigError(f"an interceptor must be an object with methods of {named}, got {shown(interceptor)}")
             for name, method in found.items():
@@ -206,6 +213,16 @@ class ConsumerInterceptors(_Chain):
                 method(dict(offsets))
             except Exception:
                 self._failed(method, f"the commit of {len(offsets)} offsets stays as it is")
+
+
+def _check_names(interceptor: object) -> None:
+    """Raise ConfigError if an interceptor has a method that looks like one of ours, and would never be called."""
+    for name in methods_of(interceptor):
+        if name.startswith(_PREFIX) and name not in _KNOWN:
+            near = get_close_matches(name, _KNOWN, 1)
+            known = [each for each in _KNOWN if each.startswith(_PREFIX) and each not in _LISTENERS]
+            hint = f"did you mean {near[0]}?" if near else f"the methods are {', '.join(known)}"
+            raise ConfigError(f"{type(interceptor).__name__} has an unknown method {name} of interceptors: {hint}")
 
 
 def _name(method: Callable[..., Any]) -> str:

@@ -5,11 +5,12 @@ An observer is notified once per request or batch, never per record. Events with
 
 import inspect
 from collections.abc import Callable, Iterable, Sequence
+from difflib import get_close_matches
 from typing import Any, Final
 
 import attrs
 
-from .argument_checks import shown
+from .argument_checks import methods_of, shown
 from .errors import ConfigError, KafkaError
 from .event_log import EventLog
 from .notes import BatchNote, RequestNote
@@ -264,8 +265,8 @@ class TransactionEnded:
 class PartitionStalled:
     """A partition has made no progress for ``stall_report_ms``: records wait to be delivered, or to be received."""
 
-    client: str
-    """The name of the producer or consumer, such as ``"produce-1"`` or ``"fetch-2"``."""
+    lane: str
+    """The name of the producer or consumer, which its connections have as well: ``"produce-1"``, ``"fetch-2"``."""
     topic: str
     partition: int
     seconds: float
@@ -280,7 +281,7 @@ class PartitionStalled:
 class StallEnded:
     """A partition that was stalled makes progress again, or has nothing left that could wait."""
 
-    client: str
+    lane: str
     topic: str
     partition: int
     seconds: float
@@ -347,16 +348,20 @@ EVENTS: Final = tuple(name for name, value in vars(Observer).items() if inspect.
 """The names of an observer's methods."""
 
 
+_NEARLY: Final = 0.9
+"""How similar the name of a method must be to that of an event to be a misspelt one; 1 for equal names."""
+
+
 class Observers:
     """The observers of one client. For each event, an attribute notifies the observers of it; None if there are none.
 
     Callers write ``if (notify := observers.request_ended) is not None: notify(RequestEnded(...))``.
 
     Raises:
-        ConfigError: an observer has no method of :class:`Observer`, or one that is a coroutine function.
+        ConfigError: an observer has no method of :class:`Observer`, or one that is misspelt or a coroutine function.
     """
 
-    __slots__ = (*EVENTS, "_observers", "note_batch", "note_request")
+    __slots__ = (*EVENTS, "_observers", "note_batch", "note_request", "on_change")
 
     connection_opened: Callable[[ConnectionOpened], None] | None
     connection_failed: Callable[[ConnectionFailed], None] | None
@@ -380,6 +385,8 @@ class Observers:
         """Takes a note of each request that has ended, for metrics; None if there are none."""
         self.note_batch: Callable[[BatchNote], None] | None = None
         """The same for each batch."""
+        self.on_change: Callable[[], object] | None = None
+        """Called after an observer was added or removed, in the thread that does this."""
         self._observers: list[object] = []
         self._update()
         if isinstance(observers, str) or not isinstance(observers, Iterable):
@@ -389,6 +396,7 @@ class Observers:
 
     def add(self, observer: object) -> None:
         """Notify this observer, too, from now on."""
+        _check_names(observer)
         wanted = [name for name in EVENTS if callable(getattr(observer, name, None))]
         if not wanted or isinstance(observer, type):
             raise ConfigError(
@@ -412,6 +420,8 @@ class Observers:
             found = ((observer, getattr(observer, name, None)) for observer in self._observers)
             methods = [(observer, method) for observer, method in found if method is not None and _is_wanted(method)]
             setattr(self, name, self._notifier(name, methods) if methods else None)
+        if self.on_change is not None:
+            self.on_change()
 
     def _notifier(self, name: str, methods: list[tuple[object, Callable[[Any], None]]]) -> Callable[[Any], None]:
         def notify(event: Any) -> None:
@@ -425,6 +435,16 @@ class Observers:
                     self.remove(observer)
 
         return notify
+
+
+def _check_names(observer: object) -> None:
+    """Raise ConfigError if an observer has a method that is nearly called like an event, and would never be called."""
+    for name in methods_of(observer):
+        near = get_close_matches(name.removeprefix("on_"), EVENTS, 1, _NEARLY)
+        if near and name not in EVENTS:
+            raise ConfigError(
+                f"{type(observer).__name__} has an unknown method {name} of observers: did you mean {near[0]}?"
+            )
 
 
 def _is_wanted(method: object) -> bool:

@@ -7,7 +7,7 @@ from typing import Any
 
 import attrs
 
-__all__ = ("as_plain", "error_text", "sentence")
+__all__ = ("as_plain", "error_text", "example_of", "sentence")
 
 
 def as_plain(value: object) -> Any:
@@ -35,6 +35,13 @@ def as_plain(value: object) -> Any:
 def error_text(error: Exception | None) -> str | None:
     """Return an error's class and message; None without an error."""
     return f"{type(error).__name__}: {error}" if error is not None else None
+
+
+def example_of(partitions: Sequence[object]) -> str:
+    """Return the name of the first partition, with the number of the others."""
+    others = len(partitions) - 1
+    more = f" and {others} other {'partition' if others == 1 else 'partitions'}" if others else ""
+    return f"{partitions[0]}{more}"
 
 
 def sentence(reasons: Sequence[str], limit: int = 5) -> str | None:

@@ -13,6 +13,7 @@ import anyio
 
 from .argument_checks import check_flag, shown
 from .client import Client
+from .either_client import asynchronous_client
 from .errors import ConfigError, UsageError
 from .event_log import EventLog
 from .loop_thread import LoopThread
@@ -126,7 +127,8 @@ def touch_file(
         raise UsageError(f"every must be a number of seconds, more than 0, got {shown(every)}")
     if probe not in _PROBES:
         raise UsageError(f"probe must be 'live' or 'ready', got {shown(probe)}")
-    client, thread = _asynchronous(kafka)
+    client = asynchronous_client(kafka)
+    thread = None if isinstance(kafka, Client) else kafka.loop
     return TouchedFile(Path(path), client, thread, every, probe)
 
 
@@ -215,17 +217,6 @@ class TouchedFile:
                 with suppress(OSError):
                     part.unlink(missing_ok=True)
                 raise
-
-
-def _asynchronous(kafka: object) -> tuple[Client, LoopThread | None]:
-    """Return the asynchronous client, and the thread of a blocking one."""
-    if isinstance(kafka, Client):
-        return kafka, None
-    from .blocking import Client as BlockingClient
-
-    if not isinstance(kafka, BlockingClient):
-        raise UsageError(f"kafka must be a client of aiokafkawire, got {shown(kafka)}")
-    return kafka.asynchronous, kafka.loop
 
 
 def _is_well(health: "ClientHealth", probe: str) -> bool:

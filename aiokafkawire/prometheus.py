@@ -15,8 +15,8 @@ except ImportError as _missing:
     ) from _missing
 
 from .argument_checks import shown
-from .errors import ConfigError
-from .metrics.client_metrics import metrics_of
+from .either_client import asynchronous_client
+from .errors import UsageError
 from .metrics.instrument import Buckets, InstrumentDefinition
 from .metrics.instrument_list import INSTRUMENTS
 
@@ -51,19 +51,19 @@ class KafkaCollector(Collector):
             differ in these labels alone are added up. Without topics there are no partitions either.
 
     Raises:
-        ConfigError: an argument is wrong.
+        UsageError: an argument is wrong.
     """
 
     def __init__(
         self, *clients: "Client | BlockingClient", prefix: str = "kafka", without: Collection[str] = ()
     ) -> None:
         if not isinstance(prefix, str) or not _PREFIX.fullmatch(prefix):
-            raise ConfigError(f"prefix must be of letters, digits, '_' and ':', such as 'kafka', got {shown(prefix)}")
+            raise UsageError(f"prefix must be of letters, digits, '_' and ':', such as 'kafka', got {shown(prefix)}")
         if isinstance(without, str) or not isinstance(without, Collection):
-            raise ConfigError(f"without must be a list of labels, such as ['partition'], got {shown(without)}")
+            raise UsageError(f"without must be a list of labels, such as ['partition'], got {shown(without)}")
         for label in without:
             if label not in _LABELS:
-                raise ConfigError(f"without must be of the labels {', '.join(_LABELS)}, got {shown(label)}")
+                raise UsageError(f"without must be of the labels {', '.join(_LABELS)}, got {shown(label)}")
         self._prefix = prefix
         self._without = frozenset(without) | ({"partition"} if "topic" in without else set())
         self._clients: tuple[Client | BlockingClient, ...] = ()
@@ -72,7 +72,7 @@ class KafkaCollector(Collector):
 
     def add(self, kafka: "Client | BlockingClient") -> None:
         """Measure this client, too, from now on; adding it again has no effect."""
-        metrics_of(kafka)
+        asynchronous_client(kafka)._client_metrics()
         if kafka not in self._clients:
             self._clients = (*self._clients, kafka)
 
@@ -89,7 +89,7 @@ class KafkaCollector(Collector):
         """Return the current values."""
         found: dict[str, dict[tuple[str, ...], float | Buckets]] = {}
         for kafka in self._clients:
-            for instrument in metrics_of(kafka).instruments():
+            for instrument in asynchronous_client(kafka)._client_metrics().instruments():
                 definition, value = INSTRUMENTS[instrument.name], instrument.value
                 if isinstance(value, Buckets) or not math.isnan(value):
                     labels = tuple(instrument.attributes[label] for label in self._labels(definition))
@@ -130,8 +130,7 @@ def _joined(one: float | Buckets, other: float | Buckets, definition: Instrument
     """Return the value of two series as one."""
     if isinstance(one, Buckets):
         assert isinstance(other, Buckets)
-        counts = [sum(both) for both in zip(one.counts, other.counts, strict=True)]
-        return Buckets(one.bounds, counts, one.sum + other.sum)
+        return one.plus(other)
     assert not isinstance(other, Buckets)
     is_age = definition.kind == "gauge" and definition.unit == "s"
     return max(one, other) if is_age else one + other

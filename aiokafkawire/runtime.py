@@ -29,6 +29,7 @@ __all__ = (
     "current_task",
     "finish",
     "has_ended",
+    "is_being_cancelled",
     "loop_time",
     "new_event",
     "on_trio",
@@ -102,6 +103,11 @@ def _trio_token() -> object:
 def place_finder() -> Callable[[], object]:
     """Return a function that returns what identifies the running asyncio loop or trio run; None outside of both."""
     return _trio_token if asyncio._get_running_loop() is None else asyncio._get_running_loop
+
+
+def is_being_cancelled() -> bool:
+    """Return whether a cancel scope around the running task is cancelled."""
+    return anyio.current_effective_deadline() == -math.inf
 
 
 async def finish(function: Callable[[Unpack[Ts]], Awaitable[Any]], *args: *Ts, within: float | None = None) -> None:

@@ -7,7 +7,7 @@ import attrs
 from .client_health import ClientHealth
 from .consumer.health import ConsumerHealth
 from .observe import PartitionStalled, StallEnded
-from .producer.health import ProducerHealth, RecordWait
+from .producer.health import ProducerHealth
 from .types import TopicPartition
 
 __all__ = ("StallTracker",)
@@ -26,7 +26,7 @@ class StallTracker:
     """The stalls of one client's partitions, from one look at its health to the next.
 
     Args:
-        after: how many seconds a partition may wait before it counts as stalled.
+        after: how many seconds a consumer's partition may wait before it counts as stalled.
     """
 
     def __init__(self, after: float) -> None:
@@ -42,7 +42,7 @@ class StallTracker:
         for name, consumer in health.consumers.items():
             self._look_at_consumer(name, consumer, now, waits, began)
         ended = [
-            StallEnded(client=name, topic=partition.topic, partition=partition.partition, seconds=now - before.since)
+            StallEnded(lane=name, topic=partition.topic, partition=partition.partition, seconds=now - before.since)
             for (name, partition), before in self._waits.items()
             if before.reported and ((after := waits.get((name, partition))) is None or not after.reported)
         ]
@@ -63,7 +63,7 @@ class StallTracker:
         began: list[PartitionStalled],
     ) -> None:
         for partition, records in producer.partitions.items():
-            if records.age < self._after or records.waits_for is RecordWait.LINGER:
+            if not records.is_overdue:
                 continue
             before = self._waits.get((name, partition))
             waits[name, partition] = _Wait(now - records.age if before is None else before.since, None, True)
@@ -93,5 +93,5 @@ class StallTracker:
 
 def _stalled(name: str, partition: TopicPartition, seconds: float, records: int | None, why: str) -> PartitionStalled:
     return PartitionStalled(
-        client=name, topic=partition.topic, partition=partition.partition, seconds=seconds, records=records, reason=why
+        lane=name, topic=partition.topic, partition=partition.partition, seconds=seconds, records=records, reason=why
     )

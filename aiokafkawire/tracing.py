@@ -130,6 +130,9 @@ class Tracing(Protocol):
     def received(self, records: Iterable[Any], group: str | None, seconds: float) -> None:
         """Make a span for records that a call returns, which took ``seconds``; raise nothing."""
 
+    def failed(self, error: BaseException) -> None:
+        """Take notice that the record that the user handles in this task has failed; raise nothing."""
+
     def processing(self, records: Sequence[Any], group: str | None) -> AbstractContextManager[object]:
         """Return a context manager in which the records are processed."""
 

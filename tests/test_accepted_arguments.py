@@ -10,6 +10,7 @@ import anyio
 import anyio.to_thread
 import attrs
 import pytest
+from support.patience import SOON
 
 from aiokafkawire import (
     Client,
@@ -34,7 +35,7 @@ async def running() -> AsyncIterator[Client]:
     async with Broker(port=None) as broker:
         broker.create_topic("t", partitions=2)
         async with Client(broker.bootstrap, connector=broker.connect) as client:
-            with anyio.fail_after(20):
+            with anyio.fail_after(SOON):
                 yield client
 
 
@@ -141,8 +142,8 @@ async def test_the_bytes_are_those_of_the_call() -> None:
 
 async def test_a_serializer_may_make_them() -> None:
     async with running() as client:
-        made: Any = bytearray
-        async with client.producer(value_serializer=made, key_serializer=memoryview) as producer:  # type: ignore[arg-type]
+        made: Any = {"value_serializer": bytearray, "key_serializer": memoryview}
+        async with client.producer(**made) as producer:
             await producer.send("t", b"value", key=b"key", partition=1)
         async with client.consumer("t", auto_offset_reset="earliest") as consumer:
             (record,) = await consumer.poll()

@@ -13,6 +13,7 @@ from typing import Any
 import anyio
 import pytest
 from support import wrong_arguments as table
+from support.patience import SOON
 from support.wrong_arguments import CASES, TP, Case, Hands
 
 from aiokafkawire import Admin, Client, Consumer, KafkaError, Producer, ShareConsumer, Transaction
@@ -66,7 +67,7 @@ def is_raised_by_a_line(trace: TracebackType | None) -> bool:
 async def test_what_does_not_fit_is_refused_in_words(case: Case, caplog: pytest.LogCaptureFixture) -> None:
     async with hands() as held:
         for wrong in case.wrong:
-            with pytest.raises((KafkaError, TypeError)) as caught, anyio.fail_after(5):
+            with pytest.raises((KafkaError, TypeError)) as caught, anyio.fail_after(SOON):
                 found = case.call(held, wrong)
                 if inspect.isawaitable(found):
                     await found

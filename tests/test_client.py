@@ -13,6 +13,7 @@ from concurrent.futures import CancelledError
 import anyio
 import pytest
 from anyio.from_thread import start_blocking_portal
+from support.patience import PATIENCE
 
 from aiokafkawire import NoBrokerReachable, OffsetSpec, TopicPartition, UsageError, blocking
 from aiokafkawire.testing.broker import Broker
@@ -175,10 +176,10 @@ with blocking.Client({bootstrap!r}) as kafka:
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
     assert kafka.admin.list_topics() == ()
 """
-    subprocess.run([sys.executable, "-c", source], check=True, timeout=30)
+    subprocess.run([sys.executable, "-c", source], check=True, timeout=PATIENCE)
 
 
 def test_a_client_that_nobody_closes_keeps_no_process_from_ending(bootstrap: str) -> None:
     source = f"from aiokafkawire import blocking; blocking.Client({bootstrap!r}).open()"
-    done = subprocess.run([sys.executable, "-c", source], timeout=30, check=False)
+    done = subprocess.run([sys.executable, "-c", source], timeout=PATIENCE, check=False)
     assert done.returncode == 0

@@ -7,6 +7,7 @@ import gc
 import json
 import logging
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import anyio
@@ -15,7 +16,7 @@ import pytest
 from support.log_watch import watched_log
 from support.virtual_time import virtual_time
 
-from aiokafkawire import Client, NoBrokerReachable, ProducerFenced, TopicPartition, UsageError
+from aiokafkawire import Client, NoBrokerReachable, ProducerFenced, TopicPartition, UsageError, health_monitor
 from aiokafkawire.client_health import BrokerHealth, client_health
 from aiokafkawire.consumer.health import ConsumerHealth
 from aiokafkawire.group.member_health import MemberHealth
@@ -89,7 +90,9 @@ def broker(connections: int) -> list[BrokerHealth]:
     [
         ("open", {}, True, True, None),
         ("new", {}, False, True, "the client is not open yet"),
+        ("new", {"metadata_error": "X"}, False, True, "the client is not open yet; no broker is reachable: X"),
         ("closed", {}, False, True, "the client is closed"),
+        ("closed", {"metadata_error": "X"}, False, True, "the client is closed"),
         ("open", {"fault": "it broke"}, False, False, "it broke"),
         ("open", {"metadata_error": "X", "brokers": broker(0)}, False, True, "no broker is reachable: X"),
         ("open", {"metadata_error": "X", "brokers": broker(1)}, True, True, None),
@@ -311,6 +314,24 @@ async def test_parts_that_are_gone_are_not_kept() -> None:
         assert kafka._live._producers.all() == []
 
 
+@pytest.mark.anyio
+@virtual_time
+async def test_a_broker_that_answers_nothing_takes_no_longer_than_a_request() -> None:
+    async with Broker(port=None) as broker:
+        kafka = Client(
+            broker.bootstrap, connector=broker.connect, bootstrap_timeout_ms=2**31 - 1, request_timeout_ms=2_000
+        )
+        async with broker.hold(ApiKey.METADATA) as held, anyio.create_task_group() as tasks:
+            tasks.start_soon(kafka.open)
+            await anyio.sleep(30)
+            health = kafka.health()
+            assert (health.ready, health.live) == (False, True)
+            assert (health.why or "").startswith("the client is not open yet; no broker is reachable: ")
+            held.release()
+        assert kafka.health().ready
+        await kafka.close()
+
+
 # --- stalls -----------------------------------------------------------------------------------------------
 
 
@@ -348,11 +369,11 @@ async def test_records_that_wait_too_long_are_reported_once_and_so_is_their_end(
             await anyio.sleep(25)
         began, ended = stalls.events
         assert isinstance(began, PartitionStalled)
-        assert (began.client, began.topic, began.partition, began.records) == ("produce-1", "t", 0, 3)
+        assert (began.lane, began.topic, began.partition, began.records) == ("produce-1", "t", 0, 3)
         assert 30 <= began.seconds <= 41
         assert "has not acknowledged it for" in began.reason
         assert isinstance(ended, StallEnded)
-        assert (ended.client, ended.topic, ended.partition) == ("produce-1", "t", 0)
+        assert (ended.lane, ended.topic, ended.partition) == ("produce-1", "t", 0)
         assert 100 <= ended.seconds <= 150
         assert [line.split()[0] for line in log.lines] == ["WARNING", "INFO"]
         assert "produce-1: a partition has made no progress for" in log.lines[0]
@@ -379,12 +400,51 @@ async def test_a_partition_that_brings_no_records_is_reported_and_its_end() -> N
         await anyio.sleep(5)
         (began,) = stalls.events
         assert isinstance(began, PartitionStalled)
-        assert (began.client, began.topic, began.partition) == (consumer.name, "t", 1)
+        assert (began.lane, began.topic, began.partition) == (consumer.name, "t", 1)
         assert "leader" in began.reason.lower()
         await broker.start_node(node)
         await anyio.sleep(20)
         assert isinstance(stalls.events[-1], StallEnded)
         assert len(stalls.events) == 2
+
+
+@pytest.mark.anyio
+@virtual_time
+async def test_nobody_looks_for_stalls_while_no_observer_has_methods_for_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    looks: list[str] = []
+    sleeps: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        sleeps.append(seconds)
+        await anyio.sleep(seconds)
+
+    monkeypatch.setattr(health_monitor, "anyio", SimpleNamespace(sleep=sleep, Event=anyio.Event))
+    async with Broker(port=None) as broker, Client(broker.bootstrap, connector=broker.connect) as kafka:
+        monkeypatch.setattr(kafka._health, "health", looks.append)
+        observers, stalls = kafka._cluster.observers, Stalls()
+        await anyio.sleep(1000)
+        assert (sleeps, looks) == ([], [])
+        observers.add(stalls)
+        await anyio.sleep(35)
+        assert len(looks) == 3
+        observers.remove(stalls)
+        await anyio.sleep(1000)
+        assert len(sleeps) <= 5
+
+
+@pytest.mark.anyio
+@pytest.mark.every_loop
+async def test_another_thread_may_add_observers_of_stalls(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked = anyio.Event()
+    async with (
+        Broker(port=None) as broker,
+        Client(broker.bootstrap, connector=broker.connect, stall_report_ms=3) as kafka,
+    ):
+        monkeypatch.setattr(kafka._health, "health", lambda _: looked.set())
+        observers = kafka._cluster.observers
+        await anyio.to_thread.run_sync(observers.add, Stalls())
+        await looked.wait()
+    await anyio.to_thread.run_sync(observers.add, Stalls())  # the client is closed
 
 
 @pytest.mark.anyio

@@ -19,6 +19,7 @@ import anyio
 import pytest
 import uvloop
 from support.apache_kafka import ApacheKafka
+from support.patience import PATIENCE
 
 from aiokafkawire import Client, OffsetSpec, TopicPartition, UsageError
 from aiokafkawire.blocking import Client as BlockingClient
@@ -280,7 +281,7 @@ def interrupt(run: str, bootstrap: str, topic: str) -> None:
             assert process.stdout is not None
             assert process.stdout.readline() == "waits\n"
             process.send_signal(signal.SIGINT)
-            out, errors = process.communicate(timeout=20)
+            out, errors = process.communicate(timeout=PATIENCE)
         assert (out, process.returncode) == ("left\n", 0), errors
         assert errors == ""
         found = kafka.loop.call(kafka.asynchronous.admin.describe_groups, topic)

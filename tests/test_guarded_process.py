@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from support.guarded_process import BootFailed, GuardedProcess, tail
+from support.patience import PATIENCE
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="there are no process groups on Windows")
 
@@ -52,7 +53,7 @@ def test_a_server_does_not_outlive_a_killed_test_run(tmp_path: Path) -> None:
     )
     environment = os.environ | {"PYTHONPATH": str(Path(__file__).parent)}
     with subprocess.Popen([sys.executable, "-c", run], env=environment) as killed, pipe.open("rb") as end:
-        assert killed.wait(30) == -9
+        assert killed.wait(PATIENCE) == -9
         assert end.read() == b""
 
 

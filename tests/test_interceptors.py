@@ -13,6 +13,7 @@ import attrs
 import pytest
 from support.clusters import QUICK
 from support.log_watch import watched_log
+from support.patience import SOON
 from support.rows import every_row
 
 from aiokafkawire import Client, ConfigError, KafkaError, RecordTooLarge, TopicPartition
@@ -107,7 +108,7 @@ async def test_a_cancelled_error_of_an_interceptor_delays_no_record(
     kafka: Client, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with kafka.producer(interceptors=[Cancelling()]) as producer:
-        with anyio.fail_after(5):
+        with anyio.fail_after(SOON):
             results = [await producer.send("a", b"1"), await producer.send("a", b"2")]
     assert [result.offset for result in results] == [0, 1]
     assert "on_acknowledgement of the interceptor" in caplog.text
@@ -352,6 +353,11 @@ class Waiting:
     async def on_consume(self, records: Any) -> Any: ...
 
 
+def named(*methods: str) -> Any:
+    """Return an object with methods of these names."""
+    return type("Mine", (), {name: lambda self, record: record for name in methods})()
+
+
 @every_row(
     ("given", "why"),
     [
@@ -361,6 +367,11 @@ class Waiting:
         ([Seen], "must be an object with methods"),
         ([object()], "must be an object with methods"),
         ([Waiting()], "must not be a coroutine function"),
+        ([named("on_sendd")], r"Mine has an unknown method on_sendd of interceptors: did you mean on_send\?"),
+        (
+            [named("on_send", "on_consume", "on_xyz")],
+            "the methods are on_send, on_acknowledgement, on_consume, on_c",
+        ),
     ],
 )
 def test_what_cannot_intercept_is_refused(given: Any, why: str) -> None:
@@ -368,6 +379,11 @@ def test_what_cannot_intercept_is_refused(given: Any, why: str) -> None:
     for make in (kafka.producer, partial(kafka.consumer, "a")):
         with pytest.raises(ConfigError, match=why):
             make(interceptors=given)
+
+
+async def test_an_interceptor_may_have_other_methods(kafka: Client) -> None:
+    for name in ("send", "on_revoked", "batch_ended", "_on_sendd", "online"):
+        kafka.producer(interceptors=[named("on_send", name)])
 
 
 async def test_without_interceptors_the_plain_classes_are_used(kafka: Client) -> None:

@@ -120,6 +120,11 @@ def test_an_observer_that_fails_is_logged_once_and_removed() -> None:
     assert observers.batch_ended is None
 
 
+def named(*methods: str) -> object:
+    """Return an object with methods of these names."""
+    return type("Mine", (), {name: lambda self, event: None for name in methods})()
+
+
 @every_row(
     ("given", "why"),
     [
@@ -128,11 +133,21 @@ def test_an_observer_that_fails_is_logged_once_and_removed() -> None:
         ([Listening], "must be an object with methods"),
         ([object()], "must be an object with methods"),
         ([Waiting()], "must not be a coroutine function"),
+        ([named("batch_end")], "Mine has an unknown method batch_end of observers: did you mean batch_ended?"),
+        (
+            [named("throttled", "on_batch_ended")],
+            "unknown method on_batch_ended of observers: did you mean batch",
+        ),
     ],
 )
 def test_what_cannot_observe_is_refused(given: Any, why: str) -> None:
     with pytest.raises(ConfigError, match=why):
         Client("localhost:9092", observers=given)
+
+
+def test_an_observer_may_have_other_methods() -> None:
+    for name in ("batch_started", "connection_lost", "flush", "on_send", "records", "_batch_end"):
+        Client("localhost:9092", observers=[named("throttled", name)])
 
 
 # --- trouble -------------------------------------------------------------------------------------------------------

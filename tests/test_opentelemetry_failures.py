@@ -14,6 +14,7 @@ from opentelemetry.sdk.trace import SpanProcessor
 from support.clusters import QUICK
 from support.collected import Collected, attributes, parent_id, span_id
 from support.log_watch import watched_log
+from support.patience import SOON
 
 from aiokafkawire import Client
 from aiokafkawire.opentelemetry import instrument, process_span
@@ -49,7 +50,7 @@ async def client(release: str | None = None) -> AsyncIterator[Client]:
     async with Broker(port=None, max_versions=release) as broker:
         broker.create_topic("a")
         async with Client(broker.bootstrap, connector=broker.connect, **QUICK) as kafka:
-            with anyio.fail_after(20):
+            with anyio.fail_after(SOON):
                 yield kafka
 
 

@@ -4,17 +4,24 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import anyio
 import pytest
+from support.patience import PATIENCE
 from support.virtual_time import virtual_time
 
+import aiokafkawire
 from aiokafkawire import Client, ConfigError, UsageError, blocking
 from aiokafkawire.probes import HealthApp, touch_file
 from aiokafkawire.testing.broker import Broker
+
+HEALTH = Path(__file__).parents[1] / "docs" / "health.md"
 
 
 async def ask(app: HealthApp, path: str, method: str = "GET") -> tuple[int, dict[str, str], Any]:
@@ -57,6 +64,59 @@ async def test_the_probes_answer_200_or_503() -> None:
                 status, _, body = await ask(app, "/live")
                 assert (status, body["live"]) == (503, False)
                 assert "max_poll_interval_ms" in body["why"]
+
+
+class FakeFastAPI:
+    """As much of FastAPI as the snippet of docs/health.md uses."""
+
+    def __init__(self, lifespan: Any) -> None:
+        self.lifespan = lifespan
+        self.state = SimpleNamespace()
+
+    def mount(self, path: str, app: HealthApp) -> None:
+        assert path == "/health"
+        self.probes = app
+
+
+@pytest.mark.anyio
+@virtual_time
+async def test_a_service_starts_while_no_broker_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+    blocks = re.findall(r"```python\n(.*?)```", HEALTH.read_text(), re.DOTALL)
+    (snippet,) = (block for block in blocks if "run_kafka" in block)
+    async with Broker(port=None) as broker:
+        broker.create_topic("t")
+        reachable = False
+
+        async def connect(*args: Any, **options: Any) -> Any:
+            if not reachable:
+                raise ConnectionRefusedError("nobody listens")
+            return await broker.connect(*args, **options)
+
+        def make_client(_: str, **options: Any) -> Client:
+            return Client(broker.bootstrap, connector=connect, **options)
+
+        monkeypatch.setattr(aiokafkawire, "Client", make_client)
+        monkeypatch.setitem(sys.modules, "fastapi", SimpleNamespace(FastAPI=FakeFastAPI))
+        names: dict[str, Any] = {}
+        exec(snippet, names)
+        app = names["app"]
+        async with app.lifespan(app):
+            await anyio.sleep(3600)
+            assert (await ask(app.probes, "/health/live"))[0] == 200
+            status, _, body = await ask(app.probes, "/health/ready")
+            assert status == 503
+            assert body["why"].startswith("the client is not open yet; no broker is reachable: ")
+            assert "nobody listens" in body["why"]
+            reachable = True
+            await anyio.sleep(10)
+            assert (await ask(app.probes, "/health/ready"))[0] == 200
+            await app.state.producer.send("t", b"1")
+        status, _, body = await ask(app.probes, "/health/ready")
+        assert (status, body["why"]) == (503, "the client is closed")
+        reachable = False
+        exec(snippet, names)
+        async with names["app"].lifespan(names["app"]):
+            await anyio.sleep(60)  # the service ends before a broker has answered
 
 
 @pytest.mark.anyio
@@ -224,7 +284,7 @@ async def test_the_blocking_client_touches_a_file_on_its_thread(tmp_path: Path) 
                 assert (producer.health().why, producer.name) == (None, "produce-1")
                 assert list(kafka.health().producers) == ["produce-1"]
             age_out(path)
-            until = time.monotonic() + 20
+            until = time.monotonic() + PATIENCE
             while path.stat().st_mtime == 0 and time.monotonic() < until:
                 time.sleep(0.005)
             assert path.stat().st_mtime > 0

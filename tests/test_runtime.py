@@ -8,6 +8,7 @@ import anyio.lowlevel
 import pytest
 from anyio.abc import TaskGroup
 from support.connecting import running_tasks
+from support.patience import SOON
 
 from aiokafkawire import runtime
 from aiokafkawire.errors import UsageError
@@ -198,7 +199,7 @@ async def test_a_worker_steps_when_it_is_woken_and_when_time_is_up() -> None:
     worker = runtime.Worker(step, lambda: None)
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(worker.run)
-        with anyio.fail_after(10):
+        with anyio.fail_after(SOON):
             await stepped[1].wait()
             await anyio.wait_all_tasks_blocked()
             assert len(left) == 1

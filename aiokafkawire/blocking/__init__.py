@@ -11,10 +11,20 @@ A client has one thread with an event loop, which runs all asynchronous code. Ca
 4. Leaving the ``with`` ends the thread. An unclosed client does not keep the process from ending.
 """
 
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from .._lazy_exports import lazy_exports
 from .admin import Admin
 from .client import Client
 from .consumer import Consumer
 from .producer import Delivery, Producer, Transaction
 from .share_consumer import ShareConsumer
 
-__all__ = ("Admin", "Client", "Consumer", "Delivery", "Producer", "ShareConsumer", "Transaction")
+if TYPE_CHECKING:
+    from .schema_registry import SchemaRegistry
+
+__all__ = ("Admin", "Client", "Consumer", "Delivery", "Producer", "SchemaRegistry", "ShareConsumer", "Transaction")
+
+# It needs an extra.
+__getattr__: Callable[[str], object] = lazy_exports(__name__, {"SchemaRegistry": ".schema_registry"})

@@ -1,7 +1,7 @@
 """The blocking client; see :mod:`aiokafkawire.blocking`."""
 
 import threading
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, Unpack, overload
@@ -11,6 +11,7 @@ from ..config import AutoOffsetReset, ClientOptions, ConsumerOptions, ProducerOp
 from ..loop_thread import LoopThread
 from ..protocol.schema import Request, Response
 from ..records.batch import ConsumerRecord
+from ..serialization import AnyDeserializer, AnySerializer
 from ..types import OffsetSpec, ProducerIdentity, TopicPartition
 from .admin import Admin
 from .consumer import Consumer
@@ -137,7 +138,7 @@ class Client(MetricsPush):
     def producer(
         self,
         *,
-        key_serializer: Callable[[K], bytes],
+        key_serializer: AnySerializer[K],
         identity: ProducerIdentity | None = None,
         interceptors: "Sequence[ProducerInterceptor]" = (),
         **options: Unpack[ProducerOptions],
@@ -146,7 +147,7 @@ class Client(MetricsPush):
     def producer(
         self,
         *,
-        value_serializer: Callable[[V], bytes],
+        value_serializer: AnySerializer[V],
         identity: ProducerIdentity | None = None,
         interceptors: "Sequence[ProducerInterceptor]" = (),
         **options: Unpack[ProducerOptions],
@@ -155,8 +156,8 @@ class Client(MetricsPush):
     def producer(
         self,
         *,
-        key_serializer: Callable[[K], bytes],
-        value_serializer: Callable[[V], bytes],
+        key_serializer: AnySerializer[K],
+        value_serializer: AnySerializer[V],
         identity: ProducerIdentity | None = None,
         interceptors: "Sequence[ProducerInterceptor]" = (),
         **options: Unpack[ProducerOptions],
@@ -180,7 +181,7 @@ class Client(MetricsPush):
     def consumer(
         self,
         *topics: str,
-        key_deserializer: Callable[[bytes], K],
+        key_deserializer: AnyDeserializer[K],
         assignors: "Sequence[Assignor]" = (),
         interceptors: "Sequence[ConsumerInterceptor]" = (),
         **options: Unpack[ConsumerOptions],
@@ -189,7 +190,7 @@ class Client(MetricsPush):
     def consumer(
         self,
         *topics: str,
-        value_deserializer: Callable[[bytes], V],
+        value_deserializer: AnyDeserializer[V],
         assignors: "Sequence[Assignor]" = (),
         interceptors: "Sequence[ConsumerInterceptor]" = (),
         **options: Unpack[ConsumerOptions],
@@ -198,8 +199,8 @@ class Client(MetricsPush):
     def consumer(
         self,
         *topics: str,
-        key_deserializer: Callable[[bytes], K],
-        value_deserializer: Callable[[bytes], V],
+        key_deserializer: AnyDeserializer[K],
+        value_deserializer: AnyDeserializer[V],
         assignors: "Sequence[Assignor]" = (),
         interceptors: "Sequence[ConsumerInterceptor]" = (),
         **options: Unpack[ConsumerOptions],
@@ -219,22 +220,22 @@ class Client(MetricsPush):
     def share_consumer(
         self,
         *topics: str | Collection[str],
-        key_deserializer: Callable[[bytes], K],
+        key_deserializer: AnyDeserializer[K],
         **options: Unpack[ShareConsumerOptions],
     ) -> "ShareConsumer[K, bytes]": ...
     @overload
     def share_consumer(
         self,
         *topics: str | Collection[str],
-        value_deserializer: Callable[[bytes], V],
+        value_deserializer: AnyDeserializer[V],
         **options: Unpack[ShareConsumerOptions],
     ) -> "ShareConsumer[bytes, V]": ...
     @overload
     def share_consumer(
         self,
         *topics: str | Collection[str],
-        key_deserializer: Callable[[bytes], K],
-        value_deserializer: Callable[[bytes], V],
+        key_deserializer: AnyDeserializer[K],
+        value_deserializer: AnyDeserializer[V],
         **options: Unpack[ShareConsumerOptions],
     ) -> "ShareConsumer[K, V]": ...
     def share_consumer(self, *topics: str | Collection[str], **arguments: Any) -> "ShareConsumer[Any, Any]":

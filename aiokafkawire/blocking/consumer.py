@@ -292,6 +292,11 @@ class Consumer(MetricsPush, Generic[K, V]):
         return self._look(self._consumer.high_watermark, partition)
 
     @property
+    def undeserializable_records(self) -> int:
+        """The number of records that ``on_error`` has left out: skipped, or written to the dead-letter topic."""
+        return self._consumer.undeserializable_records
+
+    @property
     def name(self) -> str:
         """The consumer's name, which its connections for fetches have as well, such as ``"fetch-2"``."""
         return self._consumer.name

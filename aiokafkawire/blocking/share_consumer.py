@@ -14,6 +14,7 @@ from ..share._implementation import ShareRecord
 from ..share.acknowledgements import Acknowledge
 from ..share.health import ShareConsumerHealth
 from ..share.share_consumer import ShareConsumer as AsyncShareConsumer
+from ..share.share_record import with_failures
 from ..tracing import Handling
 from ..types import TopicPartition
 from .metrics_push import MetricsPush
@@ -39,7 +40,7 @@ class _Owner:
 
     def __init__(self, consumer: "ShareConsumer[Any, Any]") -> None:
         self.begin = consumer._begin
-        self.acknowledge = consumer.acknowledge
+        self.acknowledge = with_failures(consumer.acknowledge, consumer._consumer._tracing)
 
 
 class ShareConsumer(MetricsPush, Generic[K, V]):
@@ -163,6 +164,11 @@ class ShareConsumer(MetricsPush, Generic[K, V]):
     def unsubscribe(self, timeout: float = 5.0) -> None:
         """Release the records that were not handed out, and leave the group; :meth:`subscribe` joins again."""
         self._loop.call(self._consumer.unsubscribe, timeout)
+
+    @property
+    def undeserializable_records(self) -> int:
+        """The number of records that ``on_error`` has left out: skipped, or written to the dead-letter topic."""
+        return self._consumer.undeserializable_records
 
     @property
     def name(self) -> str:

@@ -112,6 +112,7 @@ class MetadataUpdater(MetadataCache):
             # Retries do not help if a server is not Kafka or a password is wrong.
             if lasting_error(errors) or all(isinstance(error, WireError) for error in errors.values()):
                 raise bootstrap_error(errors)
+            self._refresh_error = bootstrap_error(errors)
             await anyio.sleep(min(backoff.next(), deadline.left(self._runtime.now())))
         untried = {at: ConnectionLost("not tried, since the timeout was over") for at in self._addresses}
         raise bootstrap_error(untried | errors, deadline.allowed)
@@ -324,7 +325,8 @@ class MetadataUpdater(MetadataCache):
         untried = list(addresses)
         while untried:
             now = self._runtime.now()
-            share = None if deadline is None else _share(deadline, now, len(untried))
+            at_most = self._config.request_timeout_ms / 1000
+            share = None if deadline is None else _share(deadline, now, len(untried), at_most)
             address = untried.pop(0)
             try:
                 await self._learned(*await self._ask_metadata(address, share))
@@ -399,7 +401,7 @@ def _demanding(errors: Mapping[Address, KafkaError]) -> bool:
     return any(isinstance(error, RebootstrapRequired) for error in errors.values())
 
 
-def _share(deadline: Deadline, now: float, count: int) -> Deadline:
+def _share(deadline: Deadline, now: float, count: int, at_most: float) -> Deadline:
     """Return the deadline for the first of ``count`` addresses that share the time until ``deadline``."""
     left = deadline.left(now)
-    return Deadline.after(min(left, max(left / count, deadline.allowed * _MIN_SHARE)), now)
+    return Deadline.after(min(left, at_most, max(left / count, deadline.allowed * _MIN_SHARE)), now)

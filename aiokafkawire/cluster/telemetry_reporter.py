@@ -8,8 +8,9 @@ from uuid import UUID
 
 import anyio
 
-from ..errors import KafkaError, RequestTimeout, UnsupportedVersion, broker_error
+from ..errors import ConnectionLost, KafkaError, RequestTimeout, UnsupportedVersion, broker_error
 from ..event_log import EventLog
+from ..network.connection import Connection
 from ..protocol.api import ApiKey
 from ..protocol.messages.telemetry import (
     GetTelemetrySubscriptionsRequest,
@@ -147,6 +148,17 @@ class TelemetryReporter:
                 self._broker = None
                 raise UnsupportedVersion(f"{node.address} does not receive them")
 
+    async def _connection(self, deadline: Deadline) -> Connection:
+        snapshot = self._cluster.metadata.snapshot
+        node = self._route(snapshot)
+        if node is None:
+            raise ConnectionLost("no broker is known")
+        try:
+            return await self._cluster.connection(node, _LANE, deadline)
+        except KafkaError:
+            self._cluster.metadata.mark_stale(snapshot)
+            raise
+
     def _route(self, snapshot: Snapshot) -> Node | None:
         if self._broker is None or self._broker not in snapshot.nodes.values():
             self._broker = self._cluster.least_loaded(snapshot)
@@ -176,7 +188,9 @@ class TelemetryReporter:
             compression_type=payload.codec,
             metrics=payload.metrics,
         )
-        response = await self._cluster.ask(self._route, request, deadline, lane=_LANE)
+        # A push is sent once: a broker that has not answered may have got it, and a repeated one would count again.
+        connection = await self._connection(deadline)
+        response = await connection.request(request, timeout=deadline.left(self._runtime.now()))
         if not response.error_code:
             self._payloads.accepted(payload)
         self._exchange.pushed(response.error_code, self._runtime.now())

@@ -94,7 +94,7 @@ class ClientConfig(NetworkConfig):
     3.7 with a plugin that receives them). The default in Java is true."""
     stall_report_ms: int = integer(30_000, minimum=1)
     """How long a record may wait in a producer, or a partition of a consumer may bring no records although it has some,
-    before the observers' event ``partition_stalled`` reports it."""
+    before it is stalled: for a producer's health, and for the observers' event ``partition_stalled``."""
 
     @bootstrap_controllers.validator
     def _check_controllers(self, _: object, controllers: str | Sequence[str] | None) -> None:

@@ -76,6 +76,8 @@ class ConsumerOptions(TypedDict, total=False):
     fetch_max_wait_ms: int
     max_partition_fetch_bytes: int
     check_crcs: bool
+    on_error: Literal["raise", "skip", "dead_letter"]
+    dead_letter_topic: str | None
 
 
 @attrs.frozen(kw_only=True)
@@ -139,6 +141,12 @@ class ConsumerConfig:
     (KIP-74)."""
     check_crcs: bool = choice(True, True, False)
     """Whether the checksum of every batch is verified."""
+    on_error: Literal["raise", "skip", "dead_letter"] = choice("raise", "raise", "skip", "dead_letter")
+    """What happens to a record that cannot be deserialized: ``"raise"`` raises DeserializationError; ``"skip"`` logs
+    the record and leaves it out; ``"dead_letter"`` writes it to ``dead_letter_topic`` and leaves it out."""
+    dead_letter_topic: str | None = optional_text(empty=False)
+    """The topic that gets the raw records which cannot be deserialized, with their origin and error in headers. The
+    consumer's position passes such a record once it is acknowledged there."""
 
     @property
     def isolation(self) -> IsolationLevel:

@@ -18,6 +18,7 @@ __all__ = (
     "secret",
     "text",
     "integer",
+    "number",
 )
 
 
@@ -29,6 +30,16 @@ def integer(default: int, *, minimum: int = 0, maximum: int = INT32) -> Any:
             raise ConfigError(
                 f"{attribute.name} must be a whole number from {minimum} to {maximum}, got {value!r:.200}"
             )
+
+    return attrs.field(default=default, validator=check)
+
+
+def number(default: float, *, minimum: float, maximum: float) -> Any:
+    """Return a field for a number from ``minimum`` to ``maximum``, whole or not."""
+
+    def check(_: object, attribute: "attrs.Attribute[float]", value: object) -> None:
+        if isinstance(value, bool) or not isinstance(value, int | float) or not minimum <= value <= maximum:
+            raise ConfigError(f"{attribute.name} must be a number from {minimum} to {maximum}, got {value!r:.200}")
 
     return attrs.field(default=default, validator=check)
 

@@ -8,7 +8,7 @@ import attrs
 
 from ..errors import ConfigError
 from ..types import Address
-from .fields import choice, integer, secret
+from .fields import choice, integer, optional_integer, secret
 from .security import SecurityConfig, SecurityOptions
 
 __all__ = ("ListenerMap", "NetworkConfig", "NetworkOptions", "Proxy", "parse_proxy")
@@ -81,6 +81,8 @@ class NetworkOptions(SecurityOptions, total=False):
     client_dns_lookup: Literal["use_all_dns_ips", "resolve_canonical_bootstrap_servers_only"]
     advertised_listeners_map: ListenerMap | None
     socket_keepalive_enable: bool
+    send_buffer_bytes: int | None
+    receive_buffer_bytes: int | None
     metadata_recovery_strategy: Literal["rebootstrap", "none"]
     metadata_recovery_rebootstrap_trigger_ms: int
 
@@ -104,6 +106,12 @@ class NetworkConfig(SecurityConfig):
     mapped."""
     socket_keepalive_enable: bool = choice(True, True, False)
     """Whether the system checks that idle connections are alive (SO_KEEPALIVE)."""
+    send_buffer_bytes: int | None = optional_integer(minimum=1)
+    """The size of the system's send buffer of each connection (SO_SNDBUF); None leaves it to the system, which adapts
+    it."""
+    receive_buffer_bytes: int | None = optional_integer(minimum=1)
+    """The size of the system's receive buffer of each connection (SO_RCVBUF); None leaves it to the system, which
+    adapts it."""
     metadata_recovery_strategy: Literal["rebootstrap", "none"] = choice("rebootstrap", "rebootstrap", "none")
     """Whether to use the bootstrap addresses again if no known broker answers, or if a broker answers
     REBOOTSTRAP_REQUIRED (KIP-899, KIP-1102)."""

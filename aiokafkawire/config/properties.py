@@ -1,12 +1,16 @@
 """Reads settings of other clients: Java's ``client.properties``, and dicts for librdkafka and confluent-kafka."""
 
+import math
+import re
 from collections.abc import Callable, Mapping
 from difflib import get_close_matches
 from typing import Any, Final, cast, get_type_hints
 
 import attrs
 
+from ..argument_checks import INT32
 from ..errors import ConfigError
+from ..event_log import EventLog
 from ..types import OAuthBearerToken
 from . import (
     ClientConfig,
@@ -15,74 +19,35 @@ from . import (
     ConsumerOptions,
     ProducerConfig,
     ProducerOptions,
+    ShareConsumerConfig,
+    ShareConsumerOptions,
     make_config,
 )
 from .interceptor_classes import interceptors_of
 from .jaas import parse_jaas
 from .properties_parser import parse_properties
+from .property_names import ALIASES, REFUSED, SPECIAL, WITHOUT_EFFECT, why_without_effect
 
-__all__ = ("KafkaSettings", "settings_from")
+__all__ = ("KafkaSettings", "is_property", "settings_from")
+
+_log = EventLog("aiokafkawire.config")
 
 _CONFIGS: Final = {"client": ClientConfig, "producer": ProducerConfig, "consumer": ConsumerConfig}
-_ALIASES: Final = {
-    "metadata.broker.list": "bootstrap.servers",
-    "sasl.mechanisms": "sasl.mechanism",
-    "ssl.truststore.certificates": "ssl.ca.pem",
-    "ssl.keystore.certificate.chain": "ssl.certificate.pem",
-    "ssl.keystore.key": "ssl.key.pem",
-    "sasl.oauthbearer.client.credentials.client.id": "sasl.oauthbearer.client.id",
-    "sasl.oauthbearer.client.credentials.client.secret": "sasl.oauthbearer.client.secret",
-    "queue.buffering.max.ms": "linger.ms",
-    "message.timeout.ms": "delivery.timeout.ms",
-    "message.send.max.retries": "retries",
-    "request.required.acks": "acks",
-    "compression.codec": "compression.type",
-    "max.in.flight": "max.in.flight.requests.per.connection",
-    "fetch.wait.max.ms": "fetch.max.wait.ms",
-    "fetch.message.max.bytes": "max.partition.fetch.bytes",
+"""The config classes, of which the first that has a setting gets it. A share consumer gets it as well."""
+_PARTS: Final = {**_CONFIGS, "share_consumer": ShareConsumerConfig}
+_PARTITIONERS: Final = {"RoundRobinPartitioner": "round_robin", "DefaultPartitioner": "default"}
+_RESETS: Final = {
+    "smallest": "earliest",
+    "beginning": "earliest",
+    "largest": "latest",
+    "end": "latest",
+    "error": "none",
 }
-"""Alternative names of settings, from librdkafka and the Java client, and the names that this client uses."""
-
-_ELSEWHERE: Final = frozenset(
-    (
-        "error_cb",
-        "key.deserializer",
-        "key.serializer",
-        "log.connection.close",
-        "logger",
-        "metric.reporters",
-        "metrics.num.samples",
-        "receive.buffer.bytes",
-        "sasl.kerberos.kinit.cmd",
-        "sasl.kerberos.min.time.before.relogin",
-        "sasl.login.class",
-        "send.buffer.bytes",
-        "socket.nagle.disable",
-        "ssl.cipher.suites",
-        "ssl.enabled.protocols",
-        "ssl.protocol",
-        "ssl.truststore.password",
-        "statistics.interval.ms",
-        "stats_cb",
-        "throttle_cb",
-        "value.deserializer",
-        "value.serializer",
-    )
-)
-"""Settings of other clients that this client ignores; :attr:`KafkaSettings.ignored` lists those that were given."""
-
-_SPECIAL: Final = (
-    "bootstrap.servers",
-    "enable.ssl.certificate.verification",
-    "interceptor.classes",
-    "oauth_cb",
-    "sasl.jaas.config",
-    "sasl.login.callback.handler.class",
-    "sasl.oauthbearer.config",
-    "ssl.keystore.type",
-    "ssl.truststore.location",
-    "ssl.truststore.type",
-)
+"""librdkafka's other names for values of ``auto.offset.reset``."""
+_ANY_CASE: Final = ("group_protocol", "metadata_recovery_strategy", "share_acquire_mode")
+"""Settings whose values Java reads in any case."""
+_FRACTION: Final = re.compile(r"\d{1,9}\.\d{0,9}")
+"""A number of ms as librdkafka has it for ``linger.ms``."""
 _STRATEGIES: Final = {
     "RangeAssignor": "range",
     "RoundRobinAssignor": "roundrobin",
@@ -117,80 +82,118 @@ class KafkaSettings:
     producer: ProducerOptions = attrs.field(repr=lambda options: f"<{', '.join(options)}>")
     consumer: ConsumerOptions = attrs.field(repr=lambda options: f"<{', '.join(options)}>")
     ignored: tuple[str, ...] = ()
-    """The given keys that this client ignores."""
+    """The given keys that mean nothing to this client."""
     producer_interceptors: tuple[Any, ...] = ()
     """The interceptors that ``interceptor.classes`` names for producers: the argument ``interceptors``."""
     consumer_interceptors: tuple[Any, ...] = ()
     """The interceptors that ``interceptor.classes`` names for consumers: the argument ``interceptors``."""
+    share_consumer: ShareConsumerOptions = attrs.field(
+        factory=lambda: ShareConsumerOptions(), repr=lambda options: f"<{', '.join(options)}>"
+    )
 
 
 def settings_from(properties: str | Mapping[str, Any]) -> KafkaSettings:
-    """Read settings under Kafka's names.
+    """Read settings under Kafka's names: every name that Java's clients 4.4 and librdkafka 2.16 document.
+
+    Settings that mean nothing here are ignored, with a line in the log at DEBUG.
 
     Args:
         properties: the text of a Java ``client.properties``, or a mapping with keys such as ``security.protocol``;
             the values are strings, or numbers, booleans and functions as for confluent-kafka.
 
     Raises:
-        ConfigError: a key is unknown (the message suggests a known key), or a value is invalid. Secret values are not
-            shown.
+        ConfigError: a key is unknown (the message suggests a known key), or asks for something that this client does
+            not do, or a value is invalid. Secret values are not shown.
     """
     given = parse_properties(properties) if isinstance(properties, str) else dict(properties)
     reader = _Reader()
-    for key, value in given.items():
+    for key in given:
         if not isinstance(key, str):
             raise ConfigError(f"the names of properties are text, not {type(key).__name__}")
-        reader.take(_ALIASES.get(key, key), value, key)
+    for key, value in given.items():
+        if ALIASES.get(key) not in given:
+            reader.take(ALIASES.get(key, key), value, key)
     return reader.settings()
+
+
+def is_property(name: str) -> bool:
+    """Return whether :func:`settings_from` knows a property of that name."""
+    return any(name in names for names in (ALIASES, SPECIAL, REFUSED, _KNOWN)) or why_without_effect(name) is not None
 
 
 class _Reader:
     def __init__(self) -> None:
-        self.options: dict[str, dict[str, Any]] = {part: {} for part in _CONFIGS}
+        self.options: dict[str, dict[str, Any]] = {part: {} for part in _PARTS}
         self.special: dict[str, Any] = {}
         self.ignored: list[str] = []
 
     def take(self, key: str, value: Any, named: str) -> None:
-        if key in _SPECIAL:
-            self.special[key] = value
-            return
-        if key in _ELSEWHERE:
+        refused = REFUSED.get(key)
+        if refused is not None and not refused.accepts(value):
+            raise ConfigError(f"{named} {refused.why}")
+        if refused is not None or why_without_effect(key) is not None:
             self.ignored.append(named)
-            return
-        name = key.replace(".", "_")
-        for part, config in _CONFIGS.items():
-            if name in attrs.fields_dict(config):
-                self.options[part][name] = _converted(config, name, value, named)
-                return
-        known = [*_KNOWN, *_SPECIAL, *_ALIASES, *_ELSEWHERE]
-        near = get_close_matches(named, known, n=1)
-        hint = f"did you mean {near[0]}?" if near else "no known property is similar"
-        raise ConfigError(f"unknown property {named!r}: {hint}")
+        elif key in SPECIAL:
+            self.special[key] = value
+        elif not self._apply(key.replace(".", "_"), value, named):
+            near = get_close_matches(named, [*_KNOWN, *SPECIAL, *ALIASES, *WITHOUT_EFFECT, *REFUSED], n=1)
+            hint = f"did you mean {near[0]}?" if near else "no known property is similar"
+            raise ConfigError(f"unknown property {named!r}: {hint}")
+
+    def _apply(self, name: str, value: Any, named: str) -> bool:
+        """Set the option of that name; return whether there is one."""
+        owners = [part for part, config in _CONFIGS.items() if name in attrs.fields_dict(config)][:1]
+        if name in attrs.fields_dict(ShareConsumerConfig):
+            owners.append("share_consumer")
+        for part in owners:
+            self.options[part][name] = _converted(_PARTS[part], name, value, named)
+        return bool(owners)
 
     def settings(self) -> KafkaSettings:
         client = self.options["client"]
         self._tls(client)
         self._login(client)
-        for part, config in _CONFIGS.items():
+        self._producer(self.options["producer"])
+        for part, config in _PARTS.items():
             make_config(config, self.options[part])  # raises ConfigError now if a setting is invalid
         for_producers, for_consumers = interceptors_of(self.special.get("interceptor.classes", ()))
+        if self.ignored:
+            _log.debug("settings without effect in this client: %(keys)s", text={"keys": ", ".join(self.ignored)})
         return KafkaSettings(
             bootstrap_servers=str(self.special.get("bootstrap.servers", "")),
             client=cast("ClientOptions", client),
             producer=cast("ProducerOptions", self.options["producer"]),
             consumer=cast("ConsumerOptions", self.options["consumer"]),
+            share_consumer=cast("ShareConsumerOptions", self.options["share_consumer"]),
             ignored=tuple(self.ignored),
             producer_interceptors=for_producers,
             consumer_interceptors=for_consumers,
         )
 
+    def _producer(self, producer: dict[str, Any]) -> None:
+        special = self.special
+        codec_level = f"compression.{producer.get('compression_type')}.level"
+        if codec_level in special:
+            level = special[codec_level]
+            number = _number(level, codec_level) if isinstance(level, str) else level
+            is_default = number == -1 and codec_level == "compression.gzip.level"  # zstd has a level of -1
+            producer.setdefault("compression_level", None if is_default else number)
+        kilobytes = special.get("queue.buffering.max.kbytes")
+        if kilobytes is not None and "buffer_memory" not in producer:
+            size = _converted(ProducerConfig, "buffer_memory", kilobytes, "queue.buffering.max.kbytes")
+            producer["buffer_memory"] = min(size * 1024, INT32) if isinstance(size, int) else size
+        chosen = str(special.get("partitioner.class") or "").rpartition(".")[2]
+        if chosen and chosen not in _PARTITIONERS:
+            known = " and ".join(_PARTITIONERS)
+            raise ConfigError(
+                f"partitioner.class {chosen!r:.200} cannot be used: known are Java's {known}; for others, "
+                "set partitioner to a function"
+            )
+        if chosen:
+            producer.setdefault("partitioner", _PARTITIONERS[chosen])
+
     def _tls(self, client: dict[str, Any]) -> None:
         special = self.special
-        if str(special.get("enable.ssl.certificate.verification", "true")).lower() == "false":
-            raise ConfigError(
-                "enable.ssl.certificate.verification cannot be turned off: set ssl.ca.location to the certificate of "
-                "the authority that signed the broker's"
-            )
         trusts = special.get("ssl.truststore.location")
         if trusts is not None:
             store_type = str(special.get("ssl.truststore.type", "JKS")).upper()
@@ -200,6 +203,10 @@ class _Reader:
                     "-exportcert -rfc, or openssl pkcs12 -nokeys) and set ssl.ca.location"
                 )
             client["ssl_ca_location"] = str(trusts)
+        if not client.get("ssl_cipher_suites", ""):
+            client.pop("ssl_cipher_suites", None)
+        if set(client.get("ssl_enabled_protocols") or ()) in (set(), {"TLSv1.2", "TLSv1.3"}):
+            client.pop("ssl_enabled_protocols", None)  # the default, which Java's files may name without TLS
         if str(special.get("ssl.keystore.type", "")).upper() == "PEM" and "ssl_keystore_location" in client:
             client["ssl_certificate_location"] = client.pop("ssl_keystore_location")
             client.pop("ssl_keystore_password", None)
@@ -255,18 +262,34 @@ def _provider(callback: Callable[[str], Any], config: str) -> Callable[[], OAuth
 
 def _converted(config: Any, name: str, value: Any, key: str) -> Any:
     """Convert a string to the type of the setting; the config class checks the result."""
+    if name == "compression_level":
+        number = _number(value, key) if isinstance(value, str) else value
+        return None if number == -1 else number  # in librdkafka -1 is the codec's default
+    if name in ("send_buffer_bytes", "receive_buffer_bytes"):
+        number = _number(value, key) if isinstance(value, str) else value
+        return None if number in (-1, 0) else number  # the system's size is -1 in Java, and 0 in librdkafka
     if not isinstance(value, str):
         return value
+    if name == "auto_offset_reset":
+        return _RESETS.get(value, value)
+    if name in _ANY_CASE:
+        return value.lower()
+    if name == "linger_ms" and _FRACTION.fullmatch(value.strip()):
+        return math.ceil(float(value))
     if name == "acks":
         return value if value == "all" else _number(value, key)
     if name == "partition_assignment_strategy":
         parts = (part.strip().rpartition(".")[2] for part in value.split(","))
         return tuple(_STRATEGIES.get(part, part) for part in parts)
+    if name == "ssl_enabled_protocols":
+        return tuple(part.strip() for part in value.split(",") if part.strip())
     if name == "sasl_oauthbearer_extensions":
         return dict(part.split("=", 1) for part in value.split(",") if "=" in part)
     setting_type = _TYPES[config][name]
     if setting_type is int:
         return _number(value, key)
+    if setting_type is float:
+        return _fraction(value, key)
     if setting_type is bool:
         lowered = value.strip().lower()
         if lowered not in ("true", "false"):
@@ -282,14 +305,21 @@ def _number(value: str, key: str) -> int:
         raise ConfigError(f"{key} must be a whole number, got {value!r}") from None
 
 
+def _fraction(value: str, key: str) -> float:
+    try:
+        return float(value.strip())
+    except ValueError:
+        raise ConfigError(f"{key} must be a number, got {value!r:.200}") from None
+
+
 def _type(hint: Any) -> type | None:
-    for candidate in (bool, int):
+    for candidate in (bool, int, float):
         if hint is candidate or candidate in getattr(hint, "__args__", ()):
             return candidate
     return None
 
 
 _TYPES: Final = {
-    config: {name: _type(hint) for name, hint in get_type_hints(config).items()} for config in _CONFIGS.values()
+    config: {name: _type(hint) for name, hint in get_type_hints(config).items()} for config in _PARTS.values()
 }
-_KNOWN: Final = [name.replace("_", ".") for config in _CONFIGS.values() for name in attrs.fields_dict(config)]
+_KNOWN: Final = [name.replace("_", ".") for config in _PARTS.values() for name in attrs.fields_dict(config)]

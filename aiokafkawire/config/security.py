@@ -3,7 +3,7 @@ Files are read when the client opens. No repr or error shows a secret.
 """
 
 import os
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Final, Literal, TypeAlias, TypedDict, get_args
 from urllib.parse import urlsplit
 
@@ -11,7 +11,7 @@ import attrs
 
 from ..errors import ConfigError
 from ..types import AwsCredentials, OAuthBearerToken
-from .fields import choice, integer, optional, optional_text, provider, secret
+from .fields import choice, integer, number, optional, optional_text, provider, secret
 
 __all__ = (
     "AwsProvider",
@@ -20,10 +20,12 @@ __all__ = (
     "SecurityConfig",
     "SecurityOptions",
     "SecurityProtocol",
+    "TlsVersion",
     "TokenProvider",
 )
 
 SecurityProtocol = Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"]
+TlsVersion = Literal["TLSv1.2", "TLSv1.3"]
 SaslMechanism = Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER", "GSSAPI", "AWS_MSK_IAM"]
 
 FilePath: TypeAlias = str | os.PathLike[str]
@@ -74,6 +76,17 @@ def _context(_: object, attribute: "attrs.Attribute[Any]", value: object) -> Non
         raise ConfigError(f"{attribute.name} must be an ssl.SSLContext or None, got {value!r:.200}")
 
 
+def _tuple(value: object) -> object:
+    return tuple(value) if isinstance(value, Sequence) and not isinstance(value, str) else value
+
+
+def _check_versions(_: object, attribute: "attrs.Attribute[Any]", value: object) -> None:
+    names = get_args(TlsVersion)
+    if value is not None and (not isinstance(value, tuple) or not value or any(name not in names for name in value)):
+        named = ", ".join(repr(name) for name in names)
+        raise ConfigError(f"{attribute.name} must be a sequence of some of {named}, or None, got {value!r:.200}")
+
+
 def _one_of(default: object, names: tuple[str, ...], converter: Callable[[object], object]) -> Any:
     made = choice(default, *names) if default is not None else choice(None, None, *names)
     made.converter = converter
@@ -101,6 +114,8 @@ class SecurityOptions(TypedDict, total=False):
     ssl_keystore_location: FilePath | None
     ssl_keystore_password: str | None
     ssl_endpoint_identification_algorithm: Literal["https", "none"]
+    ssl_cipher_suites: str | None
+    ssl_enabled_protocols: Sequence[TlsVersion] | None
     ssl_context: Any
     sasl_mechanism: SaslMechanism | None
     sasl_username: str | None
@@ -113,7 +128,14 @@ class SecurityOptions(TypedDict, total=False):
     sasl_oauthbearer_client_secret: str | None
     sasl_oauthbearer_token_endpoint_url: str | None
     sasl_oauthbearer_scope: str | None
+    sasl_oauthbearer_header_urlencode: bool
     sasl_oauthbearer_extensions: Mapping[str, str] | None
+    sasl_login_refresh_window_factor: float
+    sasl_login_refresh_window_jitter: float
+    sasl_login_refresh_min_period_seconds: int
+    sasl_login_refresh_buffer_seconds: int
+    sasl_login_retry_backoff_ms: int
+    sasl_login_retry_backoff_max_ms: int
     sasl_kerberos_service_name: str
     sasl_aws_region: str | None
     sasl_aws_credentials: AwsProvider | None
@@ -148,6 +170,15 @@ class SecurityConfig:
     ssl_endpoint_identification_algorithm: Literal["https", "none"] = _one_of("https", ("https", "none"), _algorithm)
     """Whether the broker's certificate must be for the host of its address; with "none" any server with a certificate
     of a trusted authority can impersonate the broker."""
+    ssl_cipher_suites: str | None = optional_text("names of cipher suites", empty=False)
+    """The cipher suites to offer, by IANA's names separated by commas, as
+    ``"TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256,TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384"``; TLS 1.3 is disabled unless its
+    three suites are named, too. Or a list as OpenSSL has it, such as ``"ECDHE+AESGCM"``, which decides about TLS 1.2
+    alone. None for OpenSSL's default."""
+    ssl_enabled_protocols: Sequence[TlsVersion] | None = attrs.field(
+        default=None, converter=_tuple, validator=_check_versions
+    )
+    """The versions of TLS: ``"TLSv1.2"``, ``"TLSv1.3"``, or both in a sequence. None for both."""
     ssl_context: Any = attrs.field(default=None, validator=_context)
     """An ``ssl.SSLContext`` of your own, instead of all the settings above."""
     sasl_mechanism: SaslMechanism | None = _one_of(None, _MECHANISMS, _upper)
@@ -176,8 +207,26 @@ class SecurityConfig:
     """The token endpoint's URL, such as ``https://login.example.org/oauth2/token``."""
     sasl_oauthbearer_scope: str | None = optional_text()
     """The scope to request from the token endpoint, if the endpoint needs one."""
+    sasl_oauthbearer_header_urlencode: bool = choice(False, True, False)
+    """Whether the client's id and secret are URL-encoded in the request to the token endpoint, as RFC 6749 demands and
+    some endpoints expect."""
     sasl_oauthbearer_extensions: Mapping[str, str] | None = attrs.field(default=None, validator=_extensions)
     """Extensions to send with the token (KIP-342), such as ``{"logicalCluster": "lkc-1"}``."""
+    sasl_login_refresh_window_factor: float = number(0.8, minimum=0.5, maximum=1.0)
+    """The fraction of its lifetime after which an OAUTHBEARER token is replaced."""
+    sasl_login_refresh_window_jitter: float = number(0.05, minimum=0.0, maximum=0.25)
+    """How much later a token may be replaced, as a fraction of its lifetime: by a random part of this, so that clients
+    that began together do not come together."""
+    sasl_login_refresh_min_period_seconds: int = integer(60)
+    """How long a token is used at least, in s. A token with a lifetime shorter than this and
+    ``sasl_login_refresh_buffer_seconds`` together ignores both."""
+    sasl_login_refresh_buffer_seconds: int = integer(300)
+    """How long before its end a token is replaced at the latest, in s."""
+    sasl_login_retry_backoff_ms: int = integer(100)
+    """The wait before a token is requested again after a failure that may pass. The wait doubles with each failure, up
+    to ``sasl_login_retry_backoff_max_ms``; all connections of the client share it."""
+    sasl_login_retry_backoff_max_ms: int = integer(10_000)
+    """The longest wait before a token is requested again."""
     sasl_kerberos_service_name: str = attrs.field(default="kafka")
     """The service part of the brokers' Kerberos principals; GSSAPI needs the library ``gssapi``."""
     sasl_aws_region: str | None = optional_text("a region")

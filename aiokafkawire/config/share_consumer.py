@@ -22,6 +22,8 @@ class ShareConsumerOptions(TypedDict, total=False):
     fetch_max_bytes: int
     fetch_max_wait_ms: int
     check_crcs: bool
+    on_error: Literal["raise", "skip", "dead_letter"]
+    dead_letter_topic: str | None
 
 
 @attrs.frozen(kw_only=True)
@@ -57,3 +59,9 @@ class ShareConsumerConfig:
     """How long a broker may wait for ``fetch_min_bytes`` before it answers a fetch. Acknowledgements wait as well."""
     check_crcs: bool = choice(True, True, False)
     """Whether the checksum of every batch is verified."""
+    on_error: Literal["raise", "skip", "dead_letter"] = choice("raise", "raise", "skip", "dead_letter")
+    """What happens to a record that cannot be deserialized: ``"raise"`` releases the record and raises
+    DeserializationError; ``"skip"`` logs and rejects the record; ``"dead_letter"`` writes the record to
+    ``dead_letter_topic`` and rejects it. No member gets a rejected record again."""
+    dead_letter_topic: str | None = optional_text(empty=False)
+    """The topic that gets the raw records which cannot be deserialized, with their origin and error in headers."""

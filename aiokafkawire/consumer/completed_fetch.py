@@ -61,6 +61,8 @@ class CompletedFetch:
         """Whether a thread has checked and decompressed ``begun``."""
         self.decompression_error: Exception | None = None
         """The error of the thread that decompresses ``begun``."""
+        self.deserialized: object = None
+        """The records of ``begun`` that are being deserialized before they are handed out; None if there are none."""
         self.reader: AnyReader[Any, Any] | None = None
         """The reader of the current batch, if there is one."""
         self.batch_end: int = ask.offset
@@ -77,7 +79,7 @@ class CompletedFetch:
         self._batches = split(self.records, str(self.ask.state.partition))
         if self._aborted_transactions is not None:
             self._aborted = _Aborted(self._aborted_transactions)
-        self.begun = self.reader = None
+        self.begun = self.reader = self.deserialized = None
 
     @property
     def end(self) -> int | None:

@@ -1,6 +1,6 @@
 """The consumer's public API."""
 
-from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, Never, Self, TypeVar
 
@@ -9,13 +9,16 @@ import anyio
 from ..argument_checks import INT64, check_flag, check_integer, check_seconds, check_text, flattened, shown
 from ..cluster.cluster import Cluster
 from ..cluster.list_offsets import look_up_offsets
+from ..cluster.live_values import MemberValues, PartitionValues
 from ..cluster.metrics_push import MetricsPush
 from ..cluster.retry import Deadline
 from ..config import ConsumerConfig
 from ..errors import UsageError
 from ..other_clients_names import CONSUMER, add_hints, refuse_keywords
 from ..records.batch import ConsumerRecord
+from ..records.deserialization import FailureHandler
 from ..runtime import CLOSE_SECONDS, finish, opened_at, warn_unclosed
+from ..serialization import AnyDeserializer
 from ..types import (
     GroupMetadata,
     OffsetAndMetadata,
@@ -76,11 +79,12 @@ class Consumer(MetricsPush, Generic[K, V]):
         config: ConsumerConfig,
         lane: str,
         topics: tuple[str, ...] = (),
-        key_deserializer: Callable[[bytes], K] | None = None,
-        value_deserializer: Callable[[bytes], V] | None = None,
+        key_deserializer: AnyDeserializer[K] | None = None,
+        value_deserializer: AnyDeserializer[V] | None = None,
         assignors: Sequence["Assignor"] = (),
         *,
         interceptors: "ConsumerInterceptors | None" = None,
+        failures: FailureHandler | None = None,
     ) -> None:
         for topic in topics:
             check_topic_name(topic)
@@ -94,7 +98,8 @@ class Consumer(MetricsPush, Generic[K, V]):
         fetcher = Fetcher(cluster, config, positions, f"fetch-{lane}", offsets)
         self._cluster, self._config, self._positions, self._fetcher = cluster, config, positions, fetcher
         self._interceptors = interceptors
-        parts = cluster, config, positions, fetcher, key_deserializer, value_deserializer, self.health
+        self._failures = failures
+        parts = cluster, config, positions, fetcher, key_deserializer, value_deserializer, self.health, failures
         self._iteration: RecordIteration[K, V]
         if interceptors is None:
             self._iteration = RecordIteration(*parts)
@@ -179,7 +184,9 @@ class Consumer(MetricsPush, Generic[K, V]):
         finally:
             self._iteration.state = "closed"
             try:
-                self._iteration.decompression.close()
+                self._iteration.close()
+                if self._failures is not None:
+                    await self._failures.close()
                 await self._fetcher.close()
                 if self._offsets is not None:
                     await self._offsets.close()
@@ -248,6 +255,11 @@ class Consumer(MetricsPush, Generic[K, V]):
         iteration of records does.
         """
         return self._iteration.batches()
+
+    @property
+    def undeserializable_records(self) -> int:
+        """The number of records that ``on_error`` has left out: skipped, or written to the dead-letter topic."""
+        return 0 if self._failures is None else self._failures.count
 
     # --- the assignment ----------------------------------------------------------------------------------
 
@@ -492,6 +504,37 @@ class Consumer(MetricsPush, Generic[K, V]):
     def name(self) -> str:
         """The consumer's name, which its connections for fetches have as well, such as ``"fetch-2"``."""
         return self._fetcher.lane
+
+    def _live_values(self) -> MemberValues:
+        """Return the present values for metrics. Any thread may call this method."""
+        config, commits = self._config, self._commits
+        return MemberValues(
+            state=self._iteration.state,
+            client_rack=config.client_rack,
+            group_id=config.group_id,
+            group_instance_id=config.group_instance_id,
+            member_id=None if commits is None else commits.group.member_id,
+            assigned=len(self._positions.assigned),
+            polled_at=self._iteration.got_at,
+        )
+
+    def _live_partitions(self) -> Iterator[PartitionValues]:
+        """Return the present values of each partition for metrics. Any thread may call this method."""
+        for state in self._positions.unsettled():
+            position, end, start = state.position, state.high_watermark, state.log_start
+            if state.committed_end is not None:
+                end = state.committed_end
+            yield PartitionValues(
+                self._config.group_id or "",
+                state.partition,
+                max(0, end - position) if position is not None and end is not None else None,
+                max(0, position - start) if position is not None and start is not None else None,
+                -1 if state.replica is None else state.replica,
+            )
+
+    def _settle(self) -> None:
+        """Move positions past the records that a blocking consumer's thread has taken; only for the client's loop."""
+        self._positions.settle()
 
     def health(self) -> ConsumerHealth:
         """Return the consumer's health: its partitions and lag, its membership, and the reason if it is idle."""

@@ -10,7 +10,7 @@ from ..cluster.missing_topics import say_missing
 from ..errors import LeaderNotAvailable
 from ..group.member_health import MemberHealth, member_health
 from ..group.membership import GroupState
-from ..plain_values import as_plain, error_text, sentence
+from ..plain_values import as_plain, error_text, example_of, sentence
 from ..types import Address, TopicPartition
 from .fetcher import Fetcher
 from .read_replica import select_read_replica
@@ -109,7 +109,7 @@ def why_idle(
 
     Args:
         member: the consumer's membership, if it has a group.
-        partitions: the assigned partitions.
+        partitions: the assigned partitions; those with one cause share a reason.
         missing: topics that the consumer should read, but that do not exist.
         pattern: the subscribed pattern, if no topic matches it.
     """
@@ -123,9 +123,11 @@ def why_idle(
         reasons.append(f"in {member.group.group_id!r} it is {member.state.value}")
     if member is not None and member.trouble is not None:
         reasons.append(f"its coordinator: {member.trouble}")
-    reasons += [
-        f"{partition}: {waits}" for partition, health in awake.items() if (waits := health.waits_for) is not None
-    ]
+    causes: dict[object, dict[TopicPartition, PartitionHealth]] = {}
+    for partition, health in awake.items():
+        if health.waits_for is not None:
+            causes.setdefault(_cause(partition, health), {})[partition] = health
+    reasons += [f"{example_of(list(found))}: {_waits_together(list(found.values()))}" for found in causes.values()]
     if reasons:
         return sentence(reasons), True
     if not partitions and pattern is not None:
@@ -135,6 +137,19 @@ def why_idle(
     if not awake:
         return "all of its partitions are paused, or are being revoked", False
     return "it has read everything there is", False
+
+
+def _cause(partition: TopicPartition, health: PartitionHealth) -> object:
+    """Return a value that is equal for partitions that wait for the same."""
+    if health.trouble is not None:
+        return health.trouble.replace(str(partition), "")
+    return health.broker, health.broker is None or health.position is None, health.silent
+
+
+def _waits_together(found: Sequence[PartitionHealth]) -> str | None:
+    """Return what partitions with one cause wait for; the records to fetch are those of all."""
+    first, lag = found[0], sum(health.lag or 0 for health in found)
+    return attrs.evolve(first, high_watermark=(first.position or 0) + lag).waits_for
 
 
 def health_snapshot(

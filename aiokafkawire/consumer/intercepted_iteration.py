@@ -9,6 +9,8 @@ from ..config import ConsumerConfig
 from ..errors import KafkaError
 from ..interceptors import ConsumerInterceptors
 from ..records.batch import ConsumerRecord
+from ..records.deserialization import FailureHandler
+from ..serialization import AnyDeserializer
 from ..types import TopicPartition
 from .completed_fetch import CompletedFetch
 from .consumer_batch import ConsumerBatch
@@ -32,12 +34,13 @@ class InterceptedIteration(RecordIteration[K, V]):
         config: ConsumerConfig,
         positions: SubscriptionState,
         fetcher: Fetcher,
-        key_deserializer: Callable[[bytes], K] | None,
-        value_deserializer: Callable[[bytes], V] | None,
+        key_deserializer: AnyDeserializer[K] | None,
+        value_deserializer: AnyDeserializer[V] | None,
         health: Callable[[], ConsumerHealth],
+        failures: FailureHandler | None,
         interceptors: ConsumerInterceptors,
     ) -> None:
-        super().__init__(cluster, config, positions, fetcher, key_deserializer, value_deserializer, health)
+        super().__init__(cluster, config, positions, fetcher, key_deserializer, value_deserializer, health, failures)
         self._interceptors = interceptors
         # The records that an interceptor has made of one record, without those that the user has.
         self._made: deque[ConsumerRecord[K, V]] = deque()

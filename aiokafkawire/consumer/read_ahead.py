@@ -20,7 +20,7 @@ from typing import Generic, Literal, TypeVar
 import anyio
 import attrs
 
-from ..errors import ConsumerStalled, CorruptBatch, UsageError
+from ..errors import ConsumerStalled, CorruptBatch, KafkaError, UsageError
 from ..records.batch import ConsumerRecord
 from .completed_fetch import CompletedFetch
 from .consumer_batch import ConsumerBatch
@@ -226,12 +226,13 @@ class ReadAhead(Generic[K, V]):
     def _begin_next_batch(self, fetched: CompletedFetch) -> bool:
         """Start the next batch of the same fetch without waiting, and return whether it was started.
 
-        At the end of the data, and at a damaged batch, it is not: :meth:`lend` handles these later.
+        At the end of the data, at a damaged batch, and at records that are not deserialized yet, it is not:
+        :meth:`lend` handles these later.
         """
         try:
             fetched.begun = fetched.begun or next(fetched, None)
             return fetched.begun is not None and self._reads.begin_batch(fetched)
-        except CorruptBatch:
+        except KafkaError:
             return False
 
     def _add_others(self, lent: Lent[K, V], max_records: int) -> None:
@@ -239,7 +240,7 @@ class ReadAhead(Generic[K, V]):
         while lent.error is None and lent.count < max_records and not self._reads.pending_errors:
             try:
                 fetched = self._reads.ready(without=[part.fetched for part in lent.parts])
-            except CorruptBatch:  # raised again when these are taken
+            except KafkaError:  # raised again when these are taken
                 return
             if fetched is None:
                 return

@@ -3,7 +3,7 @@
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Collection, Iterator
 from contextlib import suppress
-from typing import Generic, Literal, TypeVar
+from typing import Any, Generic, Literal, TypeVar
 
 import anyio
 import anyio.lowlevel
@@ -13,10 +13,13 @@ from ..cluster.cluster import Cluster
 from ..config import ConsumerConfig
 from ..errors import ConsumerStalled, CorruptBatch, UsageError
 from ..records.batch import AnyReader, ConsumerRecord
+from ..records.deserialization import FailureHandler, RecordDeserializer
 from ..runtime import loop_time
+from ..serialization import AnyDeserializer, knows_record
 from ..tracing import Handling, Tracing
 from ._implementation import RecordIterator
 from .background_decompression import LARGE, BackgroundDecompression
+from .background_deserialization import BackgroundDeserialization
 from .completed_fetch import CompletedFetch
 from .consumer_batch import ConsumerBatch
 from .fetcher import Fetcher
@@ -45,6 +48,7 @@ class RecordIteration(Generic[K, V]):
         fetcher: has the fetched data.
         key_deserializer, value_deserializer: convert keys and values of records; None for bytes.
         health: returns the consumer's health, to see whether it is stalled.
+        failures: takes the records that cannot be deserialized; None raises their errors.
     """
 
     def __init__(
@@ -53,13 +57,25 @@ class RecordIteration(Generic[K, V]):
         config: ConsumerConfig,
         positions: SubscriptionState,
         fetcher: Fetcher,
-        key_deserializer: Callable[[bytes], K] | None,
-        value_deserializer: Callable[[bytes], V] | None,
+        key_deserializer: AnyDeserializer[K] | None,
+        value_deserializer: AnyDeserializer[V] | None,
         health: Callable[[], ConsumerHealth],
+        failures: FailureHandler | None = None,
     ) -> None:
         self._cluster, self._config, self._positions, self._fetcher = cluster, config, positions, fetcher
         self._health = health
-        self._key_deserializer, self._value_deserializer = key_deserializer, value_deserializer
+        self._functions: tuple[Any, Any] = key_deserializer, value_deserializer
+        self.deserialization: BackgroundDeserialization | None = None
+        """What deserializes records before they are handed out; None if the reader of each batch calls functions."""
+        if failures is not None or any(knows_record(function, "deserialize") for function in self._functions):
+            self.deserialization = BackgroundDeserialization(
+                cluster,
+                RecordDeserializer(key_deserializer, value_deserializer),
+                failures,
+                check_crcs=config.check_crcs,
+                is_wanted=lambda fetched: positions.is_current(fetched.ask.state, fetched.ask.epoch),
+                on_done=fetcher.notify,
+            )
         self.decompression: BackgroundDecompression = BackgroundDecompression(
             cluster, check_crcs=config.check_crcs, on_done=fetcher.notify
         )
@@ -326,7 +342,7 @@ class RecordIteration(Generic[K, V]):
         """Start the next batch of ``fetched`` if none is in progress, and return whether a batch is in progress then.
 
         If ``fetched`` has no more batches, it is discarded. A large compressed batch is started by a later call, after
-        a thread has decompressed it.
+        a thread has decompressed it; and so is one whose records are deserialized asynchronously.
         """
         if fetched.reader is not None:
             return True
@@ -339,11 +355,13 @@ class RecordIteration(Generic[K, V]):
             is_large = batch.header.codec and batch.header.size > LARGE
             if is_large and not self.decompression.is_done(fetched, batch):
                 return False
+            if self.deserialization is not None:
+                return self.deserialization.begin(fetched, batch)
             fetched.reader = batch.records(
                 *state.partition,
                 from_offset=state.position or 0,
-                key_deserializer=self._key_deserializer,
-                value_deserializer=self._value_deserializer,
+                key_deserializer=self._functions[0],
+                value_deserializer=self._functions[1],
                 check_crcs=check,
             )
         except CorruptBatch:
@@ -395,6 +413,12 @@ class RecordIteration(Generic[K, V]):
             if ends and self.has_been_closed():
                 raise StopAsyncIteration
             self.require_open()
+
+    def close(self) -> None:
+        """End the background tasks: the consumer is closed."""
+        self.decompression.close()
+        if self.deserialization is not None:
+            self.deserialization.close()
 
     def report(self, error: Exception) -> None:
         """Let the user's next call raise this error."""

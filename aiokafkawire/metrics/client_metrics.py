@@ -4,10 +4,9 @@ import math
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
-from ..argument_checks import shown
-from ..errors import ConfigError, UsageError
+from ..errors import UsageError
 from ..event_log import EventLog
 from ..notes import BatchNote, RequestNote
 from ..observe import (
@@ -29,7 +28,7 @@ from .measurements import Measurements
 from .metric import Metric
 from .raw_instruments import raw_instruments
 
-__all__ = ("ClientMetrics", "metrics_of")
+__all__ = ("ClientMetrics",)
 
 T = TypeVar("T")
 
@@ -39,20 +38,6 @@ _AT_ONCE: Final = 512
 """The number of requests, or batches, that are counted together at most."""
 _WAIT_SECONDS: Final = 1.0
 """The time between those that are counted together, at most: they count as if they had ended with the last of them."""
-
-
-def metrics_of(kafka: object) -> "ClientMetrics":
-    """Return the measurements of a client, for exporters; the client counts from now on.
-
-    Raises:
-        ConfigError: the object is no client, neither an asynchronous nor a blocking one.
-    """
-    client: Any = getattr(kafka, "asynchronous", kafka)
-    measurements = getattr(client, "_client_metrics", None)
-    if measurements is None:
-        raise ConfigError(f"kafka must be a Client, got {shown(kafka)}")
-    found: ClientMetrics = measurements()
-    return found
 
 
 class ClientMetrics:

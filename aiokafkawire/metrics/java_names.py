@@ -4,9 +4,10 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
+from ..cluster.live_values import PartitionValues
 from ..types import TopicPartition
 from .definitions import DEFINITIONS, MetricDefinition, Statistic
-from .live import LiveClient, PartitionValues
+from .live import LiveClient
 from .measurements import Measurements
 from .metric import Metric
 from .parts import ADMIN, CONSUMER, PARTS, PRODUCER
@@ -155,7 +156,7 @@ def _live_values(live: LiveClient, measured: Measurements, now: float) -> dict[s
     for part, requests in live.connections():
         found[f"{part}:connection-count"] += 1
         in_flight += requests if part == PRODUCER else 0
-    producers, partitions = list(live.producers()), list(live.partitions())
+    producers, partitions = live.open_producers(), list(live.partitions())
     total = sum(producer.buffer_total for producer in producers)
     if live.has_consumers:
         found["last-poll-seconds-ago"] = _seconds_ago(live.last_poll(), now)

@@ -2,13 +2,14 @@
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from weakref import ref
 
 import attrs
 
 from ..cluster.cluster import Cluster
-from ..types import TopicPartition
+from ..cluster.live_values import MemberValues, PartitionValues, ProducerValues
 from .parts import part_of
 
 if TYPE_CHECKING:
@@ -16,33 +17,12 @@ if TYPE_CHECKING:
     from ..producer.producer import Producer
     from ..share.share_consumer import ShareConsumer
 
-__all__ = ("LiveClient", "OpenParts", "PartitionValues")
+__all__ = ("LiveClient", "OpenParts")
 
 T = TypeVar("T")
 NamedT = TypeVar("NamedT", "Producer[Any, Any]", "Consumer[Any, Any]", "ShareConsumer[Any, Any]")
 
 _IN_USE = ("open", "closing")
-
-
-@attrs.frozen
-class PartitionValues:
-    """A consumer's partition."""
-
-    group: str
-    """The consumer's group; "" without one."""
-    partition: TopicPartition
-    lag: int | None
-    """The number of records to read; None if it is not known yet."""
-    lead: int | None
-    """The number of records between the beginning of the log and the position; None if it is not known."""
-    replica: int
-    """The replica that is read instead of the leader; -1 if the leader is read."""
-
-
-@attrs.frozen
-class _ProducerValues:
-    buffer_total: int
-    buffer_used: int
 
 
 @attrs.frozen
@@ -91,9 +71,9 @@ class LiveClient:
     def parts(self) -> "OpenParts":
         """Return the client's open producers and consumers, in the order in which they were made."""
         return OpenParts(
-            _in_order(one for one in self._producers.all() if one._state in _IN_USE),
-            _in_order(one for one in self._consumers.all() if one._iteration.state in _IN_USE),
-            _in_order(one for one in self._share_consumers.all() if one._state in _IN_USE),
+            _in_order(one for one in self._producers.all() if one._live_values().state in _IN_USE),
+            _in_order(one for one in self._consumers.all() if one._live_values().state in _IN_USE),
+            _in_order(one for one in self._share_consumers.all() if one._live_values().state in _IN_USE),
         )
 
     @property
@@ -113,55 +93,48 @@ class LiveClient:
 
     def is_share_group(self, group: str) -> bool:
         """Return whether a share consumer is a member of this group."""
-        return any(member._config.group_id == group for member in self._share_consumers.all())
+        return any(member.group_id == group for member in self.share_members())
 
-    def producers(self) -> Iterator[_ProducerValues]:
+    def producers(self) -> list[ProducerValues]:
+        """Return the values of each producer, open or not."""
+        return [producer._live_values() for producer in self._producers.all()]
+
+    def open_producers(self) -> list[ProducerValues]:
         """Return the values of each open producer."""
-        for producer in self._producers.all():
-            if producer._state == "open":
-                accumulator = producer._accumulator
-                yield _ProducerValues(accumulator.space.limit, accumulator.space.used)
+        return [each for each in self.producers() if each.state == "open"]
+
+    def members(self) -> list[MemberValues]:
+        """Return the values of each consumer, open or not."""
+        return [consumer._live_values() for consumer in self._consumers.all()]
+
+    def share_members(self) -> list[MemberValues]:
+        """Return the values of each share consumer, open or not."""
+        return [member._live_values() for member in self._share_consumers.all()]
 
     def partitions(self) -> Iterator[PartitionValues]:
         """Return the values of each assigned partition of each consumer."""
-        for consumer in self._consumers.all():
-            for state in consumer._positions.unsettled():
-                position, end, start = state.position, state.high_watermark, state.log_start
-                if state.committed_end is not None:
-                    end = state.committed_end
-                yield PartitionValues(
-                    consumer._config.group_id or "",
-                    state.partition,
-                    max(0, end - position) if position is not None and end is not None else None,
-                    max(0, position - start) if position is not None and start is not None else None,
-                    -1 if state.replica is None else state.replica,
-                )
+        return chain.from_iterable(consumer._live_partitions() for consumer in self._consumers.all())
 
     def settle(self) -> None:
         """Move positions past the records that a blocking consumer's thread has taken; only for the client's loop."""
         for consumer in self._consumers.all():
-            consumer._positions.settle()
+            consumer._settle()
 
     def assigned_partitions(self) -> dict[str, int]:
         """Return the number of assigned partitions of each group; "" stands for consumers without a group."""
         found: dict[str, int] = {}
-        for consumer in self._consumers.all():
-            group = consumer._config.group_id or ""
-            found[group] = found.get(group, 0) + len(consumer._positions.assigned)
-        for member in self._share_consumers.all():
-            group = member._config.group_id or ""
-            found[group] = found.get(group, 0) + len(member.assignment)
+        for member in (*self.members(), *self.share_members()):
+            group = member.group_id or ""
+            found[group] = found.get(group, 0) + member.assigned
         return found
 
     def last_poll(self) -> float | None:
         """Return when a consumer last received records, in seconds of the runtime's clock; None if none has."""
-        found = [consumer._iteration.got_at for consumer in self._consumers.all()]
-        return max((at for at in found if at is not None), default=None)
+        return _latest(self.members())
 
     def last_share_poll(self) -> float | None:
         """Return when a share consumer was last called for records, within 10 ms; None if none was."""
-        found = [member._yielded_at for member in self._share_consumers.all()]
-        return max((at for at in found if at), default=None)
+        return _latest(self.share_members())
 
     def connections(self) -> Iterator[tuple[str, int]]:
         """Return the part of the client that each open connection belongs to, and its number of requests in flight."""
@@ -172,6 +145,10 @@ class LiveClient:
         """Return the seconds since a broker last sent metadata; NaN if none has."""
         at = self.cluster.metadata.updated_at
         return math.nan if at is None else now - at
+
+
+def _latest(members: Iterable[MemberValues]) -> float | None:
+    return max((member.polled_at for member in members if member.polled_at is not None), default=None)
 
 
 def _in_order(parts: Iterable[NamedT]) -> list[NamedT]:

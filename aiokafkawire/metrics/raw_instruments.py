@@ -81,7 +81,7 @@ def _producers(make: _Maker, measured: Measurements, live: LiveClient) -> Iterat
     yield make("producer.batch.duration", measured.batch_seconds)
     yield make("producer.batch.queue_duration", measured.batch_queue_seconds)
     yield make("producer.batch.size", measured.batch_bytes)
-    buffers = list(live.producers())
+    buffers = live.open_producers()
     yield make("producer.buffer.limit", sum(one.buffer_total for one in buffers))
     yield make("producer.buffer.used", sum(one.buffer_used for one in buffers))
     yield make("producer.buffer.wait", measured.producer.buffer_wait.total / 1e9)

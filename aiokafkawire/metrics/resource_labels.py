@@ -19,15 +19,10 @@ def resource_labels(live: "LiveClient") -> dict[str, str]:
 
 
 def _labels(live: "LiveClient") -> Iterator[tuple[str, str | None]]:
-    for producer in live._producers.all():
-        yield "transactional_id", producer._config.transactional_id
-    for consumer in live._consumers.all():
-        yield "client_rack", consumer._config.client_rack
-        yield "group_id", consumer._config.group_id
-        yield "group_instance_id", consumer._config.group_instance_id
-        if consumer._commits is not None:
-            yield "group_member_id", consumer._commits.group.member_id
-    for member in live._share_consumers.all():
-        yield "client_rack", member._config.client_rack
-        yield "group_id", member._config.group_id
-        yield "group_member_id", member._member.machine.group.member_id
+    for producer in live.producers():
+        yield "transactional_id", producer.transactional_id
+    for member in (*live.members(), *live.share_members()):
+        yield "client_rack", member.client_rack
+        yield "group_id", member.group_id
+        yield "group_instance_id", member.group_instance_id
+        yield "group_member_id", member.member_id

@@ -3,7 +3,7 @@
 import asyncio
 import sys
 from collections.abc import Callable
-from typing import TypeVar, cast
+from typing import Final, TypeVar, cast
 
 import anyio
 import anyio.lowlevel
@@ -11,23 +11,24 @@ import anyio.lowlevel
 from ..errors import ConnectionLost, KafkaError
 from ..types import Address
 from .connection_protocol import ConnectionProtocol
-from .connector import keep_alive
+from .connector import SocketOptions
 from .happy_eyeballs import addresses_of, dial
 from .transport import IdleWaiters, Outgoing, WriteObserver, broken, stalled
 
 __all__ = ("AsyncioTransport", "open_transport")
 
-
 W = TypeVar("W", bound="AsyncioTransport")
 
+_PLAIN: Final = SocketOptions()
 
-async def open_transport(at: Address, make: Callable[[], W], *, keepalive: bool = False) -> W:
+
+async def open_transport(at: Address, make: Callable[[], W], *, options: SocketOptions = _PLAIN) -> W:
     """Open a TCP connection to the first of the host's addresses that accepts it.
 
     Args:
         at: the host and port.
         make: makes a transport for each attempt.
-        keepalive: whether to enable TCP keepalive.
+        options: the options of the socket.
 
     Raises:
         OSError: the connection cannot be opened.
@@ -44,8 +45,7 @@ async def open_transport(at: Address, make: Callable[[], W], *, keepalive: bool 
         finally:
             if sniffio is not None:
                 sniffio.current_async_library_cvar.reset(token)
-        if keepalive:
-            keep_alive(transport.get_extra_info("socket"))
+        options.set_on(transport.get_extra_info("socket"))
         return protocol
 
     return await dial(await addresses_of(*at), connect, AsyncioTransport.abort)

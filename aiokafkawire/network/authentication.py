@@ -23,7 +23,7 @@ from ..protocol.messages.sasl import SaslAuthenticateRequest, SaslHandshakeReque
 from ..protocol.schema import Request, Response, Versions
 from ..runtime import Runtime
 from ..types import Address, AwsCredentials
-from .oauth_tokens import Tokens
+from .oauth_tokens import Tokens, TokenSchedule
 from .sasl import Exchange, Need, RunInThread, check_extensions, oauthbearer, plain, printable
 from .scram import scram
 
@@ -67,7 +67,7 @@ class Login:
         self.mechanism: str = config.sasl_mechanism
         self._config, self._runtime, self._new_nonce = config, runtime, new_nonce
         check_extensions(config.sasl_oauthbearer_extensions or {})
-        self._tokens = Tokens(self._new_token, runtime.wall_ms)
+        self._tokens = Tokens(self._new_token, runtime.wall_ms, TokenSchedule.of(config), runtime.chance.random)
 
     async def authenticate(
         self, ask: SendSaslRequest, versions: Mapping[int, Versions], at: Address, send_token: SendToken | None = None

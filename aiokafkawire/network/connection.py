@@ -23,7 +23,7 @@ from ..types import Address
 from .client_security import Security
 from .connection_protocol import ConnectionProtocol, ResponseHandler
 from .connection_reports import ConnectionReports, ObservedRequest
-from .connector import Connector
+from .connector import Connector, SocketOptions
 from .legacy_version_probe import negotiate_versions
 from .reauthentication import Reauthenticator
 from .request_log import LOG, log_answer, log_request
@@ -172,8 +172,10 @@ class Connection:
                 client_id = config.client_id
                 pipeline = ConnectionProtocol(client_id=client_id, broker=broker, max_frame=max_frame, notes=reports)
                 patience = config.request_timeout_ms / 1000
-                keepalive = config.socket_keepalive_enable
-                broker_connector = TransportFactory(connector, security, at, dialled or at, keepalive=keepalive)
+                options = SocketOptions(
+                    config.socket_keepalive_enable, config.send_buffer_bytes, config.receive_buffer_bytes
+                )
+                broker_connector = TransportFactory(connector, security, at, dialled or at, options=options)
                 transport = await broker_connector.open(pipeline, patience, owner.faulted)
                 made = cls(transport, pipeline, at, config, runtime, security, reports)
                 owner.spawn(made._run)

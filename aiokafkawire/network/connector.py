@@ -5,9 +5,10 @@ import socket
 from typing import Protocol
 
 import anyio
+import attrs
 from anyio.abc import ByteStream
 
-__all__ = ("Connector", "connect_tcp", "keep_alive")
+__all__ = ("Connector", "SocketOptions", "connect_tcp")
 
 
 class Connector(Protocol):
@@ -25,8 +26,24 @@ async def connect_tcp(host: str, port: int) -> ByteStream:
     return await anyio.connect_tcp(host, port)
 
 
-def keep_alive(under: socket.socket | None) -> None:
-    """Enable TCP keepalive on the socket ``under`` a stream; do nothing if the stream has no socket (None)."""
-    if under is not None:
-        with contextlib.suppress(OSError):  # the socket is closed already; the next read reports that
-            under.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+@attrs.frozen
+class SocketOptions:
+    """The options that a client's sockets get."""
+
+    keepalive: bool = False
+    send_buffer: int | None = None
+    receive_buffer: int | None = None
+
+    def set_on(self, under: socket.socket | None) -> None:
+        """Set the options of the socket ``under`` a stream; do nothing if the stream has no socket (None)."""
+        if under is None:
+            return
+        with contextlib.suppress(
+            OSError
+        ):  # closed already, as the next read reports; or a size beyond the system's limit
+            if self.keepalive:
+                under.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+            if self.send_buffer is not None:
+                under.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, self.send_buffer)
+            if self.receive_buffer is not None:
+                under.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, self.receive_buffer)

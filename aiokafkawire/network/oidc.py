@@ -99,8 +99,10 @@ def fetch_token(config: SecurityConfig) -> OAuthBearerToken:
     form = {"grant_type": "client_credentials"}
     if config.sasl_oauthbearer_scope:
         form["scope"] = config.sasl_oauthbearer_scope
-    # The id and the secret are not URL-encoded, as by default in the Java client and librdkafka.
-    known = base64.b64encode(f"{client_id}:{secret}".encode()).decode()
+    login = [str(client_id), secret]
+    if config.sasl_oauthbearer_header_urlencode:
+        login = [urllib.parse.quote_plus(part) for part in login]
+    known = base64.b64encode(":".join(login).encode()).decode()
     headers = {
         "Authorization": f"Basic {known}",
         "Accept": "application/json",
@@ -113,7 +115,7 @@ def fetch_token(config: SecurityConfig) -> OAuthBearerToken:
         answer = _exchange(request)
     except urllib.error.HTTPError as refusal:
         with refusal:
-            raise _refused(endpoint, refusal, (secret, known)) from None
+            raise _refused(endpoint, refusal, (secret, login[1], known)) from None
     except (OSError, HTTPException, ValueError) as error:
         cause = error.reason if isinstance(error, urllib.error.URLError) else error
         if isinstance(cause, ssl.SSLCertVerificationError):

@@ -12,6 +12,7 @@ from typing import Final
 from ..config.security import FilePath, SecurityConfig
 from ..errors import ConfigError
 from .certificate_parsing import certificates_in, has_encrypted_key, has_key, validity
+from .cipher_suites import CipherSuites, parse_cipher_suites
 
 __all__ = ("files_of", "make_context")
 
@@ -42,7 +43,7 @@ def make_context(config: SecurityConfig, *, looking: bool = False) -> ssl.SSLCon
             expired.
     """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    _limit(context, config)
     context.check_hostname = not looking and config.ssl_endpoint_identification_algorithm == "https"
     _trust(context, config)
     if looking:
@@ -53,6 +54,32 @@ def make_context(config: SecurityConfig, *, looking: bool = False) -> ssl.SSLCon
     else:
         _show_pem(context, config)
     return context
+
+
+def _limit(context: ssl.SSLContext, config: SecurityConfig) -> None:
+    """Allow the versions of TLS and the cipher suites that the settings name; TLS 1.2 and later without them."""
+    versions = set(config.ssl_enabled_protocols or ("TLSv1.2", "TLSv1.3"))
+    if config.ssl_cipher_suites is not None:
+        suites = parse_cipher_suites(config.ssl_cipher_suites)
+        if suites.ciphers is not None:
+            _set_ciphers(context, suites, suites.ciphers)
+        versions -= set() if suites.allows_tls_1_3 else {"TLSv1.3"}
+        versions -= set() if suites.ciphers is not None else {"TLSv1.2"}
+        if not versions:
+            raise ConfigError("ssl_cipher_suites has no suite for the versions in ssl_enabled_protocols")
+    context.minimum_version = ssl.TLSVersion.TLSv1_2 if "TLSv1.2" in versions else ssl.TLSVersion.TLSv1_3
+    context.maximum_version = ssl.TLSVersion.TLSv1_3 if "TLSv1.3" in versions else ssl.TLSVersion.TLSv1_2
+
+
+def _set_ciphers(context: ssl.SSLContext, suites: CipherSuites, ciphers: str) -> None:
+    try:
+        context.set_ciphers(ciphers)
+    except (ssl.SSLError, ValueError):
+        raise ConfigError(f"ssl_cipher_suites: OpenSSL has none of {ciphers!r:.200}") from None
+    known = {cipher["name"] for cipher in context.get_ciphers()}
+    missing = [name for name, cipher in suites.named if cipher not in known]
+    if missing:
+        raise ConfigError(f"ssl_cipher_suites: OpenSSL does not have {', '.join(missing):.200}")
 
 
 def _trust(context: ssl.SSLContext, config: SecurityConfig) -> None:

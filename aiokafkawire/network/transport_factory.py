@@ -14,7 +14,7 @@ from .anyio_transport import StreamTransport
 from .asyncio_transport import AsyncioTransport, open_transport
 from .client_security import Security
 from .connection_protocol import ConnectionProtocol
-from .connector import Connector, connect_tcp, keep_alive
+from .connector import Connector, SocketOptions, connect_tcp
 from .transport import Transport
 
 __all__ = ("TransportFactory",)
@@ -33,7 +33,7 @@ class TransportFactory:
     security: Security
     at: Address
     dialled: Address
-    keepalive: bool = attrs.field(kw_only=True)
+    options: SocketOptions = attrs.field(kw_only=True)
 
     async def open(
         self, pipeline: ConnectionProtocol, limit: float, on_fault: Callable[[Exception], None]
@@ -58,8 +58,7 @@ class TransportFactory:
             raise
         except Exception as error:  # a user's connector may raise any error
             raise self._failed(error) from error
-        if self.keepalive:
-            keep_alive(stream.extra(SocketAttribute.raw_socket, None))  # noqa: S610
+        self.options.set_on(stream.extra(SocketAttribute.raw_socket, None))  # noqa: S610
         return StreamTransport(stream, pipeline, broker, limit)
 
     @property
@@ -77,7 +76,7 @@ class TransportFactory:
     ) -> Transport:
         async def dial(transport_type: type[W]) -> W:
             make = partial(transport_type, pipeline, broker, limit, on_fault)
-            return await open_transport(self.dialled, make, keepalive=self.keepalive)
+            return await open_transport(self.dialled, make, options=self.options)
 
         if self.security.tls is None:
             return await dial(AsyncioTransport)

@@ -30,6 +30,7 @@ __all__ = (
     "end_with_error",
     "error_type",
     "key_text",
+    "set_error",
 )
 
 VERSION: Final = version("aiokafkawire")
@@ -62,10 +63,15 @@ def error_type(error: BaseException) -> str:
     return type(error).__qualname__
 
 
-def end_with_error(span: Span, error: BaseException) -> None:
-    """End a span whose operation has failed."""
+def set_error(span: Span, error: BaseException) -> None:
+    """Give a span the error of its operation."""
     span.set_attribute(ERROR_TYPE, error_type(error))
     span.set_status(Status(StatusCode.ERROR, str(error)))
+
+
+def end_with_error(span: Span, error: BaseException) -> None:
+    """End a span whose operation has failed."""
+    set_error(span, error)
     span.end()
 
 

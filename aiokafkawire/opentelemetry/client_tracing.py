@@ -13,6 +13,7 @@ from opentelemetry.context import Context, attach, get_current
 from opentelemetry.trace import Link, NoOpTracer, Span, SpanKind, Tracer
 
 from ..cluster.cluster import Cluster
+from ..errors import ConfigError
 from ..event_log import EventLog
 from ..tracing import Handling, RecordTrace
 from ..types import Header, TopicPartition
@@ -28,6 +29,7 @@ from .attributes import (
     SERVER_PORT,
     SYSTEM,
     common_place,
+    set_error,
 )
 from .headers import carried, context_in, headers_for
 from .process_spans import MAX_LINKS, processing, sampled_contexts, start_process
@@ -67,7 +69,7 @@ class ClientTracing:
         self._attributes: dict[tuple[str, int], dict[str, Any]] = {}
         found = getattr(otel_context._RUNTIME_CONTEXT, "_current_context", None)
         if not isinstance(found, ContextVar):
-            raise TypeError("aiokafkawire.opentelemetry needs the context of OTEL_PYTHON_CONTEXT=contextvars_context")
+            raise ConfigError("OTEL_PYTHON_CONTEXT must be contextvars_context, the default: spans need that context")
         self.variable: ContextVar[Any] = found
 
     # --- producers ---------------------------------------------------------------------------------------
@@ -191,6 +193,16 @@ class ClientTracing:
         if not self.is_on:
             return nullcontext()
         return processing(self._tracer, records, self._consumer(group), self._log_failure)
+
+    def failed(self, error: BaseException) -> None:
+        """Give the current process span an error as :meth:`.Tracing.failed`."""
+        span = _attached_by.get()
+        if isinstance(span, Span) and span.is_recording():
+            try:
+                span.record_exception(error)
+                set_error(span, error)
+            except Exception:
+                self._log_failure("the span of a record has no error")
 
     def start_process(self, record: Any, group: str | None) -> tuple[Span, Context] | None:
         """Start the span of processing one record, and return it with its context; None if it is not sampled."""

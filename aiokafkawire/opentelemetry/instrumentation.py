@@ -1,6 +1,6 @@
 """Instrumenting clients."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
 import attrs
@@ -8,7 +8,8 @@ from opentelemetry.metrics import MeterProvider, NoOpMeterProvider
 from opentelemetry.trace import TracerProvider
 
 from ..argument_checks import shown
-from ..errors import ConfigError, UsageError
+from ..either_client import asynchronous_client
+from ..errors import UsageError
 from ..tracing import new_client_hooks
 from .client_tracing import ClientTracing
 from .meters import ClientMeters, Meters, meters_of
@@ -37,22 +38,20 @@ def instrument(
             With a ``NoOpMeterProvider`` nothing is measured.
 
     Raises:
-        ConfigError: an argument is of a wrong type.
-        UsageError: the client is instrumented already, or new clients are.
+        UsageError: an argument is of a wrong type, the client is instrumented already, or new clients are.
+        ConfigError: OpenTelemetry has another context than that of ``OTEL_PYTHON_CONTEXT=contextvars_context``.
     """
     if tracer_provider is not None and not callable(getattr(tracer_provider, "get_tracer", None)):
-        raise ConfigError(f"tracer_provider must be a TracerProvider or None, got {shown(tracer_provider)}")
+        raise UsageError(f"tracer_provider must be a TracerProvider or None, got {shown(tracer_provider)}")
     if meter_provider is not None and not callable(getattr(meter_provider, "get_meter", None)):
-        raise ConfigError(f"meter_provider must be a MeterProvider or None, got {shown(meter_provider)}")
+        raise UsageError(f"meter_provider must be a MeterProvider or None, got {shown(meter_provider)}")
     made = Instrumentation(tracer_provider, meter_provider)
     if kafka is None:
         if any(isinstance(getattr(hook, "__self__", None), Instrumentation) for hook in new_client_hooks):
             raise UsageError("new clients are instrumented already: call uninstrument() first")
         new_client_hooks.append(made.add)
     else:
-        client: Any = getattr(kafka, "asynchronous", kafka)
-        if not hasattr(client, "_cluster"):
-            raise ConfigError(f"kafka must be a Client or None, got {shown(kafka)}")
+        client = asynchronous_client(kafka)
         if client._cluster.tracing is not None:
             raise UsageError("this client is instrumented already: call uninstrument() first")
         made.add(client)
@@ -85,8 +84,8 @@ class Instrumentation:
         tracing = ClientTracing(cluster, self._tracer, measuring.process_ended)
         observers: list[object] = [StallEvents(cluster.config.client_id)]
         if self._measures:
-            client._client_metrics().on_requests = measuring.requests_ended  # counts from now on
-            self._meters.clients.add(client)
+            client._client_metrics().on_requests = measuring.record_requests  # counts from now on
+            self._meters.add(client)
             observers.append(measuring)
         for observer in observers:
             cluster.observers.add(observer)
@@ -102,7 +101,7 @@ class Instrumentation:
             client._cluster.tracing = None
             for observer in parts.observers:
                 client._cluster.observers.remove(observer)
-            if client in self._meters.clients:
+            if self._measures:
                 client._client_metrics().on_requests = None
-            self._meters.clients.discard(client)
+                self._meters.remove(client)
         self._clients.clear()

@@ -4,13 +4,13 @@ import math
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
-from weakref import WeakKeyDictionary, WeakSet
+from weakref import WeakKeyDictionary, ref
 
 from opentelemetry import metrics
 from opentelemetry.metrics import CallbackOptions, Meter, MeterProvider, Observation
 
 from ..event_log import EventLog
-from ..metrics.client_metrics import metrics_of
+from ..metrics.client_metrics import ClientMetrics
 from ..metrics.instrument import Buckets, Instrument
 from ..metrics.instrument_list import INSTRUMENTS
 from ..notes import RequestNote
@@ -30,6 +30,7 @@ from .attributes import (
     VERSION,
     error_type,
 )
+from .ended_clients import EndedClients
 
 if TYPE_CHECKING:
     from ..client import Client
@@ -73,13 +74,30 @@ class Meters:
             "The duration of each span of a processed record",
             explicit_bucket_boundaries_advisory=_SECONDS,
         )
-        self.clients: WeakSet[Client] = WeakSet()
-        """The clients that are measured."""
+        self._clients: dict[ref[Client], tuple[str, ClientMetrics]] = {}
+        self._ended = EndedClients()
         self._reading = threading.Lock()
         self._read: dict[str, list[Instrument]] = {}
         self._observed: set[tuple[str, str]] = set()
         for name in INSTRUMENTS:
             self._observe(meter, name)
+
+    def add(self, client: "Client") -> None:
+        """Measure this client from now on."""
+        with self._reading:
+            self._take_ended()  # nothing may ever collect
+            self._clients[ref(client)] = (client._cluster.config.client_id, client._client_metrics())
+
+    def remove(self, client: "Client") -> None:
+        """Measure this client no more, and forget its totals."""
+        with self._reading:
+            self._clients.pop(ref(client), None)
+
+    def _take_ended(self) -> None:
+        """Keep the totals of the clients that no longer exist."""
+        for client in [client for client in self._clients if client() is None]:
+            client_id, measured = self._clients.pop(client)
+            self._ended.add(client_id, measured.instruments())
 
     def _observe(self, meter: Meter, name: str) -> None:
         defined = INSTRUMENTS[name]
@@ -128,9 +146,10 @@ class Meters:
             if not self._observed or (name, part) in self._observed:
                 self._observed.clear()
                 self._read = {}
-                for client in list(self.clients):
-                    for each in metrics_of(client).instruments():
-                        self._read.setdefault(each.name, []).append(each)
+                self._take_ended()
+                live = [each for _, measured in self._clients.values() for each in measured.instruments()]
+                for each in (*self._ended, *live):
+                    self._read.setdefault(each.name, []).append(each)
             self._observed.add((name, part))
             return self._read.get(name, [])
 
@@ -145,7 +164,7 @@ class ClientMeters:
         self._known: dict[tuple[str, ...], Mapping[str, Any]] = {}
         self._next: dict[str, float] = {}
 
-    def requests_ended(self, notes: Sequence[RequestNote]) -> None:
+    def record_requests(self, notes: Sequence[RequestNote]) -> None:
         """Record the durations of requests that send or fetch records; under load, of a sample of them."""
         try:
             for kind, _, _, seconds, _, error, ended_at in notes:

@@ -26,12 +26,12 @@ class StallEvents:
 
     def partition_stalled(self, event: Any) -> None:
         """Emit the event of a partition without progress."""
-        body = f"{event.client}: {event.topic}-{event.partition} is stalled: {event.reason}"
+        body = f"{event.lane}: {event.topic}-{event.partition} is stalled: {event.reason}"
         self._emit(_STALLED, event, SeverityNumber.WARN, body)
 
     def stall_ended(self, event: Any) -> None:
         """Emit the event of the end of a partition's stall."""
-        body = f"{event.client}: {event.topic}-{event.partition} is not stalled any more"
+        body = f"{event.lane}: {event.topic}-{event.partition} is not stalled any more"
         self._emit(_ENDED, event, SeverityNumber.INFO, body)
 
     def _emit(self, name: str, event: Any, severity: SeverityNumber, body: str) -> None:
@@ -46,6 +46,6 @@ class StallEvents:
                 DESTINATION: event.topic,
                 PARTITION: str(event.partition),
                 "aiokafkawire.stall.duration": event.seconds,
-                "aiokafkawire.stall.part": event.client,
+                "aiokafkawire.stall.lane": event.lane,
             },
         )

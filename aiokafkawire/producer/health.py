@@ -1,18 +1,15 @@
 """A producer's health: the records that are not acknowledged, what they wait for, and its transaction."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from enum import Enum
-from typing import Any, Final
+from typing import Any
 
 import attrs
 
-from ..plain_values import as_plain, sentence
+from ..plain_values import as_plain, example_of, sentence
 from ..types import Address, TopicPartition
 
 __all__ = ("ProducerHealth", "RecordWait", "TransactionHealth", "UnacknowledgedRecords", "why_waiting")
-
-_GRACE: Final = 5.0
-"""Seconds after which a record that waits without an error counts as stalled."""
 
 
 class RecordWait(Enum):
@@ -54,12 +51,20 @@ class UnacknowledgedRecords:
     error: str | None
     """Why the last attempt to send it, or to connect, has failed; None if none has."""
 
+    stall_after: float = attrs.field(repr=False)
+    """After how long records count as stalled without an error (``stall_report_ms``)."""
+
     @property
     def stalled(self) -> bool:
-        """Whether something is wrong: an error, no leader, or more than five seconds without progress."""
-        if self.waits_for is RecordWait.LINGER:
-            return False
-        return self.error is not None or self.waits_for is RecordWait.LEADER or self.age > _GRACE
+        """Whether something is wrong: an error, no leader, or no progress for ``stall_report_ms``."""
+        return self.waits_for is not RecordWait.LINGER and (
+            self.error is not None or self.waits_for is RecordWait.LEADER or self.is_overdue
+        )
+
+    @property
+    def is_overdue(self) -> bool:
+        """Whether the records have made no progress for ``stall_report_ms``."""
+        return self.age >= self.stall_after and self.waits_for is not RecordWait.LINGER
 
     @property
     def why(self) -> str:
@@ -131,7 +136,7 @@ class ProducerHealth:
     why: str | None
     """What the unacknowledged records and the waiting calls wait for; None if nothing waits."""
     stalled: bool
-    """Whether something is wrong with what waits: an error, no leader, or five seconds without progress."""
+    """Whether something is wrong with what waits: an error, no leader, or no progress for ``stall_report_ms``."""
     failed: str | None
     """Why the producer can send nothing more, so that the program has to make another; None if it can."""
 
@@ -152,6 +157,7 @@ def why_waiting(
 
     Args:
         partitions: the partitions with unacknowledged records; those that are stalled, and the oldest, come first.
+            Partitions with one cause share a reason.
         transaction: the state of its transactions, if it has any.
         failed: why it can send nothing more.
         blocked: the number of calls that wait for space in the buffer.
@@ -166,7 +172,10 @@ def why_waiting(
         reasons.append(f"{at} has not carried out {transaction.request}: {transaction.trouble}")
         stalled = True
     ordered = sorted(partitions.items(), key=lambda found: (not found[1].stalled, -found[1].age))
-    reasons += [f"{partition}: {_counted(health)}: {health.why}" for partition, health in ordered]
+    causes: dict[object, dict[TopicPartition, UnacknowledgedRecords]] = {}
+    for partition, health in ordered:
+        causes.setdefault(_cause(partition, health), {})[partition] = health
+    reasons += [_of_one_cause(list(found), list(found.values())) for found in causes.values()]
     stalled = stalled or any(health.stalled for health in partitions.values())
     if blocked:
         reasons.append(f"{blocked} {'call waits' if blocked == 1 else 'calls wait'} for space in the buffer")
@@ -175,9 +184,16 @@ def why_waiting(
     return sentence(reasons), stalled
 
 
-def _counted(health: UnacknowledgedRecords) -> str:
-    age = _in_words(health.age)
-    return f"1 record waits for {age}" if health.records == 1 else f"{health.records} records wait for up to {age}"
+def _cause(partition: TopicPartition, health: UnacknowledgedRecords) -> object:
+    """Return a value that is equal for partitions that wait for the same."""
+    error = health.error and health.error.replace(str(partition), "")
+    return health.waits_for, health.broker, error, health.stalled
+
+
+def _of_one_cause(partitions: Sequence[TopicPartition], found: Sequence[UnacknowledgedRecords]) -> str:
+    age, records = _in_words(max(health.age for health in found)), sum(health.records for health in found)
+    counted = f"1 record waits for {age}" if records == 1 else f"{records} records wait for up to {age}"
+    return f"{example_of(partitions)}: {counted}: {found[0].why}"
 
 
 def _in_words(seconds: float | None) -> str:

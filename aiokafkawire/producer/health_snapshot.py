@@ -116,6 +116,7 @@ class _Queues:
             sent=sent,
             left=left,
             error=error_text(first.last_error),
+            stall_after=self._cluster.config.stall_report_ms / 1000,
         )
 
     def _before_sending(self, batch: ProducerBatch) -> tuple[RecordWait, float | None]:

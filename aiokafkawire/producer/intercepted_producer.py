@@ -1,21 +1,18 @@
 """The producer with interceptors. Producers without interceptors use none of this."""
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Sequence
+from typing import Any, TypeVar
 
 from ..cluster.cluster import Cluster
 from ..config import ProducerConfig
-from ..errors import BufferFull, KafkaError, TopicNotReady
+from ..errors import KafkaError
 from ..interceptors import ProducerInterceptors, ProducerRecord
-from ..records.batch import Delivery
+from ..serialization import AnySerializer
 from ..types import Header, Headers, ProducerIdentity, RecordMetadata
 from ._implementation import OpenBatch
 from .batch import BatchResult
-from .producer import Producer, checked_columns, part_of_column
-from .record_checks import YIELD_EVERY, header_pairs
-
-if TYPE_CHECKING:  # most producers use no Arrow arrays
-    import pyarrow as pa
+from .record_checks import header_pairs
+from .serializing_producer import SerializingProducer
 
 __all__ = ("InterceptedProducer",)
 
@@ -23,7 +20,7 @@ K = TypeVar("K", contravariant=True)
 V = TypeVar("V", contravariant=True)
 
 
-class InterceptedProducer(Producer[K, V]):
+class InterceptedProducer(SerializingProducer[K, V]):
     """A producer whose interceptors see each record before it is serialized, and its result before the user does."""
 
     def __init__(
@@ -31,105 +28,55 @@ class InterceptedProducer(Producer[K, V]):
         cluster: Cluster,
         config: ProducerConfig,
         lane: str,
-        key_serializer: Callable[[K], bytes] | None,
-        value_serializer: Callable[[V], bytes] | None,
+        key_serializer: AnySerializer[K] | None,
+        value_serializer: AnySerializer[V] | None,
         identity: ProducerIdentity | None,
         interceptors: ProducerInterceptors,
     ) -> None:
         super().__init__(cluster, config, lane, key_serializer, value_serializer, identity)
         self._interceptors = interceptors
-        self._accepted = 0
 
-    async def send(
+    async def _accept(
         self,
         topic: str,
-        value: V | None = None,
-        *,
-        key: K | None = None,
-        partition: int | None = None,
-        timestamp_ms: int | None = None,
-        headers: Headers = (),
-    ) -> RecordMetadata:
-        """Send one record as :meth:`Producer.send`."""
-        batch, index = await self._accept(self._intercepted(topic, value, key, partition, timestamp_ms, headers))
-        if not index:
-            unwritten = self._sender.send_immediately()
-            if unwritten is not None:
-                await unwritten
-        else:
-            self._wake_for(batch, index)
-        return await batch.result.wait(index)
-
-    async def enqueue(
-        self,
-        topic: str,
-        value: V | None = None,
-        *,
-        key: K | None = None,
-        partition: int | None = None,
-        timestamp_ms: int | None = None,
-        headers: Headers = (),
-    ) -> Delivery:
-        """Accept one record as :meth:`Producer.enqueue`."""
-        self._accepted += 1
-        if self._accepted % YIELD_EVERY == 0:
-            await self._let_others_run()
-        batch, index = await self._accept(self._intercepted(topic, value, key, partition, timestamp_ms, headers))
-        self._wake_for(batch, index)
-        return Delivery(batch.result, index)
-
-    def send_nowait(
-        self,
-        topic: str,
-        value: V | None = None,
-        *,
-        key: K | None = None,
-        partition: int | None = None,
-        timestamp_ms: int | None = None,
-        headers: Headers = (),
-    ) -> Delivery:
-        """Accept one record as :meth:`Producer.send_nowait`."""
+        value: Any,
+        key: Any,
+        partition: int | None,
+        timestamp_ms: int | None,
+        headers: Headers,
+    ) -> tuple[OpenBatch, int]:
         record = self._intercepted(topic, value, key, partition, timestamp_ms, headers)
         try:
-            batch, index = self._append(*_arguments(record))
+            batch, index = await super()._accept(*_arguments(record))
         except BaseException as error:
             self._not_accepted(record, error)
             raise
         self._watch(batch, record)
-        self._wake_for(batch, index)
-        return Delivery(batch.result, index)
+        return batch, index
 
-    async def enqueue_many(
+    def _accept_now(
         self,
         topic: str,
-        values: "Sequence[V | None] | pa.Array | pa.ChunkedArray",
-        *,
-        keys: "Sequence[K | None] | pa.Array | pa.ChunkedArray | None" = None,
-        partition: int | None = None,
-        timestamp_ms: int | None = None,
-        headers: Headers = (),
-    ) -> int:
-        """Accept many records as :meth:`Producer.enqueue_many`, each through the interceptors."""
-        count, done = checked_columns(values, keys), 0
+        value: Any,
+        key: Any,
+        partition: int | None,
+        timestamp_ms: int | None,
+        headers: Headers,
+    ) -> tuple[OpenBatch, int]:
+        record = self._intercepted(topic, value, key, partition, timestamp_ms, headers)
         try:
-            for first in range(0, count, YIELD_EVERY):
-                await self._let_others_run()
-                part = part_of_column(values, first)
-                part_keys = [None] * len(part) if keys is None else part_of_column(keys, first)
-                for value, key in zip(part, part_keys, strict=True):
-                    record = self._intercepted(topic, value, key, partition, timestamp_ms, headers)
-                    self._wake_for(*await self._accept(record))
-                    done += 1
-        except KafkaError as error:
-            error.add_note(f"{done} records before it were accepted")
+            batch, index = super()._accept_now(*_arguments(record))
+        except BaseException as error:
+            self._not_accepted(record, error)
             raise
-        return count
+        self._watch(batch, record)
+        return batch, index
 
     def _intercepted(
         self,
         topic: str,
-        value: V | None,
-        key: K | None,
+        value: Any,
+        key: Any,
         partition: int | None,
         timestamp_ms: int | None,
         headers: Headers,
@@ -145,22 +92,6 @@ class InterceptedProducer(Producer[K, V]):
                 headers=() if headers is None else tuple(header_pairs(headers)),
             )
         )
-
-    async def _accept(self, record: ProducerRecord[Any, Any]) -> tuple[OpenBatch, int]:
-        try:
-            try:
-                batch, index = self._append(*_arguments(record))
-            except (TopicNotReady, BufferFull):
-                batch, index = await self._wait_and_append(*_arguments(record))
-        except BaseException as error:
-            self._not_accepted(record, error)
-            raise
-        self._watch(batch, record)
-        return batch, index
-
-    def _wake_for(self, batch: OpenBatch, index: int) -> None:
-        if not index or batch.builder.size >= batch.builder.limit:
-            self._sender.wake()
 
     def _not_accepted(self, record: ProducerRecord[Any, Any], error: BaseException) -> None:
         """Call the interceptors for a record that no batch has."""

@@ -15,6 +15,7 @@ import anyio.lowlevel
 
 from ..argument_checks import refuse_list
 from ..cluster.cluster import Cluster
+from ..cluster.live_values import ProducerValues
 from ..cluster.metadata import Topic
 from ..cluster.metrics_push import MetricsPush
 from ..config import ProducerConfig
@@ -185,12 +186,7 @@ class Producer(Appender[K, V], MetricsPush, Generic[K, V]):
             TopicNotReady: the topic's partitions are not known; the client requests the topic's metadata.
             KafkaError: the producer has failed with this error, and can send nothing more.
         """
-        self._cluster.owner.require_own_loop()
-        if self._state != "open" or self._sender.has_ended:
-            state = "closed" if self._sender.has_ended else self._state
-            raise UsageError(f"the producer is {state}: use it inside its 'async with'")
-        if self._sender.fatal is not None:
-            raise copy_for_reraise(self._sender.fatal)
+        self._require_open()
         known = self._cluster.metadata.snapshot.topics.get(topic)
         if known is None or known.error != ErrorCode.NONE or not known.partitions:
             check_topic_name(topic)
@@ -202,6 +198,15 @@ class Producer(Appender[K, V], MetricsPush, Generic[K, V]):
         if sticky is not None and sticky.available is not available:
             sticky = None  # its partition may have lost its leader
         return OpenTopic(topic, len(known.partitions), available, sticky)
+
+    def _require_open(self) -> None:
+        """Raise as :meth:`_open_topic` unless the producer can take records."""
+        self._cluster.owner.require_own_loop()
+        if self._state != "open" or self._sender.has_ended:
+            state = "closed" if self._sender.has_ended else self._state
+            raise UsageError(f"the producer is {state}: use it inside its 'async with'")
+        if self._sender.fatal is not None:
+            raise copy_for_reraise(self._sender.fatal)
 
     def _with_leader(self, topic: str, known: Topic) -> tuple[int, ...]:
         """Return the topic's partitions that have a leader: the same tuple object until they change."""
@@ -384,6 +389,11 @@ class Producer(Appender[K, V], MetricsPush, Generic[K, V]):
     def name(self) -> str:
         """The producer's name, which its connections have as well, such as ``"produce-1"``."""
         return self._sender.lane
+
+    def _live_values(self) -> ProducerValues:
+        """Return the present values for metrics. Any thread may call this method."""
+        space = self._accumulator.space
+        return ProducerValues(self._state, self._config.transactional_id, space.limit, space.used)
 
     def health(self) -> "ProducerHealth":
         """Return the producer's health at once: the records that are not acknowledged, and what they wait for."""

@@ -1,10 +1,11 @@
 """The checks of a record's arguments, with their errors; the compiled and the pure appender share them."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from ..argument_checks import is_text, shown
 from ..errors import UsageError
+from ..serialization import discard_awaitable
 from ..types import Header, Headers
 
 __all__ = (
@@ -72,6 +73,9 @@ def copy_bytes(given: object, part: str, *, serialized: bool) -> bytes:
             raise UsageError(f"the {part} cannot be read: {released}") from None
     source = f"the {part}_serializer returned" if serialized else f"the {part} is"
     hint = "" if serialized else f"; pass a {part}_serializer to client.producer() to convert other values"
+    if serialized and isinstance(given, Awaitable):
+        discard_awaitable(given)
+        hint = "; an asynchronous serializer is an object with a method 'async def serialize(value, context)'"
     raise UsageError(f"{source} a {type(given).__name__}, and bytes are needed{hint}")
 
 

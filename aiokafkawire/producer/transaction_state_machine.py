@@ -155,6 +155,11 @@ class TransactionStateMachine:
             self._epoch_used_v1 |= self.version < 2
         self._enter(_OPEN)
 
+    @property
+    def transaction(self) -> OpenTransaction:
+        """The open transaction; if none is open, the next one."""
+        return self._transaction
+
     def add_partition(self, partition: TopicPartition) -> None:
         """Add the partition of a record to the transaction.
 

@@ -10,6 +10,7 @@ import attrs
 from ..errors import CorruptBatch, DeserializationError, KafkaError
 from ..protocol.messages.share_fetch import AcquiredRecords
 from ..records.batch import AnyBatch, ConsumerRecord, split
+from ..records.deserialization import FailureHandler, RecordDeserializer
 from ..types import TopicPartition
 from .acknowledgements import GAP, Acknowledge, AcknowledgedOffsets
 from .share_fetch_session import PartitionKey
@@ -91,11 +92,17 @@ class Acquisitions:
 
 @attrs.frozen
 class RecordForm:
-    """The way in which a consumer reads records: its deserializers, and whether it checks checksums."""
+    """The way in which a consumer reads records: its deserializers, and whether it checks checksums.
+
+    Functions are called while records are read. A ``deserializer`` converts them afterwards.
+    """
 
     key_deserializer: Callable[[bytes], object] | None = None
     value_deserializer: Callable[[bytes], object] | None = None
     check_crcs: bool = True
+    deserializer: RecordDeserializer | None = None
+    failures: FailureHandler | None = None
+    """What takes the records that ``deserializer`` cannot convert; None raises their errors."""
 
 
 @attrs.define

@@ -1,6 +1,6 @@
 """The consumer of a share group (KIP-932)."""
 
-from collections.abc import AsyncIterator, Callable, Collection, Mapping
+from collections.abc import AsyncIterator, Collection, Mapping
 from itertools import chain
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, Literal, Self, TypeVar
@@ -10,11 +10,14 @@ import anyio.lowlevel
 
 from ..argument_checks import check_integer, check_seconds, flattened, shown
 from ..cluster.cluster import Cluster
+from ..cluster.live_values import MemberValues
 from ..cluster.metrics_push import MetricsPush
 from ..config import ShareConsumerConfig
 from ..errors import RequestTimeout, UsageError
 from ..group.member_ids import new_member_id
+from ..records.deserialization import FailureHandler, RecordDeserializer
 from ..runtime import CLOSE_SECONDS, finish, opened_at, warn_unclosed
+from ..serialization import AnyDeserializer, knows_record
 from ..tracing import HandledRecords, Tracing
 from ..types import TopicPartition, check_topic_name
 from ._implementation import ShareRecord
@@ -22,6 +25,7 @@ from .acknowledgements import Acknowledge
 from .acquired_partition import RecordForm
 from .share_consumer_coordinator import ShareConsumerCoordinator
 from .share_fetcher import ShareFetcher
+from .share_record import with_failures
 
 if TYPE_CHECKING:  # few programs ask for it
     from .health import ShareConsumerHealth
@@ -40,7 +44,7 @@ class _Owner:
 
     def __init__(self, consumer: "ShareConsumer[Any, Any]") -> None:
         self.begin = consumer._begin
-        self.acknowledge = consumer.acknowledge
+        self.acknowledge = with_failures(consumer.acknowledge, consumer._tracing)
 
 
 class ShareConsumer(MetricsPush, Generic[K, V]):
@@ -60,14 +64,22 @@ class ShareConsumer(MetricsPush, Generic[K, V]):
         config: ShareConsumerConfig,
         lane: str,
         topics: tuple[str, ...],
-        key_deserializer: Callable[[bytes], K] | None,
-        value_deserializer: Callable[[bytes], V] | None,
+        key_deserializer: AnyDeserializer[K] | None,
+        value_deserializer: AnyDeserializer[V] | None,
+        failures: FailureHandler | None = None,
     ) -> None:
         for topic in topics:
             check_topic_name(topic)
         self._cluster, self._config, self._topics = cluster, config, topics
+        self._tracing: Tracing | None = cluster.tracing
         member_id = new_member_id(cluster.runtime.chance)
-        form = RecordForm(key_deserializer, value_deserializer, config.check_crcs)
+        self._failures = failures
+        functions: tuple[Any, Any] = key_deserializer, value_deserializer
+        if failures is None and not any(knows_record(function, "deserialize") for function in functions):
+            form = RecordForm(*functions, config.check_crcs)
+        else:
+            deserializer = RecordDeserializer(key_deserializer, value_deserializer)
+            form = RecordForm(check_crcs=config.check_crcs, deserializer=deserializer, failures=failures)
         self._fetcher = ShareFetcher(cluster, config, f"share-{lane}", member_id, _Owner(self), form)
         self._member = ShareConsumerCoordinator(cluster, config, lane, member_id, self._fetcher, self._polls)
         self._is_implicit = config.share_acknowledgement_mode == "implicit"
@@ -76,7 +88,6 @@ class ShareConsumer(MetricsPush, Generic[K, V]):
         self._has_closed = anyio.Event()
         self._count = self._waiting = 0
         self._yielded_at = 0.0
-        self._tracing: Tracing | None = cluster.tracing
         self._opened_at = ""
 
     async def __aenter__(self) -> Self:
@@ -130,6 +141,8 @@ class ShareConsumer(MetricsPush, Generic[K, V]):
             self._state = "closed"
             try:
                 await self._member.driver.stop()
+                if self._failures is not None:
+                    await self._failures.close()
             finally:
                 self._has_closed.set()
 
@@ -186,6 +199,19 @@ class ShareConsumer(MetricsPush, Generic[K, V]):
 
         return share_consumer_health(self._cluster, self._fetcher, self._member, self._topics, self._state)
 
+    def _live_values(self) -> MemberValues:
+        """Return the present values for metrics. Any thread may call this method."""
+        config = self._config
+        return MemberValues(
+            state=self._state,
+            client_rack=config.client_rack,
+            group_id=config.group_id,
+            group_instance_id=None,
+            member_id=self._member.machine.group.member_id,
+            assigned=len(self.assignment),
+            polled_at=self._yielded_at or None,
+        )
+
     # --- records -----------------------------------------------------------------------------------------
 
     def __aiter__(self) -> AsyncIterator[ShareRecord[K, V]]:
@@ -225,6 +251,11 @@ class ShareConsumer(MetricsPush, Generic[K, V]):
         if self._tracing is not None:
             self._tracing.received(records, self._config.group_id, self._cluster.runtime.now() - began)
         return records
+
+    @property
+    def undeserializable_records(self) -> int:
+        """The number of records that ``on_error`` has left out: skipped, or written to the dead-letter topic."""
+        return 0 if self._failures is None else self._failures.count
 
     async def _let_others_run(self) -> None:
         self._require_open()

@@ -18,6 +18,7 @@ from ._implementation import share_records
 from .acknowledgement_queue import AcknowledgementQueue, SentAcknowledgements
 from .acknowledgements import Acknowledge
 from .acquired_partition import AcquiredPartition, AcquiredRange, RecordForm, batches_of, delivered_records
+from .deserialized_records import deserialize
 from .record_locks import RecordLocks
 from .share_buffer import ShareBuffer
 from .share_fetch_session import PartitionKey, ShareBroker
@@ -157,6 +158,8 @@ class ShareResponses:
             self.errors.append(error)
             batches = []
         delivered = delivered_records(batches, data.acquired_records, partition, self._form)
+        if self._form.deserializer is not None:
+            await deserialize(delivered, self._form.deserializer, self._form.failures)
         for part in delivered.acknowledged:
             self._locks.add(acquisition, part)
         self.errors.extend(delivered.errors)

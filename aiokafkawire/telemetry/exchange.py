@@ -16,6 +16,8 @@ __all__ = ("DEFAULT_INTERVAL", "FIRST_PUSH", "TelemetrySubscription", "Telemetry
 
 DEFAULT_INTERVAL: Final = 300.0
 """The seconds between requests where no broker has named another interval."""
+_MIN_INTERVAL: Final = 0.1
+"""The smallest number of seconds between pushes, which is also Kafka's own for ``interval.ms``."""
 FIRST_PUSH: Final = (0.5, 1.5)
 """The limits of the random share of the interval after which a new subscription gets its first push."""
 _ALL: Final = "*"
@@ -108,7 +110,7 @@ class TelemetryExchange:
         self.instance_id = response.client_instance_id
         self.subscription = TelemetrySubscription(
             subscription_id=response.subscription_id,
-            interval=response.push_interval_ms / 1000 if response.push_interval_ms > 0 else DEFAULT_INTERVAL,
+            interval=_interval(response.push_interval_ms / 1000),
             compression_types=tuple(response.accepted_compression_types),
             max_bytes=max(response.telemetry_max_bytes, 0),
             is_delta=response.delta_temporality,
@@ -157,6 +159,10 @@ class TelemetryExchange:
     def _next(self, state: TelemetryState, due: float) -> None:
         if not self.is_terminating:
             self.state, self.due = state, due
+
+
+def _interval(seconds: float) -> float:
+    return max(seconds, _MIN_INTERVAL) if seconds > 0 else DEFAULT_INTERVAL
 
 
 _TERMINATING: Final = (

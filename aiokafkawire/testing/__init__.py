@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from .faults.rules import FaultRule, Hold
     from .legacy.server import LegacyServer
     from .logs.log import PartitionLog
+    from .schema_registry.server import SchemaRegistryServer
     from .security.bearer_tokens import BearerToken, TokenRefused
     from .simulation import Run, Simulation, simulate
     from .tap.background_tap import BackgroundTap
@@ -40,6 +41,7 @@ __all__ = (
     "RequestLog",
     "RequestOutcome",
     "Run",
+    "SchemaRegistryServer",
     "Simulation",
     "Tap",
     "TapNotice",
@@ -68,6 +70,7 @@ _MODULES = {
     "RequestLog": ".faults.request_log",
     "RequestOutcome": ".faults.request_log",
     "Run": ".simulation",
+    "SchemaRegistryServer": ".schema_registry.server",
     "Simulation": ".simulation",
     "Tap": ".tap.tap",
     "TapNotice": ".tap.tap_events",

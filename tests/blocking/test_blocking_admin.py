@@ -9,6 +9,7 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
+from support.patience import SOON
 
 from aiokafkawire import (
     AbortTransactionSpec,
@@ -235,7 +236,7 @@ def test_users_and_quotas(kafka: blocking.Client) -> None:
 
 def until(condition: Callable[[], bool]) -> None:
     """Wait for what a broker of Apache Kafka hears from its controller."""
-    ends = time.monotonic() + 20
+    ends = time.monotonic() + SOON
     while not condition():
         assert time.monotonic() < ends
 

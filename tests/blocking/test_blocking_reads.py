@@ -34,7 +34,6 @@ def lanes(kafka: blocking.Client) -> list[str]:
     )
 
 
-@pytest.mark.timeout(30)
 def test_they_end_by_themselves(kafka: blocking.Client) -> None:
     assert [record.offset for record in kafka.read_records("t")] == OFFSETS
     assert [one for batch in kafka.read_batches("t") for one in batch["offset"].to_pylist()] == OFFSETS

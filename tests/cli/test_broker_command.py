@@ -10,6 +10,7 @@ from contextlib import contextmanager
 
 import anyio
 import pytest
+from support.patience import PATIENCE
 
 from aiokafkawire import Client, TopicNotReady
 from aiokafkawire.cli.main import main
@@ -52,13 +53,13 @@ def test_it_serves_until_a_signal(backend: str, number: signal.Signals, status: 
                 kafka.consumer("flights", auto_offset_reset="earliest") as consumer,
             ):
                 await producer.send("flights", b"on time")
-                with anyio.fail_after(20):
+                with anyio.fail_after(PATIENCE):
                     assert (await anext(consumer)).value == b"on time"
                 process.send_signal(number)  # while clients are connected
 
     with broker("--backend", backend) as (process, bootstrap):
         anyio.run(use, bootstrap)
-        out, err = process.communicate(timeout=30)
+        out, err = process.communicate(timeout=PATIENCE)
     assert (process.returncode, out, err) == (status, "", "")
 
 

@@ -17,6 +17,7 @@ import pytest
 from support import spark
 from support.apache_kafka import ApacheKafka
 from support.needing import require
+from support.patience import PATIENCE
 
 from aiokafkawire import Client, Delivery, NewTopic, OffsetSpec, Producer, TopicPartition
 from aiokafkawire.cli.main import main
@@ -111,7 +112,7 @@ def test_a_new_topic_that_not_all_brokers_know_yet_is_waited_for() -> None:
 
 def test_as_a_process() -> None:
     command = [sys.executable, "-W", "error", "-m", "aiokafkawire", "demo", "--limit", "5000"]
-    done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=50)
+    done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=PATIENCE)
     assert (done.returncode, done.stderr) == (0, "")
     assert PASSED in done.stdout
     assert "\x1b" not in done.stdout, "no terminal, no escape sequences"
@@ -125,7 +126,7 @@ def test_a_signal_ends_it_quietly(backend: str, number: signal.Signals, status: 
         assert process.stdout is not None
         announced_topic(process.stdout.readline())
         process.send_signal(number)
-        _, err = process.communicate(timeout=30)
+        _, err = process.communicate(timeout=PATIENCE)
     assert (process.returncode, err) == (status, "")
 
 
@@ -189,7 +190,7 @@ def test_an_interruption_still_deletes_the_topic(apache_kafka: ApacheKafka) -> N
         topic = announced_topic(process.stdout.readline())
         assert topic in topics_of(apache_kafka.bootstrap)
         process.send_signal(signal.SIGINT)
-        _, err = process.communicate(timeout=30)
+        _, err = process.communicate(timeout=PATIENCE)
     assert (process.returncode, err) == (130, "")
     assert topic not in topics_of(apache_kafka.bootstrap)
 

@@ -27,8 +27,7 @@ ON_A_CLUSTER = [
 
 def run(name: str, *argv: str) -> None:
     command = [sys.executable, "-W", "error", str(FOLDER / name), *argv]
-    patience = 250 if name.startswith(_SPARK) else 50
-    done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=patience)
+    done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=250)
     assert done.returncode == 0, done.stderr
     assert done.stderr == "" or name.startswith(_SPARK)  # which says there what it does
     assert done.stdout
@@ -38,13 +37,11 @@ def test_there_are_examples() -> None:
     assert len(EXAMPLES) >= 4
 
 
-@pytest.mark.timeout(300)
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_it_runs_on_its_own_broker(name: str) -> None:
     run(name)
 
 
-@pytest.mark.timeout(300)
 @pytest.mark.parametrize("name", ON_A_CLUSTER)
 def test_it_runs_on_a_cluster(name: str, apache_kafka: ApacheKafka) -> None:
     run(name, apache_kafka.bootstrap)

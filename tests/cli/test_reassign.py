@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.patience import PATIENCE
 from support.shell import Shell, start_shell
 
 from aiokafkawire import ConfigResource, ConfigSource, NewTopic, TopicPartition, TopicPartitionReplica, blocking
@@ -365,7 +366,7 @@ def test_ctrl_c_ends_a_watch_and_leaves_the_move_and_its_throttle(
             assert process.stderr is not None
             assert process.stderr.readline() == b"1 partition moves, 0 of 0 bytes are copied\n"
             process.send_signal(signal.SIGINT)
-            assert process.communicate(timeout=30) == (b"", b"")
+            assert process.communicate(timeout=PATIENCE) == (b"", b"")
         finally:
             process.kill()
     assert process.returncode == 130
@@ -384,7 +385,7 @@ def test_ctrl_c_before_the_question_changes_nothing(
         try:
             held.arrived()
             process.send_signal(signal.SIGINT)
-            assert process.communicate(timeout=30) == (b"", b"")
+            assert process.communicate(timeout=PATIENCE) == (b"", b"")
         finally:
             process.kill()
     assert process.returncode == 130

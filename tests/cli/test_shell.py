@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 import pytest
+from support.patience import PATIENCE
 from support.shell import shell_command
 
 from aiokafkawire.cli.exit_status import explain
@@ -35,7 +36,7 @@ def test_help_imports_no_verb_and_no_library_of_one() -> None:
         "except SystemExit: pass\n"
         "print([name for name in sys.modules if name.startswith(('aiokafkawire.cli.verbs.', 'rich', 'pyarrow'))])"
     )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=50)
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=PATIENCE)
     assert done.stdout.splitlines()[-1] == "[]"
 
 
@@ -139,7 +140,7 @@ def completed(line: str) -> list[str]:
     """What bash is offered after this line."""
     words = line.split(" ")
     asked = {"_AIOKAFKAWIRE_COMPLETE": "bash_complete", "COMP_WORDS": line, "COMP_CWORD": str(len(words) - 1)}
-    done = subprocess.run(shell_command(), env=os.environ | asked, capture_output=True, text=True, timeout=50)
+    done = subprocess.run(shell_command(), env=os.environ | asked, capture_output=True, text=True, timeout=PATIENCE)
     assert done.returncode == 0, done.stderr
     return [offer.partition(",")[2] for offer in done.stdout.splitlines()]
 
@@ -163,8 +164,10 @@ def test_bash_is_offered_verbs_options_and_values(line: str, offered: list[str])
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_the_shell_itself_accepts_the_script(shell: str) -> None:
     try:
-        script = subprocess.run(shell_command("completion", shell), capture_output=True, timeout=50, check=True).stdout
-        done = subprocess.run([shell, "-n"], input=script, capture_output=True, timeout=50)
+        script = subprocess.run(
+            shell_command("completion", shell), capture_output=True, timeout=PATIENCE, check=True
+        ).stdout
+        done = subprocess.run([shell, "-n"], input=script, capture_output=True, timeout=PATIENCE)
     except FileNotFoundError:
         pytest.skip(f"{shell} is not installed")
     assert (done.returncode, done.stderr) == (0, b"")

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 
 import anyio
 import pytest
+from support.patience import PATIENCE
 from support.shell import start_shell
 
 from aiokafkawire import Client
@@ -42,7 +43,7 @@ def write(bootstrap: str, *values: bytes) -> None:
 def read(bootstrap: str, count: int) -> list[bytes | None]:
     async def poll() -> list[bytes | None]:
         found: list[bytes | None] = []
-        with anyio.fail_after(20):
+        with anyio.fail_after(PATIENCE):
             async with Client(bootstrap) as kafka, kafka.consumer("orders", auto_offset_reset="earliest") as consumer:
                 while len(found) < count:
                     found += [record.value for record in await consumer.poll()]
@@ -60,7 +61,7 @@ def test_following_ends_at_a_signal_with_the_count(number: signal.Signals, statu
         write(bootstrap, b"after")
         assert process.stdout.readline() == b"after\n"
         process.send_signal(number)
-        out, err = process.communicate(timeout=30)
+        out, err = process.communicate(timeout=PATIENCE)
     assert (process.returncode, out) == (status, b"")
     assert err.startswith(b"2 records, 0.0 MB in ")
     assert err.count(b"\n") == 1
@@ -72,7 +73,7 @@ def test_watching_without_a_terminal_ends_at_a_signal(number: signal.Signals, st
         assert process.stdout is not None
         assert process.stdout.readline().endswith(b"}\n")
         process.send_signal(number)
-        _, err = process.communicate(timeout=30)
+        _, err = process.communicate(timeout=PATIENCE)
     assert (process.returncode, err) == (status, b"")
 
 
@@ -82,10 +83,10 @@ def test_a_member_that_is_interrupted_commits_what_it_has_printed(bootstrap: str
         assert process.stdout is not None
         assert process.stdout.readline() == b"one\n"
         process.send_signal(signal.SIGINT)
-        process.communicate(timeout=30)
+        process.communicate(timeout=PATIENCE)
     write(bootstrap, b"two")
     with running("consume", "orders", "-g", "g", bootstrap=bootstrap) as process:
-        assert process.communicate(timeout=30)[0] == b"two\n"
+        assert process.communicate(timeout=PATIENCE)[0] == b"two\n"
 
 
 def test_a_reader_that_goes_away_ends_it_silently(bootstrap: str) -> None:
@@ -106,7 +107,7 @@ def test_lines_are_sent_as_they_come(bootstrap: str) -> None:
             process.stdin.write(b"line %d\n" % number)
             process.stdin.flush()
             assert read(bootstrap, number + 1)[-1] == b"line %d" % number
-        _, err = process.communicate(b"last", timeout=30)
+        _, err = process.communicate(b"last", timeout=PATIENCE)
     assert process.returncode == 0
     assert err.startswith(b"4 records, ")
     assert read(bootstrap, 4)[-1] == b"last"
@@ -133,7 +134,7 @@ def test_standard_input_may_be_a_file_or_nothing(source: str, bootstrap: str, tm
         with open(path, "wb") as made:
             made.write(b"one\n")
     with open(path, "rb") as stdin, running("produce", "orders", bootstrap=bootstrap, stdin=stdin) as process:
-        _, err = process.communicate(timeout=30)
+        _, err = process.communicate(timeout=PATIENCE)
     assert process.returncode == 0
     assert err.startswith(b"1 record, " if source == "file" else b"0 records, ")
 
@@ -155,7 +156,7 @@ def test_a_pipe_that_nobody_reads_ends_it_silently(argv: tuple[str, ...], bootst
     os.close(reading)
     with running(*argv, bootstrap=bootstrap, stdout=writing) as process:
         os.close(writing)
-        _, err = process.communicate(timeout=30)
+        _, err = process.communicate(timeout=PATIENCE)
     assert (process.returncode, err) == (1, b"")
 
 
@@ -163,7 +164,9 @@ def test_a_pipe_that_nobody_reads_ends_it_silently(argv: tuple[str, ...], bootst
 def test_closed_streams_are_told(verb: str, bootstrap: str) -> None:
     script = f'exec "$0" -m aiokafkawire {verb} orders {">&-" if verb == "consume" else "<&-"}'
     environment = os.environ | {"AIOKAFKAWIRE_BOOTSTRAP": bootstrap}
-    done = subprocess.run(["/bin/sh", "-c", script, sys.executable], env=environment, capture_output=True, timeout=50)
+    done = subprocess.run(
+        ["/bin/sh", "-c", script, sys.executable], env=environment, capture_output=True, timeout=PATIENCE
+    )
     told = {
         "consume": (1, b"aiokafkawire: standard output is closed, so nothing can be printed\n"),
         "produce": (2, b"aiokafkawire: standard input is closed: name a file to send\n"),
@@ -173,7 +176,7 @@ def test_closed_streams_are_told(verb: str, bootstrap: str) -> None:
 
 def test_nobody_at_the_address_is_said_at_once_and_at_the_end(bootstrap: str) -> None:
     with running("topics", "list", "-b", "127.0.0.1:1", "--timeout", "0.3", bootstrap=bootstrap) as process:
-        out, err = process.communicate(timeout=30)
+        out, err = process.communicate(timeout=PATIENCE)
     assert (process.returncode, out) == (1, b"")
     warning, failure = err.splitlines()
     assert warning.startswith(b"aiokafkawire: cannot connect to 127.0.0.1:1: connection refused; trying again for ")
@@ -182,7 +185,7 @@ def test_nobody_at_the_address_is_said_at_once_and_at_the_end(bootstrap: str) ->
 
 def test_deleting_without_a_terminal_needs_yes(bootstrap: str) -> None:
     with running("topics", "delete", "orders", bootstrap=bootstrap) as process:
-        out, err = process.communicate(b"y\n", timeout=30)
+        out, err = process.communicate(b"y\n", timeout=PATIENCE)
     assert (process.returncode, out) == (2, b"")
     said = b"nothing is done: there is no terminal to ask on; add --yes to delete 1 topic with all records"
     assert err == b"aiokafkawire: " + said + b"\n"

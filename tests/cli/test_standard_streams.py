@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from support.examples import sampled
+from support.patience import PATIENCE
 
 EXE = shlex.quote(str(Path(sys.executable).with_name("aiokafkawire")))
 FRAME = "000000230012000300000007000464656d6f000d61696f6b61666b617769726506302e312e3000"
@@ -59,7 +60,7 @@ def wait_until_it_catches(process: subprocess.Popen[bytes], number: signal.Signa
 @pytest.mark.parametrize("closed", sampled([">&-", "<&- >&- 2>&-"], "<&- >&- 2>&-"))
 def test_a_broker_runs_without_them(closed: str, tmp_path: Path) -> None:
     # A topic's name that cannot be ends it at once, so that it is known to have begun; else it runs until SIGTERM.
-    refused = subprocess.run(f"{EXE} broker --port 0 --topic a/b {closed}", shell=True, timeout=50)
+    refused = subprocess.run(f"{EXE} broker --port 0 --topic a/b {closed}", shell=True, timeout=PATIENCE)
     assert refused.returncode == 2
     script = f"exec {EXE} broker --port 0 {closed}"
     with subprocess.Popen(["/bin/sh", "-c", script], stderr=subprocess.PIPE) as broker:

@@ -16,6 +16,7 @@ from typing import Any
 
 import anyio
 import pytest
+from support.patience import PATIENCE
 from support.securing import make_papers
 
 from aiokafkawire import Client
@@ -76,7 +77,7 @@ def test_it_prints_what_passes_until_a_signal(
     with tap(first(broker), "--backend", backend) as (process, bootstrap):
         anyio.run(produce, bootstrap)
         process.send_signal(number)
-        out, err = process.communicate(timeout=30)
+        out, err = process.communicate(timeout=PATIENCE)
     assert process.returncode == status
     lines = out.splitlines()
     assert any(re.search(r'  \d+ > \d  Produce v\d+  id \d+  "mine"  \d+ bytes$', line) for line in lines)
@@ -91,7 +92,7 @@ def test_faults_in_plain_words_reach_the_client_and_are_counted(broker: Backgrou
     with tap(first(broker), "--json", "--only", "Produce", *argv) as (process, bootstrap):
         anyio.run(produce, bootstrap, 2)
         process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=30)
+        out, err = process.communicate(timeout=PATIENCE)
     events = [json.loads(line) for line in out.splitlines()]
     assert {event["api_name"] for event in events} == {"Produce"}
     ends = [event for event in events if event["event"] == "response"]
@@ -111,7 +112,7 @@ def test_some_apis_can_be_left_out(broker: BackgroundBroker) -> None:
     with tap(first(broker), "--json", "--except", "Produce,Metadata") as (process, bootstrap):
         anyio.run(produce, bootstrap)
         process.send_signal(signal.SIGINT)
-        out, _ = process.communicate(timeout=30)
+        out, _ = process.communicate(timeout=PATIENCE)
     apis = {json.loads(line)["api_name"] for line in out.splitlines()}
     assert "ApiVersions" in apis
     assert not apis & {"Produce", "Metadata"}
@@ -127,7 +128,7 @@ def test_wire_decodes_the_journal_while_the_tap_runs(
         anyio.run(produce, bootstrap)
         assert main(["wire", "--json", "--file", str(journal)]) == 0
         process.send_signal(signal.SIGINT)
-        process.communicate(timeout=30)
+        process.communicate(timeout=PATIENCE)
     frames = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert {"Produce", "Metadata"} <= {frame["api"] for frame in frames}
 
@@ -158,7 +159,7 @@ def test_brokers_that_speak_tls_are_told_to_a_tap_that_does_not(tmp_path: Path) 
         with pytest.raises(KafkaError):
             anyio.run(produce, bootstrap, 1, 500)
         process.send_signal(signal.SIGINT)
-        _, err = process.communicate(timeout=30)
+        _, err = process.communicate(timeout=PATIENCE)
     assert "the broker speaks TLS, and the tap does not (tls): all bytes are passed on unread" in err
 
 
@@ -173,7 +174,7 @@ def test_it_has_the_options_of_every_command(tmp_path: Path, monkeypatch: pytest
         with running("--json", "tap", "--timeout", "20", "--listen", "127.0.0.1:0") as (process, bootstrap):
             anyio.run(produce, bootstrap)
             process.send_signal(signal.SIGINT)
-            out, _ = process.communicate(timeout=30)
+            out, _ = process.communicate(timeout=PATIENCE)
         assert broker.log("t").log_end_offset == 1
     assert {json.loads(line)["event"] for line in out.splitlines()} == {"request", "response"}
 
@@ -193,7 +194,7 @@ def test_it_needs_no_extra(broker: BackgroundBroker, tmp_path: Path) -> None:
     with running("tap", "-b", first(broker), "--listen", "127.0.0.1:0", program=("-c", code)) as (process, bootstrap):
         anyio.run(produce, bootstrap)
         process.send_signal(signal.SIGINT)
-        out, _ = process.communicate(timeout=30)
+        out, _ = process.communicate(timeout=PATIENCE)
     assert "Produce" in out
 
 
@@ -202,7 +203,7 @@ def test_two_clients_are_told_apart(broker: BackgroundBroker) -> None:
         for _ in range(2):
             anyio.run(produce, bootstrap)
         process.send_signal(signal.SIGINT)
-        out, _ = process.communicate(timeout=30)
+        out, _ = process.communicate(timeout=PATIENCE)
     events = [json.loads(line) for line in out.splitlines()]
     assert len({event["client"] for event in events}) == 2
     assert len({event["connection"] for event in events}) == 2
@@ -227,7 +228,7 @@ def test_a_broker_that_is_away_is_named_and_served_when_it_is_back() -> None:
                 broker.create_topic("t")
                 anyio.run(produce, bootstrap)
             process.send_signal(signal.SIGINT)
-            out, err = process.communicate(timeout=30)
+            out, err = process.communicate(timeout=PATIENCE)
     assert "Produce" in out
     assert "Traceback" not in err
 
@@ -241,7 +242,7 @@ def test_a_journal_that_cannot_grow_is_told_once_and_the_traffic_goes_on(
     with tap(first(broker), "--journal", str(journal), program=("-c", code)) as (process, bootstrap):
         anyio.run(produce, bootstrap, 20)
         process.send_signal(signal.SIGINT)
-        _, err = process.communicate(timeout=30)
+        _, err = process.communicate(timeout=PATIENCE)
     told = f"aiokafkawire: cannot write the journal {journal}, which ends here: [Errno 27] File too large"
     assert [line for line in err.splitlines() if line.startswith("aiokafkawire: ")] == [told]
     assert broker.log("t").log_end_offset == 20

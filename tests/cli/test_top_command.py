@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, cast
 import anyio
 import pytest
 from cli.test_top_rows import sample
+from support.patience import PATIENCE
 
 from aiokafkawire import TopicPartition, blocking
 from aiokafkawire.cli.main import main
@@ -198,6 +199,6 @@ def test_help_imports_neither_the_view_nor_textual() -> None:
         "except SystemExit: pass\n"
         "print(sorted(name for name in sys.modules if name.startswith(('textual', 'rich', 'aiokafkawire.cli.top'))))\n"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=PATIENCE)
     assert done.stdout.splitlines()[-1] == "[]"
     assert "watch brokers, topics and groups" in done.stdout

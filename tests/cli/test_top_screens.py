@@ -11,6 +11,7 @@ from typing import Any, cast
 import anyio
 import pytest
 from cli.test_top_rows import LOG, ORDERS, group, layout, sample
+from support.patience import PATIENCE
 from textual.pilot import Pilot
 
 from aiokafkawire import Client, TopicPartition
@@ -26,8 +27,6 @@ from aiokafkawire.errors import ConnectionLost, KafkaError, RequestTimeout
 from aiokafkawire.testing.broker import Broker
 
 pytestmark = pytest.mark.anyio
-
-PATIENCE = 30.0
 
 
 @pytest.fixture

@@ -11,6 +11,7 @@ import time
 from typing import TYPE_CHECKING
 
 import pytest
+from support.patience import PATIENCE
 from support.shell import shell_command
 
 if TYPE_CHECKING:
@@ -20,7 +21,6 @@ fcntl = pytest.importorskip("fcntl")
 pty = pytest.importorskip("pty")
 termios = pytest.importorskip("termios")
 
-PATIENCE = 60.0
 ALTERNATE, NORMAL = b"\x1b[?1049h", b"\x1b[?1049l"
 
 

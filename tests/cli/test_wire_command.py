@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.patience import PATIENCE
 from support.wire_command import HELLO, METADATA, Capture, objects, request, run
 
 from aiokafkawire.cli.main import main
@@ -240,6 +241,6 @@ def test_a_reader_that_goes_ends_it_quietly() -> None:
 def test_names_that_the_terminal_cannot_show_are_escaped() -> None:
     data = request(ApiVersionsRequest(client_software_name="日本", client_software_version="1"), 3)
     with process(data.hex(), env={"PYTHONIOENCODING": "ascii"}) as running:
-        out, err = running.communicate(timeout=50)
+        out, err = running.communicate(timeout=PATIENCE)
     assert (running.returncode, err) == (0, b"")
     assert b'client_software_name: "\\u65e5\\u672c"' in out

@@ -10,6 +10,7 @@ import anyio
 import pytest
 from support.clusters import Net, metadata, opened
 from support.connecting import eventually
+from support.patience import SOON
 from support.scripted_broker import Asked, ScriptedBroker
 
 from aiokafkawire.cluster.cluster import Cluster
@@ -188,7 +189,7 @@ async def test_in_the_end_the_error_says_what_was_asked_where_and_why_it_failed(
             r"^Heartbeat of group 'g' did not succeed within 0\.5 s at first:9092; at last NotCoordinator: "
             r"Heartbeat of 'g': NOT_COORDINATOR"
         )
-        with anyio.fail_after(5), pytest.raises(RequestTimeout, match=told) as caught:
+        with anyio.fail_after(SOON), pytest.raises(RequestTimeout, match=told) as caught:
             await beat(both.cluster, 0.5)
         assert isinstance(caught.value.__cause__, NotCoordinator)
 
@@ -200,7 +201,7 @@ async def test_without_a_coordinator_the_error_says_so() -> None:
         broker.on[ApiKey.FIND_COORDINATOR] = lambda _: named("g", -1, "", code)
         async with opened(broker.connect) as cluster:
             told = r"^Heartbeat of group 'g' did not succeed within 0\.1 s; at last .*COORDINATOR_NOT_AVAILABLE"
-            with anyio.fail_after(5), pytest.raises(RequestTimeout, match=told):
+            with anyio.fail_after(SOON), pytest.raises(RequestTimeout, match=told):
                 await beat(cluster, 0.1)
 
 
@@ -264,7 +265,7 @@ async def test_a_closed_client_finds_and_asks_no_coordinator() -> None:
             for call in calls * 2:
                 tasks.start_soon(wait, call)
             await anyio.wait_all_tasks_blocked()
-            with anyio.fail_after(5):
+            with anyio.fail_after(SOON):
                 await cluster.close()
                 await eventually(lambda: len(heard) == 4)
         for call in calls:

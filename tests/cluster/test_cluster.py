@@ -8,6 +8,7 @@ import attrs
 import pytest
 from support.clusters import Net, hang, metadata, opened, partition, topic
 from support.connecting import eventually
+from support.patience import SOON
 from support.scripted_broker import Asked, ScriptedBroker
 
 from aiokafkawire.cluster import metadata as metadata_module
@@ -195,7 +196,7 @@ async def test_a_topic_that_is_refused_is_told_at_once(code: ErrorCode, error: t
     async with ScriptedBroker() as broker:
         answering(broker, metadata(), metadata(topic("t", error=code)))
         async with opened(broker.connect) as cluster:
-            with anyio.fail_after(5), pytest.raises(error, match="topic 't'"):
+            with anyio.fail_after(SOON), pytest.raises(error, match="topic 't'"):
                 await cluster.metadata.topic("t", cluster.deadline(60))
         assert broker.count(MetadataRequest) == 2
 
@@ -245,7 +246,7 @@ async def test_a_partition_that_a_topic_lacks_is_a_mistake(index: int) -> None:
     async with ScriptedBroker() as broker:
         answering(broker, GOOD)
         async with opened(broker.connect) as cluster:
-            with anyio.fail_after(5), pytest.raises(UsageError, match=f"^topic 't' has 1 partitions, no {index}$"):
+            with anyio.fail_after(SOON), pytest.raises(UsageError, match=f"^topic 't' has 1 partitions, no {index}$"):
                 await cluster.leader(TopicPartition("t", index), cluster.deadline(60))
 
 
@@ -300,7 +301,7 @@ async def test_retries_end_with_the_deadline_and_tell_the_last_cause() -> None:
 
         async with opened(broker.connect) as cluster:
             told = r"^DeleteTopics did not succeed within 0\.5 s; at last NotController: delete: NOT_CONTROLLER"
-            with anyio.fail_after(5), pytest.raises(RequestTimeout, match=told) as caught:
+            with anyio.fail_after(SOON), pytest.raises(RequestTimeout, match=told) as caught:
                 await cluster.ask(any_broker, DELETE, cluster.deadline(0.5), check=check)
             assert isinstance(caught.value.__cause__, NotController)
         assert broker.count(DeleteTopicsRequest) > 3
@@ -331,7 +332,7 @@ async def test_a_broker_that_is_silent_does_not_outlast_the_deadline(stage: str)
             net.hosts["silent"] = hang
         answering(entry, metadata(hosts=["silent"]))
         async with opened(net.connect, "entry:9092") as cluster:
-            with anyio.fail_after(5), pytest.raises(RequestTimeout, match=r"silent:9092"):
+            with anyio.fail_after(SOON), pytest.raises(RequestTimeout, match=r"silent:9092"):
                 await cluster.ask(any_broker, DELETE, cluster.deadline(0.1))
 
 
@@ -366,7 +367,7 @@ async def test_closing_tells_those_who_wait() -> None:
                 tasks.start_soon(wait, cluster.metadata.wait_for_update(far_ahead))
                 tasks.start_soon(wait, cluster.ask(lambda _: None, DELETE, cluster.deadline(60)))
                 await anyio.wait_all_tasks_blocked()
-                with anyio.fail_after(5):
+                with anyio.fail_after(SOON):
                     await cluster.close()
                     await eventually(lambda: len(heard) == 3)
             assert [type(error) for error in heard] == [UsageError] * 3
@@ -377,7 +378,7 @@ async def test_a_closed_cluster_refuses_work_at_once() -> None:
         answering(broker, metadata())
         async with opened(broker.connect) as cluster:
             pass
-        with anyio.fail_after(5):
+        with anyio.fail_after(SOON):
             for call in (
                 cluster.metadata.topic("t", cluster.deadline(60)),
                 cluster.metadata.refresh(cluster.metadata.snapshot, cluster.deadline(60)),

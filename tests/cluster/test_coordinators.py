@@ -4,6 +4,7 @@ import anyio
 import pytest
 from support.clusters import metadata, opened
 from support.connecting import eventually
+from support.patience import SOON
 from support.scripted_broker import SPOKEN, Asked, ScriptedBroker, api_versions
 
 from aiokafkawire.cluster import coordinators as coordinators_module
@@ -142,7 +143,7 @@ async def test_a_caller_that_waits_for_its_turn_keeps_its_own_deadline_and_hears
                 r"^FindCoordinator of transactional id 'x' did not succeed within 0\.05 s; at last "
                 r"CoordinatorNotAvailable: FindCoordinator of transactional id 'x': starting: COORDINATOR_NOT_AVAIL"
             )
-            with anyio.fail_after(5), pytest.raises(RequestTimeout, match=told):
+            with anyio.fail_after(SOON), pytest.raises(RequestTimeout, match=told):
                 await cluster.coordinator(TRANSACTION, "x", cluster.deadline(0.05))
             tasks.cancel_scope.cancel()
 

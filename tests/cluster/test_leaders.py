@@ -9,6 +9,7 @@ import attrs
 import pytest
 from support.clusters import metadata, opened, partition, topic
 from support.connecting import eventually
+from support.patience import SOON
 from support.scripted_broker import ScriptedBroker
 
 from aiokafkawire.cluster import metadata as metadata_module
@@ -174,7 +175,7 @@ async def test_a_leader_named_while_a_thread_merges_is_not_lost(
             named = cluster.metadata.snapshot
             assert named.generation == seen.generation + 3
             gate.set()
-            with anyio.fail_after(5):
+            with anyio.fail_after(SOON):
                 merged = await cluster.metadata.wait_for_update(named)
             assert merged.generation > named.generation
             assert cluster.metadata._named is None

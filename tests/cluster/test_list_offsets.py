@@ -5,6 +5,7 @@ from collections.abc import Mapping
 import anyio
 import pytest
 from support.clusters import Net, metadata, opened, partition, topic
+from support.patience import SOON
 from support.scripted_broker import SPOKEN, Asked, ScriptedBroker
 
 from aiokafkawire.cluster.list_offsets import look_up_offsets
@@ -114,7 +115,7 @@ async def test_what_stands_in_the_way_is_told(
         a.on[ApiKey.METADATA] = lambda _: TOPICS
         a.on[ApiKey.LIST_OFFSETS] = lambda _: None if answer is None else offsets(answer)
         async with opened(Net(a=a).connect, "a:9092") as cluster:
-            with anyio.fail_after(5), pytest.raises(error) as caught:
+            with anyio.fail_after(SOON), pytest.raises(error) as caught:
                 await look_up_offsets(cluster, {T0: OffsetSpec.LATEST}, cluster.deadline(0.1))
         assert str(caught.value).startswith(told)
 
@@ -124,7 +125,7 @@ async def test_a_topic_whose_format_has_no_times_is_told() -> None:
         a.on[ApiKey.METADATA] = lambda _: TOPICS
         a.on[ApiKey.LIST_OFFSETS] = lambda _: offsets({T0: found(0, error=ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT)})
         async with opened(Net(a=a).connect, "a:9092") as cluster:
-            with anyio.fail_after(5), pytest.raises(UnsupportedForMessageFormat, match="ListOffsets of t-0: "):
+            with anyio.fail_after(SOON), pytest.raises(UnsupportedForMessageFormat, match="ListOffsets of t-0: "):
                 await look_up_offsets(cluster, {T0: OffsetSpec.at(1)}, cluster.deadline(10))
         assert a.count(ListOffsetsRequest) == 1
 
@@ -169,7 +170,7 @@ async def test_only_brokers_that_list_segments_are_asked_again_after_an_unknown_
         answers = iter([failed, good])
         a.on[ApiKey.LIST_OFFSETS] = lambda _: offsets({T0: next(answers)})
         async with opened(Net(a=a).connect, "a:9092") as cluster:
-            with anyio.fail_after(5):
+            with anyio.fail_after(SOON):
                 if version:
                     with pytest.raises(UnknownServerError, match="ListOffsets of t-0: "):
                         await look_up_offsets(cluster, {T0: OffsetSpec.LATEST}, cluster.deadline(10))

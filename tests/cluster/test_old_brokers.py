@@ -8,6 +8,7 @@ import anyio
 import pytest
 from support.clusters import metadata, opened
 from support.connecting import connected, eventually
+from support.patience import SOON
 from support.scripted_broker import SPOKEN, ScriptedBroker, api_versions
 
 from aiokafkawire import Client, ConnectionLost, NoBrokerReachable
@@ -31,7 +32,7 @@ from aiokafkawire.types import Address
 
 pytestmark = pytest.mark.anyio
 
-SOON: dict[str, Any] = {"api_version_request_timeout_ms": 20}
+IMPATIENT: dict[str, Any] = {"api_version_request_timeout_ms": 20}
 LOGIN: dict[str, Any] = {
     "security_protocol": "SASL_PLAINTEXT",
     "sasl_mechanism": "PLAIN",
@@ -57,7 +58,7 @@ async def old(release: str) -> AsyncIterator[tuple[Broker, Dials, Cluster]]:
     async with Broker(port=None, max_versions=release) as broker:
         broker.create_topic("t")
         dials = Dials(broker)
-        async with opened(dials.connect, broker.bootstrap, **SOON) as cluster:
+        async with opened(dials.connect, broker.bootstrap, **IMPATIENT) as cluster:
             yield broker, dials, cluster
 
 
@@ -102,7 +103,7 @@ async def test_a_broker_that_was_upgraded_is_asked_what_it_speaks_now() -> None:
     async with Broker(port=None, max_versions="0.9.0") as before, Broker(port=None) as after:
         dials = Dials(before)
         before.create_topic("t")
-        async with opened(dials.connect, before.bootstrap, **SOON) as cluster:
+        async with opened(dials.connect, before.bootstrap, **IMPATIENT) as cluster:
             first = await cluster.brokers.connection(address(before), CONTROL)
             assert first.known is not None
             assert first.known.release == "0.9.0"
@@ -154,7 +155,7 @@ async def test_a_broker_that_is_only_slow_is_not_taken_for_an_old_one() -> None:
 
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(answer_late)
-            async with connected(broker.connect, **SOON) as connection:
+            async with connected(broker.connect, **IMPATIENT) as connection:
                 assert connection.known is not None
                 assert not connection.known.is_untold
                 assert connection.versions == SPOKEN
@@ -188,7 +189,7 @@ async def test_an_answer_that_comes_as_another_way_is_found_counts_and_the_other
     async def open_as(known: BrokerVersion) -> Any:
         return other
 
-    with anyio.fail_after(5):
+    with anyio.fail_after(SOON):
         chosen: Any = await negotiate_versions(cast("Connection", first), open_as, 0.01)
     assert chosen is first
     assert (first.closed, other.closed) == (False, True)
@@ -221,7 +222,7 @@ async def test_a_connection_that_is_cut_makes_an_old_broker_no_older(first: int,
     async def open_as(known: BrokerVersion) -> Any:
         return Answers(next(counts), known)
 
-    with anyio.fail_after(5):
+    with anyio.fail_after(SOON):
         found: Any = await negotiate_versions(cast("Connection", Answers(0, BrokerVersion())), open_as, 5)
     assert found.known.release == "0.8.2"
 
@@ -237,7 +238,7 @@ async def test_a_listener_inside_tls_that_is_only_slow_is_told_as_what_it_is() -
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(refuse_late)
             with pytest.raises(SecurityMismatch, match="this listener speaks TLS"):
-                async with connected(broker.connect, **SOON):
+                async with connected(broker.connect, **IMPATIENT):
                     raise AssertionError("opened")
 
 
@@ -253,13 +254,13 @@ async def test_who_is_logged_in_to_is_no_old_broker_however_slow() -> None:
             await eventually(lambda: bool(broker.peers))
             asked = await broker.peers[0].next()
             await anyio.sleep(
-                5 * SOON["api_version_request_timeout_ms"] / 1000
+                5 * IMPATIENT["api_version_request_timeout_ms"] / 1000
             )  # long enough to be asked something else
             await asked.answer(api_versions(spoken))
 
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(answer_late)
-            async with connected(broker.connect, **SOON, **LOGIN) as connection:
+            async with connected(broker.connect, **IMPATIENT, **LOGIN) as connection:
                 assert connection.known is not None
                 assert not connection.known.is_untold
         assert len(broker.peers) == 1
@@ -283,7 +284,7 @@ async def test_who_has_answered_before_is_not_probed_when_it_hangs_up() -> None:
             before = len(broker.peers)
             del broker.on[ApiKey.API_VERSIONS]
             tasks.start_soon(_hang_up, broker, before)
-            with anyio.fail_after(5), pytest.raises(ConnectionLost):
+            with anyio.fail_after(SOON), pytest.raises(ConnectionLost):
                 await cluster.brokers.connection(Address("b", 9092), "another")
             assert len(broker.peers) == before + 1
 
@@ -291,7 +292,7 @@ async def test_who_has_answered_before_is_not_probed_when_it_hangs_up() -> None:
 async def test_an_old_broker_where_a_newer_one_was_is_found_out_at_the_second_try() -> None:
     async with Broker(port=None) as before, Broker(port=None, max_versions="0.8.2") as after:
         dials = Dials(before)
-        async with opened(dials.connect, before.bootstrap, **SOON) as cluster:
+        async with opened(dials.connect, before.bootstrap, **IMPATIENT) as cluster:
             first = await cluster.brokers.connection(address(before), CONTROL)
             dials.broker = after
             await first.close(ConnectionLost("replaced"))
@@ -306,7 +307,7 @@ async def test_what_lanes_find_out_side_by_side_is_forgotten_with_any_of_them() 
     async with Broker(port=None, max_versions="0.9.0") as broker:
         owner = Owner()
         await owner.open()
-        brokers = ConnectionPool(ClientConfig(**SOON), broker.connect, owner, Runtime())
+        brokers = ConnectionPool(ClientConfig(**IMPATIENT), broker.connect, owner, Runtime())
         async with anyio.create_task_group() as tasks:
             for lane in ("a", "b"):
                 tasks.start_soon(brokers.connection, address(broker), lane)
@@ -328,7 +329,7 @@ async def _hang_up(broker: ScriptedBroker, index: int) -> None:
 async def test_a_client_opens_before_there_is_a_topic(release: str) -> None:
     async with (
         Broker(port=None, max_versions=release, auto_create_topics_enable=False) as broker,
-        Client(broker.bootstrap, connector=broker.connect, **SOON) as client,
+        Client(broker.bootstrap, connector=broker.connect, **IMPATIENT) as client,
     ):
         assert await client.admin.list_topics() == ()
         broker.create_topic("t")
@@ -338,13 +339,13 @@ async def test_a_client_opens_before_there_is_a_topic(release: str) -> None:
 @pytest.mark.parametrize("release", ["0.8.0", "0.8.1", "0.8.2", "0.9.0", "0.10.2"])
 async def test_asking_makes_no_topic_unless_that_is_wanted(release: str) -> None:
     async with Broker(port=None, max_versions=release) as broker:
-        async with Client(broker.bootstrap, connector=broker.connect, **SOON) as client:
+        async with Client(broker.bootstrap, connector=broker.connect, **IMPATIENT) as client:
             async with client.producer(max_block_ms=50) as producer:
                 with pytest.raises(Exception, match="is not known"):
                     await producer.send("t", b"")
             assert await client.admin.list_topics() == ()
         async with (
-            Client(broker.bootstrap, connector=broker.connect, allow_auto_create_topics=True, **SOON) as client,
+            Client(broker.bootstrap, connector=broker.connect, allow_auto_create_topics=True, **IMPATIENT) as client,
             client.producer() as producer,
         ):
             await producer.send("t", b"")
@@ -353,12 +354,12 @@ async def test_asking_makes_no_topic_unless_that_is_wanted(release: str) -> None
 
 async def test_silence_to_everything_is_told_in_time() -> None:
     async with ScriptedBroker(spoken=None) as broker:
-        with anyio.fail_after(5), pytest.raises(NoBrokerReachable, match="did not answer ApiVersions"):
+        with anyio.fail_after(SOON), pytest.raises(NoBrokerReachable, match="did not answer ApiVersions"):
             async with Client(
                 "b:9092",
                 connector=broker.connect,
                 bootstrap_timeout_ms=600,
                 socket_connection_setup_timeout_ms=300,
-                **SOON,
+                **IMPATIENT,
             ):
                 raise AssertionError("opened")

@@ -8,6 +8,7 @@ import anyio
 import pytest
 from support.clusters import Net, hang, metadata, opened, partition, topic
 from support.connecting import eventually
+from support.patience import SOON
 from support.scripted_broker import ScriptedBroker
 
 from aiokafkawire.cluster.rebootstrap import MetadataCandidates, RebootstrapPolicy
@@ -104,7 +105,7 @@ async def test_brokers_that_keep_silent_are_left_when_it_is_time() -> None:
             "metadata_recovery_rebootstrap_trigger_ms": 50,
             "socket_connection_setup_timeout_ms": 60_000,
         }
-        with anyio.fail_after(10):
+        with anyio.fail_after(SOON):
             async with opened(net.connect, "seed:9092", **limits) as cluster:
                 await cluster.metadata.refresh(cluster.metadata.snapshot, cluster.deadline(5))
         assert "known" in net.dials

@@ -12,6 +12,7 @@ import anyio
 import anyio.lowlevel
 import pytest
 from support.clusters import QUICK
+from support.patience import SOON
 
 from aiokafkawire import Client, Consumer, CorruptBatch, TopicPartition, blocking
 from aiokafkawire.runtime import Runtime
@@ -79,7 +80,7 @@ async def running(thread: Thread, batches: int = 3, *, codec: Any = "zstd") -> A
             client.consumer(auto_offset_reset="earliest") as consumer,
         ):
             consumer.assign([A0])
-            with anyio.fail_after(20):
+            with anyio.fail_after(SOON):
                 await is_here(consumer, A0)
                 yield consumer
 

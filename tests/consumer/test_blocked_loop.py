@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
+from support.patience import SOON
 
 from aiokafkawire import Client, Consumer, TopicPartition
 from aiokafkawire.protocol.api import ApiKey
@@ -17,7 +18,7 @@ from aiokafkawire.testing.background import BackgroundBroker
 
 pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("nothing_fails_unheard")]
 
-SESSION = {"session_timeout_ms": 1_500, "heartbeat_interval_ms": 250, "max_poll_interval_ms": 60_000}
+SESSION = {"session_timeout_ms": 3_000, "heartbeat_interval_ms": 250, "max_poll_interval_ms": 60_000}
 
 
 def heartbeats(kafka: BackgroundBroker) -> int:
@@ -27,7 +28,7 @@ def heartbeats(kafka: BackgroundBroker) -> int:
 def block(kafka: BackgroundBroker, beats: int) -> None:
     """Hold up the loop until the broker has had so many heartbeats more, from whomever."""
     enough = heartbeats(kafka) + beats
-    give_up = time.monotonic() + 20
+    give_up = time.monotonic() + SOON
     while heartbeats(kafka) < enough and time.monotonic() < give_up:
         threading.Event().wait(0.01)
 
@@ -48,8 +49,8 @@ async def test_a_thread_keeps_the_membership_and_the_log_says_what_blocks(caplog
     with BackgroundBroker(group_min_session_timeout_ms=100) as kafka:
         async with member(kafka, heartbeat_thread=True) as consumer:
             before = consumer.health().membership
-            # A thread that sends every 375 ms at the earliest has lived through two sessions by then.
-            block(kafka, beats=9)
+            # A thread that sends every 375 ms at the earliest has lived through a session by then.
+            block(kafka, beats=10)
             await anext(consumer)
             await consumer.commit()
             after = consumer.health().membership
@@ -63,7 +64,7 @@ async def test_a_thread_keeps_the_membership_and_the_log_says_what_blocks(caplog
 
 
 async def test_a_thread_keeps_a_member_of_a_consumer_group_and_its_partitions() -> None:
-    sessions: dict[str, Any] = {"group_consumer_session_timeout_ms": 1_000, "group_consumer_heartbeat_interval_ms": 100}
+    sessions: dict[str, Any] = {"group_consumer_session_timeout_ms": 3_000, "group_consumer_heartbeat_interval_ms": 100}
     lost: list[str] = []
 
     async def on_lost(_: object) -> None:
@@ -78,7 +79,7 @@ async def test_a_thread_keeps_a_member_of_a_consumer_group_and_its_partitions() 
                 await producer.send_many("a", [b"1", b"2"])
                 await anext(consumer)
                 before = consumer.health().membership
-                time.sleep(2)  # noqa: ASYNC251  # two sessions
+                time.sleep(4)  # noqa: ASYNC251  # more than a session
                 await anext(consumer)
                 await consumer.commit()
                 after = consumer.health().membership
@@ -96,5 +97,5 @@ async def test_the_threads_end_with_the_consumer() -> None:
         async with member(kafka, heartbeat_thread=True):
             assert "aiokafkawire-heartbeat" in [thread.name for thread in threads()]
     for thread in threads():
-        thread.join(5)
+        thread.join(SOON)
     assert threads() == []

@@ -11,6 +11,7 @@ import anyio
 import pytest
 from support.clusters import QUICK, partition
 from support.connecting import eventually
+from support.patience import SOON
 
 from aiokafkawire import Client, Consumer, TopicPartition
 from aiokafkawire.cluster.metadata import Node, Snapshot, Topic
@@ -222,7 +223,7 @@ async def running(*counts: int, **options: Any) -> AsyncIterator[tuple[Broker, C
             async with kafka.consumer(
                 "a", auto_offset_reset="earliest", max_partition_fetch_bytes=100_000, **options
             ) as consumer:
-                with anyio.fail_after(20):
+                with anyio.fail_after(SOON):
                     yield broker, consumer
 
 

@@ -9,6 +9,7 @@ import anyio
 import pytest
 from support.clusters import partition
 from support.fetching import values
+from support.patience import SOON
 from support.raw_client import RawClient, batch_of
 
 from aiokafkawire import Client, Consumer, TopicPartition
@@ -203,7 +204,7 @@ async def test_after_an_unclean_election_what_is_new_is_read(policy: str) -> Non
 async def test_without_a_policy_the_user_hears_of_it_and_seeks() -> None:
     async with reading("none") as (broker, consumer, client):
         await lose(broker, client)
-        with anyio.fail_after(5), pytest.raises(LogTruncated) as told:
+        with anyio.fail_after(SOON), pytest.raises(LogTruncated) as told:
             await anext(consumer)
         assert (told.value.partition, told.value.position, told.value.diverging_offset) == (T, 3, 1)
         assert told.value.diverging_offset is not None
@@ -264,7 +265,7 @@ async def test_what_no_retry_mends_is_told() -> None:
         broker.release_replica("t", 0, 2)
         broker.move_leader("t", 0, 2)
         await write(client, b"3")
-        with anyio.fail_after(5), pytest.raises(TopicAuthorizationFailed, match="OffsetForLeaderEpoch of t-0"):
+        with anyio.fail_after(SOON), pytest.raises(TopicAuthorizationFailed, match="OffsetForLeaderEpoch of t-0"):
             await anext(consumer)
         assert await values(consumer, 1) == [b"3"]
 

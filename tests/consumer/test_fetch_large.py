@@ -10,6 +10,7 @@ from support.clusters import QUICK
 from support.faulty_cluster import FaultyCluster, a, fetched, serving
 from support.fetching import fetches, take, values
 from support.message_sets import message
+from support.patience import SOON
 from support.raw_client import RawClient
 from support.scripted_broker import SPOKEN, Asked, api_versions
 
@@ -104,7 +105,7 @@ async def test_a_message_that_no_answer_may_hold_is_told_and_can_be_passed_over(
             consumer.assign({a(0): 0})
             size = len(message(0, b"x" * 5_000))
             told = f"a-0 at offset 0 has a message of {size} bytes, too large for receive_message_max_bytes"
-            with anyio.fail_after(5), pytest.raises(RecordTooLarge, match=told):
+            with anyio.fail_after(SOON), pytest.raises(RecordTooLarge, match=told):
                 await anext(consumer)
             asked = len(fetches(cluster))
             consumer.seek(a(0), 1)

@@ -5,6 +5,7 @@ from typing import Any
 import anyio
 import pytest
 from support.faulty_cluster import a, serving
+from support.patience import SOON
 
 from aiokafkawire.consumer.initial_positions import InitialPositions
 from aiokafkawire.consumer.offset_reset_policy import DurationReset, Start, parse_reset_policy, resolve_start
@@ -80,6 +81,6 @@ async def test_the_time_is_that_of_the_lookup_and_what_is_later_than_all_is_the_
                 positions.assign({})
                 positions.assign({a(0): None})
                 (places,) = lookup.take_due()
-                with anyio.fail_after(5):
+                with anyio.fail_after(SOON):
                     await lookup.run(places)
                 assert (asked, positions.require(a(0)).position) == (timestamps, position)

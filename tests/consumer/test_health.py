@@ -78,8 +78,26 @@ def with_(**changes: Any) -> PartitionHealth:
         ),
         (
             None,
-            {TopicPartition("a", index): with_(broker=None) for index in range(7)},
-            "; ".join(f"a-{index}: it has no leader" for index in range(5)) + "; and 2 more",
+            {TopicPartition("a", index): with_(trouble=f"X{index}") for index in range(7)},
+            "; ".join(f"a-{index}: X{index}" for index in range(5)) + "; and 2 more",
+            True,
+        ),
+        (
+            None,
+            {TopicPartition("a", index): with_(broker=None) for index in range(7)} | {A1: with_(high_watermark=9)},
+            "a-0 and 5 other partitions: it has no leader; a-1: 4 records are being fetched from kafka-1:9092",
+            True,
+        ),
+        (
+            None,
+            {A0: with_(high_watermark=9), A1: with_(position=0, high_watermark=2)},
+            "a-0 and 1 other partition: 6 records are being fetched from kafka-1:9092",
+            True,
+        ),
+        (
+            None,
+            {A0: with_(trouble="X: a-0 is lost"), A1: with_(trouble="X: a-1 is lost")},
+            "a-0 and 1 other partition: X: a-0 is lost",
             True,
         ),
     ],

@@ -6,6 +6,7 @@ from typing import Any
 
 import anyio
 import pytest
+from support.patience import SOON
 
 from aiokafkawire import Client, OffsetSpec, TopicPartition, UnsupportedVersion
 from aiokafkawire.admin.new_topics import NewTopic
@@ -44,7 +45,7 @@ async def test_a_group_that_is_subscribed_on_0_8_is_told_to_assign(release: str)
     async with running(release) as (_, client), client.consumer(group_id="g") as consumer:
         consumer.subscribe("t")
         told = r"cannot join group 'g', groups came with Kafka 0\.9: assign\(\) partitions instead"
-        with anyio.fail_after(5), pytest.raises(UnsupportedVersion, match=told):
+        with anyio.fail_after(SOON), pytest.raises(UnsupportedVersion, match=told):
             await anext(consumer)
 
 
@@ -52,7 +53,7 @@ async def test_a_static_member_is_told_which_release_has_them() -> None:
     async with running("0.9.0") as (_, client), client.consumer(group_id="g", group_instance_id="i") as consumer:
         consumer.subscribe("t")
         told = r"static members \(group_instance_id\) came with Kafka 2\.3 \(KIP-345\)"
-        with anyio.fail_after(5), pytest.raises(UnsupportedVersion, match=told):
+        with anyio.fail_after(SOON), pytest.raises(UnsupportedVersion, match=told):
             await anext(consumer)
 
 
@@ -75,9 +76,9 @@ async def test_who_commits_on_0_8_0_or_asks_for_commits_is_told_to_keep_offsets_
     async with running("0.8.0") as (_, client):
         async with client.consumer(group_id="g") as consumer:
             consumer.assign([T0])
-            with anyio.fail_after(5), pytest.raises(UnsupportedVersion, match=told):
+            with anyio.fail_after(SOON), pytest.raises(UnsupportedVersion, match=told):
                 await consumer.commit({T0: 2})
-            with anyio.fail_after(5), pytest.raises(UnsupportedVersion, match=told):
+            with anyio.fail_after(SOON), pytest.raises(UnsupportedVersion, match=told):
                 await anext(consumer)
         for ask in (
             client.admin.list_consumer_group_offsets("g"),
@@ -126,7 +127,7 @@ async def test_a_group_on_0_9_shares_partitions_and_asks_for_no_longer_session_t
         client.consumer(group_id="g", auto_offset_reset="earliest") as consumer,
     ):
         consumer.subscribe("t")
-        with anyio.fail_after(5):
+        with anyio.fail_after(SOON):
             assert (await anext(consumer)).value == b"0"
         (joined,) = {asked.request.session_timeout_ms for asked in broker.requests.of(ApiKey.JOIN_GROUP)}
         assert joined == 30_000
@@ -155,7 +156,7 @@ async def test_who_reads_what_is_committed_is_refused_by_who_does_not_tell_its_v
         client.consumer(auto_offset_reset="earliest", isolation_level="read_committed") as consumer,
     ):
         consumer.assign([T0])
-        with anyio.fail_after(5), pytest.raises(UnsupportedVersion, match="Fetch"):
+        with anyio.fail_after(SOON), pytest.raises(UnsupportedVersion, match="Fetch"):
             await anext(consumer)
 
 
@@ -165,7 +166,7 @@ async def test_who_reads_what_is_committed_reads_everything_where_there_are_no_t
         client.consumer(auto_offset_reset="earliest", isolation_level="read_committed") as consumer,
     ):
         consumer.assign([T0])
-        with anyio.fail_after(5):
+        with anyio.fail_after(SOON):
             assert [(await anext(consumer)).value for _ in range(3)] == [b"0", b"1", b"2"]
 
 

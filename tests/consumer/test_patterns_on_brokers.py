@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import anyio
 import pytest
+from support.patience import SOON
 
 from aiokafkawire import Client, SubscriptionPattern, TopicPartition
 from aiokafkawire.errors import ErrorCode
@@ -39,7 +40,7 @@ async def test_only_the_assigned_topics_are_asked_for() -> None:
             async with consumer:
                 consumer.subscribe(SubscriptionPattern("orders-.*"))
                 read = set[bytes | None]()
-                with anyio.fail_after(10):
+                with anyio.fail_after(SOON):
                     while len(read) < 2:
                         read |= {record.value for record in await consumer.poll()}
                 assert read == {b"orders-1", b"orders-2"}

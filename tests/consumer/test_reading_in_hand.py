@@ -11,6 +11,7 @@ import anyio.lowlevel
 import pytest
 from support.clusters import QUICK
 from support.fetching import numbers
+from support.patience import SOON
 
 from aiokafkawire import Client, Consumer, TopicPartition, UsageError
 from aiokafkawire.consumer import record_iteration
@@ -41,7 +42,7 @@ async def running(
                     first += count
                 await producer.send_many("a", numbers(0, 5), partition=1)
             async with client.consumer(auto_offset_reset="earliest", **options) as consumer:
-                with anyio.fail_after(10):
+                with anyio.fail_after(SOON):
                     yield consumer
 
 

@@ -10,6 +10,7 @@ import anyio
 import anyio.lowlevel
 import pytest
 import sniffio
+from support.patience import SOON
 
 from aiokafkawire import Client, Consumer, TopicPartition, UsageError
 from aiokafkawire.testing.broker import Broker
@@ -36,7 +37,7 @@ async def kafka() -> AsyncIterator[Client]:
 @pytest.fixture
 async def consumer(kafka: Client) -> AsyncIterator[Consumer[bytes, bytes]]:
     async with kafka.consumer("a", group_id="g", auto_offset_reset="earliest", auto_commit_interval_ms=10) as consumer:
-        with anyio.fail_after(20):
+        with anyio.fail_after(SOON):
             yield consumer
 
 
@@ -183,7 +184,7 @@ async def test_a_poll_without_records_holds_nothing(consumer: Consumer[bytes, by
     async def poll_in_vain(consumer: Consumer[bytes, bytes]) -> None:
         left = COUNT
         while left:
-            left -= len(await consumer.poll(timeout=10))
+            left -= len(await consumer.poll(timeout=SOON))
         assert await consumer.poll(timeout=0.05) == []
 
     one = Elsewhere()
@@ -271,7 +272,7 @@ async def test_a_listener_cannot_close_the_consumer(kafka: Client) -> None:
 
     async with kafka.consumer(group_id="g", auto_offset_reset="earliest") as member:
         member.subscribe("a", on_assigned=close)
-        with anyio.fail_after(10):
+        with anyio.fail_after(SOON):
             assert (await anext(member)).offset == 0
     assert len(refused) == 1
 

@@ -8,6 +8,7 @@ from secrets import token_hex
 import anyio
 import pytest
 from support.authorizing import Authorizing
+from support.patience import PATIENCE
 
 from aiokafkawire import (
     AclBinding,
@@ -114,7 +115,7 @@ async def test_acls_decide_who_may_write(guarded: Authorizing, kafka_of_admin: C
         async with guarded.client(user) as kafka, kafka.producer() as producer:
             await producer.send(topic, b"v")
 
-    with anyio.fail_after(30):
+    with anyio.fail_after(PATIENCE):
         with pytest.raises(TopicAuthorizationFailed):
             await write()
         await guarded.grant(kafka_of_admin, right)
@@ -130,7 +131,7 @@ async def test_rights_count_from_the_next_call_of_a_client_on(
     topic = f"topic-{token_hex(6)}"
     await kafka_of_admin.admin.create_topics({topic: 1})
     async with guarded.client(user) as kafka, kafka.producer() as producer:
-        with anyio.fail_after(30):
+        with anyio.fail_after(PATIENCE):
             with pytest.raises(TopicAuthorizationFailed):
                 await producer.send(topic, b"v")
             await guarded.grant(kafka_of_admin, AclBinding(ResourcePattern.topic(topic), f"User:{user}", WRITE))

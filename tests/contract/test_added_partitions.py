@@ -8,6 +8,7 @@ import anyio
 import pytest
 from contract.conftest import Where
 from support.partitions import add_partitions
+from support.patience import PATIENCE
 
 from aiokafkawire import Client, OffsetSpec, TopicPartition, UsageError
 
@@ -28,7 +29,7 @@ async def grown(cluster: Where, kafka: Client, new_name: Callable[[], str]) -> T
 
 
 async def test_its_offsets_are_looked_up(kafka: Client, grown: TopicPartition) -> None:
-    with anyio.fail_after(20):
+    with anyio.fail_after(PATIENCE):
         found = (await kafka.admin.list_offsets({grown: OffsetSpec.LATEST}))[grown]
     assert found is not None
     assert found.offset == 1
@@ -41,10 +42,10 @@ async def test_its_offsets_are_looked_up(kafka: Client, grown: TopicPartition) -
 async def test_it_is_read(kafka: Client, grown: TopicPartition) -> None:
     async with kafka.consumer() as consumer:
         consumer.assign({grown: 0})
-        with anyio.fail_after(20):
+        with anyio.fail_after(PATIENCE):
             assert (await anext(consumer)).value == b"0"
 
 
 async def test_a_partition_that_is_not_there_is_an_error_soon(kafka: Client, grown: TopicPartition) -> None:
-    with anyio.fail_after(20), pytest.raises(UsageError, match="has 2 partitions, no 2"):
+    with anyio.fail_after(PATIENCE), pytest.raises(UsageError, match="has 2 partitions, no 2"):
         await kafka.admin.list_offsets({TopicPartition(grown.topic, 2): OffsetSpec.LATEST})

@@ -12,6 +12,7 @@ import anyio.lowlevel
 import pytest
 from contract.conftest import Where
 from support.committed import ended, raw
+from support.patience import PATIENCE
 
 from aiokafkawire import Client, ConfigError, DeserializationError, OffsetSpec, TopicPartition, UsageError
 from aiokafkawire.errors import OffsetOutOfRange
@@ -29,7 +30,7 @@ class Undone(Exception):
 async def read(kafka: Client, face: str, topic: str, **options: Any) -> list[tuple[int, int]]:
     """Partitions and offsets of all that is read."""
     found: list[tuple[int, int]] = []
-    with anyio.fail_after(20):
+    with anyio.fail_after(PATIENCE):
         if face == "records":
             async for record in kafka.read_records(topic, fetch_max_wait_ms=10, **options):
                 found.append((record.partition, record.offset))
@@ -60,7 +61,7 @@ async def latest(kafka: Client, topic: str) -> dict[TopicPartition, int]:
 
 async def is_released(kafka: Client) -> None:
     """Wait until no consumer of this client runs."""
-    with anyio.fail_after(10):
+    with anyio.fail_after(PATIENCE):
         while any(name.startswith("fetch-") for _, name in kafka._cluster.brokers._lanes):
             await anyio.lowlevel.checkpoint()
 
@@ -276,7 +277,7 @@ async def test_a_cancellation_costs_nothing(kafka: Client, topic: str, face: str
     reader: Any = kafka.read_records(topic) if face == "records" else kafka.read_batches(topic)
     found: list[tuple[int, int]] = []
     is_over = False
-    with anyio.fail_after(20):
+    with anyio.fail_after(PATIENCE):
         while not is_over:
             with anyio.move_on_after(0.002):
                 async for one in reader:

@@ -4,6 +4,7 @@ import socket
 
 import anyio
 import pytest
+from support.patience import PATIENCE
 
 from aiokafkawire import Client, TopicPartition
 from aiokafkawire.errors import RequestTimeout
@@ -23,7 +24,7 @@ def free_port() -> int:
 async def test_records_sent_while_the_broker_is_away_arrive_once_it_is_back(free_port: int) -> None:
     where = TopicPartition("flights", 0)
     broker = Broker(port=free_port)
-    with anyio.fail_after(20):
+    with anyio.fail_after(PATIENCE):
         async with broker:
             broker.create_topic("flights")
             client = Client(broker.bootstrap)
@@ -43,7 +44,7 @@ async def test_records_sent_while_the_broker_is_away_arrive_once_it_is_back(free
 
 
 async def test_a_broker_that_stays_away_fails_the_record_in_time(free_port: int) -> None:
-    with anyio.fail_after(20):
+    with anyio.fail_after(PATIENCE):
         async with Broker(port=free_port) as broker:
             broker.create_topic("flights")
             client = Client(broker.bootstrap)

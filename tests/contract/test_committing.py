@@ -11,6 +11,7 @@ from contract.conftest import Where
 from support.committed import open_from, raw
 from support.fetching import numbers, take, values
 from support.group_members import GroupMember
+from support.patience import PATIENCE, SOON
 
 from aiokafkawire import (
     Client,
@@ -132,7 +133,7 @@ async def test_positions_are_beyond_the_markers_of_transactions(
 ) -> None:
     async with kafka.producer(transactional_id=group) as producer, producer.transaction() as tx:
         await tx.send(where.topic, b"30", partition=0)
-    with anyio.fail_after(10):
+    with anyio.fail_after(PATIENCE):
         while (await open_from(kafka, where))[0] < 32:  # Apache Kafka writes the marker a moment after the commit
             pass
     async with kafka.producer() as plain:
@@ -275,5 +276,5 @@ async def test_a_consumer_that_is_closed_commits_nothing(kafka: Client, where: T
     async with kafka.consumer(group_id=group) as consumer:
         pass
     for call in (lambda: consumer.commit({where: 1}), lambda: consumer.committed([where])):
-        with pytest.raises(UsageError, match="the consumer is closed"), anyio.fail_after(5):
+        with pytest.raises(UsageError, match="the consumer is closed"), anyio.fail_after(SOON):
             await call()

@@ -14,6 +14,7 @@ from support.admin_errors import failing
 from support.committed import raw
 from support.consumer_members import ConsumerMember, NewMember, assign_at_once, configure_group, settle
 from support.group_members import GroupMember, error, protocols, subscription
+from support.patience import PATIENCE
 from support.transactional import settled
 
 from aiokafkawire import Client, GroupDescription, OffsetAndMetadata, OffsetSpec, TopicPartition
@@ -42,7 +43,7 @@ async def member(cluster: Where, kafka: Client, topic: str, group: str) -> Async
             one = ConsumerMember(client, group, **{"topics": [topic], **fields})
             assert (await one.join(rack_id=rack)).error_code == 0
             if not joined and one.topics == [topic]:  # a new topic, which the coordinator may know a moment later
-                with anyio.fail_after(10):
+                with anyio.fail_after(PATIENCE):
                     while one.assigned is None or len(one.assigned) < 3:
                         assert (await one.heartbeat()).error_code == 0
             joined.append(one)

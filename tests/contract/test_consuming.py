@@ -6,6 +6,7 @@ from typing import Any
 import anyio
 import pytest
 from contract.conftest import Where
+from support.patience import PATIENCE, SOON
 from support.reading import take
 
 from aiokafkawire import (
@@ -135,7 +136,7 @@ async def test_batches_come_whole_and_lazily(kafka: Client, topic: str) -> None:
     values: list[bytes | None] = []
     async with kafka.consumer(auto_offset_reset="earliest") as consumer:
         consumer.assign([where])
-        with anyio.fail_after(20):
+        with anyio.fail_after(PATIENCE):
             async for batch in consumer.batches():
                 assert (batch.topic, batch.partition) == where
                 assert consumer.position(where) == batch.next_offset
@@ -152,7 +153,7 @@ async def test_batches_may_be_had_as_arrow_batches(kafka: Client, topic: str) ->
     async with kafka.consumer(auto_offset_reset="earliest") as consumer:
         consumer.assign([TopicPartition(topic, 0)])
         await take(consumer, 3)
-        with anyio.fail_after(20):
+        with anyio.fail_after(PATIENCE):
             async for batch in consumer.batches():
                 tables.append(batch.to_arrow())
                 if batch.next_offset == 300:
@@ -169,7 +170,7 @@ async def test_records_and_batches_may_be_mixed(kafka: Client, topic: str) -> No
         consumer.assign([TopicPartition(topic, 0)])
         await take(consumer, 3)
         offsets: list[int] = []
-        with anyio.fail_after(20):
+        with anyio.fail_after(PATIENCE):
             async for batch in consumer.batches():
                 offsets += [record.offset for record in batch]
                 if batch.next_offset == 300:
@@ -308,7 +309,7 @@ async def test_offsets_are_looked_up_by_every_spec(kafka: Client, topic: str) ->
 async def test_topics_are_made_listed_described_and_deleted(kafka: Client, new_name: Callable[[], str]) -> None:
     name = new_name()
     await kafka.admin.create_topics({name: NewTopic(partitions=2, replication_factor=1)})
-    with anyio.fail_after(10):  # brokers of Apache Kafka hear a moment later of what their controller has decided
+    with anyio.fail_after(PATIENCE):  # brokers of Apache Kafka hear a moment later of what their controller has decided
         while name not in await kafka.admin.list_topics():
             pass
     described = await kafka.admin.describe_topic(name)
@@ -320,7 +321,7 @@ async def test_topics_are_made_listed_described_and_deleted(kafka: Client, new_n
     unmade = new_name()
     await kafka.admin.create_topics({unmade: 1}, validate_only=True)
     await kafka.admin.delete_topics([name])
-    with anyio.fail_after(10):
+    with anyio.fail_after(PATIENCE):
         while name in (listed := await kafka.admin.list_topics()):
             pass
     assert unmade not in listed
@@ -335,7 +336,7 @@ async def test_an_idle_partition_does_not_hold_up_a_busy_one(kafka: Client, topi
         auto_offset_reset="earliest", max_partition_fetch_bytes=30_000, fetch_max_wait_ms=10_000
     ) as consumer:
         consumer.assign([TopicPartition(topic, 0), TopicPartition(topic, 1)])
-        with anyio.fail_after(9):
+        with anyio.fail_after(SOON):
             assert len(await take(consumer, 100)) == 100
 
 
@@ -367,7 +368,7 @@ async def test_what_is_described_is_what_the_broker_knows_now(kafka: Client, new
     async with kafka.producer() as producer:
         await producer.send(name, b"now the client knows it")
     await kafka.admin.delete_topics([name])
-    with anyio.fail_after(30), pytest.raises(UnknownTopicOrPartition, match=name):
+    with anyio.fail_after(PATIENCE), pytest.raises(UnknownTopicOrPartition, match=name):
         while True:  # the controller has deleted it, and brokers hear of that a moment later
             await kafka.admin.describe_topic(name, timeout=5)
 
@@ -377,5 +378,5 @@ async def test_closing_what_was_never_opened_is_no_matter(cluster: Where) -> Non
     for one in (client.producer(), client.consumer()):
         with pytest.raises(UsageError, match="the client is not open"):
             await one.__aenter__()
-        with anyio.fail_after(5):
+        with anyio.fail_after(SOON):
             await one.close()

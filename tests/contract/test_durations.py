@@ -7,6 +7,7 @@ from secrets import token_hex
 import anyio
 import pytest
 from support.connecting import eventually
+from support.patience import PATIENCE
 
 from aiokafkawire import Client, Consumer, ConsumerRecord, TopicPartition
 
@@ -26,7 +27,7 @@ async def write(kafka: Client, where: TopicPartition, *ages: int) -> None:
 
 
 async def take(consumer: Consumer[bytes, bytes], count: int) -> list[ConsumerRecord[bytes, bytes]]:
-    with anyio.fail_after(20):
+    with anyio.fail_after(PATIENCE):
         return [await anext(consumer) for _ in range(count)]
 
 

@@ -10,6 +10,7 @@ import anyio
 import pytest
 from contract.conftest import Where
 from support.committed import ended
+from support.patience import PATIENCE
 
 from aiokafkawire import Client, Consumer, OffsetSpec, TopicPartition
 
@@ -67,7 +68,7 @@ async def test_a_loop_of_polls_ends_at_the_end(
     async with kafka.consumer(isolation_level=isolation, fetch_max_wait_ms=10) as consumer:
         consumer.assign({partition: 0})
         found = 0
-        with anyio.fail_after(20):
+        with anyio.fail_after(PATIENCE):
             while (consumer.position(partition) or 0) < end:
                 found += len(await consumer.poll(most, timeout=0.2))
         assert found == records
@@ -83,7 +84,7 @@ async def test_what_follows_the_last_record_is_passed_as_soon_as_it_is_fetched(
     end = await write(cluster, kafka, partition, 5, -2)
     async with kafka.consumer(isolation_level="read_committed", fetch_max_wait_ms=10) as consumer:
         consumer.assign({partition: 0})
-        with anyio.fail_after(20):
+        with anyio.fail_after(PATIENCE):
             if face == "async for":
                 async for record in consumer:
                     assert consumer.position(partition) == (record.offset + 1 if record.offset < 4 else end)
@@ -104,7 +105,7 @@ async def test_what_follows_the_last_record_is_passed_as_soon_as_it_is_fetched(
         assert held == (4 if face in ("async for", "anext") else 0)
         async with kafka.producer() as producer:
             await producer.send(partition.topic, b"next", partition=0)
-        with anyio.fail_after(20):
+        with anyio.fail_after(PATIENCE):
             record = await anext(consumer)
         assert (record.offset, record.value) == (end, b"next")
         assert consumer._positions.finished()[partition].offset == end
@@ -117,7 +118,7 @@ async def test_what_is_committed_is_past_the_end_of_a_transaction(
     options: Any = {"isolation_level": "read_committed", "auto_offset_reset": "earliest"}
     async with kafka.consumer(group_id=partition.topic, enable_auto_commit=False, **options) as consumer:
         consumer.assign([partition])
-        with anyio.fail_after(20):
+        with anyio.fail_after(PATIENCE):
             assert len(await consumer.poll(3)) == 3
             await consumer.commit()
         assert await kafka.admin.consumer_group_lag(partition.topic) == {partition: 0}
@@ -134,7 +135,7 @@ async def test_automatic_commits_pass_it_once_the_records_before_are_finished(
     async with kafka.consumer(
         name, group_id=name, isolation_level="read_committed", auto_offset_reset="earliest"
     ) as consumer:
-        with anyio.fail_after(20):
+        with anyio.fail_after(PATIENCE):
             assert len(await consumer.poll(3)) == 3
         assert consumer.position(partition) == end
     # They were in hand when it closed.
@@ -142,7 +143,7 @@ async def test_automatic_commits_pass_it_once_the_records_before_are_finished(
     async with kafka.consumer(
         name, group_id=name, isolation_level="read_committed", auto_offset_reset="earliest"
     ) as consumer:
-        with anyio.fail_after(20):
+        with anyio.fail_after(PATIENCE):
             assert len(await consumer.poll(3)) == 3
             assert await consumer.poll(timeout=0.01) == []
     assert await kafka.admin.consumer_group_lag(name) == {partition: 0}
@@ -155,7 +156,7 @@ async def test_a_seek_is_where_the_position_is_though_no_record_is_there(
     end = await write(cluster, kafka, partition, 3)
     async with kafka.consumer(fetch_max_wait_ms=10) as consumer:
         consumer.assign({partition: 3})
-        with anyio.fail_after(20):
+        with anyio.fail_after(PATIENCE):
             while not consumer._fetcher.unread:
                 await consumer._fetcher.arrived.wait()
         assert consumer.position(partition) == 3

@@ -12,6 +12,7 @@ import anyio
 import anyio.lowlevel
 import pytest
 import sniffio
+from support.patience import PATIENCE
 from support.reading import take
 
 from aiokafkawire import Client, ConsumerRecord, OutgoingRecord, TopicPartition
@@ -155,9 +156,9 @@ async def test_a_cancelled_consumer_commits_what_is_finished_and_leaves_its_grou
                     await anyio.sleep_forever()
 
     began = time.monotonic()
-    with anyio.fail_after(30):
+    with anyio.fail_after(PATIENCE):
         await cancelled(body)
-    assert time.monotonic() - began < 15  # a session lasts 45 s
+    assert time.monotonic() - began < 40  # a session lasts 45 s
     assert await left_in(kafka, group) == 0
     committed = (await kafka.admin.list_consumer_group_offsets(group))[where].offset
     # Record 7 is in hand when it happens, and so may be the last that were polled.
@@ -175,7 +176,7 @@ async def test_a_cancelled_producer_sends_what_it_has_accepted(kafka: Client, to
             await anyio.sleep_forever()
 
     deliveries: list[Any] = []
-    with anyio.fail_after(30):
+    with anyio.fail_after(PATIENCE):
         await cancelled(body)
     assert (await deliveries[0]).offset == 0
     async with kafka.consumer(auto_offset_reset="earliest") as consumer:
@@ -208,7 +209,7 @@ async def test_a_cancelled_transform_ends_and_is_begun_again(
 
         await transform(process)
 
-    with anyio.fail_after(30):
+    with anyio.fail_after(PATIENCE):
         await cancelled(body)
         assert seen == [0, 1, 2, 3]
         count = await transform(
@@ -255,7 +256,7 @@ async def test_close_by_another_task_ends_what_takes_records_and_leaves_the_grou
 
     consumer = kafka.consumer(topic, group_id=group, auto_offset_reset="earliest")
     await consumer.__aenter__()
-    with anyio.fail_after(30):
+    with anyio.fail_after(PATIENCE):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(use)
             await ready.wait()

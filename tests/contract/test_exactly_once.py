@@ -14,6 +14,7 @@ import pytest
 from anyio.abc import ByteStream
 from contract.conftest import BOTH_TRANSACTION_VERSIONS, Where
 from support.committed import committed, raw, timed_out
+from support.patience import PATIENCE
 from support.raw_client import RawClient, batch_of
 from support.scripted_broker import HeldStream
 from support.transactional import settled
@@ -62,7 +63,7 @@ class Job:
         """The loop, to the end if nothing else is said."""
         settings: dict[str, Any] = {"commit_interval_ms": 20, "until_end": True, "group_id": self.name} | arguments
         settings["consumer_options"] = {"fetch_max_wait_ms": 20} | settings.get("consumer_options", {})
-        with anyio.fail_after(30):
+        with anyio.fail_after(PATIENCE):
             return await self.kafka.transform(
                 self.source, process or self.doubled, transactional_id=self.name, **settings
             )

@@ -5,6 +5,7 @@ from collections.abc import Callable
 import anyio
 import pytest
 from contract.conftest import Where
+from support.patience import PATIENCE
 
 from aiokafkawire import Client, TopicPartition
 from aiokafkawire.consumer.consumer import Consumer
@@ -13,7 +14,7 @@ pytestmark = pytest.mark.anyio
 
 
 async def take(consumer: Consumer[bytes, bytes], count: int) -> list[tuple[int, bytes | None]]:
-    with anyio.fail_after(30):
+    with anyio.fail_after(PATIENCE):
         records = [await anext(consumer) for _ in range(count)]
     return [(record.partition, record.value) for record in records]
 

@@ -8,6 +8,7 @@ from typing import Any
 import anyio
 import pytest
 from support.log_watch import watched_log
+from support.patience import PATIENCE
 
 from aiokafkawire import Consumer
 from aiokafkawire.event_log import FIELDS
@@ -21,7 +22,7 @@ PLAIN = vars(logging.makeLogRecord({})).keys() | {"message", "asctime", "taskNam
 
 async def share(count: int, *consumers: Consumer[Any, Any]) -> None:
     """Poll until each of the consumers has some of these partitions, and together they have all."""
-    with anyio.fail_after(30):
+    with anyio.fail_after(PATIENCE):
         while not all(one.assignment for one in consumers) or sum(len(one.assignment) for one in consumers) != count:
             for one in consumers:
                 await one.poll(timeout=0.05)

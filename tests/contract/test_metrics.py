@@ -10,11 +10,11 @@ import anyio
 import anyio.lowlevel
 import anyio.to_thread
 import pytest
+from support.patience import PATIENCE
 
 from aiokafkawire import Client, NewTopic
 from aiokafkawire.errors import BufferFull
 from aiokafkawire.metrics import Metric
-from aiokafkawire.metrics.client_metrics import metrics_of
 from aiokafkawire.metrics.definitions import DEFINITIONS
 from aiokafkawire.metrics.instrument import Buckets
 
@@ -90,7 +90,7 @@ async def test_metrics_of_a_consumer(cluster: Where, new_name: Callable[[], str]
         await produced(kafka, name, 20)
         options: Any = {"group_id": group, "group_protocol": protocol, "auto_offset_reset": "earliest"}
         async with kafka.consumer(name, enable_auto_commit=False, **options) as consumer:
-            with anyio.fail_after(30):
+            with anyio.fail_after(PATIENCE):
                 read = 0
                 while read < 5:
                     read += len(await consumer.poll(max_records=1))
@@ -100,7 +100,7 @@ async def test_metrics_of_a_consumer(cluster: Where, new_name: Callable[[], str]
             known = [lag for lag in lags if not math.isnan(lag)]
             assert found(FETCH, "records-lag-max") == max(known) >= 10 - 5
             assert found(COORDINATOR, "assigned-partitions") == 2
-            with anyio.fail_after(30):
+            with anyio.fail_after(PATIENCE):
                 while read < 20:
                     read += len(await consumer.poll())
             found = Found(kafka.metrics())
@@ -142,7 +142,7 @@ async def test_metrics_of_transactions(cluster: Where, new_name: Callable[[], st
         found = Found(kafka.metrics())
         for step in ("init", "commit", "abort"):
             assert found("producer-metrics", f"txn-{step}-time-ns-total") >= 0
-        ended = [one for one in metrics_of(kafka).instruments() if one.name == "producer.transaction.duration"]
+        ended = [one for one in kafka._client_metrics().instruments() if one.name == "producer.transaction.duration"]
         assert {one.attributes["result"]: one.value.count for one in ended if isinstance(one.value, Buckets)} == {
             "committed": 1,
             "aborted": 1,
@@ -171,7 +171,7 @@ async def test_calls_that_wait_for_buffer_space(cluster: Where, new_name: Callab
         async with kafka.producer(**options) as producer, anyio.create_task_group() as tasks:
             for _ in range(10):
                 tasks.start_soon(producer.send, name, b"x" * 500)
-            with anyio.fail_after(10):
+            with anyio.fail_after(PATIENCE):
                 while not Found(kafka.metrics())("producer-metrics", "waiting-threads"):
                     await anyio.lowlevel.checkpoint()
         found = Found(kafka.metrics())
@@ -191,7 +191,7 @@ async def test_instruments_say_the_same(cluster: Where, new_name: Callable[[], s
     name = new_name()
     async with cluster.client() as kafka:
         await kafka.admin.create_topics({name: NewTopic(2, 1)})
-        measurements = metrics_of(kafka)
+        measurements = kafka._client_metrics()
         await produced(kafka, name, 20)
         # Exporters read in threads of their own.
         instruments = await anyio.to_thread.run_sync(lambda: list(measurements.instruments()))

@@ -13,6 +13,7 @@ import anyio
 import pytest
 from opentelemetry.proto.metrics.v1.metrics_pb2 import AggregationTemporality, MetricsData
 from support.dialling import over_tcp
+from support.patience import PATIENCE
 from support.raw_client import RawClient
 from support.telemetry_plugin import CONTENT_TYPE, ReceivedPush, TelemetryPlugin
 
@@ -95,7 +96,7 @@ def in_process(push: PushedMetrics) -> Push:
 
 async def until(ask: Callable[[], Awaitable[T]], is_settled: Callable[[T], bool]) -> T:
     """Ask again and again: nothing tells when a broker knows a new subscription, or when the plug-in has written."""
-    with anyio.fail_after(20):
+    with anyio.fail_after(PATIENCE):
         while True:
             answer = await ask()
             if is_settled(answer):

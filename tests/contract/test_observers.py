@@ -8,6 +8,7 @@ from typing import Any
 
 import anyio
 import pytest
+from support.patience import PATIENCE
 
 from aiokafkawire import ConfigResource, NewTopic, TopicPartition, observe
 from aiokafkawire.observe import EVENTS
@@ -94,7 +95,7 @@ async def test_a_members_life_is_reported(
                 await producer.send(name, b"x" * 50, partition=number % 2)
         options: Any = {"group_id": group, "group_protocol": protocol, "auto_offset_reset": "earliest"}
         async with kafka.consumer(name, enable_auto_commit=False, **options) as consumer:
-            with anyio.fail_after(30):
+            with anyio.fail_after(PATIENCE):
                 read = 0
                 while read < 6:
                     read += len(await consumer.poll())

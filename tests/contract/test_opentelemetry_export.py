@@ -90,8 +90,8 @@ async def test_stalls_are_events_of_their_client(monkeypatch: pytest.MonkeyPatch
     stalled, ended = client._cluster.observers.partition_stalled, client._cluster.observers.stall_ended
     assert stalled is not None
     assert ended is not None
-    stalled(PartitionStalled(client="produce-1", topic="t", partition=3, seconds=30.0, records=1, reason="no leader"))
-    ended(StallEnded(client="produce-1", topic="t", partition=3, seconds=40.0))
+    stalled(PartitionStalled(lane="produce-1", topic="t", partition=3, seconds=30.0, records=1, reason="no leader"))
+    ended(StallEnded(lane="produce-1", topic="t", partition=3, seconds=40.0))
     made.uninstrument()
     assert client._cluster.observers.partition_stalled is None
     began, over = (each.log_record for each in exporter.get_finished_logs())
@@ -104,7 +104,7 @@ async def test_stalls_are_events_of_their_client(monkeypatch: pytest.MonkeyPatch
         "messaging.destination.name": "t",
         "messaging.destination.partition.id": "3",
         "aiokafkawire.stall.duration": 30.0,
-        "aiokafkawire.stall.part": "produce-1",
+        "aiokafkawire.stall.lane": "produce-1",
     }
     logs.shutdown()
 

@@ -12,6 +12,7 @@ import anyio
 import pytest
 from contract.conftest import BOTH_TRANSACTION_VERSIONS, Where
 from support.committed import committed
+from support.patience import PATIENCE
 from support.reading import read
 
 from aiokafkawire import Client, Delivery, OffsetSpec, TopicPartition
@@ -25,7 +26,7 @@ async def create_anew(kafka: Client, name: str, partitions: int = 1) -> None:
     before = (await kafka.admin.describe_topic(name)).topic_id
     await kafka.admin.delete_topics([name])
     await kafka.admin.create_topics({name: partitions})
-    with anyio.fail_after(30):
+    with anyio.fail_after(PATIENCE):
         while True:
             try:
                 if (await kafka.admin.describe_topic(name)).topic_id != before:
@@ -55,7 +56,7 @@ async def test_an_idle_producer_sends_to_the_new_topic(kafka: Client, single: st
         await producer.send(single, b"old")
         for number in range(3):
             await create_anew(kafka, single)
-            with anyio.fail_after(20):
+            with anyio.fail_after(PATIENCE):
                 assert (await producer.send(single, b"%d" % number)).offset == 0
                 assert (await producer.send(single, b"more")).offset == 1
             assert await values(kafka, TopicPartition(single, 0)) == [b"%d" % number, b"more"]
@@ -69,7 +70,7 @@ async def test_without_acknowledgements_one_record_is_lost_and_the_next_goes_to_
     async with kafka.producer(acks=0) as producer:
         await producer.send(single, b"old")
         await create_anew(kafka, single)
-        with anyio.fail_after(30):
+        with anyio.fail_after(PATIENCE):
             while not (found := await values(kafka, where)):
                 with suppress(UnknownTopicId):  # it may be in the old topic: without acknowledgements nobody knows
                     await producer.send(single, b"new")
@@ -144,7 +145,7 @@ async def test_transactions_go_on_in_the_new_topic(cluster: Where, kafka: Client
             await tx.send(single, b"old")
         for _ in range(2):
             await create_anew(kafka, single)
-            with anyio.fail_after(30):
+            with anyio.fail_after(PATIENCE):
                 async with producer.transaction() as tx:
                     for number in range(5):
                         await tx.enqueue(single, b"%d" % number)
@@ -161,9 +162,9 @@ async def test_a_transaction_that_lost_records_with_the_old_topic_aborts(kafka: 
             async with producer.transaction() as tx:
                 await tx.send(single, b"0")
                 await create_anew(kafka, single)
-                with anyio.fail_after(30):
+                with anyio.fail_after(PATIENCE):
                     await tx.send(single, b"1")
-        with anyio.fail_after(30):
+        with anyio.fail_after(PATIENCE):
             async with producer.transaction() as tx:
                 await tx.send(single, b"0")
                 await tx.send(single, b"1")

@@ -13,6 +13,7 @@ from support.admin_errors import failing
 from support.apache_kafka import ApacheKafka
 from support.committed import raw
 from support.consumer_members import ConsumerMember, configure_group
+from support.patience import PATIENCE
 from support.raw_client import RawClient
 from support.share_members import ACCEPT, ShareMember, new_share_group
 from support.streams_members import StreamsMember
@@ -205,10 +206,10 @@ async def test_a_group_of_our_consumer(kafka: Client, topic: str, group: str) ->
     zero = TopicPartition(topic, 0)
     await fill(kafka, topic)
     async with kafka.share_consumer(topic, group_id=group) as consumer:
-        found = [record.offset for record in await consumer.poll(max_records=5, timeout=20)]
+        found = [record.offset for record in await consumer.poll(max_records=5, timeout=PATIENCE)]
         while len(found) < 5:
             await consumer.commit()
-            found += [record.offset for record in await consumer.poll(max_records=5, timeout=20)]
+            found += [record.offset for record in await consumer.poll(max_records=5, timeout=PATIENCE)]
         state = await described(kafka, group)
         (member,) = state.members
         assert (state.state, member.subscription, member.assignment) == ("Stable", (topic,), all_of(topic))
@@ -219,7 +220,7 @@ async def test_a_group_of_our_consumer(kafka: Client, topic: str, group: str) ->
     await kafka.admin.alter_share_group_offsets(group, {zero: 2})
     assert (await kafka.admin.list_share_group_offsets(group))[zero] == SharePartitionOffsetInfo(2, 0, 3)
     async with kafka.share_consumer(topic, group_id=group) as consumer:
-        first = (await consumer.poll(max_records=1, timeout=20))[0]
+        first = (await consumer.poll(max_records=1, timeout=PATIENCE))[0]
         assert first.offset == 2
 
 

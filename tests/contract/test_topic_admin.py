@@ -8,6 +8,7 @@ from uuid import UUID, uuid4
 import anyio
 import pytest
 from contract.conftest import Where
+from support.patience import SOON
 from support.raw_client import RawClient
 from support.transactional import settled
 
@@ -264,7 +265,7 @@ async def test_records_are_deleted_before_an_offset_and_to_the_end(kafka: Client
 async def test_records_are_deleted_beside_partitions_that_fail(kafka: Client, topic: str, new_name: Names) -> None:
     zero, one, _ = await with_records(kafka, topic)
     missing, none = TopicPartition(new_name(), 0), TopicPartition(topic, 99)
-    with anyio.fail_after(10), pytest.raises(AdminError, match="deleting records failed for 3 of 4") as caught:
+    with anyio.fail_after(SOON), pytest.raises(AdminError, match="deleting records failed for 3 of 4") as caught:
         await kafka.admin.delete_records({missing: 0, zero: 11, one: 5, none: -1})
     assert {partition: type(error) for partition, error in caught.value.errors.items()} == {
         missing: UnknownTopicOrPartition,

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from secrets import token_hex
 
 import pytest
+from support.patience import PATIENCE
 
 
 @contextmanager
@@ -26,7 +27,7 @@ def running(*argv: str) -> Iterator[str]:
             process.terminate()
             # A fault of the broker's own would be here, with its traceback.
             assert "Traceback" not in process.stderr.read()
-            assert process.wait(10) == 0
+            assert process.wait(PATIENCE) == 0
         finally:
             process.kill()
 

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from support.patience import PATIENCE
 
 confluent_kafka = pytest.importorskip("confluent_kafka", reason="confluent-kafka is not installed")
 
@@ -38,7 +39,7 @@ def test_confluent_kafka_produces_and_consumes_through_the_tap(
     reports: list[Any] = []
     for number in range(200):
         producer.produce(name, b"%d" % number, on_delivery=lambda error, _: reports.append(error))
-    assert producer.flush(30) == 0
+    assert producer.flush(PATIENCE) == 0
     assert reports == [None] * 200
     consumer = confluent_kafka.Consumer({**settings, "group.id": name, "auto.offset.reset": "earliest"})
     consumer.subscribe([name])
@@ -51,7 +52,7 @@ def test_confluent_kafka_produces_and_consumes_through_the_tap(
     consumer.close()
     assert sorted(read) == sorted(b"%d" % number for number in range(200))  # each once, though a response was lost
     process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=30)
+    out, err = process.communicate(timeout=PATIENCE)
     events = [json.loads(line) for line in out.splitlines()]
     answered = {event["api_name"] for event in events if event["event"] == "response" and event["client_id"] == name}
     assert {"Produce", "Fetch", "FindCoordinator", "JoinGroup", "OffsetCommit", "LeaveGroup"} <= answered

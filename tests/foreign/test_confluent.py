@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from support.examples import sampled
+from support.patience import PATIENCE
 
 from aiokafkawire.testing import BackgroundBroker
 
@@ -29,7 +30,7 @@ def produced(bootstrap: str, topic: str, count: int = COUNT, **options: Any) -> 
             headers={"number": str(number)},
             on_delivery=lambda error, message: reports.append((error, message)),
         )
-    assert producer.flush(20) == 0
+    assert producer.flush(PATIENCE) == 0
     return reports
 
 
@@ -38,7 +39,7 @@ def consumer(bootstrap: str, group: str, **options: Any) -> Any:
     return confluent_kafka.Consumer(settings)
 
 
-def consumed(reader: Any, count: int, patience: float = 20) -> list[Any]:
+def consumed(reader: Any, count: int, patience: float = PATIENCE) -> list[Any]:
     found: list[Any] = []
     deadline = time.monotonic() + patience
     while len(found) < count and time.monotonic() < deadline:
@@ -68,7 +69,7 @@ def test_two_members_share_the_partitions(bootstrap: str, name: str, strategy: s
     readers = [consumer(bootstrap, name, **{"partition.assignment.strategy": strategy}) for _ in range(2)]
     for reader in readers:
         reader.subscribe([name])
-    deadline, shares = time.monotonic() + 30, [0, 0]
+    deadline, shares = time.monotonic() + PATIENCE, [0, 0]
     while sorted(shares) != [1, 2] and time.monotonic() < deadline:
         for reader in readers:
             reader.poll(0.1)
@@ -96,7 +97,7 @@ def test_members_of_a_consumer_group_share_the_partitions(quick: str, name: str,
     readers[0].subscribe([name])
     assert len(consumed(readers[0], 30)) == 30
     readers[1].subscribe([name])
-    deadline, shares = time.monotonic() + 30, [0, 0]
+    deadline, shares = time.monotonic() + PATIENCE, [0, 0]
     while sorted(shares) != [1, 2] and time.monotonic() < deadline:
         for reader in readers:
             reader.poll(0.1)
@@ -142,7 +143,7 @@ def test_transactions_are_seen_when_they_commit(bootstrap: str, name: str) -> No
         for number in range(20):
             producer.produce(name, value=f"{outcome}{number}")
         if outcome == "abort":
-            producer.flush(20)
+            producer.flush(PATIENCE)
             producer.abort_transaction(20)
         else:
             producer.commit_transaction(20)
@@ -173,15 +174,15 @@ def test_offsets_are_committed_in_a_transaction(bootstrap: str, name: str) -> No
 def test_its_admin_client_works(bootstrap: str, name: str) -> None:
     admin = admin_module.AdminClient({"bootstrap.servers": bootstrap})
     admin.create_topics([admin_module.NewTopic(name, 2, 1)])[name].result(20)
-    assert len(admin.list_topics(timeout=20).topics[name].partitions) == 2
+    assert len(admin.list_topics(timeout=PATIENCE).topics[name].partitions) == 2
     admin.create_partitions([admin_module.NewPartitions(name, 4)])[name].result(20)
-    assert len(admin.list_topics(timeout=20).topics[name].partitions) == 4
+    assert len(admin.list_topics(timeout=PATIENCE).topics[name].partitions) == 4
     resource = admin_module.ConfigResource("topic", name)
     settings = admin.describe_configs([resource])[resource].result(20)
     assert settings["cleanup.policy"].value == "delete"
     reader = consumer(bootstrap, name)
     reader.subscribe([name])
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + PATIENCE
     while not reader.assignment() and time.monotonic() < deadline:
         reader.poll(0.1)
     group = admin.describe_consumer_groups([name])[name].result(20)

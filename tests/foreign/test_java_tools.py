@@ -15,6 +15,7 @@ import pytest
 from support.apache_kafka import NEWEST, missing, resolve
 from support.examples import sampled
 from support.needing import require
+from support.patience import PATIENCE
 
 pytestmark = [pytest.mark.thorough, pytest.mark.kafka, pytest.mark.timeout(300)]
 
@@ -74,7 +75,7 @@ def events(java: list[str], main: str, *argv: str) -> Iterator[list[dict[str, An
             reader.join(30)
 
 
-def until(condition: Callable[[], bool], patience: float = 60) -> None:
+def until(condition: Callable[[], bool], patience: float = PATIENCE) -> None:
     """Wait for what another process does."""
     deadline = time.monotonic() + patience
     while not condition():

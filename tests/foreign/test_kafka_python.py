@@ -7,6 +7,7 @@ import time
 from typing import Any
 
 import pytest
+from support.patience import PATIENCE
 
 kafka = pytest.importorskip("kafka", reason="kafka-python is not installed")
 admin = pytest.importorskip("kafka.admin")
@@ -18,7 +19,7 @@ def produce(bootstrap: str, topic: str, **options: Any) -> None:
     producer = kafka.KafkaProducer(bootstrap_servers=bootstrap, **options)
     sent = [producer.send(topic, b"v%d" % number, key=b"k%d" % (number % 7)) for number in range(COUNT)]
     for one in sent:
-        one.get(timeout=20)
+        one.get(timeout=PATIENCE)
     producer.close()
 
 
@@ -54,7 +55,7 @@ def test_two_members_share_the_partitions(bootstrap: str, name: str) -> None:
     threads = [threading.Thread(target=member, args=(number,)) for number in range(2)]
     for thread in threads:
         thread.start()
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + PATIENCE
     while (found := sorted(shares)) != [1, 2] and time.monotonic() < deadline:
         done.wait(0.05)
     done.set()  # the first to leave takes its share from the other, so what counts was found before

@@ -8,6 +8,7 @@ from random import Random
 from typing import Any, get_args
 
 import pytest
+from support.patience import PATIENCE
 
 from aiokafkawire.config import PartitionerName, ProducerConfig
 from aiokafkawire.producer.partitioner import make_partitioner
@@ -63,7 +64,7 @@ def theirs(bootstrap: str, topic: str, name: str, sent: list[bytes | None]) -> d
 
     for key in sent:
         producer.produce(topic, key=key, value=b"none" if key is None else b"some", on_delivery=delivered)
-    assert producer.flush(20) == 0
+    assert producer.flush(PATIENCE) == 0
     return found
 
 

@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager
 import anyio
 import anyio.lowlevel
 import pytest
+from support.patience import SOON
 from support.thread_clock import ThreadClock
 
 from aiokafkawire.group.blocked_loop import BlockedLoop, Ticks
@@ -80,14 +81,14 @@ class Ticking:
 
 @asynccontextmanager
 async def running(run: Callable[[], Coroutine[object, object, None]]) -> AsyncIterator[None]:
-    with anyio.fail_after(20):
+    with anyio.fail_after(SOON):
         async with anyio.create_task_group() as group:
             group.start_soon(run)
             yield
             group.cancel_scope.cancel()
     for one in threading.enumerate():
         if one.name == "aiokafkawire-loop-lag":
-            one.join(5)
+            one.join(SOON)
             assert not one.is_alive()
 
 
@@ -153,7 +154,7 @@ async def test_it_watches_by_real_time(caplog: pytest.LogCaptureFixture) -> None
     try:
         async with running(BlockedLoop(0.125, sleep=sleep).run):
             await watched.wait()
-            assert warned.wait(10)
+            assert warned.wait(SOON)
             while len(logged(caplog)) < 2:
                 await anyio.lowlevel.checkpoint()
     finally:

@@ -15,6 +15,7 @@ from support.apache_kafka import missing
 from support.kafka_cluster import KafkaCluster
 from support.mixed_groups import java_command
 from support.needing import require
+from support.patience import PATIENCE
 from support.transactional import settled
 
 from aiokafkawire import (
@@ -398,7 +399,7 @@ async def test_leaders_are_elected_among_replicas_that_lack_records(
         argv = ["--election-type", "unclean", "--topic", theirs, "--partition", "0"]
         printed = await tool(apache_brokers, "LeaderElectionCommand", *argv)
         assert f"Successfully completed leader election (UNCLEAN) for partitions {theirs}-0" in printed
-        with anyio.fail_after(10):
+        with anyio.fail_after(PATIENCE):
             while await only_leaders(kafka, ours, theirs) != [(1, (1,))] * 2:  # noqa: ASYNC110
                 await anyio.sleep(0.05)
         assert [record async for record in kafka.read_records(ours)] == []

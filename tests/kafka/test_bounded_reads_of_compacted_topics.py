@@ -9,6 +9,7 @@ import anyio
 import pytest
 from support.apache_kafka import ApacheKafka, missing
 from support.needing import require
+from support.patience import PATIENCE
 
 from aiokafkawire import Client, NewTopic, OffsetSpec, TopicPartition
 from aiokafkawire.testing.broker import Broker
@@ -72,7 +73,7 @@ async def write(kafka: Client) -> None:
 
 
 async def is_compacted(kafka: Client) -> None:
-    with anyio.fail_after(30):
+    with anyio.fail_after(PATIENCE):
         while True:
             keys = [record.key async for record in kafka.read_records(T0.topic, fetch_max_wait_ms=10)]
             if len(keys) == len(set(keys)):
@@ -84,7 +85,7 @@ async def test_a_read_ends_at_every_offset_whatever_is_left_there(compacted: Cli
     found = (await compacted.admin.list_offsets({T0: OffsetSpec.LATEST}))[T0]
     assert found is not None
     end = found.offset
-    with anyio.fail_after(40):
+    with anyio.fail_after(PATIENCE):
         every = [record.offset async for record in compacted.read_records(T0.topic)]
         assert len(every) == len(set("abcdefghb")) + 1
         assert len(every) < end - len(every)  # most of it are gaps and control records
@@ -101,7 +102,7 @@ async def test_a_position_passes_the_gap_at_the_end_of_a_batch(compacted: Client
         consumer.assign({T0: 0})
         found = (await consumer.offsets({T0: OffsetSpec.LATEST}))[T0]
         assert found is not None
-        with anyio.fail_after(20):
+        with anyio.fail_after(PATIENCE):
             while (consumer.position(T0) or 0) < found.offset:
                 for record in await consumer.poll(1, timeout=1):
                     assert (consumer.position(T0) or 0) > record.offset

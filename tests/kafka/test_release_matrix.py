@@ -14,6 +14,7 @@ import pytest
 from support.apache_kafka import missing
 from support.kafka_releases import RELEASES, KafkaRelease, number_of
 from support.needing import require
+from support.patience import PATIENCE, SOON
 from support.release_table import PAGE, ReleaseTable
 
 from aiokafkawire import (
@@ -33,8 +34,6 @@ from aiokafkawire.errors import KafkaError, UnknownTopicOrPartition
 from aiokafkawire.protocol.primitives import ZERO_UUID
 
 pytestmark = [pytest.mark.anyio, pytest.mark.matrix, pytest.mark.timeout(400)]
-
-PATIENCE = 90.0
 
 
 @pytest.fixture
@@ -262,7 +261,7 @@ async def test_groups(client: Client, found: Found, topic: str) -> None:
 
     if found.number < (0, 9):
         with (
-            anyio.fail_after(10),
+            anyio.fail_after(SOON),
             pytest.raises(UnsupportedVersion, match=r"came with Kafka 0\.9: assign\(\) partitions"),
         ):
             await share()

@@ -16,6 +16,7 @@ import anyio.to_thread
 import pytest
 from support.apache_kafka import ApacheKafka
 from support.mixed_groups import java_command
+from support.patience import PATIENCE
 
 from aiokafkawire import Client
 from aiokafkawire.cli.main import main
@@ -46,7 +47,9 @@ async def tool(main: str, *argv: str, text: str = "") -> str:
     """Run a tool of Kafka's, and give what it prints."""
 
     def run() -> subprocess.CompletedProcess[str]:
-        return subprocess.run([*java_command(), main, *argv], input=text, capture_output=True, text=True, timeout=90)
+        return subprocess.run(
+            [*java_command(), main, *argv], input=text, capture_output=True, text=True, timeout=PATIENCE
+        )
 
     done = await anyio.to_thread.run_sync(run)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -146,7 +149,7 @@ def recording(tap: str) -> Iterator[tuple[str, list[dict[str, Any]]]]:
         try:
             yield process.stderr.readline().split()[2], events
             process.terminate()
-            out, err = process.communicate(timeout=30)
+            out, err = process.communicate(timeout=PATIENCE)
             assert (process.returncode, "Traceback" in err) == (0, False)
             events += [json.loads(line) for line in out.splitlines()]
         finally:
@@ -159,7 +162,7 @@ def test_confluent_kafka_goes_through_the_tap_of_apache_kafka(apache_kafka: Apac
         producer = confluent_kafka.Producer({"bootstrap.servers": address})
         for number in range(50):
             producer.produce(name, b"%d" % number)
-        assert producer.flush(30) == 0
+        assert producer.flush(PATIENCE) == 0
         settings = {"bootstrap.servers": address, "group.id": name, "auto.offset.reset": "earliest"}
         consumer = confluent_kafka.Consumer(settings)
         consumer.subscribe([name])

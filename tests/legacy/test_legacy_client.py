@@ -10,6 +10,7 @@ from anyio.abc import ByteStream
 from anyio.lowlevel import checkpoint
 from support.apache_kafka import ApacheKafka
 from support.lines import nowhere, spoken_for
+from support.patience import SOON
 
 from aiokafkawire import Client
 from aiokafkawire.errors import (
@@ -320,7 +321,7 @@ async def test_a_reader_goes_over_segments_and_waits_at_the_end() -> None:
 
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(produce_later)
-                with anyio.fail_after(10):
+                with anyio.fail_after(SOON):
                     found += [(await anext(reader)) for _ in range(10)]
             assert [one.value for one in found] == sent
             assert reader.position == await client.latest("t", 0)
@@ -394,7 +395,7 @@ async def test_apache_kafka_of_today_asked_as_one_of_07_is_told(apache_kafka: Ap
 async def test_a_07_broker_asked_as_a_modern_one_is_one_error(server: LegacyServer) -> None:
     """At once, and not at the end of bootstrap_timeout_ms: a broker of 0.7 stays one."""
     told = r"legacy:9092 sent a frame of 2 bytes.*older than Kafka 0\.8.*use aiokafkawire\.legacy"
-    with anyio.fail_after(20), pytest.raises(WireError, match=told):
+    with anyio.fail_after(SOON), pytest.raises(WireError, match=told):
         async with Client("legacy:9092", connector=server.connect, bootstrap_timeout_ms=60_000):
             pass
     told = r"no broker reachable.*legacy:9092 sent a frame of 2 bytes.*use aiokafkawire\.legacy"
@@ -421,7 +422,7 @@ async def ask_one_that(
 
     async with spoken_for(serve) as connect:
         try:
-            with anyio.fail_after(20):
+            with anyio.fail_after(SOON):
                 async with LegacyClient("legacy", connector=connect, **options) as client:
                     return await ask(client)
         except Exception as error:
@@ -507,7 +508,7 @@ async def test_a_stream_that_fails_in_its_own_way_is_a_connection_that_was_lost(
         return stream
 
     async with LegacyClient("legacy", connector=connect) as client:
-        with anyio.fail_after(20), pytest.raises(ConnectionLost, match="broke: a way of its own"):
+        with anyio.fail_after(SOON), pytest.raises(ConnectionLost, match="broke: a way of its own"):
             await client.latest("t", 0)
 
 

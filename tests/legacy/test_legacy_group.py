@@ -7,6 +7,7 @@ from typing import Any
 import anyio
 import pytest
 from support.legacy_cluster import LegacyCluster, legacy_cluster
+from support.patience import SOON
 from support.ports import free_ports
 from support.tcp_servers import CuttableProxy, cuttable_proxy
 from support.zookeeper import ZooKeeperServer
@@ -22,7 +23,6 @@ from aiokafkawire.legacy.zookeeper import ZooKeeper
 pytestmark = pytest.mark.anyio
 
 PATHS = GroupPaths("g")
-_PATIENCE = 30.0
 
 
 def member(
@@ -41,7 +41,7 @@ async def produce(cluster: LegacyCluster, broker: int, partition: int, values: I
 
 
 async def take(consumer: LegacyConsumer, count: int) -> list[LegacyRecord]:
-    with anyio.fail_after(_PATIENCE):
+    with anyio.fail_after(SOON):
         return [await anext(consumer) for _ in range(count)]
 
 
@@ -58,7 +58,7 @@ async def owns(consumer: LegacyConsumer, count: int) -> list[tuple[str, BrokerPa
 
 async def until(holds: Callable[[], Awaitable[bool]]) -> None:
     """Wait for what others do, which arrives here by ZooKeeper."""
-    with anyio.fail_after(_PATIENCE):
+    with anyio.fail_after(SOON):
         while True:
             if await holds():
                 return
@@ -272,7 +272,7 @@ async def test_what_is_registered_and_cannot_be_read_is_told(zookeeper: ZooKeepe
     ):
         await owns(consumer, 0)
         await other.create(f"{BROKERS}/7", b"nonsense")
-        with anyio.fail_after(_PATIENCE), pytest.raises(WireError, match="/brokers/ids/7 holds b'nonsense'"):
+        with anyio.fail_after(SOON), pytest.raises(WireError, match="/brokers/ids/7 holds b'nonsense'"):
             await anext(consumer)
 
 
@@ -422,7 +422,7 @@ async def test_zookeeper_is_not_there() -> None:
     consumer = LegacyConsumer(f"127.0.0.1:{port}", "g", ["t"], zookeeper_timeout_ms=50)
     async with consumer:
         failed = f"no ZooKeeper server of 127.0.0.1:{port} within"
-        with anyio.fail_after(_PATIENCE), pytest.raises(ConnectionLost, match=failed):
+        with anyio.fail_after(SOON), pytest.raises(ConnectionLost, match=failed):
             await anext(consumer)
 
 

@@ -9,6 +9,7 @@ import pytest
 from anyio.abc import ByteStream
 from anyio.lowlevel import checkpoint
 from support.legacy_cluster import LegacyCluster, legacy_cluster
+from support.patience import SOON
 from support.tcp_servers import CuttableProxy, cuttable_proxy, tcp_server
 from support.zookeeper import ZooKeeperServer
 
@@ -23,7 +24,6 @@ from aiokafkawire.legacy.zookeeper import Stat, ZooKeeper
 
 pytestmark = pytest.mark.anyio
 
-_PATIENCE = 20.0
 _NOBODY = Stat(0, 0)
 PATHS = GroupPaths("g")
 
@@ -59,7 +59,7 @@ async def listen(stream: ByteStream) -> None:
 async def test_a_server_that_greets_and_hangs_up_is_not_dialled_without_a_pause() -> None:
     server = Scripted(greeting(1_000), at_once)
     async with tcp_server(server.serve) as address:
-        with anyio.fail_after(_PATIENCE), pytest.raises(KafkaError):
+        with anyio.fail_after(SOON), pytest.raises(KafkaError):
             async with ZooKeeper(address, request_timeout_ms=300) as session:
                 await session.exists("/a")
     assert server.dialled < 30  # without one: thousands
@@ -69,7 +69,7 @@ async def test_a_server_that_gives_no_session_is_no_server() -> None:
     server = Scripted(greeting(0, 0), at_once)
     async with tcp_server(server.serve) as address:
         failed = rf"no ZooKeeper server of {address} within 0\.5 s: Session has expired"
-        with anyio.fail_after(_PATIENCE), pytest.raises(ConnectionLost, match=failed):
+        with anyio.fail_after(SOON), pytest.raises(ConnectionLost, match=failed):
             async with ZooKeeper(address, request_timeout_ms=500):
                 pass
     assert server.dialled < 30
@@ -82,7 +82,7 @@ async def test_a_server_that_does_not_go_on_with_a_session_says_that_it_has_expi
 
     server = Scripted(greeting(1_000), leave)
     async with tcp_server(server.serve) as address, ZooKeeper(address) as session:
-        with anyio.fail_after(_PATIENCE), pytest.raises(SessionExpired, match="the ZooKeeper session is over"):
+        with anyio.fail_after(SOON), pytest.raises(SessionExpired, match="the ZooKeeper session is over"):
             await session.exists("/a")
         assert session.expired
 
@@ -106,7 +106,7 @@ async def test_a_member_whose_sessions_all_expire_waits_between_them() -> None:
     async with tcp_server(server.serve) as address:
         consumer = LegacyConsumer(address, "g", ["t"], rebalance_backoff_ms=60_000)
         async with consumer:
-            with anyio.fail_after(_PATIENCE):
+            with anyio.fail_after(SOON):
                 await expired.wait()
             await anyio.sleep(0.5)  # enough for many sessions
             assert server.dialled == 1
@@ -172,7 +172,7 @@ async def test_a_broker_whose_id_is_none_is_told(name: str) -> None:
 async def until_expired(proxy: CuttableProxy, session: ZooKeeper, *, comes_back: bool = True) -> None:
     """Cut the connection to ZooKeeper for longer than a session lasts."""
     await proxy.cut()
-    with anyio.fail_after(_PATIENCE):
+    with anyio.fail_after(SOON):
         while not session.expired:  # noqa: ASYNC110 - nobody tells of it
             await anyio.sleep(0.01)
     proxy.refuses = not comes_back
@@ -218,7 +218,7 @@ async def test_a_producer_keeps_its_partitions_when_zookeeper_is_back_for_a_mome
         async with LegacyProducer(servers, connector=cluster.connect, session_timeout_ms=1_000) as producer:
             await producer.send("t", [b"one"])
             await proxy.cut(refuse=False)
-            with anyio.fail_after(_PATIENCE):
+            with anyio.fail_after(SOON):
                 while producer._partitions:  # noqa: ASYNC110 - nobody tells of it
                     await anyio.sleep(0.01)
             await until_expired(proxy, producer._zookeeper, comes_back=False)
@@ -234,7 +234,7 @@ async def test_a_member_whose_name_is_taken_is_told(zookeeper: ZooKeeperServer) 
         consumer = member(cluster, session_timeout_ms=1_000)
         async with consumer:
             told = "another member of group 'g' is registered as 'g_me'"
-            with anyio.fail_after(_PATIENCE), pytest.raises(NodeExists, match=told):
+            with anyio.fail_after(SOON), pytest.raises(NodeExists, match=told):
                 await anext(consumer)
             with pytest.raises(NodeExists):
                 await consumer.settled()
@@ -255,7 +255,7 @@ async def test_who_waits_for_an_old_session_of_its_own_registers_when_it_goes(
         await before.ensure("/consumers/g/ids")
         await before.create("/consumers/g/ids/g_me", b'{ "t": 1 }', ephemeral=True)
         async with member(cluster, session_timeout_ms=10_000) as consumer:
-            with anyio.fail_after(_PATIENCE):
+            with anyio.fail_after(SOON):
                 await looked.wait()
                 await before.delete("/consumers/g/ids/g_me")
                 await consumer.settled()
@@ -281,7 +281,7 @@ async def test_a_session_that_expires_in_the_middle_of_a_rebalance_is_begun_anew
     ):
         await cluster.topic(0, "t")
         async with member(cluster, session_timeout_ms=1_000, proxy=proxy) as consumer:
-            with anyio.fail_after(_PATIENCE):
+            with anyio.fail_after(SOON):
                 await consumer.settled()
             assert consumer.assignment == [("t", (0, 0)), ("t", (0, 1))]
             for partition in range(2):

@@ -9,6 +9,7 @@ import pytest
 from anyio.abc import ByteStream
 from support.apache_kafka import ApacheKafka
 from support.legacy_cluster import legacy_cluster
+from support.patience import PATIENCE, SOON
 from support.raw_client import RawClient
 from support.zookeeper import ZooKeeperServer
 
@@ -75,7 +76,7 @@ async def content(target: Client) -> dict[int, list[bytes]]:
         for partition, last in ends.items():
             where = TopicPartition("t", partition)
             consumer.assign({where: 0})
-            with anyio.fail_after(10):
+            with anyio.fail_after(SOON):
                 while (consumer.position(where) or 0) < last:
                     with anyio.move_on_after(0.05):  # the end may be a marker, which is no record
                         record = await anext(consumer)
@@ -270,7 +271,7 @@ async def test_a_source_partition_stays_in_its_target_partition_on_apache_kafka(
         assert (await migrate({PLACES[2]: source}, "t", target, **options))[PLACES[2]] == 1
         consumer.assign({TopicPartition(topic, partition): OffsetSpec.EARLIEST for partition in range(3)})
         found: dict[int, list[bytes]] = {0: [], 1: [], 2: []}
-        with anyio.fail_after(30):
+        with anyio.fail_after(PATIENCE):
             while sum(map(len, found.values())) < 181:
                 record = await anext(consumer)
                 found[record.partition].append(record.value or b"")

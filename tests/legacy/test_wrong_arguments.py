@@ -8,6 +8,7 @@ from typing import Any
 
 import anyio
 import pytest
+from support.patience import SOON
 
 from aiokafkawire.errors import KafkaError
 from aiokafkawire.legacy.client import LegacyClient
@@ -82,7 +83,7 @@ async def test_what_a_broker_is_asked_with_is_checked(name: str) -> None:
     call, wrongs = CALLS[name]
     async with LegacyClient("x", connector=refuse) as client:
         for wrong in wrongs:
-            with pytest.raises((KafkaError, TypeError)) as caught, anyio.fail_after(5):
+            with pytest.raises((KafkaError, TypeError)) as caught, anyio.fail_after(SOON):
                 found = call(client, wrong)
                 if inspect.isawaitable(found):
                     await found

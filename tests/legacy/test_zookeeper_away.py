@@ -9,6 +9,7 @@ import anyio
 import pytest
 from support.examples import sampled
 from support.memory_zookeeper import MemoryZooKeeper, memory_zookeeper
+from support.patience import SOON
 from support.ports import free_ports
 from support.zookeeper import ZooKeeperServer
 
@@ -22,7 +23,6 @@ from aiokafkawire.testing.legacy.server import LegacyServer
 
 pytestmark = pytest.mark.anyio
 
-_PATIENCE = 20.0
 _OFFSET = "/consumers/g/offsets/t/0-0"
 # Sessions of 600 ms, and half a second to find a server: longer than both, and than several attempts.
 AWAY = sampled([1.5, 3.0], 1.5)
@@ -47,13 +47,13 @@ async def produce(server: LegacyServer, *values: bytes) -> None:
 
 async def until_renewed(producer: LegacyProducer) -> None:
     """Wait until a producer has a new session."""
-    with anyio.fail_after(_PATIENCE):
+    with anyio.fail_after(SOON):
         while producer._zookeeper.expired:  # noqa: ASYNC110 - nobody tells of it
             await anyio.sleep(0.01)
 
 
 async def take(consumer: LegacyConsumer, count: int) -> list[bytes]:
-    with anyio.fail_after(_PATIENCE):
+    with anyio.fail_after(SOON):
         return [(await anext(consumer)).value for _ in range(count)]
 
 
@@ -122,7 +122,7 @@ async def test_a_member_that_never_had_a_session_says_so_in_time() -> None:
     (port,) = free_ports(1)
     async with LegacyConsumer(f"127.0.0.1:{port}", "g", ["t"], **TIMES) as consumer:
         failed = f"no ZooKeeper server of 127.0.0.1:{port} within 0.5 s"
-        with anyio.fail_after(_PATIENCE), pytest.raises(ConnectionLost, match=failed):
+        with anyio.fail_after(SOON), pytest.raises(ConnectionLost, match=failed):
             await anext(consumer)
 
 
@@ -154,7 +154,7 @@ async def registered(zookeeper: ZooKeeperServer) -> AsyncIterator[None]:
     async with ZooKeeper(zookeeper.address, session_timeout_ms=1_500) as session:
         for path, data in (("/brokers/ids/0", b"legacy-1795:legacy:9092"), ("/brokers/topics/t/0", b"1")):
             await session.ensure(path.rpartition("/")[0])
-            with anyio.fail_after(_PATIENCE):
+            with anyio.fail_after(SOON):
                 while await session.exists(path) is not None:  # noqa: ASYNC110 - the server's own clock decides
                     await anyio.sleep(0.01)
             await session.create(path, data, ephemeral=True)
@@ -175,7 +175,7 @@ async def test_a_real_zookeeper_that_is_killed_and_comes_back() -> None:
             assert await take(consumer, 1) == [b"a"]
             await consumer.commit()
             zookeeper.kill()
-            with anyio.fail_after(_PATIENCE):
+            with anyio.fail_after(SOON):
                 while consumer.assignment:  # noqa: ASYNC110 - nobody tells of it
                     await anyio.sleep(0.01)
                 await anyio.sleep(2.5)  # two whole attempts to find it

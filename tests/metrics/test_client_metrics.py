@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import pytest
 from support.log_watch import watched_log
 
-from aiokafkawire import Client, ConfigError
-from aiokafkawire.metrics.client_metrics import ClientMetrics, metrics_of
+from aiokafkawire import Client
+from aiokafkawire.metrics.client_metrics import ClientMetrics
 
 from .test_measurements import batch, request
 
@@ -19,7 +18,7 @@ class Watched:
         self.observers = self.client._cluster.observers
         assert self.observers.note_batch is None
         assert self.observers.note_request is None
-        self.metrics: ClientMetrics = metrics_of(self.client)
+        self.metrics: ClientMetrics = self.client._client_metrics()
 
     def end(self, count: int, now: float = 1.0) -> None:
         assert self.observers.note_batch is not None
@@ -68,10 +67,3 @@ def test_a_failure_to_count_is_logged_and_ends_counting() -> None:
     assert "cannot count requests and batches" in log.lines[0]
     assert watched.observers.note_batch is None
     assert watched.observers.note_request is None
-
-
-def test_clients_have_one_set_of_measurements() -> None:
-    client = Client("localhost:9092")
-    assert metrics_of(client) is metrics_of(client)
-    with pytest.raises(ConfigError, match="kafka must be a Client, got 'localhost:9092'"):
-        metrics_of("localhost:9092")

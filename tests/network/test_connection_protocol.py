@@ -173,15 +173,15 @@ def test_a_frame_in_many_pieces_is_joined_once() -> None:
         pipeline, box = make(64 << 20), Box()
         pipeline.send(metadata(), 12, box)
         data = answered(0, bytes(size))
-        started = time.perf_counter()
+        started = time.process_time()
         feed(pipeline, data, 1024)
-        taken = time.perf_counter() - started
+        taken = time.process_time() - started
         assert box.body == bytes(size)
         return taken
 
-    assert seconds(1 << 20) < 0.5
+    assert seconds(1 << 20) < 2
     # Joined anew with every piece, this copies 0.5 TB.
-    assert seconds(32 << 20) < 5
+    assert seconds(32 << 20) < 15
 
 
 # --- what must not be ----------------------------------------------------------------------------------------

@@ -5,6 +5,7 @@ from typing import Any
 import anyio
 import pytest
 from support.connecting import connected, eventually, running_tasks
+from support.patience import SOON
 from support.scripted_broker import SPOKEN, Asked, ScriptedBroker, api_versions
 
 from aiokafkawire.errors import ConnectionLost, ErrorCode, UnsupportedVersionAnswered
@@ -26,7 +27,7 @@ pytestmark = [pytest.mark.anyio, pytest.mark.every_loop]
 async def test_a_peer_silent_from_the_start_is_given_up(options: dict[str, Any], told: str) -> None:
     before = running_tasks()
     async with ScriptedBroker(spoken=None) as broker:
-        with pytest.raises(ConnectionLost) as caught, anyio.fail_after(5):
+        with pytest.raises(ConnectionLost) as caught, anyio.fail_after(SOON):
             async with connected(broker.connect, **options):
                 raise AssertionError("opened")
         assert str(caught.value).startswith(told)

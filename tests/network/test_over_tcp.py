@@ -10,6 +10,7 @@ import pytest
 from anyio.abc import ByteStream, SocketAttribute, SocketStream
 from anyio.streams.tls import TLSStream
 from support.connecting import ask, echo, eventually, named
+from support.patience import SOON
 from support.scripted_broker import ScriptedBroker
 from support.securing import Papers, make_papers
 
@@ -163,7 +164,7 @@ async def test_a_socket_that_takes_nothing_loses_the_connection(papers: Papers |
         connection.submit(posted(LARGE), None)
         connection.submit(posted(LARGE), None)
         await connection.transmit()
-        with anyio.fail_after(10), pytest.raises(ConnectionLost, match=r"did not take \d+ bytes within 0\.5 s"):
+        with anyio.fail_after(SOON), pytest.raises(ConnectionLost, match=r"did not take \d+ bytes within 0\.5 s"):
             await connection.written()
         with pytest.raises(ConnectionLost, match="did not take"):
             await connection.request(named("later"))
@@ -223,13 +224,30 @@ async def test_a_fault_in_a_slot_ends_the_connection_and_is_told(papers: Papers 
     assert "a bug" in repr(faults[0])  # trio wraps it
 
 
+def socket_under(connection: Connection) -> socket.socket:
+    wire: Any = connection._transport
+    over = isinstance(wire, AsyncioTransport)
+    under: socket.socket = (
+        wire._transport.get_extra_info("socket") if over else wire._stream.extra(SocketAttribute.raw_socket)
+    )
+    return under
+
+
+async def test_the_buffers_of_the_system_have_the_sizes_in_the_settings(papers: Papers | None) -> None:
+    options: dict[str, Any] = {"send_buffer_bytes": 30_000, "receive_buffer_bytes": 20_000}
+    async with ScriptedBroker() as broker, fronted(broker, papers) as front, connected(front, **options) as connection:
+        under = socket_under(connection)
+        with socket.socket() as other:
+            for option, size in ((socket.SO_SNDBUF, 30_000), (socket.SO_RCVBUF, 20_000)):
+                other.setsockopt(socket.SOL_SOCKET, option, size)  # Linux doubles sizes
+                assert under.getsockopt(socket.SOL_SOCKET, option) == other.getsockopt(socket.SOL_SOCKET, option)
+
+
 @pytest.mark.parametrize("wanted", [True, False])
 async def test_the_system_asks_whether_the_broker_is_there(papers: Papers | None, wanted: bool) -> None:
     options: dict[str, Any] = {"socket_keepalive_enable": wanted}
     async with ScriptedBroker() as broker, fronted(broker, papers) as front, connected(front, **options) as connection:
-        wire: Any = connection._transport
-        over = isinstance(wire, AsyncioTransport)
-        under = wire._transport.get_extra_info("socket") if over else wire._stream.extra(SocketAttribute.raw_socket)
+        under = socket_under(connection)
         assert bool(under.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)) == wanted
 
 

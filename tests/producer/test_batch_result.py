@@ -6,6 +6,7 @@ from typing import Any
 
 import anyio
 import pytest
+from support.patience import SOON
 
 from aiokafkawire.errors import MessageTooLarge, RequestTimeout
 from aiokafkawire.producer.batch import BatchResult
@@ -113,7 +114,7 @@ async def test_who_waited_before_the_split_is_led_to_the_right_part() -> None:
     async def wait(index: int) -> None:
         places[index] = await result.wait(index)
 
-    with anyio.fail_after(5):
+    with anyio.fail_after(SOON):
         async with anyio.create_task_group() as tasks:
             for index in range(7):
                 tasks.start_soon(wait, index)
@@ -132,7 +133,7 @@ async def test_who_waited_before_the_split_is_led_to_the_right_part() -> None:
 @pytest.mark.parametrize("moment", ["before the split", "with the split", "after the split"])
 async def test_who_stops_waiting_leaves_its_record_to_flush(moment: str) -> None:
     result, parts = result_of(7), list[BatchResult]()
-    with anyio.fail_after(5):
+    with anyio.fail_after(SOON):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(result.wait, 5)
             await anyio.wait_all_tasks_blocked()
@@ -168,7 +169,7 @@ async def test_it_is_finished_when_every_part_is() -> None:
         await result.wait_until_complete()
         ended.set()
 
-    with anyio.fail_after(5):
+    with anyio.fail_after(SOON):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(finish)
             await anyio.wait_all_tasks_blocked()

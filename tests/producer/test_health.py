@@ -22,7 +22,16 @@ from aiokafkawire.types import Address
 T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
 AT = Address("kafka-1", 9092)
 SENT = UnacknowledgedRecords(
-    records=3, size=90, age=2.5, waits_for=RecordWait.ANSWER, attempts=1, broker=AT, sent=2.0, left=None, error=None
+    records=3,
+    size=90,
+    age=2.5,
+    waits_for=RecordWait.ANSWER,
+    attempts=1,
+    broker=AT,
+    sent=2.0,
+    left=None,
+    error=None,
+    stall_after=30.0,
 )
 IN_TRANSACTION = TransactionHealth(
     transactional_id="x",
@@ -74,19 +83,30 @@ def test_each_reason_is_a_sentence(records: UnacknowledgedRecords, why: str, sta
 
 
 def test_a_record_that_waits_for_long_is_stalled_but_not_one_that_lingers() -> None:
-    assert with_(age=5.1).stalled
-    assert not with_(age=5.1, waits_for=RecordWait.LINGER).stalled
+    assert not with_(age=5.1).stalled
+    assert with_(age=5.1, stall_after=5.0).stalled
+    assert not with_(age=5.1, stall_after=5.0, waits_for=RecordWait.LINGER).stalled
 
 
 def test_stalled_partitions_come_first_and_the_oldest_of_them() -> None:
     waiting = {
         TopicPartition("t", 0): with_(age=1.0),
-        TopicPartition("t", 1): with_(age=3.0),
+        TopicPartition("t", 1): with_(age=3.0, waits_for=RecordWait.COMPRESSION),
         TopicPartition("t", 2): with_(age=0.5, error="X"),
     }
     why, stalled = why_waiting(waiting)
     assert stalled
     assert [part[:3] for part in (why or "").split("; ")] == ["t-2", "t-1", "t-0"]
+
+
+def test_partitions_with_one_cause_share_a_reason() -> None:
+    waiting = {TopicPartition("t", index): with_(age=float(index), error=f"X: t-{index}") for index in range(12)}
+    why, _ = why_waiting(waiting | {TopicPartition("u", 0): with_(waits_for=RecordWait.LEADER, broker=None)})
+    assert why == (
+        "t-11 and 11 other partitions: 36 records wait for up to 11.0 s: "
+        "kafka-1:9092 has not acknowledged it for 2.0 s, after X: t-11; "
+        "u-0: 3 records wait for up to 2.5 s: it has no known leader"
+    )
 
 
 @pytest.mark.parametrize(
@@ -119,7 +139,7 @@ def test_what_else_a_producer_waits_for(options: dict[str, Any], why: str | None
 @asynccontextmanager
 async def running(broker: Broker, **options: Any) -> AsyncIterator[Producer[Any, Any]]:
     """Open a producer that is known to the broker, and has records of t-0 acknowledged."""
-    client = {"request_timeout_ms": options.pop("request_timeout_ms", 30_000)}
+    client = {"request_timeout_ms": options.pop("request_timeout_ms", 30_000), "stall_report_ms": 5_000}
     async with (
         Client(broker.bootstrap, connector=broker.connect, **client) as kafka,
         kafka.producer(**{"linger_ms": 0, **options}) as producer,

@@ -7,6 +7,7 @@ from typing import Any
 
 import anyio
 import pytest
+from support.patience import SOON
 
 from aiokafkawire import Client, DeliveryFailed, TopicPartition, UnsupportedVersion
 from aiokafkawire.producer import batch as batch_module
@@ -100,7 +101,7 @@ async def test_codecs_that_came_after_0_8_1_are_refused_before_they_are_sent(rel
             "lz4": rf"is a broker of Kafka {release}, and lz4 came with Kafka 0\.8\.2: set compression_type to ",
             "zstd": r"zstd came with v7, in Kafka 2\.1 \(KIP-110\): set compression_type to ",
         }
-        with anyio.fail_after(5), pytest.raises(UnsupportedVersion, match=f"{came[codec]}gzip or snappy$"):
+        with anyio.fail_after(SOON), pytest.raises(UnsupportedVersion, match=f"{came[codec]}gzip or snappy$"):
             await producer.send("t", b"v" * 1000)
         assert sent(broker) == []
 

@@ -7,6 +7,7 @@ from typing import Any
 import anyio
 import pytest
 from support.faulty_cluster import FaultyCluster, a, serving
+from support.patience import SOON
 from support.producing import Bytes, numbers, producing, sent
 from support.scripted_broker import Asked
 
@@ -50,7 +51,7 @@ async def refresh(producer: Bytes) -> None:
 async def written_to_the_old_topic(**options: Any) -> AsyncIterator[tuple[FaultyCluster, Bytes]]:
     """A producer that has written a record to a-0, and is idle; the topic was created anew since."""
     async with serving({a(0): 1}) as cluster, cluster.client() as client, producing(client, **options) as producer:
-        with anyio.fail_after(10):
+        with anyio.fail_after(SOON):
             await producer.send("a", b"old")
             cluster.make_again("a")
             yield cluster, producer
@@ -99,7 +100,7 @@ async def test_batches_overtake_none_that_is_in_flight_to_the_old_topic() -> Non
     other = TopicPartition("b", 0)
     async with serving({a(0): 1, other: 1}) as cluster, cluster.client() as client:
         async with producing(client, batch_size=1) as producer:
-            with anyio.fail_after(10):
+            with anyio.fail_after(SOON):
                 answers_once(cluster)
                 _, *deliveries = await sent(producer, a(0), b"old", b"0", b"1")
                 await cluster.holds(2)
@@ -116,7 +117,7 @@ async def test_batches_overtake_none_that_is_in_flight_to_the_old_topic() -> Non
 
 async def test_an_acknowledgement_of_the_old_topic_counts() -> None:
     async with serving({a(0): 1}) as cluster, cluster.client() as client, producing(client) as producer:
-        with anyio.fail_after(10):
+        with anyio.fail_after(SOON):
             cluster.on_produce = lambda node, asked: None
             (first,) = await sent(producer, a(0), b"0")
             await cluster.holds(1)
@@ -133,7 +134,7 @@ async def test_an_acknowledgement_of_the_old_topic_counts() -> None:
 
 async def test_a_batch_without_an_answer_does_not_go_to_the_new_topic() -> None:
     async with serving({a(0): 1}) as cluster, cluster.client() as client, producing(client) as producer:
-        with anyio.fail_after(10):
+        with anyio.fail_after(SOON):
             cluster.on_produce = lambda node, asked: None
             (lost,) = await sent(producer, a(0), b"0")
             await cluster.holds(1)
@@ -149,7 +150,7 @@ async def test_a_batch_without_an_answer_does_not_go_to_the_new_topic() -> None:
 async def test_an_error_after_the_append_leaves_a_doubt() -> None:
     """The answer has an offset: the broker wrote the batch, and the topic was deleted while its replicas were asked."""
     async with serving({a(0): 1}) as cluster, cluster.client() as client, producing(client) as producer:
-        with anyio.fail_after(10):
+        with anyio.fail_after(SOON):
             cluster.on_produce = lambda node, asked: None
             (lost,) = await sent(producer, a(0), b"0")
             await cluster.holds(1)
@@ -169,7 +170,7 @@ async def test_an_error_after_the_append_leaves_a_doubt() -> None:
 
 async def test_a_refusal_does_not_settle_what_happened_to_an_earlier_request() -> None:
     async with serving({a(0): 1}) as cluster, cluster.client() as client, producing(client) as producer:
-        with anyio.fail_after(10):
+        with anyio.fail_after(SOON):
             cluster.on_produce = lambda node, asked: None
             (lost,) = await sent(producer, a(0), b"0")
             await cluster.holds(1)
@@ -185,7 +186,7 @@ async def test_a_refusal_does_not_settle_what_happened_to_an_earlier_request() -
 
 async def test_a_partition_that_the_new_topic_lacks_is_an_error_at_once() -> None:
     async with serving({a(0): 1, a(1): 1}) as cluster, cluster.client() as client, producing(client) as producer:
-        with anyio.fail_after(2):  # well before delivery_timeout_ms
+        with anyio.fail_after(SOON):  # well before delivery_timeout_ms
             await producer.send("a", b"old", partition=1)
             cluster.make_again("a")
             del cluster.leaders[a(1)]

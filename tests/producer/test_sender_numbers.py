@@ -6,6 +6,7 @@ from typing import Any
 import anyio
 import pytest
 from support.faulty_cluster import FaultyCluster, a, produced, serving
+from support.patience import SOON
 from support.producer_states import ProducerStates
 from support.producing import numbers, outcome, producing, sent
 from support.scripted_broker import SPOKEN, Asked, api_versions
@@ -70,7 +71,7 @@ async def test_a_batch_that_is_too_large_is_split_and_every_delivery_finds_its_r
                 place: RecordMetadata = await deliveries[5]
                 return place
 
-            with anyio.fail_after(5):
+            with anyio.fail_after(SOON):
                 async with anyio.create_task_group() as tasks:
                     tasks.start_soon(outcome, wait, heard)
                     tasks.start_soon(producer.flush)
@@ -88,7 +89,7 @@ async def test_what_comes_behind_a_split_stays_behind() -> None:
     async with serving({a(0): 1}) as cluster, cluster.client() as client:
         cluster.on_produce = lambda node, asked: None
         async with producing(client, batch_size=100) as producer:
-            with anyio.fail_after(5):
+            with anyio.fail_after(SOON):
                 await sent(producer, a(0), b"first")
                 await cluster.holds(1)
                 await sent(producer, a(0), *numbers(20))
@@ -104,7 +105,7 @@ async def test_a_record_that_is_too_large_by_itself_fails_alone() -> None:
         takes_at_most(cluster, 0)
         async with producing(client, linger_ms=60_000) as producer:
             deliveries = await sent(producer, a(0), *numbers(3))
-            with anyio.fail_after(5):
+            with anyio.fail_after(SOON):
                 with pytest.raises(DeliveryFailed, match="3 records not delivered"):
                     await producer.flush()
                 takes_at_most(cluster, 1)
@@ -121,7 +122,7 @@ async def test_a_record_that_is_too_large_by_itself_fails_alone() -> None:
 
 async def test_behind_a_batch_that_was_given_up_numbers_begin_anew_in_the_next_epoch() -> None:
     async with serving({a(0): 1, a(1): 1}) as cluster, cluster.client() as client, producing(client) as producer:
-        with anyio.fail_after(5):
+        with anyio.fail_after(SOON):
             await producer.send("a", b"0", partition=0)
             refuses_once(cluster, ErrorCode.INVALID_RECORD)
             with pytest.raises(InvalidRecord):
@@ -138,7 +139,7 @@ async def test_many_behind_a_batch_that_was_given_up_keep_their_order() -> None:
     async with serving({a(0): 1}) as cluster, cluster.client() as client:
         cluster.on_produce = lambda node, asked: None
         async with producing(client, batch_size=1) as producer:
-            with anyio.fail_after(5):
+            with anyio.fail_after(SOON):
                 deliveries = await sent(producer, a(0), *numbers(6))
                 await cluster.holds(1)
                 await cluster.held[0].answer(cluster.written(cluster.held[0]))
@@ -157,7 +158,7 @@ async def test_many_behind_a_batch_that_was_given_up_keep_their_order() -> None:
 
 async def test_a_broker_that_has_forgotten_the_producer_gets_the_next_epoch() -> None:
     async with serving({a(0): 1}) as cluster, cluster.client() as client, producing(client) as producer:
-        with anyio.fail_after(5):
+        with anyio.fail_after(SOON):
             await producer.send("a", b"0")
             cluster.states[a(0)] = ProducerStates(refuses_unknown=True)
             assert (await producer.send("a", b"1")).offset == 1
@@ -167,7 +168,7 @@ async def test_a_broker_that_has_forgotten_the_producer_gets_the_next_epoch() ->
 async def test_a_duplicate_is_a_success_of_which_nobody_knows_the_place() -> None:
     async with serving({a(0): 1}) as cluster, cluster.client() as client, producing(client) as producer:
         refuses_once(cluster, ErrorCode.DUPLICATE_SEQUENCE_NUMBER)
-        with anyio.fail_after(5):
+        with anyio.fail_after(SOON):
             assert await producer.send("a", b"0", timestamp_ms=7) == RecordMetadata("a", 0, -1, 7)
 
 
@@ -177,7 +178,7 @@ async def test_the_last_epoch_is_followed_by_a_new_producer_id(code: ErrorCode) 
         for broker in cluster.nodes.values():
             broker.on[ApiKey.INIT_PRODUCER_ID] = lambda _: cluster.identify(0 if cluster.identities else 2**15 - 1)
         async with producing(client) as producer:
-            with anyio.fail_after(5):
+            with anyio.fail_after(SOON):
                 await producer.send("a", b"0")
                 refuses_once(cluster, code)
                 assert (await producer.send("a", b"1")).offset == 1
@@ -212,7 +213,7 @@ async def test_who_gets_no_producer_id_sends_without_numbers_and_one_line_says_s
     async with serving({a(0): 1}) as cluster:
         refuse(cluster)
         async with cluster.client() as client, producing(client) as producer:
-            with anyio.fail_after(5):
+            with anyio.fail_after(SOON):
                 for number in range(3):
                     assert (await producer.send("a", b"x")).offset == number
         assert cluster.numbered(a(0)) == [(-1, -1, -1)] * 3
@@ -227,7 +228,7 @@ async def test_who_asked_for_idempotence_and_cannot_have_it_is_told(refuse: Any,
     async with serving({a(0): 1}) as cluster:
         refuse(cluster)
         async with cluster.client() as client, producing(client, enable_idempotence=True) as producer:
-            with anyio.fail_after(5):
+            with anyio.fail_after(SOON):
                 waiting = await sent(producer, a(0), *numbers(3))
                 for delivery in waiting:
                     with pytest.raises(error):
@@ -246,7 +247,7 @@ async def test_a_producer_id_that_takes_its_time_is_waited_for() -> None:
         for broker in cluster.nodes.values():
             broker.on[ApiKey.INIT_PRODUCER_ID] = lambda _: answers.pop() if answers else cluster.identify()
         async with producing(client) as producer:
-            with anyio.fail_after(5):
+            with anyio.fail_after(SOON):
                 assert (await producer.send("a", b"0")).offset == 0
         assert cluster.numbered(a(0)) == [(7, 0, 0)]
 
@@ -256,6 +257,9 @@ async def test_who_never_gets_a_producer_id_hears_why_in_time_and_does_not_ask_a
         broken = InitProducerIdResponse(error_code=ErrorCode.INVALID_REQUEST, producer_id=-1, producer_epoch=-1)
         identities(cluster, broken)
         async with producing(client, delivery_timeout_ms=300) as producer:
-            with anyio.fail_after(5), pytest.raises(RequestTimeout, match="requesting a producer id: INVALID_REQUEST"):
+            with (
+                anyio.fail_after(SOON),
+                pytest.raises(RequestTimeout, match="requesting a producer id: INVALID_REQUEST"),
+            ):
                 await producer.send("a", b"0")
         assert sum(broker.count(InitProducerIdRequest) for broker in cluster.nodes.values()) < 20

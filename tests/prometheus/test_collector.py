@@ -14,7 +14,7 @@ from support.prometheus_server import check_metrics, missing_prometheus
 
 from aiokafkawire import Client, TopicPartition, blocking
 from aiokafkawire.config import ConsumerOptions
-from aiokafkawire.errors import ConfigError
+from aiokafkawire.errors import UsageError
 from aiokafkawire.metrics.instrument_list import INSTRUMENTS
 from aiokafkawire.prometheus import KafkaCollector
 from aiokafkawire.testing import Broker
@@ -245,14 +245,14 @@ async def test_other_threads_collect_while_topics_producers_and_consumers_come_a
 
 async def test_wrong_arguments_are_named(broker: Broker) -> None:
     async with Client(broker.bootstrap) as kafka:
-        with pytest.raises(ConfigError, match="kafka must be a Client"):
+        with pytest.raises(UsageError, match="kafka must be a client"):
             KafkaCollector("localhost:9092")  # type: ignore[arg-type]
         for prefix in ("", "kafka-", 7):
-            with pytest.raises(ConfigError, match="prefix must be"):
+            with pytest.raises(UsageError, match="prefix must be"):
                 KafkaCollector(kafka, prefix=prefix)  # type: ignore[arg-type]
-        with pytest.raises(ConfigError, match=r"without must be of the labels api, group, .*got 'partitions'"):
+        with pytest.raises(UsageError, match=r"without must be of the labels api, group, .*got 'partitions'"):
             KafkaCollector(kafka, without=["partitions"])
-        with pytest.raises(ConfigError, match="without must be a list"):
+        with pytest.raises(UsageError, match="without must be a list"):
             KafkaCollector(kafka, without="topic")
 
 

@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from support.patience import PATIENCE
 
 import aiokafkawire
 
@@ -15,7 +16,9 @@ def loaded_by(code: str) -> set[str]:
     here = f"import sys; sys.path.insert(0, {str(Path(aiokafkawire.__file__).parent.parent)!r})"
     script = f"{here}\n{code}\nimport json\nprint(json.dumps(sorted(sys.modules)))"
     # -I: what the environment adds does not count.
-    run = subprocess.run([sys.executable, "-I", "-c", script], capture_output=True, text=True, check=True, timeout=30)
+    run = subprocess.run(
+        [sys.executable, "-I", "-c", script], capture_output=True, text=True, check=True, timeout=PATIENCE
+    )
     return set(json.loads(run.stdout))
 
 

@@ -76,6 +76,56 @@ def test_a_context_is_as_safe_as_it_should_be(papers: Papers) -> None:
     assert loose.verify_mode is ssl.CERT_REQUIRED
 
 
+TLS_1_3 = "TLS_AES_256_GCM_SHA384,TLS_CHACHA20_POLY1305_SHA256,TLS_AES_128_GCM_SHA256"
+OLDER = "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256, TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256"
+
+
+@pytest.mark.parametrize(
+    ("options", "versions", "ciphers"),
+    [
+        ({}, (2, 3), None),
+        ({"ssl_enabled_protocols": ["TLSv1.2"]}, (2, 2), None),
+        ({"ssl_enabled_protocols": ["TLSv1.3"]}, (3, 3), None),
+        ({"ssl_enabled_protocols": ["TLSv1.3", "TLSv1.2"]}, (2, 3), None),
+        (
+            {"ssl_cipher_suites": OLDER},
+            (2, 2),
+            {"ECDHE-RSA-AES128-GCM-SHA256", "ECDHE-ECDSA-CHACHA20-POLY1305"},
+        ),
+        ({"ssl_cipher_suites": f"{TLS_1_3},TLS_RSA_WITH_AES_256_CBC_SHA256"}, (2, 3), {"AES256-SHA256"}),
+        ({"ssl_cipher_suites": TLS_1_3}, (3, 3), None),
+        ({"ssl_cipher_suites": "ECDHE-RSA-AES256-SHA384"}, (2, 3), {"ECDHE-RSA-AES256-SHA384"}),
+        (
+            {"ssl_cipher_suites": "ECDHE-RSA-AES256-GCM-SHA384", "ssl_enabled_protocols": ["TLSv1.2"]},
+            (2, 2),
+            {"ECDHE-RSA-AES256-GCM-SHA384"},
+        ),
+    ],
+)
+def test_versions_and_cipher_suites(
+    options: dict[str, Any], versions: tuple[int, int], ciphers: set[str] | None
+) -> None:
+    made = context(**options)
+    named = {2: ssl.TLSVersion.TLSv1_2, 3: ssl.TLSVersion.TLSv1_3}
+    assert (made.minimum_version, made.maximum_version) == (named[versions[0]], named[versions[1]])
+    if ciphers is not None:
+        assert {cipher["name"] for cipher in made.get_ciphers() if cipher["protocol"] != "TLSv1.3"} == ciphers
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"ssl_cipher_suites": "TLS_AES_128_GCM_SHA256"}, "of TLS 1.3, name all of TLS_AES_256_GCM_SHA384"),
+        ({"ssl_cipher_suites": "nonsense"}, "OpenSSL has none of 'nonsense'"),
+        ({"ssl_cipher_suites": "\0"}, "OpenSSL has none of"),
+        ({"ssl_cipher_suites": f"{OLDER},TLS_ECDHE_RSA_WITH_ROT13"}, "does not have TLS_ECDHE_RSA_WITH_ROT13"),
+        ({"ssl_cipher_suites": OLDER, "ssl_enabled_protocols": ["TLSv1.3"]}, "no suite for the versions"),
+    ],
+)
+def test_cipher_suites_that_will_not_do(options: dict[str, Any], words: str) -> None:
+    assert words in told(**options)
+
+
 def test_certificates_that_do(papers: Papers, tmp_path: Path) -> None:
     own = {"ssl_certificate_location": papers.certificate}
     key = encrypted(papers, tmp_path / "key")

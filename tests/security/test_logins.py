@@ -11,6 +11,7 @@ import anyio
 import pytest
 from support.bearer import unsecured
 from support.connecting import connected, eventually
+from support.patience import SOON
 from support.scripted_broker import Peer, ScriptedBroker
 from support.scripted_logins import handshake, let_in, scripted, tokens
 from support.securing import MECHANISMS, USERS, Papers, alice, login, refusal
@@ -292,7 +293,7 @@ async def test_a_function_that_does_not_come_back_is_left_behind() -> None:
         return "late"
 
     async with scripted(let_in()) as broker:
-        with anyio.fail_after(10), pytest.raises(ConnectionLost, match=r"did not complete the login within 0\.05 s"):
+        with anyio.fail_after(SOON), pytest.raises(ConnectionLost, match=r"did not complete the login within 0\.05 s"):
             async with connected(broker.connect, **oauth(hang), socket_connection_setup_timeout_ms=50):
                 raise AssertionError("opened")
     assert not left.is_set()

@@ -16,6 +16,7 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import padding, rsa
 from support.apache_kafka import ApacheKafka, missing
 from support.needing import require
+from support.patience import PATIENCE, SOON
 from support.securing import Papers, login, make_papers, refusal, there_and_back, tls_properties
 from support.token_endpoint import endpoint, options_for
 
@@ -88,7 +89,7 @@ async def allow(kafka: ApacheKafka, *rights: tuple[int, str, int], topic: str) -
         answer = await cluster.ask(controller, CreateAclsRequest(creations=creations), cluster.deadline(10))
         assert {one.error_code for one in answer.results} <= {0}
         wanted, known = {(kind, name) for kind, name, _ in rights}, set[tuple[int, str]]()
-        with anyio.fail_after(30):
+        with anyio.fail_after(PATIENCE):
             while not wanted <= known:
                 found = await cluster.ask(any_broker, ALICES, cluster.deadline(10))
                 known = {(one.resource_type, one.resource_name) for one in found.resources}
@@ -97,7 +98,7 @@ async def allow(kafka: ApacheKafka, *rights: tuple[int, str, int], topic: str) -
 async def refused(kafka: ApacheKafka, error: type[Exception], told: str, act: Callable[[Client], Any]) -> None:
     """Alice is told at once, and not when she would give up."""
     async with Client(kafka.addresses["GUARDED"], **ALICE) as client:
-        with anyio.fail_after(10), pytest.raises(error, match=told):
+        with anyio.fail_after(SOON), pytest.raises(error, match=told):
             await act(client)
 
 
@@ -154,7 +155,7 @@ async def test_who_may_does(guarded: ApacheKafka) -> None:
     topic, group = token_hex(6), token_hex(6)
     rights = ((TOPIC, topic, READ), (TOPIC, topic, WRITE), (GROUP, group, READ))
     await allow(guarded, *rights, topic=topic)
-    with anyio.fail_after(30):
+    with anyio.fail_after(PATIENCE):
         async with Client(guarded.addresses["GUARDED"], **ALICE) as client:
             async with client.producer() as producer:
                 await producer.send(topic, b"v")

@@ -21,6 +21,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
+from support.patience import SOON
 from support.securing import Papers, make_papers, refusal, there_and_back
 
 from aiokafkawire import Client
@@ -79,7 +80,7 @@ async def test_much_goes_both_ways_at_once(papers: Papers) -> None:
     async with Broker(tls=papers.server()) as broker, Client(broker.bootstrap, **papers.client()) as client:
         broker.create_topic("t", partitions=3)
         values = [bytes([number]) * (number * 1000) for number in range(200)]
-        with anyio.fail_after(30):
+        with anyio.fail_after(SOON):
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(_produce, client, values)
                 async with client.consumer("t", auto_offset_reset="earliest") as consumer:
@@ -318,10 +319,10 @@ async def test_a_handshake_that_is_cancelled_closes_its_stream(papers: Papers) -
     tls = Tls(make_config(ClientConfig, papers.client()), Runtime().offload)
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(tls.around(connect), "b", 9092)
-        with anyio.fail_after(10):
+        with anyio.fail_after(SOON):
             assert (await theirs.receive())[:1] == b"\x16"
         tasks.cancel_scope.cancel()
-    with anyio.fail_after(10), pytest.raises(anyio.EndOfStream):
+    with anyio.fail_after(SOON), pytest.raises(anyio.EndOfStream):
         while True:
             await theirs.receive()
 

@@ -8,6 +8,7 @@ from typing import Any, cast
 
 import anyio
 import pytest
+from support.patience import SOON
 from support.securing import Papers, make_papers
 
 from aiokafkawire.config import ClientConfig, make_config
@@ -200,7 +201,7 @@ async def test_a_record_that_was_changed_ends_the_connection(papers: Papers) -> 
 async def test_who_is_refused_after_the_handshake_hears_why(papers: Papers) -> None:
     peer = Peer(papers.server(asks=ssl.CERT_REQUIRED))
     await peer.shaken(papers)  # with TLS 1.3 it ends before our certificate was looked at
-    with anyio.fail_after(10):
+    with anyio.fail_after(SOON):
         while not peer.is_over:
             await anyio.lowlevel.checkpoint()
     with pytest.raises(ClientCertificateRefused, match="requires a certificate of this client, and got none"):
@@ -212,7 +213,7 @@ async def test_a_broker_that_is_not_trusted_is_told_why(papers: Papers, tmp_path
     with pytest.raises(BrokerNotTrusted):
         await peer.shaken(make_papers(tmp_path))
     assert peer.is_over
-    with anyio.fail_after(10):
+    with anyio.fail_after(SOON):
         while peer.refused is None:
             await anyio.lowlevel.checkpoint()
     assert "UNKNOWN_CA" in str(peer.refused)
@@ -253,7 +254,7 @@ async def test_a_cancelled_handshake_closes_the_transport(papers: Papers) -> Non
     tls = Tls(make_config(ClientConfig, papers.client()), Runtime().offload)
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(tls.over_transport, AT, nobody, peer.dial)
-        with anyio.fail_after(10):
+        with anyio.fail_after(SOON):
             while not peer.coming.pending:
                 await anyio.lowlevel.checkpoint()
         assert not peer.is_over

@@ -8,18 +8,21 @@ import json
 import socket
 import threading
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import anyio
+import attrs
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.securing import make_papers
 from support.token_endpoint import answering, endpoint, settings_for
 
+from aiokafkawire.config import ClientConfig, make_config
 from aiokafkawire.errors import AuthenticationFailed, ConfigError, ConnectionLost, KafkaError
-from aiokafkawire.network import oidc
-from aiokafkawire.network.oauth_tokens import Tokens, expiry_of, refresh_at
+from aiokafkawire.network import oauth_tokens, oidc
+from aiokafkawire.network.oauth_tokens import Tokens, TokenSchedule, expiry_of
 from aiokafkawire.network.oidc import fetch_token
 from aiokafkawire.types import OAuthBearerToken
 
@@ -58,8 +61,41 @@ def test_any_text_says_so_or_not(text: str) -> None:
 
 
 def test_a_token_is_replaced_after_most_of_its_time() -> None:
-    assert refresh_at(1_000, 101_000) == 81_000
-    assert refresh_at(1_000, 500) == 1_000
+    assert SCHEDULE.refresh_at(1_000, 101_000, 0.5) == 81_000
+    assert SCHEDULE.refresh_at(1_000, 500, 0.5) == 1_000
+
+
+HOUR = 3_600_000
+
+
+@pytest.mark.parametrize(
+    ("options", "lifetime", "chance", "wait"),
+    [
+        ({}, HOUR, 0.0, 0.8 * HOUR),
+        ({}, HOUR, 1.0, 0.85 * HOUR),
+        ({"window_factor": 1.0, "window_jitter": 0.25, "buffer_seconds": 0, "min_period_seconds": 0}, HOUR, 1.0, HOUR),
+        ({"window_factor": 0.5}, HOUR, 0.0, HOUR / 2),
+        ({"buffer_seconds": 1800}, HOUR, 0.0, HOUR / 2),
+        ({"min_period_seconds": 3300}, HOUR, 0.0, 3_300_000),
+        ({"min_period_seconds": 3301}, HOUR, 0.0, 0.8 * HOUR),
+        ({}, 100_000, 0.0, 80_000),
+    ],
+)
+def test_the_settings_decide_when_a_token_is_replaced(
+    options: dict[str, float], lifetime: int, chance: float, wait: float
+) -> None:
+    settings = {f"sasl_login_refresh_{name}": value for name, value in options.items()}
+    schedule = TokenSchedule.of(make_config(ClientConfig, settings))
+    assert schedule.refresh_at(5, 5 + lifetime, chance) == 5 + int(wait)
+
+
+def test_the_wait_for_a_token_source_doubles_up_to_its_limit() -> None:
+    schedule = TokenSchedule.of(make_config(ClientConfig, {"sasl_login_retry_backoff_max_ms": 1000}))
+    assert [schedule.backoff_after(failures) for failures in (1, 2, 4, 5, 5000)] == [100, 200, 800, 1000, 1000]
+
+
+SCHEDULE = TokenSchedule(0.8, 0.0, 60_000, 300_000, 0, 0)
+"""Replaces a token after 80 % of its lifetime, and tries again at once."""
 
 
 class Clock:
@@ -98,7 +134,7 @@ def source(clock: Clock) -> Source:
 
 @pytest.fixture
 def tokens(source: Source, clock: Clock) -> Tokens:
-    return Tokens(source, clock)
+    return Tokens(source, clock, SCHEDULE, lambda: 0.5)
 
 
 @pytest.mark.anyio
@@ -134,6 +170,49 @@ async def test_a_source_that_fails_matters_when_the_token_has_ended(
 
 
 @pytest.mark.anyio
+async def test_a_source_that_failed_is_left_alone_while_the_token_lasts(source: Source, clock: Clock) -> None:
+    tokens = Tokens(source, clock, attrs.evolve(SCHEDULE, backoff_ms=1_000, backoff_max_ms=5_000), lambda: 0.5)
+    await tokens.get()
+    source.error = ConnectionLost("no endpoint")
+    clock.now += 90_000
+    asked = []
+    for step in (0, 999, 1, 1_999, 1):
+        clock.now += step
+        assert (await tokens.get()).value == "t1"
+        asked.append(source.asked)
+    assert asked == [2, 2, 3, 3, 4]
+    source.error = None
+    clock.now += 4_000
+    assert (await tokens.get()).value == "t5"
+    assert (await tokens.get()).value == "t5"
+
+
+@pytest.mark.anyio
+async def test_a_source_that_failed_is_asked_again_after_the_wait(
+    source: Source, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def sleep(seconds: float) -> None:
+        waits.append(seconds)
+        clock.now += round(seconds * 1000)
+
+    waits = list[float]()
+    monkeypatch.setattr(oauth_tokens, "anyio", SimpleNamespace(sleep=sleep, Lock=anyio.Lock))
+    tokens = Tokens(source, clock, attrs.evolve(SCHEDULE, backoff_ms=1_000, backoff_max_ms=3_000), lambda: 0.5)
+    source.error = ConnectionLost("no endpoint")
+    for told in ("^no endpoint$", "^no endpoint$", r"^no endpoint \(the next attempt is in 2.0 s\)$"):
+        with pytest.raises(ConnectionLost, match=told):
+            await tokens.get()
+    assert (source.asked, waits) == (2, [1.0])
+    source.error = None
+    clock.now -= 1_000_000  # a clock that was set back
+    with pytest.raises(ConnectionLost, match=r"in 2\.0 s"):
+        await tokens.get()
+    clock.now += 1_001_500
+    assert (await tokens.get()).value == "t3"
+    assert waits == [1.0, 0.5]
+
+
+@pytest.mark.anyio
 async def test_a_token_whose_end_is_not_known_is_not_kept(source: Source, tokens: Tokens) -> None:
     source.ends = False
     assert [(await tokens.get()).value for _ in range(3)] == ["t1", "t2", "t3"]
@@ -155,7 +234,7 @@ async def test_what_is_no_token(given: Any, kind: type[KafkaError], told: str, c
         return given
 
     with pytest.raises(kind, match=told):
-        await Tokens(fetch, clock).get()
+        await Tokens(fetch, clock, SCHEDULE, lambda: 0.5).get()
 
 
 # --- the endpoint ------------------------------------------------------------------------------------------------
@@ -169,6 +248,19 @@ def test_a_client_gets_a_token_for_its_secret() -> None:
     (asked,) = seen
     assert asked["form"] == {"grant_type": ["client_credentials"], "scope": ["read write"]}
     assert asked["who"] == "Basic " + base64.b64encode(b"me:s3cret").decode()
+
+
+@pytest.mark.parametrize(("encoded", "who"), [(False, "m e:s/c+r"), (True, "m+e:s%2Fc%2Br")])
+def test_the_id_and_the_secret_are_url_encoded_on_request(encoded: bool, who: str) -> None:
+    with endpoint(answering(200, b'{"access_token":"tok"}')) as (url, seen):
+        config = attrs.evolve(
+            settings_for(url),
+            sasl_oauthbearer_client_id="m e",
+            sasl_oauthbearer_client_secret="s/c+r",
+            sasl_oauthbearer_header_urlencode=encoded,
+        )
+        fetch_token(config)
+    assert seen[0]["who"] == "Basic " + base64.b64encode(who.encode()).decode()
 
 
 @pytest.mark.parametrize("more", ["", ',"expires_in":"3600"', ',"expires_in":-1', ',"expires_in":true'])

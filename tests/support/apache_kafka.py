@@ -64,7 +64,7 @@ _UNWANTED = ("com.sun.jmx", "com.sun.jdmk", "javax.jms", "javax.mail", "junit", 
 """What old releases ask for, cannot be had any more, and no server needs."""
 
 _FORMAT_TIMEOUT = 120.0
-_READY_TIMEOUT = 90.0
+_READY_TIMEOUT = 240.0
 _ATTEMPTS = 3
 _METADATA = 3
 

@@ -26,6 +26,8 @@ from aiokafkawire import AclBinding, AclBindingFilter, Client, ResourcePattern, 
 from aiokafkawire.network.connector import Connector, connect_tcp
 from aiokafkawire.testing.broker import Broker
 
+from .patience import PATIENCE
+
 __all__ = (
     "ADMIN",
     "SUPER_USERS",
@@ -42,7 +44,6 @@ SUPER_USERS = ("User:ANONYMOUS", f"User:{ADMIN}")
 """Those who may do everything: brokers among themselves, and who grants rights."""
 _USERS = [ADMIN, *(f"user-{number}" for number in range(400))]
 _MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule"
-_PATIENCE = 30.0
 
 _numbers = count()
 
@@ -106,7 +107,7 @@ class Authorizing:
 
     async def until(self, admin: Client, is_so: Callable[[list[AclBinding]], bool]) -> list[AclBinding]:
         """Wait until the broker's ACLs are so."""
-        with anyio.fail_after(_PATIENCE):
+        with anyio.fail_after(PATIENCE):
             while not is_so(known := await admin.admin.describe_acls(AclBindingFilter())):
                 await anyio.lowlevel.checkpoint()
         return known

@@ -20,13 +20,14 @@ from aiokafkawire.protocol.messages.group_offsets import (
 )
 from aiokafkawire.types import CoordinatorType
 
+from .patience import PATIENCE
+
 if TYPE_CHECKING:
     from contract.conftest import Where
 
 __all__ = ("committed", "committed_offset", "ended", "open_from", "raw", "timed_out")
 
 _END = b"end of what a test has written"
-_PATIENCE = 20.0
 
 
 async def committed(kafka: Client, where: TopicPartition) -> list[bytes | None]:
@@ -34,7 +35,7 @@ async def committed(kafka: Client, where: TopicPartition) -> list[bytes | None]:
     async with kafka.producer(acks=1) as producer:
         end = (await producer.send(where.topic, _END, partition=where.partition)).offset
     values: list[bytes | None] = []
-    with anyio.fail_after(_PATIENCE):
+    with anyio.fail_after(PATIENCE):
         async with kafka.consumer(
             auto_offset_reset="earliest", isolation_level="read_committed", fetch_max_wait_ms=20
         ) as consumer:

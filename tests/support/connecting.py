@@ -20,6 +20,8 @@ from aiokafkawire.protocol.messages.metadata import (
 )
 from aiokafkawire.runtime import Owner, Runtime
 
+from .patience import PATIENCE
+
 __all__ = ("ask", "connected", "echo", "eventually", "named", "running_tasks")
 
 
@@ -72,7 +74,7 @@ async def ask(
 
 
 async def eventually(condition: Callable[[], bool]) -> None:
-    """Let the other tasks run until it holds; fails after some seconds."""
-    with anyio.fail_after(10):
+    """Let the other tasks run until it holds; fails after a while."""
+    with anyio.fail_after(PATIENCE):
         while not condition():
             await anyio.lowlevel.checkpoint()

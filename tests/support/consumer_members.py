@@ -27,6 +27,8 @@ from aiokafkawire.protocol.messages.consumer_group import (
 )
 from aiokafkawire.protocol.messages.metadata import ApiVersionsRequest
 
+from .patience import PATIENCE
+
 __all__ = (
     "ConsumerMember",
     "NewMember",
@@ -127,7 +129,7 @@ NewMember = Callable[..., Awaitable[ConsumerMember]]
 
 async def settle(*members: ConsumerMember) -> None:
     """Let members send heartbeats until nobody has anything to give up or to take."""
-    with anyio.fail_after(20):
+    with anyio.fail_after(PATIENCE):
         while True:
             before = [(member.epoch, member.assigned) for member in members]
             for member in members:
@@ -173,7 +175,7 @@ async def wait_for_configs(client: RawClient, group: str, wanted: Mapping[str, s
     asked = DescribeConfigsRequest(
         resources=[DescribeConfigsResource(resource_type=_GROUP, resource_name=group, configuration_keys=list(wanted))]
     )
-    with anyio.fail_after(10):
+    with anyio.fail_after(PATIENCE):
         while True:
             (found,) = (await client.ask(asked, 4)).results
             if {config.name: config.value for config in found.configs} == wanted:

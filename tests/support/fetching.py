@@ -8,12 +8,14 @@ from support.faulty_cluster import FaultyCluster
 from aiokafkawire import Consumer, ConsumerRecord
 from aiokafkawire.protocol.messages.fetch import FetchRequest
 
+from .patience import SOON
+
 __all__ = ("check", "fetches", "numbers", "take", "values")
 
 
 async def take(consumer: Consumer[bytes, bytes], count: int) -> list[ConsumerRecord[bytes, bytes]]:
     """The next records."""
-    with anyio.fail_after(5):
+    with anyio.fail_after(SOON):
         return [await anext(consumer) for _ in range(count)]
 
 

@@ -33,6 +33,8 @@ from aiokafkawire.protocol.messages.group_admin import (
     ListGroupsRequest,
 )
 
+from .patience import PATIENCE
+
 __all__ = (
     "GroupMember",
     "New",
@@ -71,7 +73,7 @@ def protocols(*names: str, metadata: bytes = b"") -> list[tuple[str, bytes]]:
 async def new_group(client: RawClient) -> str:
     """A name that no group has, and whose coordinator is ready; Apache Kafka's takes a moment at first."""
     name = next(_names)
-    with anyio.fail_after(20):
+    with anyio.fail_after(PATIENCE):
         while (await client.ask(FindCoordinatorRequest(key=name), 0)).error_code in _NOT_READY:
             pass
         while (await described(client, name)).error_code in _NOT_READY:
@@ -86,7 +88,7 @@ async def described(client: RawClient, group: str, version: int = 6) -> Describe
 async def described_once_known(client: RawClient, group: str) -> DescribedGroup:
     """Of a group that its first member has just made: Apache Kafka may answer JoinGroup before the group is committed,
     and describes and lists what is committed."""
-    with anyio.fail_after(10):
+    with anyio.fail_after(PATIENCE):
         while (found := await described(client, group)).error_code == ErrorCode.GROUP_ID_NOT_FOUND:
             pass
     return found
@@ -193,7 +195,7 @@ class GroupMember:
 
     async def hears_of_rebalance(self) -> None:
         """Send heartbeats until one says that a rebalance is under way."""
-        with anyio.fail_after(10):
+        with anyio.fail_after(PATIENCE):
             while (heard := await self.heartbeat()) != "REBALANCE_IN_PROGRESS":
                 assert heard == "NONE"
 

@@ -68,7 +68,7 @@ class GuardedProcess:
     def runs(self) -> bool:
         return self._process is not None and self.status is None
 
-    def wait_until(self, ready: Callable[[], bool], what: str, timeout: float = 90.0) -> None:
+    def wait_until(self, ready: Callable[[], bool], what: str, timeout: float = 240.0) -> None:
         """Wait until the server is `ready`.
 
         :raises BootFailed: it has ended, or that takes longer than `timeout` seconds.

@@ -16,6 +16,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from .guarded_process import BootFailed, run_to_end
+from .patience import PATIENCE
 
 if sys.platform != "win32":
     import fcntl
@@ -66,7 +67,7 @@ def _java_missing() -> str | None:
     if shutil.which("java") is None:
         return "no `java` on PATH"
     try:
-        shown = subprocess.run(["java", "-version"], check=False, capture_output=True, text=True, timeout=30)
+        shown = subprocess.run(["java", "-version"], check=False, capture_output=True, text=True, timeout=PATIENCE)
     except (OSError, subprocess.TimeoutExpired) as error:
         return f"`java -version` failed ({error})"
     found = re.search(r'version "(?:1\.)?(\d+)', shown.stderr + shown.stdout)

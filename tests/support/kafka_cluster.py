@@ -11,8 +11,6 @@ takes two of them.
 
 from __future__ import annotations
 
-import random
-import socket
 import tempfile
 import time
 from collections import Counter
@@ -26,6 +24,7 @@ from aiokafkawire.protocol.messages.metadata import MetadataRequest, MetadataRes
 
 from .apache_kafka import NEWEST, exchange, format_storage, lines_of, new_cluster_id, resolve
 from .guarded_process import BootFailed, GuardedProcess, Server, tail
+from .ports import free_ports
 
 __all__ = ("KafkaCluster",)
 
@@ -50,10 +49,9 @@ _REPLICATED = {
     "share.coordinator.state.topic.min.isr": "2",
     "share.coordinator.state.topic.num.partitions": "5",
 }
-_READY_TIMEOUT = 120.0
+_READY_TIMEOUT = 240.0
 _END_TIMEOUT = 60.0
 _METADATA_VERSION = 8  # the last one without tagged fields, so that plain headers do
-_LOWEST_PORT, _HIGHEST_PORT = 20_000, 32_000
 
 
 class _Server(GuardedProcess):
@@ -160,14 +158,14 @@ class KafkaCluster(Server):
                 return Counter(leader for leader in found if leader >= 0)
         return Counter()
 
-    def wait_led(self, topic: str, node: int, timeout: float = 90.0) -> None:
+    def wait_led(self, topic: str, node: int, timeout: float = _READY_TIMEOUT) -> None:
         """Wait until a running broker says that this one leads partitions of the topic.
 
         :raises BootFailed: that takes longer than `timeout` seconds.
         """
         self._wait(lambda: self.leaders(topic)[node] > 0, f"{topic} was not led by broker {node}", timeout)
 
-    def wait_whole(self, timeout: float = 90.0, *, topic: str | None = None) -> None:
+    def wait_whole(self, timeout: float = _READY_TIMEOUT, *, topic: str | None = None) -> None:
         """Wait until every broker says that all of them live, and that every partition has all its replicas in sync.
 
         With a topic, every broker must know that as well: of a new one they hear at different times.
@@ -181,7 +179,7 @@ class KafkaCluster(Server):
     # --- the parts ---------------------------------------------------------------------------------------
 
     def _boot(self, jars: Path, home: Path) -> None:
-        ports = dict(zip((CONTROLLER, *_BROKERS), _quiet_ports(), strict=False))
+        ports = dict(zip((CONTROLLER, *_BROKERS), free_ports(1 + len(_BROKERS)), strict=True))
         java = ["java", *_JVM, "-cp", f"{jars}/*"]
         for node, port in ports.items():
             settings = home / f"server-{node}.properties"
@@ -238,18 +236,6 @@ def _partitions(known: MetadataResponse | None) -> Iterator[tuple[str | None, Me
     for topic in known.topics if known is not None else ():
         for one in topic.partitions:
             yield topic.name, one
-
-
-def _quiet_ports() -> Iterator[int]:
-    """Free ports below those that systems give to outgoing connections, which would take that of a broker while it is
-    down, or connect to themselves."""
-    for port in random.sample(range(_LOWEST_PORT, _HIGHEST_PORT), _HIGHEST_PORT - _LOWEST_PORT):
-        with socket.socket() as one:
-            try:
-                one.bind((_HOST, port))
-            except OSError:
-                continue
-        yield port
 
 
 def _properties(node: int, port: int, controller_port: int, home: Path, more: Mapping[str, str]) -> str:

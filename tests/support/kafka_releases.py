@@ -33,7 +33,7 @@ _JVM = (
 )
 # The snappy of 0.8.0 and 0.8.1 loads its native part by a method that Java 17 keeps to itself.
 _OPENED = ("--add-opens=java.base/java.lang=ALL-UNNAMED",)
-_READY_TIMEOUT = 180.0
+_READY_TIMEOUT = 240.0
 _ATTEMPTS = 3
 _PORT_TAKEN = ("Address already in use", "failed to bind")
 _END_TIMEOUT = 30.0

@@ -22,7 +22,7 @@ __all__ = ("Kerberos", "missing_kerberos")
 REALM = "AIOKAFKAWIRE.TEST"
 _TOOLS = ("krb5kdc", "kdb5_util", "kadmin.local", "kinit")
 _PATH = os.pathsep.join((os.environ.get("PATH", ""), "/usr/sbin", "/sbin"))
-_SECONDS = 30.0
+_SECONDS = 240.0
 
 
 def missing_kerberos() -> str | None:

@@ -8,6 +8,8 @@ from contextlib import contextmanager
 
 import anyio
 
+from .patience import PATIENCE
+
 __all__ = ("LogWatch", "watched_log")
 
 
@@ -34,7 +36,7 @@ class LogWatch(logging.Handler):
         """The lines of one area."""
         return [line for line in self.lines if line.split()[1] == f"{area}:"]
 
-    async def until(self, reached: Callable[[list[str]], object], patience: float = 30) -> None:
+    async def until(self, reached: Callable[[list[str]], object], patience: float = PATIENCE) -> None:
         """Wait until the lines are such."""
         with anyio.fail_after(patience):
             while not reached(self.lines):

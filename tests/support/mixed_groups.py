@@ -19,13 +19,14 @@ from support.transactional import settled
 
 from aiokafkawire import Client, GroupDescription, TopicPartition
 
+from .patience import PATIENCE
+
 __all__ = ("Member", "MixedGroup", "check_a_change_of_protocol", "java_command", "mixed_group")
 
 _BY_THE_COORDINATOR: Final = "-consumer"
 """The end of the names of members with group.protocol=consumer (KIP-848), whose coordinator assigns."""
 _VERIFIABLE_CONSUMER: Final = "org.apache.kafka.tools.VerifiableConsumer"
 _JAVAS_NAMES: Final = {"range": "RangeAssignor", "cooperative-sticky": "CooperativeStickyAssignor"}
-_PATIENCE: Final = 90.0
 _JVM: Final = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn")
 
 
@@ -140,10 +141,10 @@ class Java:
 
     def _wait(self) -> None:
         try:
-            self._process.wait(30)
+            self._process.wait(PATIENCE)
         finally:
             self._process.kill()
-        self._thread.join(30)
+        self._thread.join(PATIENCE)
         assert self._process.stdout is not None
         self._process.stdout.close()
 
@@ -237,7 +238,7 @@ class MixedGroup:
 
     async def _until(self, reached: Callable[[], bool]) -> None:
         try:
-            await self._readers.until(reached, _PATIENCE)
+            await self._readers.until(reached, PATIENCE)
         except AssertionError as error:
             told = {who: (sorted(one.owned), len(one.numbers)) for who, one in self.members.items()}
             raise AssertionError(f"{error}; of all {told}") from None

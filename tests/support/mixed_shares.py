@@ -19,10 +19,11 @@ from support.mixed_groups import java_command
 from aiokafkawire import Client, ConfigResource
 from aiokafkawire.errors import GroupIdNotFound
 
+from .patience import PATIENCE
+
 __all__ = ("MixedShareGroup", "mixed_share_group")
 
 _VERIFIABLE_SHARE_CONSUMER: Final = "org.apache.kafka.tools.VerifiableShareConsumer"
-_PATIENCE: Final = 90.0
 
 
 class MixedShareGroup:
@@ -44,7 +45,7 @@ class MixedShareGroup:
 
     async def until_all_read(self) -> None:
         """Wait until the members have accepted as many records as were written, as they say."""
-        with anyio.move_on_after(_PATIENCE):
+        with anyio.move_on_after(PATIENCE):
             while True:
                 if self.read.total() >= self.written:
                     break
@@ -133,7 +134,7 @@ class MixedShareGroup:
 
     async def until_members(self, count: int) -> None:
         """Wait until the coordinator has so many members, all with the partition."""
-        with anyio.fail_after(_PATIENCE):
+        with anyio.fail_after(PATIENCE):
             while True:
                 try:
                     found = (await self._kafka.admin.describe_share_groups(self._name))[self._name]

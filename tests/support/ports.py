@@ -1,9 +1,14 @@
 """Ports of 127.0.0.1 that nobody has, for servers that have to be told theirs."""
 
-import contextlib
+import random
 import socket
 
 __all__ = ("accepts", "free_ports")
+
+# Systems give higher ones to outgoing connections, which would take the port of a server that is not yet up, or is down
+# for a while, or connect to themselves.
+_LOWEST, _HIGHEST = 20_000, 32_000
+_CHANCE = random.SystemRandom()  # hypothesis seeds the other one, alike in every process
 
 
 def accepts(port: int) -> bool:
@@ -16,8 +21,14 @@ def accepts(port: int) -> bool:
 
 
 def free_ports(count: int) -> list[int]:
-    with contextlib.ExitStack() as held:
-        sockets = [held.enter_context(socket.socket()) for _ in range(count)]
-        for one in sockets:
-            one.bind(("127.0.0.1", 0))
-        return [one.getsockname()[1] for one in sockets]
+    found: list[int] = []
+    for port in _CHANCE.sample(range(_LOWEST, _HIGHEST), _HIGHEST - _LOWEST):
+        if len(found) == count:
+            break
+        with socket.socket() as one:
+            try:
+                one.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+        found.append(port)
+    return found

@@ -23,7 +23,7 @@ from .ports import free_ports
 
 __all__ = ("PrometheusServer", "check_metrics", "missing_prometheus")
 
-_SECONDS = 30.0
+_SECONDS = 240.0
 
 
 def missing_prometheus() -> str | None:

@@ -22,6 +22,7 @@ PACKAGES = tuple(
         ".config",
         ".errors",
         ".interceptors",
+        ".json_serialization",
         ".legacy",
         ".metrics",
         ".observe",
@@ -30,6 +31,8 @@ PACKAGES = tuple(
         ".prometheus",
         ".protocol",
         ".records",
+        ".schema_registry",
+        ".serialization",
         ".spark",
         ".testing",
     )

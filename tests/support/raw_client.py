@@ -24,9 +24,10 @@ from aiokafkawire.protocol.schema import Request, Response
 from aiokafkawire.records.batch import BatchBuilder, ConsumerRecord, split
 from aiokafkawire.records.compression import Codec
 
+from .patience import PATIENCE
+
 __all__ = ("RawClient", "batch_of", "fetch_request", "produce_request", "records_of")
 
-_PATIENCE = 20.0  # seconds
 
 R = TypeVar("R", bound=Response)
 
@@ -71,7 +72,7 @@ class RawClient:
 
     async def frame(self) -> bytes:
         """The next frame; EndOfStream if the broker has hung up, TimeoutError if it says nothing."""
-        with anyio.fail_after(_PATIENCE):
+        with anyio.fail_after(PATIENCE):
             size = int.from_bytes(await self._exactly(4))
             return await self._exactly(size)
 

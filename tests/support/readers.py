@@ -14,6 +14,8 @@ from anyio.abc import TaskGroup
 from aiokafkawire import Client, Consumer, ConsumerRecord, TopicPartition, UsageError
 from aiokafkawire.errors import FencedInstanceId
 
+from .patience import PATIENCE
+
 __all__ = ("QUICK", "SERVED", "Partitions", "Reader", "Readers", "reading")
 
 Partitions: TypeAlias = tuple[TopicPartition, ...]
@@ -26,12 +28,12 @@ SERVED: dict[str, Any] = {
 }
 """What a member of a consumer group has unless a test says otherwise."""
 QUICK: dict[str, Any] = {
-    "session_timeout_ms": 6_000,
+    "session_timeout_ms": 30_000,
     "heartbeat_interval_ms": 100,
     "auto_offset_reset": "earliest",
     "fetch_max_wait_ms": 100,
 }
-"""What a member of a classic group has; brokers allow no shorter session."""
+"""What a member of a classic group has; a busy machine holds nobody up for a whole session."""
 
 
 class Readers:
@@ -62,7 +64,7 @@ class Readers:
         news, self._news = self._news, anyio.Event()
         news.set()
 
-    async def until(self, reached: Callable[[], bool], patience: float = 20) -> None:
+    async def until(self, reached: Callable[[], bool], patience: float = PATIENCE) -> None:
         """Wait for something that one of them hears."""
         with anyio.move_on_after(patience):
             while not reached():
@@ -70,7 +72,7 @@ class Readers:
             return
         raise AssertionError("waited in vain; by now\n" + "\n".join(map(repr, self.all)))
 
-    async def share(self, *readers: Reader, count: int, patience: float = 20) -> None:
+    async def share(self, *readers: Reader, count: int, patience: float = PATIENCE) -> None:
         """Wait until each of these has a part of so many partitions, and all of them are somebody's."""
 
         def is_shared() -> bool:

@@ -53,6 +53,10 @@ of `aiokafkawire.errors`, a `BrokerError`. *Retriable*: the same request may suc
 transactional producer cannot continue. *Abortable*: the transaction must be aborted (KIP-1050). A code that this
 release does not know becomes `UnknownBrokerError` with that `code`.
 
+Two errors come from no broker. A wrong setting, or another wrong argument of `Client()`, `producer()` or `consumer()`,
+is a `ConfigError` (and a `ValueError`). A wrong argument of any other call, or a call at the wrong time, is a
+`UsageError`.
+
 | code | class | retriable | producer | meaning |
 |---:|---|---|---|---|
 """

@@ -25,12 +25,13 @@ from aiokafkawire.protocol.messages.metadata import ApiVersion, ApiVersionsRespo
 from aiokafkawire.protocol.schema import Request, Response, Versions
 from aiokafkawire.testing.serving.memory import memory_connection
 
+from .patience import SOON
+
 __all__ = ("Asked", "HeldStream", "Peer", "ScriptedBroker", "answer_frame", "api_versions")
 
 _REQUESTS = {cls.api_key: cls for cls in declared_messages().values() if issubclass(cls, Request)}
 _SIZE = Struct(">i")
 _KEY_AND_VERSION = Struct(">hh")
-_PATIENCE = 10.0
 
 SPOKEN: Mapping[int, Versions] = {key: cls.stable for key, cls in _REQUESTS.items()}
 """Every version of every request that a client may choose."""
@@ -78,14 +79,14 @@ class Peer:
 
     async def next(self) -> Asked:
         """The next request that no handler took."""
-        with anyio.fail_after(_PATIENCE):
+        with anyio.fail_after(SOON):
             while not self._arrived:
                 await self._changed.wait()
         return self._arrived.popleft()
 
     async def hung_up(self) -> None:
         """Wait until the client has closed the connection."""
-        with anyio.fail_after(_PATIENCE):
+        with anyio.fail_after(SOON):
             while not self.gone:
                 await self._changed.wait()
 

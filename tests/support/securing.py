@@ -20,6 +20,8 @@ from aiokafkawire import Client
 from aiokafkawire.admin.new_topics import NewTopic
 from aiokafkawire.errors import KafkaError
 
+from .patience import PATIENCE
+
 __all__ = (
     "LIFETIME_MS",
     "MECHANISMS",
@@ -86,7 +88,7 @@ def alice(mechanism: str, **more: Any) -> dict[str, Any]:
 async def there_and_back(bootstrap: str, **options: Any) -> None:
     """A record produced and consumed, in a topic of its own."""
     topic = token_hex(6)
-    with anyio.fail_after(30):
+    with anyio.fail_after(PATIENCE):
         async with Client(bootstrap, **options) as client:
             await client.admin.create_topics({topic: NewTopic(partitions=1, replication_factor=1)})
             async with client.producer() as producer:
@@ -99,7 +101,7 @@ async def there_and_back(bootstrap: str, **options: Any) -> None:
 
 async def refusal(bootstrap: str, **options: Any) -> KafkaError:
     """Why a client does not open: told at once, and not when it would give up on a network."""
-    with anyio.fail_after(10), pytest.raises(KafkaError) as caught:
+    with anyio.fail_after(PATIENCE), pytest.raises(KafkaError) as caught:
         async with Client(bootstrap, **{"bootstrap_timeout_ms": 60_000, **options}):
             raise AssertionError("opened")
     return caught.value

@@ -20,6 +20,7 @@ from aiokafkawire.protocol.messages.configs import (
     IncrementalAlterConfigsRequestAlterConfigsResource,
 )
 
+from .patience import PATIENCE
 from .raw_client import RawClient
 
 __all__ = (
@@ -76,7 +77,7 @@ async def told(
 
 async def until(client: RawClient, kind: int, name: str, **expected: str | None) -> None:
     """Wait until settings (with underscores for dots) are these; Apache Kafka takes a moment to put them in force."""
-    with anyio.fail_after(10):
+    with anyio.fail_after(PATIENCE):
         while True:
             entries = await told(client, kind, name)
             wanted = {key.replace("_", "."): value for key, value in expected.items()}

@@ -14,11 +14,12 @@ from support.mixed_groups import java_command
 from aiokafkawire import Client, ConfigResource, ShareGroupDescription, SharePartitionOffsetInfo, TopicPartition
 from aiokafkawire.errors import GroupIdNotFound
 
+from .patience import PATIENCE
+
 __all__ = ("check_a_share_group_of_javas",)
 
 _TOOL: Final = "org.apache.kafka.tools.consumer.group.ShareGroupCommand"
 _CONSOLE: Final = "org.apache.kafka.tools.consumer.ConsoleShareConsumer"
-_PATIENCE: Final = 90.0
 
 
 async def check_a_share_group_of_javas(bootstrap: str, name: str) -> None:
@@ -51,7 +52,7 @@ async def _reading(bootstrap: str, name: str) -> AsyncIterator[None]:
         try:
             yield
             process.terminate()
-            with anyio.fail_after(_PATIENCE):
+            with anyio.fail_after(PATIENCE):
                 await process.wait()
         finally:
             if process.returncode is None:
@@ -60,7 +61,7 @@ async def _reading(bootstrap: str, name: str) -> AsyncIterator[None]:
 
 async def _until(ask: Callable[[], Awaitable[object]], expected: object) -> None:
     """Wait for what another process does."""
-    with anyio.fail_after(_PATIENCE):
+    with anyio.fail_after(PATIENCE):
         while True:
             if await ask() == expected:
                 return

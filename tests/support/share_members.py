@@ -36,6 +36,7 @@ from aiokafkawire.testing.configs.types import ConfigKind
 
 from .consumer_members import wait_for_configs
 from .group_members import new_group
+from .patience import PATIENCE
 from .raw_client import RawClient
 
 __all__ = (
@@ -109,7 +110,7 @@ class ShareMember:
         """Join and wait until the assignment has as many partitions."""
         answer = await self.heartbeat(*topics, epoch=0)
         assert not answer.error_code, answer
-        with anyio.fail_after(10):
+        with anyio.fail_after(PATIENCE):
             while len(self.assignment) < partitions:
                 assert not (await self.heartbeat()).error_code
 
@@ -180,7 +181,7 @@ class ShareMember:
 
     async def fetched(self, topic: UUID, *acks: Acks, **fields: Any) -> list[tuple[int, int, int]]:
         """What a fetch acquires, as soon as it acquires something."""
-        with anyio.fail_after(10):
+        with anyio.fail_after(PATIENCE):
             while not (found := acquired(await self.fetch(topic, *acks, max_wait_ms=500, **fields))):
                 acks = ()
         return found

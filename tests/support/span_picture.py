@@ -1,4 +1,4 @@
-"""The picture of spans in docs/observability.md: `python -m support.span_picture`, in tests, draws a real run's."""
+"""The picture of spans in docs/opentelemetry.md: `python -m support.span_picture`, in tests, draws a real run's."""
 
 from __future__ import annotations
 

@@ -6,9 +6,9 @@ import math
 import threading
 import time
 
-__all__ = ("ThreadClock",)
+from .patience import SOON
 
-_PATIENCE = 10.0  # seconds, of the real clock
+__all__ = ("ThreadClock",)
 
 
 class ThreadClock:
@@ -35,7 +35,7 @@ class ThreadClock:
 
     def settle(self) -> float:
         """Let the thread do all that is due; for how long it sleeps then."""
-        deadline = time.monotonic() + _PATIENCE
+        deadline = time.monotonic() + SOON
         with self._changed:
             while self._sleeper is None or self._sleeper[0].is_set() or self._sleeper[1] <= self._time:
                 assert time.monotonic() < deadline, "the thread does not come to rest"

@@ -35,11 +35,12 @@ from aiokafkawire.protocol.messages.transactions import (
     TxnOffsetCommitRequestTopic,
 )
 
+from .patience import PATIENCE
+
 __all__ = ("TransactionalProducer", "aborted_of", "coordinated", "producers_of", "settled", "state_of")
 
 READ_COMMITTED = 1
 
-_PATIENCE = 10.0
 _NOT_YET = (
     ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
     ErrorCode.COORDINATOR_NOT_AVAILABLE,
@@ -52,7 +53,7 @@ R = TypeVar("R")
 
 async def settled(ask: Callable[[], Awaitable[R]], is_settled: Callable[[R], bool]) -> R:
     """Ask until the answer is such: markers are written a moment after the end of a transaction was answered."""
-    with anyio.fail_after(_PATIENCE):
+    with anyio.fail_after(PATIENCE):
         while True:
             answer = await ask()
             if is_settled(answer):

@@ -47,6 +47,8 @@ from aiokafkawire.metrics import Metric
 from aiokafkawire.prometheus import KafkaCollector
 from aiokafkawire.protocol.messages.metadata import MetadataRequest
 
+from .patience import SOON
+
 TP = TopicPartition("t", 0)
 MOST = 2**63 - 1
 
@@ -521,7 +523,7 @@ def _transform() -> Iterator[Case]:
             "until_end": True,
         }
         given |= changed
-        with anyio.fail_after(5):
+        with anyio.fail_after(SOON):
             await hands.client.transform(given.pop("source"), given.pop("process"), **given)
 
     wrong: dict[str, list[Any]] = {

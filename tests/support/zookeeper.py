@@ -22,7 +22,7 @@ __all__ = ("ZooKeeperServer", "zookeeper")
 
 _VERSION = "3.8.4"
 _HOST = "127.0.0.1"
-_READY_TIMEOUT = 60.0
+_READY_TIMEOUT = 240.0
 _JARS = (
     f"org.apache.zookeeper:zookeeper:{_VERSION}",
     "io.dropwizard.metrics:metrics-core:4.1.12.1",

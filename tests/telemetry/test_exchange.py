@@ -73,6 +73,11 @@ def test_a_wrong_interval_is_replaced_by_five_minutes() -> None:
     assert subscribed(push_interval_ms=0).due == 100 + DEFAULT_INTERVAL / 2
 
 
+def test_an_interval_is_no_shorter_than_kafkas_own_limit() -> None:
+    assert subscribed(push_interval_ms=1).due == subscribed(push_interval_ms=100).due == 100.05
+    assert subscribed(push_interval_ms=1).interval == 0.1
+
+
 def test_a_response_without_an_id_counts_as_none() -> None:
     exchange = subscribed(client_instance_id=UUID(int=0))
     assert exchange.subscription is None

@@ -217,6 +217,19 @@ def test_a_refused_push_is_the_last_one_and_the_log_says_why(caplog: pytest.LogC
     assert "this client pushes no more metrics: PushTelemetry: INVALID_RECORD" in record.getMessage()
 
 
+@pytest.mark.parametrize("failure", [{"cut": True}, {"drop": "after"}, {"drop": "before"}])
+def test_a_push_without_an_answer_waits_for_the_next_interval(failure: dict[str, Any]) -> None:
+    async def main(sim: Simulation) -> None:
+        async with sim.client() as operator:
+            await subscribe(operator, "*")
+        sim.broker.on(PUSH, times=None, **failure)
+        async with pushing(sim):
+            await anyio.sleep(120)
+        assert 2 <= len(sim.broker.requests.of(PUSH)) <= 13
+
+    simulate(main, nodes=1, client_telemetry=True)
+
+
 def test_when_the_broker_is_gone_another_one_gets_the_metrics_and_no_growth_is_lost() -> None:
     async def main(sim: Simulation) -> None:
         async with sim.client() as operator:

@@ -16,6 +16,7 @@ import pytest
 from support.dialling import WAYS, Dial, over_tcp
 from support.group_members import GroupMember, New, new_group
 from support.kafka_releases import number_of
+from support.patience import PATIENCE
 from support.raw_client import RawClient
 
 from aiokafkawire.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponseTopic
@@ -62,7 +63,7 @@ class Kafka:
     async def described(self, client: RawClient, name: str, partitions: int = 1) -> MetadataResponseTopic:
         """The topic's metadata, as soon as it is complete and tells of as many partitions; Apache Kafka takes a moment
         after creating them."""
-        with anyio.fail_after(10):
+        with anyio.fail_after(PATIENCE):
             while True:
                 wanted = [MetadataRequestTopic(name=name)]
                 answer = await client.ask(MetadataRequest(topics=wanted, allow_auto_topic_creation=False), 12)
@@ -75,7 +76,7 @@ class Kafka:
         """Wait for the leader of each partition, which knows of it last."""
         latest = [ListOffsetsPartition(partition_index=index, timestamp=-1) for index in range(partitions)]
         request = ListOffsetsRequest(replica_id=-1, topics=[ListOffsetsTopic(name=name, partitions=latest)])
-        with anyio.fail_after(10):
+        with anyio.fail_after(PATIENCE):
             while any(answer.error_code for answer in (await client.ask(request, 7)).topics[0].partitions):
                 pass
 

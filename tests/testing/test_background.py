@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
+from support.patience import SOON
 
 from aiokafkawire import blocking
 from aiokafkawire.errors import ErrorCode, NotLeaderOrFollower
@@ -22,7 +23,7 @@ def test_it_takes_orders(kafka_broker: BackgroundBroker) -> None:
     assert (order.count, order.is_met) == (0, False)
     with blocking.Client(kafka_broker.bootstrap, retry_backoff_ms=1) as kafka, kafka.producer() as producer:
         assert producer.send("t", b"1").offset == 0
-        order.met(timeout=5)
+        order.met(timeout=SOON)
         assert (order.count, order.is_met) == (2, True)
         never = kafka_broker.on(ApiKey.PRODUCE, answer=ErrorCode.NOT_LEADER_OR_FOLLOWER, times=None)
         never.remove()
@@ -31,7 +32,7 @@ def test_it_takes_orders(kafka_broker: BackgroundBroker) -> None:
     with pytest.raises(TimeoutError):
         never.met(timeout=0.01)
     assert len(kafka_broker.requests.of(ApiKey.PRODUCE, topic="t")) == 4
-    assert len(kafka_broker.requests.wait_for(ApiKey.PRODUCE, 4, timeout=5)) == 4
+    assert len(kafka_broker.requests.wait_for(ApiKey.PRODUCE, 4, timeout=SOON)) == 4
     assert NotLeaderOrFollower.retriable
 
 
@@ -44,7 +45,7 @@ def test_it_holds_requests(kafka_broker: BackgroundBroker) -> None:
         kafka_broker.hold(ApiKey.PRODUCE) as held,
     ):
         sent = pool.submit(producer.send, "t", b"1")
-        assert held.arrived(timeout=5).api is ApiKey.PRODUCE
+        assert held.arrived(timeout=SOON).api is ApiKey.PRODUCE
         assert (len(held.waiting), len(held.requests), sent.done()) == (1, 1, False)
         held.release()
         assert sent.result(5).offset == 0

@@ -8,6 +8,7 @@ from typing import Any
 import anyio
 import pytest
 from support.dialling import Open, over_memory, over_tcp
+from support.patience import SOON
 from support.raw_client import RawClient, batch_of, fetch_request, records_of
 
 from aiokafkawire.errors import ErrorCode
@@ -97,7 +98,7 @@ async def test_closing_drops_every_connection_and_every_wait(transport: Open) ->
 
 @transports
 async def test_closing_does_not_wait_for_a_client_that_reads_nothing(transport: Open) -> None:
-    with anyio.fail_after(20):
+    with anyio.fail_after(SOON):
         async with Broker() as broker:
             broker.create_topic("t")
             stuck = RawClient(await transport(broker))
@@ -251,7 +252,7 @@ async def test_a_topic_made_anew_in_one_go_wakes_those_who_read_the_old_one() ->
         await anyio.wait_all_tasks_blocked()
         broker.delete_topic("t")
         broker.create_topic("t")
-        with anyio.fail_after(10):
+        with anyio.fail_after(SOON):
             answer: Any = await client.answer(FetchRequest, 12, waiting)
         assert answer.error_code == 0
 

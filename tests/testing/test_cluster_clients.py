@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 
 import anyio
 import pytest
+from support.patience import SOON
 
 from aiokafkawire import Client, TopicPartition
 from aiokafkawire.consumer.consumer import Consumer
@@ -20,7 +21,7 @@ pytestmark = pytest.mark.anyio
 @asynccontextmanager
 async def client_of(broker: Broker) -> AsyncIterator[Client]:
     """A client of a broker with the topic "t"."""
-    with anyio.fail_after(30):
+    with anyio.fail_after(SOON):
         async with broker:
             broker.create_topic("t")
             async with Client(broker.bootstrap, connector=broker.connect, retry_backoff_ms=1) as client:

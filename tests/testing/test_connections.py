@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import anyio
 import pytest
+from support.patience import SOON
 from support.raw_client import RawClient, batch_of, produce_request
 
 from aiokafkawire.protocol.api import ApiKey
@@ -52,7 +53,7 @@ HOSTILE = {
 async def test_the_connection_is_cut_and_others_live_on(kafka: Kafka, client: RawClient, data: bytes) -> None:
     async with await kafka.client() as hostile:
         await hostile.stream.send(data)
-        with anyio.fail_after(10):
+        with anyio.fail_after(SOON):
             assert await hostile.is_cut_off()
     assert (await client.ask(ApiVersionsRequest(), 0)).error_code == 0
 
@@ -62,7 +63,7 @@ async def test_a_client_that_leaves_in_mid_frame(kafka: Kafka, client: RawClient
     async with await kafka.client() as leaving:
         await leaving.stream.send(data)
         await leaving.stream.send_eof()
-        with anyio.fail_after(10):
+        with anyio.fail_after(SOON):
             assert await leaving.is_cut_off()
     assert (await client.ask(ApiVersionsRequest(), 0)).error_code == 0
 

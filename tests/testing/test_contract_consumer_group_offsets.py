@@ -10,6 +10,7 @@ import anyio
 import pytest
 from support.consumer_members import ConsumerMember, NewMember, assign_at_once, consumer_group, settle
 from support.group_members import described, error, listed
+from support.patience import PATIENCE
 from support.raw_client import RawClient
 from support.transactional import TransactionalProducer
 
@@ -186,7 +187,7 @@ async def test_only_groups_without_members_are_deleted(client: RawClient, member
 
 async def known(client: RawClient, group: str, state: str) -> Any:
     """The description of a group once it has this state; Apache Kafka describes what is committed."""
-    with anyio.fail_after(10):
+    with anyio.fail_after(PATIENCE):
         while (found := await consumer_group(client, group)).group_state != state:
             pass
     return found
@@ -251,7 +252,7 @@ async def test_a_consumer_group_is_not_a_classic_one(client: RawClient, member: 
 
 async def test_a_classic_group_is_not_a_consumer_group(client: RawClient, group: str, name: str) -> None:
     await commit(client, group, name)
-    with anyio.fail_after(10):
+    with anyio.fail_after(PATIENCE):
         while (found := await consumer_group(client, group)).error_message == f"Group {group} not found.":
             pass
     assert (error(found), found.error_message) == (

@@ -12,6 +12,7 @@ import anyio
 import pytest
 from support.consumer_members import ConsumerMember, NewMember, assign_at_once, held, settle
 from support.group_members import GroupMember, New, error
+from support.patience import PATIENCE
 from support.raw_client import RawClient
 
 from aiokafkawire.protocol.messages.metadata import MetadataResponseTopic
@@ -238,7 +239,7 @@ async def test_a_regular_expression(kafka: Kafka, client: RawClient, member: New
 
 
 async def until_assigned(member: ConsumerMember, count: int) -> None:
-    with anyio.fail_after(20):
+    with anyio.fail_after(PATIENCE):
         while len(member.assigned or ()) != count:
             assert (await member.heartbeat()).error_code == 0
     assert (await member.acknowledge()).error_code == 0
@@ -412,7 +413,7 @@ async def test_a_rebalance_timeout_ends_a_membership(member: NewMember) -> None:
     await one.acknowledge()
     await other.join()
     await one.heartbeat()
-    with anyio.fail_after(20):
+    with anyio.fail_after(PATIENCE):
         while other.indexes != [0, 1, 2, 3]:
             assert (await other.acknowledge()).error_code == 0
     assert error(await one.heartbeat()) == "UNKNOWN_MEMBER_ID"

@@ -10,6 +10,7 @@ import anyio
 import pytest
 from support.consumer_members import ConsumerMember, NewMember, assign_at_once, consumer_group
 from support.group_members import GroupMember, New, described, error, subscription
+from support.patience import PATIENCE
 from support.raw_client import RawClient
 
 from aiokafkawire.protocol.compiler import decode, encode
@@ -239,7 +240,7 @@ async def test_without_consumer_members_a_group_is_downgraded(
     await old.join()
     await old.sync()
     assert (await new.leave()).error_code == 0
-    with anyio.fail_after(10):
+    with anyio.fail_after(PATIENCE):
         while (found := await described(client, group)).error_code:
             pass
     assert (found.group_state, found.protocol_type, len(found.members)) == ("PreparingRebalance", "consumer", 1)
@@ -261,7 +262,7 @@ async def test_a_classic_member_takes_the_place_of_a_static_one(
     old = await classic(instance="a", protocols=owning(name))
     joined = await old.join()
     assert (joined.error_code, joined.generation_id) == (0, first)
-    with anyio.fail_after(10):
+    with anyio.fail_after(PATIENCE):
         while (found := await described(client, group)).error_code:
             pass
     assert (found.group_state, [seen.member_id for seen in found.members]) == ("Stable", [old.member_id])

@@ -9,6 +9,7 @@ from uuid import UUID
 import anyio
 import pytest
 from support.group_members import New, described, protocols, subscription
+from support.patience import PATIENCE
 from support.raw_client import RawClient
 
 from aiokafkawire.errors import ErrorCode
@@ -238,7 +239,7 @@ async def test_a_commit_from_outside_makes_a_group(client: RawClient, name: str,
 
 async def test_a_group_may_have_no_name(client: RawClient, name: str, group: str) -> None:
     assert group  # made, so that the offsets topic is there
-    with anyio.fail_after(20):
+    with anyio.fail_after(PATIENCE):
         while await outcome(client, "", name) != "NONE":
             pass
     assert (name, 0) in await fetch(client, "")
@@ -424,7 +425,7 @@ async def test_a_deleted_topic_s_offsets_are_gone(client: RawClient, kafka: Kafk
     other = (await kafka.topic()).name or ""
     await commit(client, group, {name: [offset(0, 1)], other: [offset(0, 2)]})
     await client.ask(DeleteTopicsRequest(topic_names=[name], timeout_ms=5000), 5)
-    with anyio.fail_after(10):
+    with anyio.fail_after(PATIENCE):
         while (name, 0) in await fetch(client, group):
             pass
     assert set(await fetch(client, group)) == {(other, 0)}

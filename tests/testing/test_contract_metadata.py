@@ -8,6 +8,7 @@ from uuid import UUID
 
 import anyio
 import pytest
+from support.patience import PATIENCE
 from support.raw_client import RawClient
 
 from aiokafkawire.errors import ErrorCode
@@ -168,7 +169,7 @@ async def test_operations_are_told_on_request(client: RawClient, name: str) -> N
 
 
 async def test_requests_sent_in_one_go_are_answered_in_order(client: RawClient, name: str) -> None:
-    with anyio.fail_after(10):
+    with anyio.fail_after(PATIENCE):
         sent = [await client.send(MetadataRequest(topics=wanted(name)), version) for version in range(14)]
         for version, correlation_id in enumerate(sent):
             answer: Any = await client.answer(MetadataRequest, version, correlation_id)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 import anyio
 import attrs
 import pytest
+from support.patience import PATIENCE
 
 from aiokafkawire.errors import ErrorCode
 from aiokafkawire.protocol.messages.quotas import (
@@ -92,7 +93,7 @@ async def test_requests_beyond_the_quota_are_refused_and_old_versions_are_slowed
     assert created.throttle_time_ms == 0
     async with limited(clients, 1):
         # Checks count like creations. Eleven partitions are free, and a client below its quota may exceed it once.
-        with anyio.fail_after(10):
+        with anyio.fail_after(PATIENCE):
             while True:  # Apache Kafka knows of the quota a moment after the answer
                 answer = await ask(clients, creating({second: 60, "third": 1}, validate_only=True), 7)
                 results = {topic.name: (topic.error_code, topic.error_message) for topic in answer.topics}

@@ -6,6 +6,7 @@ from typing import Any
 
 import anyio
 import pytest
+from support.patience import PATIENCE
 from support.raw_client import RawClient, batch_of
 
 from aiokafkawire.errors import ErrorCode
@@ -108,7 +109,7 @@ async def test_a_partition_asked_for_twice_is_refused(client: RawClient, name: s
 async def test_every_producer_gets_an_id_of_its_own(client: RawClient, version: int) -> None:
     request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=1)
     first = await client.ask(request, version)
-    with anyio.fail_after(10):
+    with anyio.fail_after(PATIENCE):
         while first.error_code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:  # Apache Kafka fetches its first ids
             first = await client.ask(request, version)
     second = await client.ask(request, version)

@@ -10,6 +10,7 @@ import anyio.lowlevel
 import pytest
 from support.apache_kafka import ApacheKafka, missing
 from support.message_sets import message, wrapper
+from support.patience import PATIENCE
 from support.raw_client import RawClient, batch_of
 
 from aiokafkawire.errors import ErrorCode
@@ -285,7 +286,7 @@ async def commit(client: RawClient, group: str, name: str, version: int) -> int:
 
 async def coordinated(client: RawClient, group: str) -> None:
     """Wait for the coordinator, which Apache Kafka has to set up."""
-    with anyio.fail_after(20):
+    with anyio.fail_after(PATIENCE):
         while (await client.ask(FindCoordinatorRequest(key=group), 0)).error_code:
             await anyio.lowlevel.checkpoint()
         while (await client.ask(OffsetFetchRequest(group_id=group, topics=[]), 2)).error_code:

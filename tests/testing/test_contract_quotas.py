@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import anyio
 import pytest
+from support.patience import PATIENCE
 from support.raw_client import RawClient
 
 from aiokafkawire.errors import ErrorCode
@@ -66,7 +67,7 @@ async def describe(
 
 async def until(client: RawClient, expected: Found) -> None:
     """Wait until these are all quotas; Apache Kafka takes a moment."""
-    with anyio.fail_after(10):
+    with anyio.fail_after(PATIENCE):
         while await describe(client) != expected:
             pass
 
@@ -194,7 +195,7 @@ async def test_connections_above_the_rate_of_their_address_are_closed_unanswered
     address = ((IP, "127.0.0.1"),)
     assert await alter(client, (address, [("connection_creation_rate", 1.0)])) == [("NONE", None)]
     try:
-        with anyio.fail_after(20):
+        with anyio.fail_after(PATIENCE):
             # Ten seconds of the quota may be used at once; Apache Kafka knows it a moment later.
             answered = 0
             while await is_answered(kafka):
@@ -203,7 +204,7 @@ async def test_connections_above_the_rate_of_their_address_are_closed_unanswered
         assert (await client.ask(ApiVersionsRequest(), 0)).error_code == 0  # it is older than the quota
     finally:
         await alter(client, (address, [("connection_creation_rate", None)]))
-    with anyio.fail_after(20):
+    with anyio.fail_after(PATIENCE):
         while not await is_answered(kafka):
             pass
 

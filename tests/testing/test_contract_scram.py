@@ -7,6 +7,7 @@ from itertools import count
 import anyio
 import anyio.lowlevel
 import pytest
+from support.patience import PATIENCE
 from support.raw_client import RawClient
 
 from aiokafkawire.errors import ErrorCode
@@ -73,7 +74,7 @@ async def describe(client: RawClient, *users: str) -> list[Described]:
 
 async def becomes(client: RawClient, user: str, infos: list[tuple[int, int]]) -> None:
     """Wait until it is so: a broker of Apache Kafka hears of it from its controller."""
-    with anyio.fail_after(10):
+    with anyio.fail_after(PATIENCE):
         while (await describe(client, user))[0][3] != infos:
             await anyio.lowlevel.checkpoint()
 

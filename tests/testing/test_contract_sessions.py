@@ -7,6 +7,7 @@ from uuid import UUID
 
 import anyio
 import pytest
+from support.patience import PATIENCE
 from support.raw_client import RawClient, batch_of, fetch_request, records_of
 
 from aiokafkawire.errors import ErrorCode
@@ -192,7 +193,7 @@ async def test_a_topic_made_anew_has_another_id_than_the_session(kafka: Kafka, c
     delete = DeleteTopicsRequest(topics=[DeleteTopicState(name=topic.name)], timeout_ms=5000)
     assert (await client.ask(delete, 6)).responses[0].error_code == 0
     epoch = 1
-    with anyio.fail_after(10):  # Apache Kafka takes a moment
+    with anyio.fail_after(PATIENCE):  # Apache Kafka takes a moment
         while told(await client.ask(request(None, session=(session, epoch)), 13)) != [
             (0, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, 0)
         ]:
@@ -201,7 +202,7 @@ async def test_a_topic_made_anew_has_another_id_than_the_session(kafka: Kafka, c
     assert (await client.ask(CreateTopicsRequest(topics=[anew]), 7)).topics[0].error_code == 0
     await kafka.described(client, topic.name)
     not_yet = [[(0, one, 0)] for one in (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.NOT_LEADER_OR_FOLLOWER)]
-    with anyio.fail_after(10):
+    with anyio.fail_after(PATIENCE):
         while True:
             epoch += 1
             answer = told(await client.ask(request(None, session=(session, epoch)), 13))
@@ -214,7 +215,7 @@ async def test_a_session_that_another_request_used_meanwhile(kafka: Kafka, clien
     session = (await client.ask(request(name, 0), 12)).session_id
     waiting = await client.send(request(None, session=(session, 1), max_wait_ms=LONG), 12)
     async with await kafka.client() as other:
-        with anyio.fail_after(10):  # the waiting one is to come first, on another connection
+        with anyio.fail_after(PATIENCE):  # the waiting one is to come first, on another connection
             while (await other.ask(request(None, session=(session, 2)), 12)).error_code:
                 pass
         await other.produce(name, batch_of(b"x"))

@@ -11,6 +11,7 @@ from uuid import UUID
 import anyio
 import anyio.lowlevel
 import pytest
+from support.patience import PATIENCE
 from support.raw_client import RawClient, batch_of
 from support.share_members import (
     ACCEPT,
@@ -238,11 +239,11 @@ async def test_locks_are_renewed(
 ) -> None:
     member = await joined()
     topic_id = await begun(client, topic, member)
-    await configure(client, share_group, share_record_lock_duration_ms="1000")
+    await configure(client, share_group, share_record_lock_duration_ms="2000")
     await written(client, topic, 2)
     assert await member.fetched(topic_id) == [(1, 2, 1)]
-    for _ in range(4):
-        await anyio.sleep(0.4)  # within the lock that is renewed, and together longer than one
+    for _ in range(3):
+        await anyio.sleep(0.75)  # within the lock that is renewed, and together longer than one
         assert (await answer(member, topic_id, (2, 2, RENEW), is_renew_ack=True))[0] == ErrorCode.NONE
     assert (await answer(member, topic_id, (2, 2, ACCEPT)))[0] == ErrorCode.NONE
     assert acquired(await member.fetch(topic_id, max_wait_ms=LONG)) == [(1, 1, 2)]
@@ -359,7 +360,7 @@ async def test_a_session_remembers_and_forgets_partitions(
 
     assert not (await member.ask(two.topic_id, partitions=(0, 1), max_records=0)).error_code
     seen: set[int] = set()
-    with anyio.fail_after(10):
+    with anyio.fail_after(PATIENCE):
         while seen != {0, 1}:
             seen |= await read()
     for index in range(2):
@@ -447,7 +448,7 @@ async def test_deleted_records_are_not_delivered(
         .error_code
     )
     data = None
-    with anyio.fail_after(10):
+    with anyio.fail_after(PATIENCE):
         while data is None or not data.acquired_records:
             data = await member.fetch(topic_id, max_wait_ms=500)
     assert [(part.first_offset, part.last_offset) for part in data.acquired_records][-1][1] == 4
@@ -475,7 +476,7 @@ async def test_isolation_levels(
     assert not (await producer.send(name, b"x", b"y")).error_code  # at 7 and 8, and never ended
     await written(client, topic, 1)
     seen: set[int] = set()
-    with anyio.fail_after(10):
+    with anyio.fail_after(PATIENCE):
         while not seen >= set(expected):
             for first, last, _ in acquired(await member.fetch(topic_id, max_wait_ms=500)):
                 seen |= set(range(first, last + 1))

@@ -10,6 +10,7 @@ from uuid import UUID
 import anyio
 import pytest
 from support.group_members import described, listed
+from support.patience import PATIENCE
 from support.raw_client import RawClient, batch_of
 from support.share_members import ACCEPT, ShareMember, configure, kafka_id, new_share_group
 
@@ -81,7 +82,7 @@ async def shown(client: RawClient, group: str) -> DescribedGroup:
 
 async def settled(members: list[ShareMember], partitions: int) -> list[set[int]]:
     """The partitions of each member, as soon as all partitions have one and no assignment changes."""
-    with anyio.fail_after(20):
+    with anyio.fail_after(PATIENCE):
         while True:
             before = [member.epoch for member in members]
             for member in members:
@@ -151,11 +152,11 @@ async def test_subscriptions_change(kafka: Kafka, new: New) -> None:
     await member.join(first.name or "")
     assert {name for name, _ in member.assignment} == {first.topic_id}
     await member.heartbeat(first.name or "", second.name or "")
-    with anyio.fail_after(10):
+    with anyio.fail_after(PATIENCE):
         while {name for name, _ in member.assignment} != {first.topic_id, second.topic_id}:
             await member.heartbeat()
     await member.heartbeat(second.name or "")
-    with anyio.fail_after(10):
+    with anyio.fail_after(PATIENCE):
         while {name for name, _ in member.assignment} != {second.topic_id}:
             await member.heartbeat()
 
@@ -205,7 +206,7 @@ async def test_groups_and_members_that_do_not_exist(
 async def raised(member: ShareMember) -> None:
     """Let a member send heartbeats until its epoch is another one."""
     epoch = member.epoch
-    with anyio.fail_after(10):
+    with anyio.fail_after(PATIENCE):
         while member.epoch == epoch:
             assert not (await member.heartbeat()).error_code
 
@@ -373,7 +374,7 @@ async def alter(client: RawClient, group: str, topic: str, *offsets: int) -> Alt
 
 async def alter_once_known(client: RawClient, group: str, topic: str, *offsets: int) -> AlterShareGroupOffsetsResponse:
     """Set offsets of a new topic, which Apache Kafka's coordinator knows a moment later."""
-    with anyio.fail_after(10):
+    with anyio.fail_after(PATIENCE):
         while True:
             answer = await alter(client, group, topic, *offsets)
             if answer.error_code or not answer.responses[0].partitions[0].error_code:
@@ -482,7 +483,7 @@ async def test_the_share_coordinator_of_a_partition(
     topic_id = kafka_id(topic.topic_id)
 
     async def found(key: str) -> tuple[str, int, bool]:
-        with anyio.fail_after(20):
+        with anyio.fail_after(PATIENCE):
             while True:
                 request = FindCoordinatorRequest(key_type=2, coordinator_keys=[key])
                 (answer,) = (await client.ask(request, 6)).coordinators

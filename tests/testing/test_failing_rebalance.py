@@ -8,6 +8,7 @@ import anyio
 import pytest
 from anyio import BrokenResourceError, EndOfStream
 from support.group_members import GroupMember, described, error
+from support.patience import SOON
 from support.raw_client import RawClient
 
 from aiokafkawire.errors import ErrorCode
@@ -53,7 +54,7 @@ async def test_a_member_gets_over_a_failure_at_each_step(step: ApiKey, failure: 
     async with Broker(port=None, strict=True) as broker:
         # The first JoinGroup gets a member id, the second enters the group.
         broker.on(step, after=1 if step is ApiKey.JOIN_GROUP else 0, group="g", **failure)
-        with anyio.fail_after(20):
+        with anyio.fail_after(SOON):
             member = await settle(broker, "g")
         async with member.client:
             group = await described(member.client, "g")

@@ -12,6 +12,7 @@ import anyio.lowlevel
 import pytest
 from anyio.abc import ByteReceiveStream
 from support.dialling import Open, over_memory, over_tcp
+from support.patience import SOON
 from support.raw_client import RawClient, batch_of, fetch_request
 from support.vectors import vectors
 
@@ -193,7 +194,7 @@ async def test_slow_readers_do_not_hold_up_others(broker: Broker, transport: Ope
                 await slow.produce("t", batch_of(bytes(100_000)))
             for _ in range(3):
                 await slow.send(fetch_request("t", 0, partition_max_bytes=MEGABYTE), 12)
-        with anyio.fail_after(20):
+        with anyio.fail_after(SOON):
             assert await is_up(broker)
 
 
@@ -207,7 +208,7 @@ async def test_idle_connections_take_little_and_leave_nothing(broker: Broker, tr
             await anyio.wait_all_tasks_blocked()
             assert sum(node.connections.values()) == number
             assert await is_up(broker)
-    with anyio.fail_after(20):
+    with anyio.fail_after(SOON):
         while node.connections:
             await anyio.wait_all_tasks_blocked()
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import anyio
 import pytest
+from support.patience import SOON
 from support.raw_client import RawClient, batch_of, fetch_request, produce_request
 
 from aiokafkawire.protocol.api import ApiKey
@@ -121,7 +122,7 @@ async def test_the_newest_request_is_kept_however_large_it_is() -> None:
     filled(journal, "a")
     filled(journal, "b", size=1000)
     assert groups(journal) == ["b"]
-    with anyio.fail_after(10):
+    with anyio.fail_after(SOON):
         await journal.wait_for(ApiKey.HEARTBEAT, group="b")
     filled(journal, "c")
     assert groups(journal) == ["c"]

@@ -9,6 +9,7 @@ from typing import Any
 import anyio
 import pytest
 from support.dialling import over_memory, over_tcp
+from support.patience import SOON
 from support.raw_client import RawClient, batch_of, fetch_request, produce_request, records_of
 
 from aiokafkawire.errors import ErrorCode
@@ -184,7 +185,7 @@ async def test_a_frozen_node_does_not_tell_versions_either(broker: Broker, clien
 
 async def test_a_hold_is_entered_once_and_holds_nothing_before(broker: Broker) -> None:
     held = broker.hold(ApiKey.PRODUCE)
-    with anyio.fail_after(10), pytest.raises(RuntimeError, match="hold was not entered"):
+    with anyio.fail_after(SOON), pytest.raises(RuntimeError, match="hold was not entered"):
         await held.arrived()
     with pytest.raises(RuntimeError, match="hold was not entered"):
         held.release()

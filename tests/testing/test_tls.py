@@ -14,6 +14,7 @@ from anyio.streams.tls import TLSStream
 from support.dialling import over_memory
 from support.logging_in import in_scram
 from support.made import made
+from support.patience import SOON
 from support.raw_client import RawClient
 
 from aiokafkawire.errors import ErrorCode
@@ -105,7 +106,7 @@ async def test_clients_that_do_not_get_through_do_no_harm(
     caplog.set_level(logging.INFO, "aiokafkawire")
     async with RawClient(await anyio.connect_tcp(host, int(port))) as plain:
         await plain.send(MetadataRequest(topics=[]), 1)
-        with anyio.fail_after(10), suppress(anyio.EndOfStream, anyio.BrokenResourceError):
+        with anyio.fail_after(SOON), suppress(anyio.EndOfStream, anyio.BrokenResourceError):
             while True:  # perhaps there is an alert before the end
                 await plain.stream.receive()
     with pytest.raises((ssl.SSLError, anyio.BrokenResourceError)):
@@ -202,7 +203,7 @@ async def test_what_is_no_tls_after_the_handshake_is_no_fault(broker: Broker, au
         assert isinstance(client.stream, TLSStream)
         below = client.stream.transport_stream
         await below.send(b"\x17\x03\x03\x00\x20" + bytes(32))  # a record that cannot be decrypted
-        with anyio.fail_after(10), suppress(anyio.EndOfStream, anyio.BrokenResourceError):
+        with anyio.fail_after(SOON), suppress(anyio.EndOfStream, anyio.BrokenResourceError):
             while True:
                 await below.receive()
     assert broker.faults == []
@@ -214,5 +215,5 @@ async def test_a_handshake_that_is_cancelled_closes_its_stream(authority: trustm
         group.start_soon(handshake, ours, server_context(authority), Peer("a client"))
         await anyio.wait_all_tasks_blocked()
         group.cancel_scope.cancel()
-    with anyio.fail_after(10), pytest.raises(anyio.EndOfStream):
+    with anyio.fail_after(SOON), pytest.raises(anyio.EndOfStream):
         await theirs.receive()

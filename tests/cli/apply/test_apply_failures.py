@@ -10,6 +10,7 @@ from pathlib import Path
 import anyio
 import pytest
 from support.authorizing import ADMIN, password
+from support.patience import PATIENCE
 from support.shell import Shell, start_shell
 
 from aiokafkawire import Client
@@ -103,7 +104,7 @@ def interrupted(
         start_shell("apply", str(state), "--yes", bootstrap=kafka_broker.bootstrap) as process,
     ):
         try:
-            held.arrived(timeout=30)
+            held.arrived(timeout=PATIENCE)
             process.send_signal(signal.SIGINT)
             assert process.stderr is not None
             while not process.stderr.readline().startswith(b"interrupted: waiting for the answer"):
@@ -137,7 +138,7 @@ def test_ctrl_c_waits_for_the_answer_and_says_what_is_done_and_what_is_not(
 ) -> None:
     held, process = interrupted
     held.release()
-    out, err = process.communicate(timeout=30)
+    out, err = process.communicate(timeout=PATIENCE)
     assert process.returncode == 130
     assert out.decode().splitlines() == [
         "done      + topic a: the default number of partitions",
@@ -152,7 +153,7 @@ def test_a_second_ctrl_c_does_not_wait_and_says_what_is_not_known(
 ) -> None:
     _, process = interrupted
     process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=30)
+    out, err = process.communicate(timeout=PATIENCE)
     assert process.returncode == 130
     assert [line[:19] for line in out.decode().splitlines()] == [
         "unknown   + topic a",

@@ -13,6 +13,7 @@ from contract.conftest import Where
 from contract.groups.conftest import COUNT, all_of, committed_by, numbers, write
 from support.committed import raw
 from support.connecting import eventually
+from support.patience import PATIENCE
 from support.readers import QUICK, SERVED, Partitions, Readers
 from support.transactional import settled
 
@@ -45,7 +46,7 @@ async def cluster(quick_cluster: Where) -> Where:
 async def test_a_member_joins_reads_commits_and_leaves(kafka: Client, filled: str, group: str) -> None:
     read: list[ConsumerRecord[bytes, bytes]] = []
     async with kafka.consumer(filled, group_id=group, **SERVED) as consumer:
-        with anyio.fail_after(20):
+        with anyio.fail_after(PATIENCE):
             while len(read) < COUNT - 10:
                 read += await consumer.poll(1)
         assert set(consumer.assignment) == all_of(filled)
@@ -56,7 +57,7 @@ async def test_a_member_joins_reads_commits_and_leaves(kafka: Client, filled: st
     # The last record was in hand.
     assert await committed_by(kafka, group, filled) == COUNT - 11
     async with kafka.consumer(filled, group_id=group, **SERVED) as consumer:
-        with anyio.fail_after(20):
+        with anyio.fail_after(PATIENCE):
             again = [await anext(consumer) for _ in range(11)]
     assert sorted(int(record.value or b"") for record in read[:-1] + again) == list(range(COUNT))
 
@@ -92,7 +93,7 @@ async def test_a_revocation_waits_for_the_records_in_hand_and_their_commit(
             await one.commit()
 
         one.subscribe(filled, on_revoked=commit)
-        with anyio.fail_after(20):
+        with anyio.fail_after(PATIENCE):
             held = await one.poll(COUNT)
             while len(held) < COUNT:
                 held += await one.poll(COUNT)
@@ -131,7 +132,7 @@ async def test_offsets_are_fetched_under_the_membership_and_again_after_a_heartb
         return attrs.evolve(found, **{"generation_id": 0} if wrong == "epoch" else {"member_id": "nobody"})
 
     async with kafka.consumer(filled, group_id=group, **SERVED) as consumer:
-        with anyio.fail_after(20):
+        with anyio.fail_after(PATIENCE):
             held = await consumer.poll(COUNT)
             await consumer.commit()
             driver = consumer._in_group.driver if consumer._in_group is not None else None
@@ -152,7 +153,7 @@ async def test_a_commit_leaves_out_partitions_that_move_and_are_not_in_hand(
     if protocol == "classic":
         served = {**QUICK, "partition_assignment_strategy": ["cooperative-sticky"]}
     async with kafka.consumer(filled, group_id=group, **{**served, "enable_auto_commit": False}) as one:
-        with anyio.fail_after(30):
+        with anyio.fail_after(PATIENCE):
             (record,) = await one.poll(1)
             two = await readers.join(kafka, group, filled, reads=False, **served)
             while not two.owned:
@@ -179,7 +180,7 @@ async def test_a_member_that_was_removed_reads_nothing_while_its_listener_runs(
 
         lost: list[Partitions] = []
         one.subscribe(filled, on_revoked=hang, on_lost=lost.append)
-        with anyio.fail_after(30):
+        with anyio.fail_after(PATIENCE):
             await one.poll(1)
             two = await readers.join(kafka, group, filled, **served)
             await eventually(lambda: any(part.being_given_up for part in one.health().partitions.values()))
@@ -208,7 +209,7 @@ async def test_a_listener_that_is_cut_off_while_the_member_leaves_is_the_last_to
 
     async with kafka.consumer(group_id=group, **served) as one:
         one.subscribe(filled, on_revoked=hang, on_lost=lost.append)
-        with anyio.fail_after(30):
+        with anyio.fail_after(PATIENCE):
             await one.poll(1)
             await one.close(1.5)
     assert len(revoked) == 1
@@ -252,7 +253,7 @@ async def test_a_second_member_of_one_instance_id_is_refused(
     one = await readers.join(kafka, group, filled, group_instance_id="name", **CONSUMER)
     await readers.until(lambda: one.owned == all_of(filled))
     async with kafka.consumer(filled, group_id=group, group_instance_id="name", **SERVED) as two:
-        with anyio.fail_after(20), pytest.raises(UnreleasedInstanceId):
+        with anyio.fail_after(PATIENCE), pytest.raises(UnreleasedInstanceId):
             await anext(two)
         assert two.assignment == ()
     assert (one.errors, one.words()) == ([], ["assigned"])
@@ -261,7 +262,7 @@ async def test_a_second_member_of_one_instance_id_is_refused(
 async def test_who_does_not_poll_leaves_and_its_commits_fail(kafka: Client, filled: str, group: str) -> None:
     options = {**SERVED, "enable_auto_commit": False, "max_poll_interval_ms": 500}
     async with kafka.consumer(filled, group_id=group, **options) as consumer:
-        with anyio.fail_after(20):
+        with anyio.fail_after(PATIENCE):
             record = await anext(consumer)
             await eventually(lambda: not consumer.owns(record))
             with pytest.raises(CommitFailed, match="max_poll_interval_ms"):
@@ -294,7 +295,7 @@ async def test_patterns_include_topics_that_come_later(
         on_brokers.subscribe(SubscriptionPattern(f"{prefix}.*"))
         assert on_brokers.subscription == SubscriptionPattern(f"{prefix}.*")
         here = await readers.join(client, f"{group}-2", pattern=f"{prefix}.*", **CONSUMER)
-        with anyio.fail_after(30):
+        with anyio.fail_after(PATIENCE):
             while set(on_brokers.assignment) != all_of(filled):
                 await on_brokers.poll(timeout=0.05)
             await readers.until(lambda: here.owned == all_of(filled))
@@ -328,12 +329,12 @@ async def test_what_the_coordinator_refuses_is_one_error(
 ) -> None:
     async with kafka.consumer(group_id=group, **SERVED, **options) as consumer:
         consumer.subscribe(*topics)
-        with anyio.fail_after(20), pytest.raises(error, match=message):
+        with anyio.fail_after(PATIENCE), pytest.raises(error, match=message):
             await anext(consumer)
 
 
 async def test_automatic_choice_follows_the_group(kafka: Client, filled: str, group: str, readers: Readers) -> None:
-    auto: dict[str, Any] = {"group_protocol": "auto", "session_timeout_ms": 6_000, "heartbeat_interval_ms": 100}
+    auto: dict[str, Any] = {"group_protocol": "auto", "session_timeout_ms": 30_000, "heartbeat_interval_ms": 100}
     one = await readers.join(kafka, group, filled, **auto)
     await readers.until(lambda: one.owned == all_of(filled))
     assert (await listed(kafka, group)).type == "consumer"
@@ -356,7 +357,7 @@ async def test_transactions_commit_under_the_member_epoch(kafka: Client, filled:
         kafka.consumer(filled, group_id=group, **options) as consumer,
         kafka.producer(transactional_id=group) as producer,
     ):
-        with anyio.fail_after(20):
+        with anyio.fail_after(PATIENCE):
             records = await consumer.poll(10)
         async with producer.transaction() as transaction:
             for record in records:
@@ -447,14 +448,14 @@ async def test_programs_without_a_member_go_on_where_a_consumer_group_was(
     target = new_name()
     await kafka.admin.create_topics({target: 1})
     async with kafka.consumer(filled, group_id=group, **SERVED) as consumer:
-        with anyio.fail_after(20):
+        with anyio.fail_after(PATIENCE):
             taken = await consumer.poll(10)
             await consumer.commit()
 
     def copy(records: list[ConsumerRecord[bytes, bytes]]) -> list[OutgoingRecord]:
         return [OutgoingRecord(target, record.value) for record in records]
 
-    with anyio.fail_after(30):
+    with anyio.fail_after(PATIENCE):
         count = await kafka.transform(filled, copy, group_id=group, transactional_id=group, until_end=True)
     assert count == COUNT - len(taken)
     # Kafka shows the offsets of a transaction a moment after its end.
@@ -465,7 +466,7 @@ async def test_programs_without_a_member_go_on_where_a_consumer_group_was(
         await consumer.commit(dict.fromkeys(all_of(filled), 5))
     assert await committed_by(kafka, group, filled) == 15
     async with kafka.consumer(filled, group_id=group, **SERVED) as consumer:
-        with anyio.fail_after(20):
+        with anyio.fail_after(PATIENCE):
             again = [await anext(consumer) for _ in range(COUNT - 15)]
     assert {record.offset for record in again} == set(range(5, COUNT // 3))
 
@@ -474,7 +475,7 @@ async def test_programs_without_a_member_cannot_commit_for_a_consumer_group_with
     kafka: Client, filled: str, group: str
 ) -> None:
     async with kafka.consumer(filled, group_id=group, **SERVED) as consumer:
-        with anyio.fail_after(20):
+        with anyio.fail_after(PATIENCE):
             await consumer.poll(1)
         async with kafka.consumer(group_id=group, enable_auto_commit=False) as other:
             other.assign(all_of(filled))

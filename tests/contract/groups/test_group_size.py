@@ -8,6 +8,7 @@ import anyio
 import pytest
 from contract.conftest import Where
 from support.apache_kafka import ApacheKafka
+from support.patience import PATIENCE
 from support.readers import reading
 
 from aiokafkawire import TopicPartition
@@ -42,7 +43,7 @@ async def test_whoever_finds_the_group_full_is_told_and_gets_in_later(cluster: W
         first = await readers.join(kafka, "g", "t")
         await readers.until(lambda: bool(first.owned))
         second = await readers.join(kafka, "g", "t", reads=False)
-        with anyio.fail_after(20), pytest.raises(GroupMaxSizeReached, match="group 'g'"):
+        with anyio.fail_after(PATIENCE), pytest.raises(GroupMaxSizeReached, match="group 'g'"):
             await anext(second.consumer)
         assert second.consumer.assignment == ()
         assert first.words() == ["assigned"]

@@ -9,6 +9,7 @@ from typing import Any, Literal, TypeAlias
 import anyio
 import pytest
 from contract.groups.conftest import SOME_CLUSTERS
+from support.patience import PATIENCE
 from support.readers import QUICK
 
 from aiokafkawire import (
@@ -37,7 +38,7 @@ class Member:
     """A consumer that loses its partitions on demand, and what its listeners were called with."""
 
     def __init__(self, kafka: Client, group: str, topic: str, loss: Loss, **options: Any) -> None:
-        interval = {"max_poll_interval_ms": 500} if loss == "evicted" else {}
+        interval = {"max_poll_interval_ms": 1_500} if loss == "evicted" else {}
         options = {**USUAL, "enable_auto_commit": False, **interval, **options}
         self.consumer: Bytes = kafka.consumer(group_id=group, **options)
         self._kafka, self._group, self._topic, self._loss = kafka, group, topic, loss
@@ -46,6 +47,7 @@ class Member:
     def subscribe(self) -> None:
         def assigned(_: tuple[TopicPartition, ...]) -> None:
             self._assigned.set()
+            self._lost = anyio.Event()  # it may have been lost before, by somebody slow
 
         def lost(_: tuple[TopicPartition, ...]) -> None:
             self._lost.set()
@@ -58,10 +60,11 @@ class Member:
 
     async def lose(self) -> None:
         """Lose everything that is in hand, and be assigned it again if the consumer rejoins by itself."""
-        with anyio.fail_after(20):
+        lost = self._lost
+        with anyio.fail_after(PATIENCE):
             if self._loss == "removed":
                 await self._kafka.admin.remove_members(self._group)
-            await self._lost.wait()
+            await lost.wait()
             if self._loss == "removed":
                 await self._assigned.wait()
 
@@ -76,7 +79,7 @@ async def joined(kafka: Client, group: str, topic: str, loss: Loss, **options: A
 
 async def got(consumer: Bytes, count: int) -> list[ConsumerRecord[bytes, bytes]]:
     """The next records, as many as asked for."""
-    with anyio.fail_after(20):
+    with anyio.fail_after(PATIENCE):
         return [await anext(consumer) for _ in range(count)]
 
 
@@ -132,7 +135,7 @@ async def test_a_transaction_with_what_was_taken_away_aborts(
                 except CommitFailed:
                     if not caught:
                         raise
-        records = await consumer.poll(timeout=20)
+        records = await consumer.poll(timeout=PATIENCE)
         assert records[0].offset == 0
         async with producer.transaction() as transaction:
             await transaction.send(out, b"counts")
@@ -215,7 +218,7 @@ async def test_a_transaction_that_takes_records_twice_aborts_if_the_first_were_t
                 await member.lose()
                 await got(member.consumer, 3)
                 await transaction.commit_offsets(member.consumer)
-        records = await member.consumer.poll(timeout=20)
+        records = await member.consumer.poll(timeout=PATIENCE)
         async with producer.transaction() as transaction:
             await transaction.send(out, b"counts")
             await transaction.commit_offsets(member.consumer)
@@ -234,7 +237,7 @@ async def test_what_stays_through_a_cooperative_rebalance_is_committed_in_the_ne
             (record,) = await got(one.consumer, 1)
         before = one.consumer.group_metadata()
         async with joined(kafka, group, filled, "removed", **options) as two:
-            with anyio.fail_after(20):
+            with anyio.fail_after(PATIENCE):
                 await two.wait_for_assignment()
             assert one.consumer.group_metadata().generation_id > before.generation_id
             assert one.consumer.owns(record)
@@ -273,7 +276,7 @@ async def test_a_listener_may_commit_in_a_task_of_its_own_and_may_not_unsubscrib
                 pass
 
         tasks.start_soon(read_on)
-        with anyio.fail_after(20):
+        with anyio.fail_after(PATIENCE):
             await assigned.wait()
         tasks.cancel_scope.cancel()
     assert [told.partition(":")[0] for told in refused[:2]] == [
@@ -297,7 +300,7 @@ async def test_owns_asks_for_what_was_handed_out(kafka: Client, filled: str) -> 
     async with kafka.consumer() as one, kafka.consumer() as two:
         one.assign({partition: 0, other: 0})
         two.assign({partition: 0, other: 0})
-        records = await one.poll(timeout=20)
+        records = await one.poll(timeout=PATIENCE)
         assert [one.owns(record) for record in records] == [True] * len(records)
         assert not any(two.owns(record) for record in records)
         one.seek(partition, 0)

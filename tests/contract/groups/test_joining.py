@@ -7,6 +7,7 @@ from typing import Any
 import anyio
 import pytest
 from contract.groups.conftest import COUNT, SOME_CLUSTERS, all_of, committed_by, numbers, write
+from support.patience import PATIENCE
 from support.readers import QUICK, Partitions, Readers
 
 from aiokafkawire import Client, TopicPartition
@@ -22,7 +23,7 @@ pytestmark = [pytest.mark.anyio, SOME_CLUSTERS]
 async def test_a_member_joins_reads_all_and_commits_when_it_is_closed(kafka: Client, filled: str, group: str) -> None:
     read = []
     async with kafka.consumer(filled, group_id=group, **QUICK) as consumer:
-        with anyio.fail_after(20):
+        with anyio.fail_after(PATIENCE):
             async for record in consumer:
                 read.append(int(record.value or b""))
                 if len(read) == COUNT - 10:
@@ -36,7 +37,7 @@ async def test_a_member_joins_reads_all_and_commits_when_it_is_closed(kafka: Cli
     # The last record was in hand yet: nobody came for the next.
     assert await committed_by(kafka, group, filled) == COUNT - 11
     async with kafka.consumer(filled, group_id=group, **QUICK) as consumer:
-        with anyio.fail_after(20):
+        with anyio.fail_after(PATIENCE):
             again = [int((await anext(consumer)).value or b"") for _ in range(11)]
     assert sorted(read[:-1] + again) == list(range(COUNT))
 

@@ -7,6 +7,7 @@ from functools import partial
 import anyio
 import pytest
 from contract.groups.conftest import COUNT, SOME_CLUSTERS, all_of, committed_by, numbers, write
+from support.patience import PATIENCE
 from support.readers import QUICK, Partitions, Readers
 from support.transactional import settled
 
@@ -75,7 +76,7 @@ async def test_polled_records_are_committed_when_the_next_are_asked_for(kafka: C
     async with kafka.consumer(filled, group_id=group, **QUICK) as consumer:
         read: list[int] = []
         while len(read) < COUNT:
-            found = await consumer.poll(max_records=25, timeout=20)
+            found = await consumer.poll(max_records=25, timeout=PATIENCE)
             assert 0 < len(found) <= 25
             read += [int(record.value or b"") for record in found]
         assert sorted(read) == list(range(COUNT))
@@ -83,7 +84,7 @@ async def test_polled_records_are_committed_when_the_next_are_asked_for(kafka: C
         await consumer.commit()
         assert await committed_by(kafka, group, filled) == COUNT
         await write(kafka, filled, COUNT, COUNT + 3)
-        with anyio.fail_after(20):
+        with anyio.fail_after(PATIENCE):
             while len(read) < COUNT + 3:
                 read += [int(record.value or b"") for record in await consumer.poll(max_records=3)]
     # Of the last ones nobody has said that they are finished.
@@ -100,7 +101,7 @@ async def test_who_assigns_by_hand_stands_beside_the_group(
     async with kafka.consumer(group_id=group, enable_auto_commit=False, **QUICK) as beside:
         beside.assign([where])
         await write(kafka, filled, COUNT, COUNT + 1)
-        with anyio.fail_after(20):
+        with anyio.fail_after(PATIENCE):
             assert (await anext(beside)).value == b"%d" % COUNT
         assert len((await kafka.admin.describe_groups(group))[group].members) == 1
         with pytest.raises(UnknownMemberId, match=group):

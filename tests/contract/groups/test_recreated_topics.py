@@ -11,6 +11,7 @@ import pytest
 from contract.conftest import Where
 from contract.groups.conftest import all_of, write
 from contract.test_recreated_topic import create_anew
+from support.patience import PATIENCE
 from support.readers import Readers, reading
 
 from aiokafkawire import Client, Consumer, TopicPartition
@@ -30,7 +31,7 @@ async def cluster(quick_cluster: Where) -> Where:
 async def read(consumer: Consumer[bytes, bytes], count: int) -> list[int]:
     """The next numbers that it reads, in order."""
     found: list[int] = []
-    with anyio.fail_after(20):
+    with anyio.fail_after(PATIENCE):
         while len(found) < count:
             found += [int(record.value or b"") for record in await consumer.poll(count - len(found))]
     return sorted(found)

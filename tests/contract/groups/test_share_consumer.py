@@ -14,6 +14,7 @@ from contract.conftest import Where
 from contract.groups.conftest import COUNT
 from support.committed import raw
 from support.connecting import eventually
+from support.patience import PATIENCE
 from support.share_members import configure
 
 from aiokafkawire import (
@@ -32,8 +33,8 @@ from aiokafkawire.errors import GroupIdNotFound, InvalidRecordState
 
 pytestmark = pytest.mark.anyio
 
-LOCK = 1.0
-"""Seconds that a record stays locked."""
+LOCK = 2.0
+"""Seconds that a record stays locked where a lock is to end."""
 
 
 @pytest.fixture
@@ -51,22 +52,17 @@ async def topic(kafka: Client, new_name: Callable[[], str]) -> str:
 
 @pytest.fixture
 async def share_group(cluster: Where, group: str) -> AsyncIterator[str]:
-    """A share group that begins at the logs' start, whose locks are short."""
+    """A share group that begins at the logs' start, whose locks last 30 s, as the default is."""
     async with raw(cluster) as client:
-        await configure(
-            client,
-            group,
-            share_auto_offset_reset="earliest",
-            share_record_lock_duration_ms="1000",
-        )
+        await configure(client, group, share_auto_offset_reset="earliest")
         yield group
 
 
 class Share:
     """Makes members of a share group."""
 
-    def __init__(self, kafka: Client, group: str, topic: str, stack: AsyncExitStack) -> None:
-        self.kafka, self.group, self.topic, self._stack = kafka, group, topic, stack
+    def __init__(self, cluster: Where, kafka: Client, group: str, topic: str, stack: AsyncExitStack) -> None:
+        self.kafka, self.group, self.topic, self._cluster, self._stack = kafka, group, topic, cluster, stack
 
     async def join(self, **options: Any) -> ShareConsumer[bytes, bytes]:
         consumer = self.kafka.share_consumer(self.topic, group_id=self.group, **options)
@@ -74,11 +70,16 @@ class Share:
         await eventually(lambda: bool(consumer.assignment))
         return consumer
 
+    async def lock_for(self, seconds: float) -> None:
+        """Set how long records that are acquired from now on stay locked."""
+        async with raw(self._cluster) as client:
+            await configure(client, self.group, share_record_lock_duration_ms=f"{seconds * 1000:.0f}")
+
 
 @pytest.fixture
-async def share(kafka: Client, share_group: str, topic: str) -> AsyncIterator[Share]:
+async def share(cluster: Where, kafka: Client, share_group: str, topic: str) -> AsyncIterator[Share]:
     async with AsyncExitStack() as stack:
-        yield Share(kafka, share_group, topic, stack)
+        yield Share(cluster, kafka, share_group, topic, stack)
 
 
 async def write(kafka: Client, topic: str, first: int, last: int) -> None:
@@ -98,7 +99,7 @@ async def taken(
 ) -> list[ShareRecord[bytes, bytes]]:
     """Take so many records, and acknowledge them alike."""
     records: list[ShareRecord[bytes, bytes]] = []
-    with anyio.fail_after(30):
+    with anyio.fail_after(PATIENCE):
         while len(records) < count:
             for record in await consumer.poll(count - len(records)):
                 records.append(record)
@@ -111,7 +112,7 @@ async def test_records_are_accepted_one_by_one(kafka: Client, share: Share) -> N
     consumer = await share.join()
     await write(kafka, share.topic, 0, COUNT)
     found = []
-    with anyio.fail_after(30):
+    with anyio.fail_after(PATIENCE):
         async for record in consumer:
             async with record:
                 found.append(number(record))
@@ -123,7 +124,7 @@ async def test_records_are_accepted_one_by_one(kafka: Client, share: Share) -> N
     assert sorted(found) == list(range(COUNT))
     assert await consumer.commit() == {TopicPartition(share.topic, 0): COUNT}
     assert await consumer.commit() == {}
-    assert consumer.acquisition_lock_timeout_ms == 1000
+    assert consumer.acquisition_lock_timeout_ms == 30_000
     await consumer.close()
     again = await share.join()
     assert await again.poll(timeout=0.3) == []
@@ -140,7 +141,7 @@ async def test_members_share_the_records_of_a_partition(kafka: Client, share: Sh
                 async with record:
                     found.append(number(record))
 
-    with anyio.fail_after(30):
+    with anyio.fail_after(PATIENCE):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(work, one)
             tasks.start_soon(work, two)
@@ -151,7 +152,7 @@ async def test_released_records_come_again_and_rejected_ones_do_not(kafka: Clien
     consumer = await share.join()
     await write(kafka, share.topic, 0, 6)
     seen: dict[int, list[int]] = {}
-    with anyio.fail_after(30):
+    with anyio.fail_after(PATIENCE):
         while sum(map(len, seen.values())) < 8:
             (record,) = await consumer.poll(1)
             seen.setdefault(number(record), []).append(record.delivery_count)
@@ -171,12 +172,12 @@ async def test_released_records_come_again_and_rejected_ones_do_not(kafka: Clien
 
 
 async def test_a_lock_is_renewed_while_the_body_runs(kafka: Client, share: Share) -> None:
-    one = await share.join()
+    one, two = await share.join(), await share.join()
+    await share.lock_for(LOCK)
     await write(kafka, share.topic, 0, 1)
     (record,) = await taken(one, 1)
     async with record:
-        two = await share.join()
-        assert await two.poll(timeout=2.5 * LOCK) == []
+        assert await two.poll(timeout=1.5 * LOCK) == []
     assert sum((await one.commit()).values()) == 1
     assert await two.poll(timeout=0.3) == []
 
@@ -185,11 +186,13 @@ async def test_a_record_that_is_not_acknowledged_in_time_goes_to_another_member(
     kafka: Client, share: Share, caplog: pytest.LogCaptureFixture
 ) -> None:
     one, two = await share.join(), await share.join()
+    await share.lock_for(LOCK)
     await write(kafka, share.topic, 0, 1)
     (record,) = await taken(one, 1)
+    await share.lock_for(30)
     (again,) = await taken(two, 1)
     assert (number(again), again.delivery_count) == (number(record), 2)
-    await eventually(lambda: "were not acknowledged within their lock of 1 s" in caplog.text)
+    await eventually(lambda: "were not acknowledged within their lock of 2 s" in caplog.text)
     one.acknowledge(record)
     with pytest.raises(AcknowledgementFailed) as raised:
         await one.commit()
@@ -201,9 +204,10 @@ async def test_a_record_that_is_not_acknowledged_in_time_goes_to_another_member(
 
 async def test_a_renewal_begins_the_lock_again(kafka: Client, share: Share) -> None:
     one, two = await share.join(), await share.join()
+    await share.lock_for(LOCK)
     await write(kafka, share.topic, 0, 1)
     (record,) = await taken(one, 1)
-    for _ in range(4):
+    for _ in range(3):
         assert await two.poll(timeout=LOCK / 2) == []
         one.acknowledge(record, Acknowledge.RENEW)
         await one.commit()
@@ -230,7 +234,7 @@ async def test_in_the_implicit_mode_the_next_poll_accepts(kafka: Client, share: 
     one = await share.join(share_acknowledgement_mode="implicit")
     await write(kafka, share.topic, 0, COUNT)
     found: list[ShareRecord[bytes, bytes]] = []
-    with anyio.fail_after(30):
+    with anyio.fail_after(PATIENCE):
         while len(found) < COUNT:
             records = await one.poll(7)
             assert {record.acknowledged for record in records} == {None}
@@ -266,7 +270,7 @@ async def test_a_cancelled_poll_loses_nothing(kafka: Client, share: Share) -> No
         for index in range(COUNT):
             await write(kafka, share.topic, index, index + 1)
 
-    with anyio.fail_after(30):
+    with anyio.fail_after(PATIENCE):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(fill)
             while len(found) < COUNT:
@@ -287,7 +291,7 @@ async def test_several_tasks_take_records_at_once(kafka: Client, share: Share) -
                 await anyio.lowlevel.checkpoint()
                 found.append(number(record))
 
-    with anyio.fail_after(30):
+    with anyio.fail_after(PATIENCE):
         async with anyio.create_task_group() as tasks:
             for _ in range(5):
                 tasks.start_soon(work)
@@ -307,7 +311,7 @@ async def test_a_record_that_cannot_be_deserialized_is_released(kafka: Client, s
     async with kafka.share_consumer(share.topic, group_id=share.group, value_deserializer=strict) as consumer:
         values: list[int | None] = []
         errors: list[bytes | None] = []
-        with anyio.fail_after(30):
+        with anyio.fail_after(PATIENCE):
             while not (values and errors):
                 try:
                     for record in await consumer.poll(1):
@@ -322,7 +326,7 @@ async def test_a_poll_that_does_not_wait_returns_records_in_the_end(kafka: Clien
     consumer = await share.join()
     await write(kafka, share.topic, 0, COUNT)
     found: list[int] = []
-    with anyio.fail_after(30):
+    with anyio.fail_after(PATIENCE):
         while len(found) < COUNT:
             for record in await consumer.poll(timeout=0):
                 async with record:
@@ -332,12 +336,13 @@ async def test_a_poll_that_does_not_wait_returns_records_in_the_end(kafka: Clien
 
 
 async def test_acknowledging_in_the_body_ends_the_renewals(kafka: Client, share: Share) -> None:
-    one = await share.join()
+    one, two = await share.join(), await share.join()
+    await share.lock_for(LOCK)
     await write(kafka, share.topic, 0, 2)
     first, second = await taken(one, 2)
+    await share.lock_for(30)
     async with second:
         one.acknowledge(second)
-        two = await share.join()
         (again,) = await taken(two, 1, Acknowledge.ACCEPT)
     assert number(again) == number(first)
     assert sum((await one.commit()).values()) == 1
@@ -346,8 +351,10 @@ async def test_acknowledging_in_the_body_ends_the_renewals(kafka: Client, share:
 @pytest.mark.parametrize("kind", [Acknowledge.ACCEPT, Acknowledge.RENEW])
 async def test_a_late_acknowledgement_spoils_no_other(kafka: Client, share: Share, kind: Acknowledge) -> None:
     one, two = await share.join(), await share.join(share_acquire_mode="record_limit")  # two acquires nothing ahead
+    await share.lock_for(LOCK)
     await write(kafka, share.topic, 0, 1)
     (late,) = await taken(one, 1)
+    await share.lock_for(30)
     (again,) = await taken(two, 1)
     await write(kafka, share.topic, 1, 4)
     records = await taken(one, 3)
@@ -363,8 +370,10 @@ async def test_a_late_acknowledgement_spoils_no_other(kafka: Client, share: Shar
 
 async def test_a_late_acknowledgement_spoils_no_other_of_the_last_request(kafka: Client, share: Share) -> None:
     one, two = await share.join(), await share.join(share_acquire_mode="record_limit")  # two acquires nothing ahead
+    await share.lock_for(LOCK)
     await write(kafka, share.topic, 0, 1)
     (late,) = await taken(one, 1)
+    await share.lock_for(30)
     (again,) = await taken(two, 1)
     await write(kafka, share.topic, 1, 4)
     for record in [late, *await taken(one, 3)]:
@@ -372,14 +381,12 @@ async def test_a_late_acknowledgement_spoils_no_other_of_the_last_request(kafka:
     await one.close()
     two.acknowledge(again)
     await two.commit()
-    assert await two.poll(timeout=1.5 * LOCK) == []
+    assert await two.poll(timeout=0.3) == []
 
 
 async def test_records_that_arrive_after_the_subscription_has_changed_are_released(
-    cluster: Where, kafka: Client, share: Share, new_name: Callable[[], str]
+    kafka: Client, share: Share, new_name: Callable[[], str]
 ) -> None:
-    async with raw(cluster) as client:
-        await configure(client, share.group, share_record_lock_duration_ms="30000")
     other = new_name()
     await kafka.admin.create_topics({other: 1})
     one = await share.join(fetch_max_wait_ms=2000)
@@ -390,7 +397,7 @@ async def test_records_that_arrive_after_the_subscription_has_changed_are_releas
         await eventually(lambda: one.assignment == {TopicPartition(other, 0)})
         await write(kafka, share.topic, 0, 1)
         two = await share.join()
-        with anyio.fail_after(15):
+        with anyio.fail_after(PATIENCE):
             (record,) = await taken(two, 1, Acknowledge.ACCEPT)
         tasks.cancel_scope.cancel()
     assert record.topic == share.topic
@@ -398,7 +405,7 @@ async def test_records_that_arrive_after_the_subscription_has_changed_are_releas
 
 async def test_subscribing_ends_no_unsubscription_that_waits(kafka: Client, share: Share) -> None:
     consumer = await share.join()
-    with anyio.fail_after(10):
+    with anyio.fail_after(PATIENCE):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(consumer.unsubscribe, 60)
             while consumer.subscription:
@@ -413,14 +420,14 @@ async def test_a_share_consumer_cannot_join_a_consumer_group(kafka: Client, shar
     async with kafka.consumer(share.topic, group_id=share.group) as other:
         await eventually(lambda: bool(other.assignment))
         async with kafka.share_consumer(share.topic, group_id=share.group) as consumer:
-            with anyio.fail_after(10), pytest.raises(GroupIdNotFound, match=share.group):
+            with anyio.fail_after(PATIENCE), pytest.raises(GroupIdNotFound, match=share.group):
                 await consumer.poll()
 
 
 async def test_wrong_use_raises_one_clear_error(kafka: Client, share: Share) -> None:
     one, two = await share.join(), await share.join()
     await write(kafka, share.topic, 0, 1)
-    with anyio.fail_after(30):
+    with anyio.fail_after(PATIENCE):
         record = await anext(one)
     with pytest.raises(UsageError, match="of another share consumer"):
         two.acknowledge(record)

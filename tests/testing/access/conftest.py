@@ -9,6 +9,7 @@ import anyio
 import pytest
 from support.authorizing import ADMIN, Authorizing, Names, authorizing_broker, in_process
 from support.made import made
+from support.patience import PATIENCE
 
 from aiokafkawire import Client
 from aiokafkawire.protocol.messages.group import FindCoordinatorRequest
@@ -42,7 +43,7 @@ async def names(guarded: Authorizing, admin: Client) -> Names:
     described = await admin.admin.describe_topic(names.topic)
     fetch = made(OffsetFetchRequest, groups=[{"group_id": names.group, "topics": None}])
     async with guarded.raw(ADMIN) as client:
-        with anyio.fail_after(30):
+        with anyio.fail_after(PATIENCE):
             while (await client.ask(fetch, 8)).groups[0].error_code:
                 await client.ask(made(FindCoordinatorRequest, coordinator_keys=[names.group]), 4)
     return names._replace(topic_id=described.topic_id)

@@ -15,6 +15,7 @@ import anyio.lowlevel
 import pytest
 from support.authorizing import Authorizing, Names
 from support.made import made
+from support.patience import PATIENCE
 from support.raw_client import batch_of, fetch_request, produce_request
 
 from aiokafkawire import AclBinding, AclOperation, Client, ResourceType
@@ -88,7 +89,6 @@ REFUSED = {
 }
 ANY, LITERAL, ALLOW = 1, 3, 3
 TOPIC_CONFIGS, BROKER_CONFIGS, GROUP_CONFIGS = 2, 4, 32
-PATIENCE = 30.0
 
 
 Right = tuple[ResourceType, AclOperation]

@@ -12,6 +12,7 @@ import pytest
 from support.authorizing import Authorizing, Names
 from support.kafka_releases import number_of
 from support.made import made
+from support.patience import PATIENCE
 from support.raw_client import RawClient, batch_of, produce_request
 
 from aiokafkawire import AclBinding, AclOperation, AclPermissionType, Client, PatternType, ResourcePattern, ResourceType
@@ -41,7 +42,6 @@ REFUSED = ErrorCode.TOPIC_AUTHORIZATION_FAILED
 EVERYTHING = {READ, WRITE, CREATE, DELETE, ALTER, DESCRIBE, DESCRIBE_CONFIGS, ALTER_CONFIGS}
 NO_OPERATIONS = -(2**31)
 HIDDEN = "The group has described topic(s) that the client is not authorized to describe."
-PATIENCE = 30.0
 
 
 def operations(bits: int) -> set[AclOperation]:

@@ -24,6 +24,7 @@ from support.logging_in import (
     token,
 )
 from support.needing import require
+from support.patience import PATIENCE
 from support.raw_client import RawClient, batch_of
 
 from aiokafkawire.errors import ErrorCode
@@ -77,7 +78,7 @@ def guarded_apache() -> Iterator[ApacheKafka]:
 
 async def _enroll_soon(bootstrap: str) -> None:
     """Enroll the users as soon as the broker forwards requests: just after it has started it may hang up instead."""
-    with anyio.fail_after(20):
+    with anyio.fail_after(PATIENCE):
         while True:
             try:
                 return await _enroll(bootstrap)

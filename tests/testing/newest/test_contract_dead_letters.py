@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import anyio
 import pytest
+from support.patience import PATIENCE
 from support.raw_client import RawClient, records_of
 from support.share_members import (
     ACCEPT,
@@ -99,7 +100,7 @@ async def acknowledged(member: ShareMember, topic: MetadataResponseTopic, *acks:
 async def letters(client: RawClient, queue: str, number: int) -> Letters:
     """The records of the queue, as soon as there are so many; no more may be there."""
     found: Letters = []
-    with anyio.fail_after(20):
+    with anyio.fail_after(PATIENCE):
         while len(found) < number:
             data = await client.fetch(queue, 0)
             found = [] if data.error_code else records_of(data)
@@ -125,7 +126,7 @@ async def configs_of(client: RawClient, kind: int, name: str) -> list[DescribeCo
 
 async def settled(client: RawClient, kind: int, resource: str, name: str, value: str) -> None:
     """Wait until the broker knows a config."""
-    with anyio.fail_after(10):
+    with anyio.fail_after(PATIENCE):
         while (name, value) not in [(config.name, config.value) for config in await configs_of(client, kind, resource)]:
             pass
 
@@ -272,7 +273,7 @@ async def test_partitions_of_a_queue(kafka: Kafka, client: RawClient, queue: str
         member = ShareMember(connection, share_group)
         await member.join(topic.name or "", partitions=3)
         await written(client, topic, b"a", partition=2)
-        with anyio.fail_after(10):
+        with anyio.fail_after(PATIENCE):
             answer = await member.ask(topic.topic_id, partitions=(2,), max_wait_ms=500)
             while not any(acquired(data) for found in answer.responses for data in found.partitions):
                 answer = await member.ask(None, max_wait_ms=500)

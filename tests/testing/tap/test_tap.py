@@ -12,6 +12,7 @@ import anyio
 import anyio.abc
 import anyio.to_thread
 import pytest
+from support.patience import SOON
 from support.raw_client import RawClient, batch_of
 from support.tapping import known_nodes, tapped, through
 
@@ -35,7 +36,7 @@ async def test_a_client_produces_and_consumes_through_the_tap_alone() -> None:
                 await producer.send("t", b"%d" % number, partition=number % 6)
         read = []
         async with kafka.consumer("t", group_id="g", auto_offset_reset="earliest") as consumer:
-            with anyio.fail_after(20):
+            with anyio.fail_after(SOON):
                 async for record in consumer:
                     read.append(int(record.value or b"-1"))
                     if len(read) == 30:
@@ -60,7 +61,7 @@ async def test_transactions_and_share_groups_go_through_the_tap() -> None:
         async with kafka.producer(transactional_id="x") as producer, producer.transaction() as transaction:
             await transaction.send("t", b"committed")
         async with kafka.share_consumer("t", group_id="s") as consumer:
-            with anyio.fail_after(20):
+            with anyio.fail_after(SOON):
                 async for record in consumer:
                     assert record.value == b"committed"
                     break
@@ -199,7 +200,7 @@ async def journal(tmp_path: Path) -> Path:
         async with kafka.producer() as producer:
             await producer.send("t", b"in the journal", partition=0)
         async with kafka.consumer("t", group_id="g", auto_offset_reset="earliest") as consumer:
-            with anyio.fail_after(20):
+            with anyio.fail_after(SOON):
                 await anext(consumer)
     return path
 

@@ -13,6 +13,7 @@ import anyio
 import pytest
 from anyio.abc import SocketStream
 from support.dialling import over_tcp
+from support.patience import SOON
 from support.raw_client import RawClient, batch_of, fetch_request, produce_request
 from support.securing import USERS, alice, make_papers, there_and_back
 from support.tapping import known_nodes, tapped, through
@@ -47,7 +48,7 @@ async def tapping(
 
 async def received(stream: SocketStream, size: int) -> bytes:
     found = b""
-    with anyio.fail_after(10):
+    with anyio.fail_after(SOON):
         while len(found) < size:
             found += await stream.receive()
     return found
@@ -138,7 +139,7 @@ async def test_what_is_sent_before_the_client_hangs_up_reaches_the_broker() -> N
         async with await through(tap) as client:
             for _ in range(50):
                 await client.send(produce_request("t", batch_of(b"x" * 5_000), acks=0), 12)
-        with anyio.fail_after(10):
+        with anyio.fail_after(SOON):
             await broker.requests.wait_for(ApiKey.PRODUCE, 50)
 
 
@@ -148,7 +149,7 @@ async def test_many_requests_are_in_flight_at_once_and_answered_in_order() -> No
         async with broker.hold(ApiKey.PRODUCE, times=1) as held:
             sent = [await client.send(produce_request("t", batch_of(b"%d" % number)), 12) for number in range(20)]
             await held.arrived()
-            with anyio.fail_after(10):
+            with anyio.fail_after(SOON):
                 await tap.requests.wait_for(ApiKey.PRODUCE, 20)  # it reads on while the broker takes its time
         for number in sent:
             await client.answer(ProduceRequest, 12, number)
@@ -180,7 +181,7 @@ async def test_a_client_gets_over_a_broker_that_goes_away() -> None:
             await producer.send("t", b"1")
             leader = broker.leader("t")
             await broker.stop_node(leader)
-            with anyio.fail_after(30):
+            with anyio.fail_after(SOON):
                 assert (await producer.send("t", b"2")).offset == 1
         assert broker.leader("t") != leader
 
@@ -225,7 +226,7 @@ async def test_leaving_the_tap_closes_all_connections_at_once() -> None:
                 await held.arrived()
                 await client.send(ApiVersionsRequest(), 0)
                 await tap.requests.wait_for(ApiKey.API_VERSIONS)
-                with anyio.fail_after(5):
+                with anyio.fail_after(SOON):
                     await tap.__aexit__(None, None, None)
             assert await client.is_cut_off()
             assert await waiting.is_cut_off()
@@ -256,7 +257,7 @@ async def test_a_client_that_stops_reading_stops_the_broker() -> None:
 
     async with tapping(serve) as (_, stream):
         await stream.send(frame(999, 0, 7))
-        with anyio.fail_after(50):
+        with anyio.fail_after(SOON):
             await is_full.wait()
     assert 0 < sent < 64 * 1024 * 1024  # what the system's buffers take
 

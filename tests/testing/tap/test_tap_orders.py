@@ -7,6 +7,7 @@ from typing import Any
 
 import anyio
 import pytest
+from support.patience import SOON
 from support.raw_client import RawClient, batch_of, produce_request, records_of
 from support.tapping import known_nodes, tapped, through
 
@@ -203,7 +204,7 @@ async def test_a_client_gets_over_all_of_it() -> None:
                 await producer.send("t", b"%d" % number, partition=number % 3)
         read: list[int] = []
         async with kafka.consumer("t", group_id="g", auto_offset_reset="earliest", check_crcs=True) as consumer:
-            with anyio.fail_after(30):
+            with anyio.fail_after(SOON):
                 while len(read) < 30:
                     try:
                         read.append(int((await anext(consumer)).value or b"-1"))

@@ -1,0 +1,134 @@
+"""Leaves out records that cannot be deserialized: skips them, or writes them to a dead-letter topic (``on_error``)."""
+
+import traceback
+from collections.abc import Callable
+from typing import Any
+
+import anyio
+
+from ..errors import DeserializationError, KafkaError, UsageError
+from ..event_log import EventLog, TroubleLog
+from ..producer.producer import Producer
+from ..types import TopicPartition
+from .failures import Failure, failure_of, with_failure
+
+__all__ = ("DeadLetters", "SkippedRecords", "failure_from")
+
+_log = EventLog("aiokafkawire.consumer")
+
+_CLOSE_SECONDS = 1.0
+"""How long closing may wait for a record that is being written; such a record is read again."""
+
+
+class SkippedRecords:
+    """Counts and logs the records that are skipped.
+
+    Args:
+        now: the clock, in seconds.
+    """
+
+    def __init__(self, now: Callable[[], float]) -> None:
+        self._trouble = TroubleLog(_log, now)
+        self.count: int = 0
+        """The number of skipped records."""
+
+    def handle(self, error: DeserializationError) -> None:
+        """Skip a record."""
+        self.count += 1
+        self._trouble.failed(
+            error.partition,
+            "skipped the record at offset %(offset)d of %(topic)s-%(partition)d: its %(failed)s cannot be "
+            "deserialized: %(error)s",
+            text={"offset": error.offset, "failed": error.failed},
+            partition=error.partition[1] if error.partition else None,
+            topic=error.partition[0] if error.partition else None,
+            error=error.__cause__,
+        )
+
+    async def close(self) -> None:
+        """Do nothing: there is nothing to release."""
+
+
+class DeadLetters:
+    """Writes records to a dead-letter topic, with a producer that it makes for the first of them.
+
+    Args:
+        topic: the dead-letter topic.
+        group: the consumer's group; None without one.
+        make_producer: makes a producer of raw keys and values, which waits for all replicas.
+        now: the clock, in seconds.
+    """
+
+    def __init__(
+        self,
+        topic: str,
+        group: str | None,
+        make_producer: Callable[[], Producer[Any, Any]],
+        now: Callable[[], float],
+    ) -> None:
+        self._topic, self._group, self._make_producer = topic, group, make_producer
+        self._trouble = TroubleLog(_log, now)
+        self._producer: Producer[Any, Any] | None = None
+        self.count: int = 0
+        """The number of records that are in the dead-letter topic."""
+
+    async def handle(self, error: DeserializationError) -> None:
+        """Write a record to the dead-letter topic, and wait until it is acknowledged.
+
+        Raises:
+            KafkaError: the record may not be in the dead-letter topic.
+            UsageError: the record is of the dead-letter topic itself.
+        """
+        at = TopicPartition(*error.partition) if error.partition else TopicPartition("", -1)
+        if at.topic == self._topic:
+            raise UsageError(
+                f"{error}; the consumer reads its own dead_letter_topic: read the topic with a consumer whose on_error "
+                "is 'raise' or 'skip'"
+            ) from error
+        try:
+            if self._producer is None:
+                producer = self._make_producer()
+                await producer.__aenter__()
+                self._producer = producer
+            headers = with_failure(error.headers, failure_from(error, self._group))
+            await self._producer.send(self._topic, error.raw_value, key=error.raw_key, headers=headers)
+        except KafkaError as failed:
+            failed.add_note(f"while writing the record at {at}, offset {error.offset}, to the dead-letter topic")
+            raise
+        self.count += 1
+        self._trouble.failed(
+            at,
+            "wrote the record at offset %(offset)d of %(topic)s-%(partition)d to topic %(dead_letters)r: its "
+            "%(failed)s cannot be deserialized: %(error)s",
+            text={"offset": error.offset, "failed": error.failed, "dead_letters": self._topic},
+            partition=at.partition,
+            topic=at.topic,
+            error=error.__cause__,
+        )
+
+    async def close(self) -> None:
+        """Close the producer. Whether its last record was written does not matter: it is read again."""
+        producer, self._producer = self._producer, None
+        if producer is not None:
+            with anyio.move_on_after(_CLOSE_SECONDS):
+                try:
+                    await producer.close()
+                except KafkaError as error:
+                    _log.debug("closing the producer of dead letters: %(error)s", error=error)
+
+
+def failure_from(error: DeserializationError, group: str | None) -> Failure:
+    """Return what the headers of a dead letter say of a record; one that has failed before keeps its origin."""
+    earlier, cause = failure_of(error.headers), error.__cause__ or error
+    topic, partition = error.partition or ("", -1)
+    return Failure(
+        topic=topic if earlier is None else earlier.topic,
+        partition=partition if earlier is None else earlier.partition,
+        offset=error.offset if earlier is None else earlier.offset,
+        timestamp_ms=error.timestamp if earlier is None else earlier.timestamp_ms,
+        group=group or "",
+        attempts=1 if earlier is None else earlier.attempts + 1,
+        error=f"{type(cause).__module__}.{type(cause).__qualname__}",
+        message=str(cause),
+        stack="".join(traceback.format_exception(cause)),
+    )

@@ -1,0 +1,170 @@
+"""The producer whose records are prepared before they are appended. Producers with functions alone use none of this."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from ..cluster.cluster import Cluster
+from ..config import ProducerConfig
+from ..errors import BufferFull, KafkaError, TopicNotReady, UsageError
+from ..records.batch import Delivery
+from ..serialization import AnySerializer, knows_record
+from ..types import Headers, ProducerIdentity, RecordMetadata
+from ._implementation import OpenBatch
+from .producer import Producer, checked_columns, part_of_column
+from .record_checks import YIELD_EVERY
+from .record_serializer import RecordSerializer
+
+if TYPE_CHECKING:  # most producers use no Arrow arrays
+    import pyarrow as pa
+
+__all__ = ("SerializingProducer",)
+
+K = TypeVar("K", contravariant=True)
+V = TypeVar("V", contravariant=True)
+
+
+class SerializingProducer(Producer[K, V]):
+    """A producer whose serializers may know the record, and may be asynchronous.
+
+    A call awaits the serializers before the record is appended. If it is cancelled meanwhile, nothing is sent.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        config: ProducerConfig,
+        lane: str,
+        key_serializer: AnySerializer[K] | None,
+        value_serializer: AnySerializer[V] | None,
+        identity: ProducerIdentity | None,
+    ) -> None:
+        self._serializer: RecordSerializer | None = None
+        functions: tuple[Any, Any] = key_serializer, value_serializer
+        if any(knows_record(serializer, "serialize") for serializer in functions):
+            self._serializer = RecordSerializer(key_serializer, value_serializer)
+            functions = None, None
+        super().__init__(cluster, config, lane, *functions, identity)
+        self._accepted = 0
+
+    async def send(
+        self,
+        topic: str,
+        value: V | None = None,
+        *,
+        key: K | None = None,
+        partition: int | None = None,
+        timestamp_ms: int | None = None,
+        headers: Headers = (),
+    ) -> RecordMetadata:
+        """Send one record as :meth:`Producer.send`."""
+        batch, index = await self._accept(topic, value, key, partition, timestamp_ms, headers)
+        if not index:
+            unwritten = self._sender.send_immediately()
+            if unwritten is not None:
+                await unwritten
+        else:
+            self._wake_for(batch, index)
+        return await batch.result.wait(index)
+
+    async def enqueue(
+        self,
+        topic: str,
+        value: V | None = None,
+        *,
+        key: K | None = None,
+        partition: int | None = None,
+        timestamp_ms: int | None = None,
+        headers: Headers = (),
+    ) -> Delivery:
+        """Accept one record as :meth:`Producer.enqueue`."""
+        self._accepted += 1
+        if self._accepted % YIELD_EVERY == 0:
+            await self._let_others_run()
+        batch, index = await self._accept(topic, value, key, partition, timestamp_ms, headers)
+        self._wake_for(batch, index)
+        return Delivery(batch.result, index)
+
+    def send_nowait(
+        self,
+        topic: str,
+        value: V | None = None,
+        *,
+        key: K | None = None,
+        partition: int | None = None,
+        timestamp_ms: int | None = None,
+        headers: Headers = (),
+    ) -> Delivery:
+        """Accept one record as :meth:`Producer.send_nowait`; UsageError if a serializer is asynchronous."""
+        batch, index = self._accept_now(topic, value, key, partition, timestamp_ms, headers)
+        self._wake_for(batch, index)
+        return Delivery(batch.result, index)
+
+    async def enqueue_many(
+        self,
+        topic: str,
+        values: "Sequence[V | None] | pa.Array | pa.ChunkedArray",
+        *,
+        keys: "Sequence[K | None] | pa.Array | pa.ChunkedArray | None" = None,
+        partition: int | None = None,
+        timestamp_ms: int | None = None,
+        headers: Headers = (),
+    ) -> int:
+        """Accept many records as :meth:`Producer.enqueue_many`, each prepared by itself."""
+        count, done = checked_columns(values, keys), 0
+        try:
+            for first in range(0, count, YIELD_EVERY):
+                await self._let_others_run()
+                part = part_of_column(values, first)
+                part_keys = [None] * len(part) if keys is None else part_of_column(keys, first)
+                for value, key in zip(part, part_keys, strict=True):
+                    self._wake_for(*await self._accept(topic, value, key, partition, timestamp_ms, headers))
+                    done += 1
+        except KafkaError as error:
+            error.add_note(f"{done} records before it were accepted")
+            raise
+        return count
+
+    async def _accept(
+        self,
+        topic: str,
+        value: Any,
+        key: Any,
+        partition: int | None,
+        timestamp_ms: int | None,
+        headers: Headers,
+    ) -> tuple[OpenBatch, int]:
+        """Serialize a record and append it to a batch; return the batch and the record's index in the batch."""
+        if self._serializer is not None:
+            self._require_open()
+            transaction = self._transaction
+            value, key, headers = await self._serializer.serialize(topic, value, key, headers)
+            if self._transaction is not transaction:
+                raise UsageError("the transaction ended while a record of it was being serialized: nothing was sent")
+        try:
+            return self._append(topic, value, key, partition, timestamp_ms, headers)
+        except (TopicNotReady, BufferFull):
+            return await self._wait_and_append(topic, value, key, partition, timestamp_ms, headers)
+
+    def _accept_now(
+        self,
+        topic: str,
+        value: Any,
+        key: Any,
+        partition: int | None,
+        timestamp_ms: int | None,
+        headers: Headers,
+    ) -> tuple[OpenBatch, int]:
+        """Serialize and append a record as :meth:`_accept`, without waiting."""
+        if self._serializer is not None:
+            self._require_open()
+            value, key, headers = self._serializer.serialize_now(topic, value, key, headers)
+        return self._append(topic, value, key, partition, timestamp_ms, headers)
+
+    @property
+    def _transaction(self) -> object:
+        """The open transaction, or the next one; None if the producer has no transactions."""
+        return None if self._transactions is None else self._transactions.state.transaction
+
+    def _wake_for(self, batch: OpenBatch, index: int) -> None:
+        if not index or batch.builder.size >= batch.builder.limit:
+            self._sender.wake()

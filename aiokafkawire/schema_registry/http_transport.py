@@ -1,0 +1,168 @@
+"""Sends requests to schema registries over HTTP: to the next one if one fails, and again after a pause."""
+
+import random
+import ssl
+import time
+from inspect import isawaitable
+from typing import Any, Final
+
+import anyio
+
+try:
+    import httpx2
+except ImportError as _missing:
+    raise ImportError("The schema registry needs httpx2: pip install 'aiokafkawire[schema-registry]'") from _missing
+
+from ..errors import SchemaRegistryError
+from ..event_log import EventLog
+from ..network.tls_context import make_context
+from .attempts import RequestAttempts
+from .rest_messages import MEDIA_TYPE, RestRequest, is_retriable, parse_error, parse_json
+from .settings import SchemaRegistryConfig
+
+__all__ = ("HttpTransport",)
+
+_log = EventLog("aiokafkawire.schema_registry")
+
+_MAX_RESPONSE: Final = 64 * 1024 * 1024
+_ACCEPT: Final = f"{MEDIA_TYPE}, application/vnd.schemaregistry+json, application/json"
+
+
+class HttpTransport:
+    """Requests to the registries of one cluster.
+
+    A connection is open during its request only: after the first records, schemas come from caches. So a registry needs
+    no closing, and serves any event loop.
+
+    Args:
+        urls: the registries' URLs, without logins.
+        config: the settings.
+        login: ``"user:password"`` from a URL.
+
+    Raises:
+        ConfigError: a certificate or key is wrong.
+    """
+
+    def __init__(self, urls: tuple[str, ...], config: SchemaRegistryConfig, login: str | None) -> None:
+        self._urls, self._config = urls, config
+        self._preferred = 0
+        self._chance = random.Random()  # noqa: S311  # spreads retries
+        self._auth = self._basic(config.basic_auth_user_info or login)
+        self._tls: ssl.SSLContext | bool = False
+        if any(url.startswith("https:") for url in urls):
+            given = config.ssl_context
+            self._tls = make_context(config.security()) if given is None else given
+
+    @staticmethod
+    def _basic(login: str | None) -> httpx2.BasicAuth | None:
+        if login is None:
+            return None
+        user, _, password = login.partition(":")
+        return httpx2.BasicAuth(user, password)
+
+    async def send(self, request: RestRequest) -> Any:
+        """Send a request, and return the JSON of the response.
+
+        Raises:
+            SchemaRegistryError: no registry has answered, or one has refused the request.
+        """
+        config = self._config
+        attempts = RequestAttempts(
+            self._urls, self._preferred, config.max_retries, config.retries_wait_ms, config.retries_max_wait_ms
+        )
+        with anyio.move_on_after(config.default_api_timeout_ms / 1000):
+            return await self._attempt(request, attempts)
+        ending = f", until default_api_timeout_ms={config.default_api_timeout_ms} had passed"
+        raise attempts.error(ending) or SchemaRegistryError(
+            f"{request} at {attempts.url}: no response within default_api_timeout_ms={config.default_api_timeout_ms}"
+        )
+
+    async def _attempt(self, request: RestRequest, attempts: RequestAttempts) -> Any:
+        while True:
+            index = attempts.index
+            try:
+                answer = await self._exchange(request, attempts.url)
+            except _AttemptFailed as failed:
+                pause = attempts.fail(failed.error, self._chance.random()) if failed.can_retry else None
+                if pause is None:
+                    raise (attempts.error() or failed.error) if failed.can_retry else failed.error from None
+                _log.debug("retrying in %(delay).3f s: %(error)s", delay=pause, error=failed.error)
+                await anyio.sleep(pause)
+            else:
+                self._preferred = index
+                return answer
+
+    async def _exchange(self, request: RestRequest, url: str) -> Any:
+        """Make one attempt."""
+        source = f"{request} at {url}"
+        limit = self._config.request_timeout_ms
+        began = time.monotonic()
+        headers = await self._headers(request)
+        try:
+            with anyio.fail_after(limit / 1000):
+                status, content = await self._round_trip(request, url, headers)
+        except TimeoutError:
+            error = SchemaRegistryError(f"{source}: no response within request_timeout_ms={limit}")
+            raise _AttemptFailed(error, request.can_repeat) from None
+        except (httpx2.HTTPError, httpx2.InvalidURL, OSError) as cause:
+            error = SchemaRegistryError(f"{source}: {_reason(cause)}")
+            error.__cause__ = cause
+            was_sent = not isinstance(cause, httpx2.ConnectError | httpx2.ConnectTimeout)
+            raise _AttemptFailed(error, request.can_repeat or not was_sent) from None
+        _log.debug(
+            "%(request)s: HTTP status %(status)d in %(elapsed).3f s",
+            text={"request": source, "status": status},
+            elapsed=time.monotonic() - began,
+        )
+        if not 200 <= status < 300:
+            raise _AttemptFailed(parse_error(content, source, status), is_retriable(status) and request.can_repeat)
+        return parse_json(content, source, status) if content else None
+
+    async def _round_trip(self, request: RestRequest, url: str, headers: dict[str, str]) -> tuple[int, bytes]:
+        async with (
+            httpx2.AsyncClient(verify=self._tls, trust_env=False, proxy=self._config.proxy, timeout=None) as client,
+            client.stream(
+                request.method, f"{url}/{request.target}", content=request.content, headers=headers, auth=self._auth
+            ) as response,
+        ):
+            content = bytearray()
+            async for chunk in response.aiter_bytes():
+                content += chunk
+                if len(content) > _MAX_RESPONSE:
+                    raise httpx2.ReadError(f"the response has more than {_MAX_RESPONSE} bytes")
+            return response.status_code, bytes(content)
+
+    async def _headers(self, request: RestRequest) -> dict[str, str]:
+        headers = {"Accept": _ACCEPT, "Connection": "close"}
+        if request.body is not None:
+            headers["Content-Type"] = MEDIA_TYPE
+        token: object = self._config.bearer_auth_token
+        provider = self._config.bearer_auth_token_provider
+        if provider is not None:
+            token = provider()
+            if isawaitable(token):
+                token = await token
+            if not isinstance(token, str) or not token:
+                raise SchemaRegistryError("bearer_auth_token_provider must return a token, a str that is not empty")
+        if token is not None:
+            headers["Authorization"] = f"Bearer {token}"
+        return headers
+
+
+class _AttemptFailed(Exception):
+    def __init__(self, error: SchemaRegistryError, can_retry: bool) -> None:
+        super().__init__(error)
+        self.error, self.can_retry = error, can_retry
+
+
+def _reason(cause: Exception) -> str:
+    """Return why an attempt failed; the text may be that of an error's cause, as for TLS on trio."""
+    known: BaseException | None = cause
+    while known is not None and not str(known):
+        known = known.__cause__ or known.__context__
+    text = str(known) if known is not None else type(cause).__name__
+    if isinstance(cause, httpx2.ConnectError):
+        return f"cannot connect: {text}"
+    if isinstance(cause, httpx2.RemoteProtocolError):
+        return f"the response is not a schema registry's: {text}; check the URL"
+    return text

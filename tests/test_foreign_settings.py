@@ -1,0 +1,287 @@
+"""Every setting that Java's clients and librdkafka document is applied, without effect, or refused; none is unknown."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+import attrs
+import pytest
+from support.foreign_settings import LISTS, PAGE, ForeignSetting, foreign_settings, outcome_of, page
+from support.log_watch import watched_log
+from support.rows import every_row
+
+from aiokafkawire.config import ShareConsumerConfig, make_config
+from aiokafkawire.config.environment import properties_from_environment
+from aiokafkawire.config.properties import KafkaSettings, settings_from
+from aiokafkawire.config.property_names import ALIASES, REFUSED, SPECIAL, WITHOUT_EFFECT
+from aiokafkawire.errors import ConfigError
+
+LOGIN = {"security.protocol": "SASL_SSL", "sasl.mechanism": "PLAIN", "sasl.username": "u", "sasl.password": "p"}
+OIDC = {
+    "security.protocol": "SASL_SSL",
+    "sasl.mechanism": "OAUTHBEARER",
+    "sasl.oauthbearer.token.endpoint.url": "https://a/token",
+    "sasl.oauthbearer.client.id": "c",
+    "sasl.oauthbearer.client.secret": "s",
+}
+KEYED = {"ssl.certificate.pem": "c", "ssl.key.pem": "k"}
+HANDLER = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginCallbackHandler"
+
+# The values that a type does not tell, and the settings beside which each can stand.
+VALUES: dict[str, Any] = {
+    "acks": "1",
+    "auto.offset.reset": "earliest",
+    "client.dns.lookup": "resolve_canonical_bootstrap_servers_only",
+    "compression.codec": "lz4",
+    "compression.type": "lz4",
+    "group.protocol": "CONSUMER",
+    "interceptor.classes": "test_foreign_settings:Interceptor",
+    "isolation.level": "read_committed",
+    "metadata.recovery.strategy": "NONE",
+    "oauth_cb": lambda config: ("token", 1.0),
+    "partition.assignment.strategy": "org.apache.kafka.clients.consumer.StickyAssignor",
+    "partitioner": "murmur2",
+    "partitioner.class": "org.apache.kafka.clients.producer.RoundRobinPartitioner",
+    "request.required.acks": "1",
+    "sasl.jaas.config": 'x.PlainLoginModule required username="v" password="q";',
+    "sasl.login.callback.handler.class": HANDLER,
+    "sasl.login.refresh.window.factor": "0.75",
+    "sasl.login.refresh.window.jitter": "0.25",
+    "sasl.mechanism": "SCRAM-SHA-256",
+    "sasl.mechanisms": "SCRAM-SHA-256",
+    "sasl.oauthbearer.extensions": "a=b",
+    "sasl.oauthbearer.method": "oidc",
+    "sasl.oauthbearer.token.endpoint.url": "https://b/token",
+    "security.protocol": "sasl_plaintext",
+    "share.acknowledgement.mode": "explicit",
+    "share.acquire.mode": "RECORD_LIMIT",
+    "ssl.cipher.suites": "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256",
+    "ssl.enabled.protocols": "TLSv1.3",
+    "ssl.endpoint.identification.algorithm": "none",
+    "ssl.keystore.type": "PEM",
+    "ssl.truststore.type": "PEM",
+}
+BESIDE: dict[str, dict[str, str]] = {
+    "compression.gzip.level": {"compression.type": "gzip"},
+    "compression.lz4.level": {"compression.type": "lz4"},
+    "compression.zstd.level": {"compression.type": "zstd"},
+    "sasl.login.callback.handler.class": OIDC,
+    "ssl.certificate.location": {"ssl.key.location": "k"},
+    "ssl.key.location": {"ssl.certificate.pem": "c"},
+    "ssl.key.password": KEYED,
+    "ssl.key.pem": {"ssl.certificate.pem": "c"},
+    "ssl.keystore.key": {"ssl.certificate.pem": "c"},
+    "ssl.keystore.password": {"ssl.keystore.location": "k.p12"},
+    "ssl.keystore.type": {"ssl.keystore.location": "k"},
+    "ssl.truststore.location": {"ssl.truststore.type": "PEM"},
+    "ssl.truststore.type": {"ssl.truststore.location": "t"},
+}
+SILENT = ("sasl.login.callback.handler.class", "sasl.oauthbearer.config", "sasl.oauthbearer.method")
+"""Settings that change nothing beside those that they need."""
+SETTINGS = [setting for source in LISTS for setting in foreign_settings(source)]
+
+
+class Interceptor:
+    def on_send(self, record: Any) -> Any:
+        return record
+
+
+def beside(setting: ForeignSetting) -> dict[str, Any]:
+    """The settings beside which a setting can stand."""
+    own = BESIDE.get(setting.name, {})
+    if setting.name.startswith("sasl.oauthbearer."):
+        return {**OIDC, **own}
+    return {**LOGIN, **own} if setting.name.startswith(("ssl.", "sasl.", "security.")) else own
+
+
+def value_of(setting: ForeignSetting) -> Any:
+    """A value of the setting's type that is not its default."""
+    if setting.name in VALUES:
+        return VALUES[setting.name]
+    if setting.type == "boolean":
+        return "false" if setting.default == "true" else "true"
+    if setting.type in ("int", "integer", "long", "short"):
+        return "4" if setting.name.endswith(".level") else "4096"
+    return "1.5" if setting.type in ("double", "float") else "other"
+
+
+def effects(settings: KafkaSettings) -> dict[str, Any]:
+    """What the settings change in a client."""
+    return attrs.asdict(settings, filter=lambda field, _: field.name != "ignored")
+
+
+@every_row("setting", SETTINGS)
+def test_each_setting_is_applied_or_without_effect_or_refused(setting: ForeignSetting) -> None:
+    name, (outcome, how) = setting.name, outcome_of(setting.name)
+    given = {key: value for key, value in beside(setting).items() if key != ALIASES.get(name)}
+    given[name] = value_of(setting)
+    if outcome == "refused":
+        with pytest.raises(ConfigError) as caught:
+            settings_from(given)
+        assert str(caught.value) == f"{name} {REFUSED[name].why}"
+        return
+    settings = settings_from(given)
+    without = {key: value for key, value in given.items() if key != name}
+    if outcome == "without effect":
+        assert settings.ignored == (name,)
+        assert effects(settings) == effects(settings_from(without))
+        return
+    assert outcome == "applied"
+    assert settings.ignored == ()
+    if name in SILENT:
+        return
+    try:
+        before = effects(settings_from(without))
+    except ConfigError:
+        return  # the others need this one
+    assert effects(settings) != before, how
+
+
+REJECTED = {"connections.max.idle.ms": "0", "sasl.mechanism": "GSSAPI", "sasl.mechanisms": "GSSAPI"}
+"""Defaults of other clients that are errors here: no limit of idleness, and a mechanism without SASL."""
+
+
+@every_row("setting", [setting for setting in SETTINGS if setting.default])
+def test_the_default_of_each_setting_is_accepted(setting: ForeignSetting) -> None:
+    if REJECTED.get(setting.name) == setting.default:
+        with pytest.raises(ConfigError, match=ALIASES.get(setting.name, setting.name).replace(".", "_")):
+            settings_from({setting.name: setting.default})
+    else:
+        settings_from({setting.name: setting.default})
+
+
+def test_a_setting_has_one_outcome() -> None:
+    tables = (ALIASES, SPECIAL, WITHOUT_EFFECT, REFUSED)
+    names = [name for table in tables for name in table]
+    assert sorted(names) == sorted(set(names))
+
+
+def test_settings_without_effect_are_one_line_of_the_log() -> None:
+    with watched_log(logging.DEBUG) as log:
+        settings = settings_from({"debug": "all", "linger.ms": 5, "stats_cb": print, "config.providers.env.class": "E"})
+        settings_from({"linger.ms": 5})
+    assert settings.ignored == ("debug", "stats_cb", "config.providers.env.class")
+    assert [(one.name, one.levelname, one.getMessage()) for one in log.records] == [
+        (
+            "aiokafkawire.config",
+            "DEBUG",
+            "settings without effect in this client: debug, stats_cb, config.providers.env.class",
+        )
+    ]
+
+
+def test_a_refused_setting_does_not_show_its_value() -> None:
+    with pytest.raises(ConfigError) as caught:
+        settings_from({"sasl.oauthbearer.assertion.private.key.passphrase": "s3cret"})
+    assert "s3cret" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("given", "part", "options"),
+    [
+        ({"max.poll.records": "5"}, "share_consumer", {"max_poll_records": 5}),
+        ({"group.id": "g", "fetch.max.bytes": 5}, "share_consumer", {"group_id": "g", "fetch_max_bytes": 5}),
+        ({"group.id": "g", "max.poll.records": "5"}, "consumer", {"group_id": "g"}),
+        ({"share.acquire.mode": "RECORD_LIMIT"}, "share_consumer", {"share_acquire_mode": "record_limit"}),
+        ({"group.protocol": "CONSUMER"}, "consumer", {"group_protocol": "consumer"}),
+        ({"auto.offset.reset": "smallest"}, "consumer", {"auto_offset_reset": "earliest"}),
+        ({"auto.offset.reset": "error"}, "consumer", {"auto_offset_reset": "none"}),
+        ({"ssl.cipher.suites": "", "ssl.enabled.protocols": "TLSv1.3, TLSv1.2"}, "client", {}),
+        ({"ssl.enabled.protocols": ["TLSv1.2", "TLSv1.3"]}, "client", {}),
+        (
+            {"send.buffer.bytes": "-1", "socket.receive.buffer.bytes": 0},
+            "client",
+            {"send_buffer_bytes": None, "receive_buffer_bytes": None},
+        ),
+        ({"socket.send.buffer.bytes": "9", "send.buffer.bytes": "8"}, "client", {"send_buffer_bytes": 8}),
+        ({"linger.ms": "0.5"}, "producer", {"linger_ms": 1}),
+        ({"linger.ms": 5, "queue.buffering.max.ms": 7}, "producer", {"linger_ms": 5}),
+        ({"queue.buffering.max.ms": 7}, "producer", {"linger_ms": 7}),
+        ({"request.timeout.ms": 5, "socket.timeout.ms": 7}, "client", {"request_timeout_ms": 5}),
+        ({"queue.buffering.max.kbytes": "2"}, "producer", {"buffer_memory": 2048}),
+        ({"queue.buffering.max.kbytes": 2**31 - 1}, "producer", {"buffer_memory": 2**31 - 1}),
+        ({"queue.buffering.max.kbytes": 2, "buffer.memory": 9}, "producer", {"buffer_memory": 9}),
+        ({"compression.level": "-1"}, "producer", {"compression_level": None}),
+        (
+            {"compression.type": "gzip", "compression.gzip.level": "3", "compression.zstd.level": "4"},
+            "producer",
+            {"compression_type": "gzip", "compression_level": 3},
+        ),
+        (
+            {"compression.gzip.level": "-1", "compression.type": "gzip"},
+            "producer",
+            {"compression_type": "gzip", "compression_level": None},
+        ),
+        (
+            {"compression.zstd.level": "-1", "compression.type": "zstd"},
+            "producer",
+            {"compression_type": "zstd", "compression_level": -1},
+        ),
+        ({"compression.gzip.level": "3"}, "producer", {}),
+        ({"partitioner.class": "o.RoundRobinPartitioner"}, "producer", {"partitioner": "round_robin"}),
+        ({"partitioner.class": None}, "producer", {}),
+    ],
+)
+def test_what_a_setting_becomes(given: dict[str, Any], part: str, options: dict[str, Any]) -> None:
+    settings = settings_from(given)
+    assert getattr(settings, part) == options
+    assert settings.ignored == ()
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({"partitioner.class": "my.Own"}, "partitioner.class 'Own' cannot be used: known are Java's RoundRobinPart"),
+        ({"queue.buffering.max.kbytes": "many"}, "queue.buffering.max.kbytes must be a whole number, got 'many'"),
+        ({"compression.type": "lz4", "compression.lz4.level": "x"}, "compression.lz4.level must be a whole number"),
+        ({"sasl.login.refresh.window.factor": "x"}, "sasl.login.refresh.window.factor must be a number, got 'x'"),
+        (
+            {"sasl.login.refresh.window.factor": "nan"},
+            "refresh_window_factor must be a number from 0.5 to 1.0, got nan",
+        ),
+        ({**LOGIN, "ssl.enabled.protocols": "TLSv1.2,TLSv1.1"}, "ssl_enabled_protocols must be a sequence of some of"),
+        ({"linger.ms": "1.x"}, "linger.ms must be a whole number, got '1.x'"),
+        ({"max.poll.record": "5"}, "unknown property 'max.poll.record': did you mean max.poll.records?"),
+        ({"auto.offset.reset": "first"}, "auto_offset_reset must be 'earliest'"),
+    ],
+)
+def test_wrong_values_are_told(given: dict[str, Any], told: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        settings_from(given)
+    assert told in str(caught.value)
+
+
+def test_a_share_consumer_takes_the_settings_for_it() -> None:
+    settings = settings_from("group.id=g\nmax.poll.records=7\nshare.acknowledgement.mode=implicit")
+    config = make_config(ShareConsumerConfig, settings.share_consumer)
+    assert (config.group_id, config.max_poll_records, config.share_acknowledgement_mode) == ("g", 7, "implicit")
+    assert repr(settings).endswith("share_consumer=<group_id, max_poll_records, share_acknowledgement_mode>)")
+
+
+def test_properties_of_environment_variables() -> None:
+    environment = {
+        "KAFKA_BOOTSTRAP_SERVERS": "a:1",
+        "KAFKA_SOCKET_TIMEOUT_MS": "5",
+        "KAFKA_DEBUG": "all",
+        "KAFKA_HEAP_OPTS": "-Xmx1G",
+        "KAFKA_": "x",
+        "LINGER_MS": "6",
+        "ORDERS_LINGER_MS": "7",
+    }
+    found = properties_from_environment(environment)
+    assert found == {"bootstrap.servers": "a:1", "socket.timeout.ms": "5", "debug": "all"}
+    assert settings_from(found).client == {"request_timeout_ms": 5}
+    assert properties_from_environment(environment, "ORDERS_") == {"linger.ms": "7"}
+
+
+@every_row("setting", SETTINGS)
+def test_every_setting_with_dots_has_a_variable(setting: ForeignSetting) -> None:
+    if "_" not in setting.name:
+        variable = "KAFKA_" + setting.name.upper().replace(".", "_")
+        assert properties_from_environment({variable: "1"}) == {setting.name: "1"}
+
+
+def test_the_page_is_up_to_date() -> None:
+    # If not: python tests/support/foreign_settings.py
+    assert PAGE.read_text() == page()
