@@ -28,6 +28,7 @@ from .config import (
 )
 from .consumer.consumer import Consumer
 from .errors import ConfigError, UsageError
+from .group.member_ids import new_member_id
 from .health_monitor import HealthMonitor
 from .metrics.live import LiveClient
 from .network.connector import Connector, connect_tcp
@@ -371,7 +372,6 @@ class Client(MetricsPush):
         value_deserializer: AnyDeserializer[Any] | None = None,
         assignors: Sequence["Assignor"] = (),
         *,
-        joins: bool = True,
         interceptors: "ConsumerInterceptors | None" = None,
     ) -> Consumer[Any, Any]:
         _check_brokers(self._cluster.config, "consumer")
@@ -400,7 +400,6 @@ class Client(MetricsPush):
             key_deserializer,
             value_deserializer,
             assignors,
-            joins=joins,
             interceptors=interceptors,
             failures=self._failure_handler(config, topics),
         )
@@ -644,21 +643,27 @@ class Client(MetricsPush):
         """Consume, process and produce each record exactly once, in transactions (KIP-98, KIP-447).
 
         The call runs until ``stop`` or ``until_end`` ends it, or until it is cancelled or fails. The next call begins
-        after the last committed transaction. All partitions of the topics are read. Readers of committed records get
-        the results of each record once. Other effects of ``process`` may be repeated for uncommitted records.
+        after the last committed transaction. Readers of committed records get the results of each record once. Other
+        effects of ``process`` may be repeated for uncommitted records.
+
+        Calls with one ``group_id``, in any number of processes, are instances that share the partitions of the topics.
+        A rebalance waits for the transaction of the records in hand. An instance that the group has removed meanwhile
+        drops these records, which another instance reads again, and rejoins. Brokers must be of Kafka 2.5 or later.
 
         Args:
             source: a topic, or several; records of open and aborted transactions are not read.
             process: a function that takes records, and returns a list of :class:`~.transform.OutgoingRecord` to send.
-            group_id: the group for which offsets are committed.
-            transactional_id: must be the same for all processes that call this method for the group. A new process then
-                fences the previous process, whose next transaction fails, so the results of a record are committed
-                once.
+            group_id: the group that shares the partitions, and for which offsets are committed.
+            transactional_id: the first part of the transactional id, the same for all instances. The second part is
+                ``group_instance_id``, if ``consumer_options`` has it: a restarted instance then ends at once the
+                transaction that it left open. Otherwise it is random, and after a crash the other instances wait for
+                ``transaction_timeout_ms``, which then is 10 s by default.
             max_records: the maximum number of records in one transaction.
             commit_interval_ms: how long records are gathered for one transaction, which delays the results.
             auto_offset_reset: where to begin if the group has no committed offset.
             stop: an event that ends the call after the current transaction.
-            until_end: whether to end after the records that the partitions have when the call begins.
+            until_end: whether to end once the group has committed the records that the partitions have when the call
+                begins.
             consumer_options, producer_options: as for :meth:`consumer` and :meth:`producer`.
 
         Returns:
@@ -666,12 +671,14 @@ class Client(MetricsPush):
 
         Raises:
             Exception: any error that ``process`` raises; the records that ``process`` received are not committed.
-            ProducerFenced, InvalidTxnState: another producer uses the transactional id, or a transaction was open for
-                too long.
+            FencedInstanceId, ProducerFenced, InvalidTxnState: another instance has the same ``group_instance_id``, or
+                transactions were open for too long.
+            CommitFailed: the group kept refusing the offsets for ``default_api_timeout_ms``.
+            UnsupportedVersion: the brokers are older than Kafka 2.5.
             KafkaError: reading or writing fails permanently, or fails after ``default_api_timeout_ms`` of retries.
             ConfigError: a setting is wrong, or an option repeats an argument.
         """
-        from .transform import TransformLoop, joined
+        from .transform import TransformLoop, TransformProducer, joined, producer_options_of
 
         topics = (source,) if isinstance(source, str) else tuple(items_of("source", source, "'orders' or ['orders']"))
         if not topics:
@@ -685,14 +692,16 @@ class Client(MetricsPush):
             isolation_level="read_committed",
             enable_auto_commit=False,
         )
-        writes = ProducerOptions(transactional_id=transactional_id)
-        consumer = self._consumer(topics, joined(consumer_options, reads), joins=False)
-        producer = self.producer(**joined(producer_options, writes))
+        consumer = self._consumer(topics, joined(consumer_options, reads))
+        instance_id = consumer._config.group_instance_id
+        random_part = new_member_id(self._cluster.runtime.chance)
+        settings = producer_options_of(producer_options, transactional_id, instance_id, random_part)
+        producer = TransformProducer(lambda: self.producer(**settings), is_own_id=instance_id is None)
         limits = {"max_records": max_records, "commit_interval_ms": commit_interval_ms}
         loop = TransformLoop(self._cluster, consumer, producer, process, **limits)
         # Open the producer first: it ends the transaction that a previous producer left open, so offsets are stable.
         async with producer, consumer:
-            return await loop.run(stop, until_end=until_end)
+            return await loop.run(topics, stop, until_end=until_end)
 
     async def process(
         self,

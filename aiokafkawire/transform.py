@@ -5,37 +5,47 @@
 2. ``process`` is called before the transaction begins: no transaction is open while ``process`` runs.
 3. After an abort, a new transaction writes the same records again, without calling ``process`` again.
 4. The next records are read after the commit, so the committed offsets are always those after the processed records.
+5. The instances of a group share the partitions. The offsets are committed with the membership under which the records
+   were read, so the group coordinator refuses the transaction of an instance that has lost their partitions.
+6. A rebalance waits for the transaction of the records in hand. An instance that loses their partitions all the same
+   drops the records, and reads what it still has from the committed offsets.
 """
 
 from collections.abc import Awaitable, Callable, Iterable
-from contextlib import nullcontext
-from typing import Final, TypeAlias, TypeVar
+from contextlib import nullcontext, suppress
+from enum import Enum
+from types import TracebackType
+from typing import Final, Self, TypeAlias, TypeVar
 
 import anyio
 import attrs
 
-from .argument_checks import INT32, is_integer, shown
+from .argument_checks import INT32, check_text, is_integer, shown
 from .cluster.cluster import Cluster
-from .cluster.retry import Deadline, retry_action
+from .cluster.retry import Deadline
 from .config import ConsumerOptions, ProducerOptions
 from .consumer.consumer import Consumer
+from .consumer.records_in_hand import RecordsInHand
 from .errors import (
+    CommitFailed,
     ConfigError,
-    InvalidProducerEpoch,
-    InvalidTxnState,
+    DeliveryFailed,
     KafkaError,
-    OutOfOrderSequenceNumber,
-    TransactionAbortable,
-    TransactionAborted,
-    UnknownProducerId,
+    RebalanceInProgress,
+    RequestTimeout,
     UsageError,
 )
+from .event_log import EventLog
 from .producer.producer import Producer
 from .producer.transaction import Transaction
 from .records.batch import ConsumerRecord
+from .transform_ends import TransformEnds
+from .transform_recovery import Recovery, recovery_after, transactional_id_of
 from .types import Headers, OffsetAndMetadata, OffsetSpec, TopicPartition
 
-__all__ = ("TransformLoop", "OutgoingRecord", "Process", "joined")
+__all__ = ("OutgoingRecord", "Process", "TransformLoop", "TransformProducer", "joined", "producer_options_of")
+
+_log = EventLog("aiokafkawire.producer")
 
 Options = TypeVar("Options", ConsumerOptions, ProducerOptions)
 
@@ -57,15 +67,53 @@ class OutgoingRecord:
 Process: TypeAlias = Callable[[_Records], Iterable[OutgoingRecord] | Awaitable[Iterable[OutgoingRecord]]]
 """A function or coroutine function that takes records and returns the records to send, if any."""
 
-# Errors after which the transaction must be aborted, and the next transaction may succeed.
-_RETRIED: Final = (
-    InvalidProducerEpoch,
-    InvalidTxnState,
-    OutOfOrderSequenceNumber,
-    TransactionAbortable,
-    TransactionAborted,
-    UnknownProducerId,
-)
+_TRANSACTION_TIMEOUT_MS: Final = 10_000
+"""How long the open transaction of a dead instance may delay the others, as with Kafka Streams."""
+_LOOKUP_INTERVAL: Final = 0.5
+"""The seconds between two lookups of the offsets that other instances have committed."""
+_LOOKUP_TIMEOUT: Final = 1.0
+"""The seconds of one lookup, which waits for open transactions."""
+
+
+class _Outcome(Enum):
+    """The outcome of a transaction."""
+
+    COMMITTED = "committed"
+    ABORTED = "aborted, since the group has revoked partitions of its records"
+    UNKNOWN = "either committed or aborted, when the producer was fenced"
+
+
+class TransformProducer:
+    """The producer of a transform; :meth:`replace` makes another with the same transactional id.
+
+    Args:
+        make: returns a new producer.
+        is_own_id: whether no other process can have the transactional id.
+    """
+
+    def __init__(self, make: Callable[[], Producer[bytes, bytes]], *, is_own_id: bool) -> None:
+        self._make, self.is_own_id = make, is_own_id
+        self._producer = make()
+
+    async def __aenter__(self) -> Self:
+        await self._producer.__aenter__()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._producer.__aexit__(kind, error, trace)
+
+    def transaction(self) -> Transaction[bytes, bytes]:
+        """Return the next transaction."""
+        return self._producer.transaction()
+
+    async def replace(self) -> None:
+        """Open another producer, which ends the transaction that the current one left open."""
+        with suppress(DeliveryFailed):  # the cause of the replacement
+            await self._producer.close()
+        self._producer = self._make()
+        await self._producer.__aenter__()
 
 
 class TransformLoop:
@@ -79,7 +127,7 @@ class TransformLoop:
         self,
         cluster: Cluster,
         consumer: Consumer[bytes, bytes],
-        producer: Producer[bytes, bytes],
+        producer: TransformProducer,
         process: Process,
         *,
         max_records: int,
@@ -91,25 +139,32 @@ class TransformLoop:
         self._cluster, self._consumer, self._producer, self._process = cluster, consumer, producer, process
         # The records of one transaction have one span, not one each.
         consumer._iteration.tracing, self._group = None, consumer._config.group_id
+        self._in_hand = RecordsInHand(consumer)
         self._max_records, self._interval = max_records, commit_interval_ms / 1000
-        self._ends: dict[TopicPartition, int] | None = None
+        self._ends: TransformEnds | None = None
+        self._next_lookup = 0.0
         self._stop = anyio.Event()
         self._gathering: anyio.CancelScope | None = None
+        self._fenced_until: Deadline | None = None
         self._count = 0
 
-    async def run(self, stop: anyio.Event | None, *, until_end: bool) -> int:
+    async def run(self, topics: Iterable[str], stop: anyio.Event | None, *, until_end: bool) -> int:
         """Run until ``stop`` is set or, if ``until_end`` is true, up to the ends at the time of the call.
 
         Return the number of committed records. The consumer and the producer must be open; the caller closes them.
         """
+        partitions = [
+            TopicPartition(name, index) for name in topics for index in await self._consumer.partitions_for(name)
+        ]
         if until_end:
-            found = await self._consumer.offsets(dict.fromkeys(self._consumer.assignment, OffsetSpec.LATEST))
-            self._ends = {partition: end.offset for partition, end in found.items() if end is not None}
+            found = await self._consumer.offsets(dict.fromkeys(partitions, OffsetSpec.LATEST))
+            self._ends = TransformEnds({partition: end.offset for partition, end in found.items() if end is not None})
         if stop is not None:
             self._stop = stop
         failed: Exception | None = None
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._wait_for_stop)
+            tasks.start_soon(self._make_way_for_rebalances)
             # Catch the error here: the task group would wrap it in an ExceptionGroup.
             try:
                 await self._loop()
@@ -122,30 +177,82 @@ class TransformLoop:
 
     async def _wait_for_stop(self) -> None:
         await self._stop.wait()
+        self._end_gathering()
+
+    async def _make_way_for_rebalances(self) -> None:
+        """Gather no more records while a rebalance waits for those in hand."""
+        while self._in_hand.has_member:
+            await self._in_hand.wait_until_blocking(blocking=True)
+            self._end_gathering()
+            await self._in_hand.wait_until_blocking(blocking=False)
+
+    def _end_gathering(self) -> None:
         if self._gathering is not None:
             self._gathering.cancel()
 
     async def _loop(self) -> None:
-        while not (self._stop.is_set() or self._is_at_end()):
+        while not (self._stop.is_set() or await self._is_at_end()):
             records = await self._gather()
             # After a stop, the gathered records are not processed; the next run reads them again.
             if records and not self._stop.is_set():
-                offsets = self._offsets_after(records)
-                await self._write(await self._processed(records), offsets)
-                self._count += len(records)
+                await self._transform(records)
 
-    def _is_at_end(self) -> bool:
-        return self._ends is not None and all(map(self._has_reached, self._ends))
+    async def _transform(self, records: _Records) -> None:
+        """Process the records, and write the result; if that cannot be committed, let the records be read again."""
+        outcome = _Outcome.ABORTED
+        if self._in_hand.are_owned:
+            offsets = self._offsets_after(records)
+            outcome = await self._write(await self._processed(records), offsets)
+        if outcome is _Outcome.COMMITTED:
+            self._count += len(records)
+            self._in_hand.release()
+        else:
+            await self._go_back(records, outcome)
 
-    def _has_reached(self, partition: TopicPartition) -> bool:
-        assert self._ends is not None
-        position = self._consumer.position(partition)
-        return position is not None and position >= self._ends[partition]
+    async def _go_back(self, records: _Records, outcome: _Outcome) -> None:
+        """Read the records again that are not committed, in partitions that this instance still has."""
+        first: dict[TopicPartition, int] = {}
+        for record in records:
+            first.setdefault(TopicPartition(record.topic, record.partition), record.offset)
+        if outcome is _Outcome.UNKNOWN and (kept := self._in_hand.kept):
+            for partition, at in (await self._consumer.committed(kept)).items():
+                if at is not None:
+                    first[partition] = max(first[partition], at.offset)
+            self._count += sum(
+                record.offset < first[TopicPartition(record.topic, record.partition)] for record in records
+            )
+        self._in_hand.go_back(first)
+
+    # --- the end -----------------------------------------------------------------------------------------
+
+    async def _is_at_end(self) -> bool:
+        """Return whether this instance and the others have committed all partitions up to their ends."""
+        ends = self._ends
+        if ends is None:
+            return False
+        assigned = self._consumer.assignment
+        positions = self._consumer.positions()
+        reached = ends.to_commit({partition: positions[partition] for partition in assigned if partition in positions})
+        if reached:
+            self._in_hand.keep(reached)
+            if await self._write([], reached) is not _Outcome.COMMITTED:
+                self._in_hand.release()
+                return False
+            self._in_hand.release()
+        others = ends.of_others(assigned)
+        if others and self._cluster.runtime.now() >= self._next_lookup:
+            with suppress(RequestTimeout):  # a transaction is still open
+                ends.committed(await self._consumer.committed(others, timeout=_LOOKUP_TIMEOUT))
+            self._next_lookup = self._cluster.runtime.now() + _LOOKUP_INTERVAL
+        return ends.are_reached
 
     # --- the parts of one transaction ------------------------------------------------------------------
 
     async def _gather(self) -> _Records:
-        """Return the next record and those in the commit interval after it; perhaps none after a stop or at the end."""
+        """Return the next records and those in the commit interval after them; perhaps none after a stop or at the end.
+
+        A rebalance ends the interval.
+        """
         records: _Records = []
         with anyio.CancelScope() as self._gathering:
             # The last offset of a log may have no record, so with until_end gathering ends regularly to check the
@@ -153,8 +260,9 @@ class TransformLoop:
             if self._ends is not None:
                 self._gathering.deadline = anyio.current_time() + self._interval
             while len(records) < self._max_records:
-                records.append(await anext(self._consumer))
-                if len(records) == 1:
+                is_first = not records
+                records += await self._in_hand.poll(self._max_records - len(records))
+                if is_first:
                     self._gathering.deadline = anyio.current_time() + self._interval
         self._gathering = None
         return records
@@ -181,7 +289,9 @@ class TransformLoop:
             raise UsageError(f"process must return an iterable of OutgoingRecord, such as a list; got {result!r:.200}")
         return outgoing
 
-    async def _write(self, outgoing: list[OutgoingRecord], offsets: dict[TopicPartition, OffsetAndMetadata]) -> None:
+    async def _write(
+        self, outgoing: list[OutgoingRecord], offsets: dict[TopicPartition, OffsetAndMetadata]
+    ) -> _Outcome:
         """Write the records and offsets in one transaction; retry retriable errors for ``default_api_timeout_ms``."""
         now, backoff = self._cluster.runtime.now, self._cluster.backoff()
         deadline: Deadline | None = None
@@ -191,15 +301,24 @@ class TransformLoop:
                 async with self._producer.transaction() as transaction:
                     begun = True
                     await self._fill(transaction, outgoing, offsets)
-                return
+                break
             except KafkaError as error:
-                # If no transaction can begin, the producer has failed permanently, and the error says why.
-                if not begun or not (retry_action(error).retry or isinstance(error, _RETRIED)):
+                recovery = recovery_after(error, begun=begun, is_own_id=self._producer.is_own_id)
+                if recovery is Recovery.RAISE:
                     raise
-                deadline = deadline or self._cluster.deadline(self._cluster.config.default_api_timeout_ms / 1000)
+                if recovery is Recovery.REPLACE_PRODUCER:
+                    await self._replace_producer(error)
+                    return _Outcome.UNKNOWN
+                deadline = deadline or self._deadline()
                 if deadline.passed(now()):
                     raise
             await anyio.sleep(backoff.next())
+            if not self._in_hand.are_owned:
+                return _Outcome.ABORTED
+        self._fenced_until = None
+        if self._ends is not None:
+            self._ends.committed(offsets)
+        return _Outcome.COMMITTED
 
     async def _fill(
         self,
@@ -216,7 +335,29 @@ class TransformLoop:
                 timestamp_ms=record.timestamp_ms,
                 headers=record.headers,
             )
-        await transaction.commit_offsets(offsets, group=self._consumer.group_metadata())
+        group = self._consumer.group_metadata()
+        try:
+            await transaction.commit_offsets(offsets, group=group)
+        except (CommitFailed, RebalanceInProgress) as error:
+            self._in_hand.on_refusal(group, error)
+            raise
+
+    async def _replace_producer(self, error: KafkaError) -> None:
+        """Replace the fenced producer, unless all have been fenced for ``default_api_timeout_ms``.
+
+        Raises:
+            KafkaError: the error.
+        """
+        self._fenced_until = self._fenced_until or self._deadline()
+        if self._fenced_until.passed(self._cluster.runtime.now()):
+            raise error
+        _log.warning(
+            "group %(group)r: replacing the producer of transform(): %(error)s", group=self._group, error=error
+        )
+        await self._producer.replace()
+
+    def _deadline(self) -> Deadline:
+        return self._cluster.deadline(self._cluster.config.default_api_timeout_ms / 1000)
 
 
 def joined(given: Options | None, fixed: Options) -> Options:
@@ -229,3 +370,20 @@ def joined(given: Options | None, fixed: Options) -> Options:
         if given is not None and name in given:
             raise ConfigError(f"{name} is an argument of transform(), or set by it: leave it out of the options")
     return {**given, **fixed} if given is not None else fixed
+
+
+def producer_options_of(
+    given: ProducerOptions | None, transactional_id: str, group_instance_id: str | None, random_part: str
+) -> ProducerOptions:
+    """Return the options of the producer of one instance; ``transactional_id`` is the first part of its own.
+
+    Raises:
+        ConfigError: the options ``given`` by the user have a ``transactional_id``.
+        UsageError: ``transactional_id`` is not a string.
+    """
+    check_text("transactional_id", transactional_id)
+    instance = transactional_id_of(transactional_id, group_instance_id, random_part)
+    options = joined(given, ProducerOptions(transactional_id=instance))
+    if group_instance_id is None:
+        options.setdefault("transaction_timeout_ms", _TRANSACTION_TIMEOUT_MS)
+    return options

@@ -45,7 +45,7 @@ async def serve(kafka: Client, bookings: str, tickets: str, survives: int) -> in
     return await kafka.transform(
         bookings,
         Service(tickets, survives).process,
-        # The same in every process of the service: the last started process fences the others.
+        # The same in every process of the service: the processes share the partitions.
         group_id=f"{bookings}-service",
         transactional_id=f"{bookings}-service",
         max_records=100,

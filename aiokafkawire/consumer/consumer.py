@@ -83,7 +83,6 @@ class Consumer(MetricsPush, Generic[K, V]):
         value_deserializer: AnyDeserializer[V] | None = None,
         assignors: Sequence["Assignor"] = (),
         *,
-        joins: bool = True,
         interceptors: "ConsumerInterceptors | None" = None,
         failures: FailureHandler | None = None,
     ) -> None:
@@ -111,7 +110,7 @@ class Consumer(MetricsPush, Generic[K, V]):
             if offsets is not None:
                 offsets.on_commit = interceptors.on_commit
         self._topics, self._lane, self._assignors = topics, lane, assignors
-        self._offsets, self._joins = offsets, joins
+        self._offsets = offsets
         self._commits: OffsetCommitter | None = None
         self._auto_commit: AutoCommit | None = None
         if offsets is not None:
@@ -129,7 +128,7 @@ class Consumer(MetricsPush, Generic[K, V]):
         try:
             if self._auto_commit is not None:
                 self._cluster.owner.spawn(self._run_auto_commit, self._auto_commit)
-            if self._topics and self._commits is not None and self._joins:
+            if self._topics and self._commits is not None:
                 self.subscribe(*self._topics)
             elif self._topics:
                 all_partitions = AllPartitions(self._cluster, self._positions, self._fetcher, self._topics)

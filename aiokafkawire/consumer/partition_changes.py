@@ -182,6 +182,7 @@ class PartitionChanges:
         for state in states:
             self._positions.withhold(state, True)
         if task is not None:
+            driver.notify()
             await driver.until(
                 lambda: self.leaving or task is not driver.machine.task or not any(state.is_in_hand for state in states)
             )

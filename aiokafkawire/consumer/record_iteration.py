@@ -80,8 +80,10 @@ class RecordIteration(Generic[K, V]):
             cluster, check_crcs=config.check_crcs, on_done=fetcher.notify
         )
         self._reading: CompletedFetch | None = None
-        # The partitions of which the user has unfinished records.
-        self._in_hand: list[PartitionState] = []
+        self.in_hand: list[PartitionState] = []
+        """The partitions of which the user may have unfinished records."""
+        self.keeps_in_hand: bool = False
+        """Whether records stay unfinished until :meth:`release`, even if the user requests more records."""
         self._iterator_state = positions.iterator_state
         self.user: SingleUser = SingleUser(self._iterator_state, self._has_in_hand, cluster.owner.require_own_loop)
         self.waiting: int = 0
@@ -252,8 +254,8 @@ class RecordIteration(Generic[K, V]):
 
     async def _wait_for_reading(self) -> CompletedFetch:
         self._iterator_state.changes += 1
-        self.finish_in_hand()
-        self._in_hand.clear()
+        if not self.keeps_in_hand:
+            self.release()
         self.on_poll()
         since = self._cluster.runtime.now()
         while True:
@@ -302,11 +304,15 @@ class RecordIteration(Generic[K, V]):
             if fetched not in without and self.is_readable(fetched) and self.begin_batch(fetched):
                 state = fetched.ask.state
                 state.leader_epoch, self.got_at = fetched.leader_epoch, self._cluster.runtime.now()
-                if state.held is None:
-                    state.hold()
-                    self._in_hand.append(state)
+                self.keep(state)
                 return fetched
         return None
+
+    def keep(self, state: PartitionState) -> None:
+        """Count the records of this partition as unfinished from the position on, unless some are unfinished."""
+        if state.held is None:
+            state.hold()
+            self.in_hand.append(state)
 
     def _in_turn(self) -> Iterator[CompletedFetch]:
         """Yield the oldest unread data, which usually suffices, and then all unread data in the order of arrival."""
@@ -315,6 +321,11 @@ class RecordIteration(Generic[K, V]):
             yield next(iter(unread.values()))
         yield from list(unread.values())
 
+    def release(self) -> None:
+        """Finish the records handed out, since the user needs none of them any more."""
+        self.finish_in_hand()
+        self.in_hand.clear()
+
     def finish_in_hand(self) -> None:
         """Mark the records handed out as finished: the user has polled or committed."""
         if self._positions.lent is not None:
@@ -322,7 +333,7 @@ class RecordIteration(Generic[K, V]):
         now = self._cluster.runtime.now()
         if self._reading is not None:
             self._reading.ask.state.finish(now)
-        for state in self._in_hand:
+        for state in self.in_hand:
             state.finish(now)
         self._positions.lost_in_hand.clear()
         self.on_release()
@@ -427,7 +438,7 @@ class RecordIteration(Generic[K, V]):
         """Return whether the user has not finished all records that were handed out."""
         if self._reading is not None and self._reading.ask.state.is_in_hand:
             return True
-        return any(state.is_in_hand for state in self._in_hand)
+        return any(state.is_in_hand for state in self.in_hand)
 
     def require_open(self) -> None:
         """Raise UsageError unless the consumer is open, and the running event loop is its own."""

@@ -83,7 +83,7 @@ def in_virtual_time(**options: Any) -> Callable[[Callable[[Loop], Awaitable[None
 @pytest.mark.parametrize("release", ["3.9", None])
 async def test_what_an_abort_mends_is_made_anew_of_the_same_records(api: ApiKey, release: str | None) -> None:
     async with looping(release) as loop:
-        order = loop.broker.on(api, answer=ErrorCode.TRANSACTION_ABORTABLE, after=1, transactional_id="t")
+        order = loop.broker.on(api, answer=ErrorCode.TRANSACTION_ABORTABLE, after=1)
         assert await loop.run() == 100
         assert order.is_met
         assert loop.calls == 4
@@ -127,12 +127,45 @@ def test_a_commit_whose_outcome_nobody_knows_ends_it_and_the_next_run_finds_out(
     @in_virtual_time()
     async def _(loop: Loop) -> None:
         order = loop.broker.on(ApiKey.END_TXN, drop="after", times=None)
-        with pytest.raises(RequestTimeout, match="transactional_id 't': whether the transaction was committed is not"):
-            await loop.run(producer_options={"max_block_ms": 300})
+        # A static member has the same transactional id after a restart, and so ends its open transaction at once.
+        static: Any = {"consumer_options": {"group_instance_id": "one"}}
+        told = "transactional_id 't-one': whether the transaction was committed is not"
+        with pytest.raises(RequestTimeout, match=told):
+            await loop.run(producer_options={"max_block_ms": 300}, **static)
         assert loop.calls == 1
         order.remove()
-        assert await loop.run() == 75
+        assert await loop.run(**static) == 75
         assert await loop.outcome() == numbers(0, 100)
+
+
+def test_a_rebalance_ends_gathering() -> None:
+    @in_virtual_time()
+    async def _(loop: Loop) -> None:
+        loop.broker.create_topic("more", partitions=2)
+        async with loop.kafka.producer() as producer:
+            await producer.send("more", b"1", partition=0)
+            await producer.send("more", b"2", partition=1)
+        processed: list[bytes | None] = []
+        gathered = anyio.Event()
+
+        def process(records: list[ConsumerRecord[bytes, bytes]]) -> list[OutgoingRecord]:
+            processed.extend(record.value for record in records)
+            gathered.set()
+            return []
+
+        async def run() -> None:  # each gathers for a day
+            arguments: Any = {"group_id": "h", "transactional_id": "h", "commit_interval_ms": 86_400_000}
+            await loop.kafka.transform("more", process, **arguments)
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(run)
+            await anyio.sleep(60)
+            assert not processed
+            tasks.start_soon(run)
+            with anyio.fail_after(60):
+                await gathered.wait()
+            tasks.cancel_scope.cancel()
+        assert sorted(map(str, processed)) == ["b'1'", "b'2'"]
 
 
 async def test_a_source_that_cannot_be_read_ends_it() -> None:

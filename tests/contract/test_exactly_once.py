@@ -32,6 +32,8 @@ COUNT = 1_000
 _HEAD = Struct(">ih")
 """Of a request's frame: its size, and the API."""
 PARTITIONS = 2
+STATIC = {"group_instance_id": "one"}
+"""Consumer options of an instance whose transactional id ends with ``-one``."""
 Record = ConsumerRecord[bytes, bytes]
 
 
@@ -60,7 +62,7 @@ class Job:
     async def run(self, process: Any = None, **arguments: Any) -> int:
         """The loop, to the end if nothing else is said."""
         settings: dict[str, Any] = {"commit_interval_ms": 20, "until_end": True, "group_id": self.name} | arguments
-        settings.setdefault("consumer_options", {"fetch_max_wait_ms": 20})
+        settings["consumer_options"] = {"fetch_max_wait_ms": 20} | settings.get("consumer_options", {})
         with anyio.fail_after(PATIENCE):
             return await self.kafka.transform(
                 self.source, process or self.doubled, transactional_id=self.name, **settings
@@ -256,21 +258,23 @@ async def test_stopped_while_nothing_comes_it_ends_at_once(job: Job) -> None:
     assert ended == [0]
 
 
-async def test_the_newer_one_fences_the_older(job: Job) -> None:
+async def test_the_producer_of_a_static_member_is_fenced_by_another_with_its_id(job: Job) -> None:
     await job.fill(0, 100)
 
     async def process(records: list[Record]) -> list[OutgoingRecord]:
-        async with job.kafka.producer(transactional_id=job.name):
+        async with job.kafka.producer(transactional_id=f"{job.name}-one"):
             return job.doubled(records)
 
-    with pytest.raises(ProducerFenced, match=job.name):
-        await job.run(process)
+    with pytest.raises(ProducerFenced, match=f"{job.name}-one"):
+        await job.run(process, consumer_options=STATIC)
     assert await job.outcome() == [[], []]
-    assert await job.run() == 100
+    assert await job.run(consumer_options=STATIC) == 100
     assert await job.outcome() == doubles(100)
 
 
-async def test_a_transaction_times_out(cluster: Where, job: Job) -> None:
+@pytest.mark.parametrize("is_static", [True, False])
+async def test_a_transaction_times_out(cluster: Where, job: Job, is_static: bool) -> None:
+    """Another process may have the id of a static member, so that one ends; the ids of others are theirs alone."""
     await job.fill(0, COUNT)
     valve = Valve(cluster.connector, ApiKey.END_TXN)
     sizes: list[int] = []
@@ -283,18 +287,26 @@ async def test_a_transaction_times_out(cluster: Where, job: Job) -> None:
 
     async def let_it_time_out() -> None:
         await valve.closed.wait()
-        await timed_out(cluster, job.name)
+        (listing,) = [one for one in await job.kafka.admin.list_transactions() if job.name in one.transactional_id]
+        await timed_out(cluster, listing.transactional_id)
         valve.open()
 
+    arguments: Any = {"max_records": 100, "producer_options": {"transaction_timeout_ms": 1_000}}
     async with Client(cluster.bootstrap, connector=valve.connect) as kafka:
         slow = attrs.evolve(job, kafka=kafka)
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(let_it_time_out)
-            with pytest.raises((ProducerFenced, InvalidTxnState), match=job.name):
-                await slow.run(process, max_records=100, producer_options={"transaction_timeout_ms": 1_000})
-    done = sum(sizes[:2])
-    assert sum(map(len, await job.outcome())) == done
-    assert await job.run() == COUNT - done
+            if is_static:
+                with pytest.raises((ProducerFenced, InvalidTxnState), match=f"{job.name}-one"):
+                    await slow.run(process, consumer_options=STATIC, **arguments)
+            else:
+                assert await slow.run(process, **arguments) == COUNT
+    if is_static:
+        done = sum(sizes[:2])
+        assert sum(map(len, await job.outcome())) == done
+        assert await job.run(consumer_options=STATIC) == COUNT - done
+    else:
+        assert sum(sizes) > COUNT  # the records of the aborted transaction were processed again
     assert await job.outcome() == doubles(COUNT)
 
 

@@ -29,7 +29,7 @@ class BlockingWorker(Worker):
             self.ending = "returns"  # a thread cannot be cancelled, and Ctrl-C is in the middle of its life
 
     async def _work(self, client: Client) -> None:
-        consumer = Consumer(self.loop, client.consumer(*self.plan.topics, **self._membership()))
+        consumer = Consumer(self.loop, client.consumer(*self.plan.topics, **self._of_group()))
         producer = Producer(self.loop, client.producer(**self._transactions()))
         await self.loop.serve(lambda: self._run(consumer, producer))
 

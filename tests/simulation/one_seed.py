@@ -19,6 +19,7 @@ RUN: Mapping[str, Callable[..., Run[Any]]] = {
     "processing": processing.run,
     "consumer_processing": processing.run_consumer_protocol,
     "process": process.run,
+    "transforms": processing.run_transforms,
     "share": share.run,
 }
 TOLD: Mapping[str, Callable[[Run[Any]], str]] = {
@@ -29,6 +30,7 @@ TOLD: Mapping[str, Callable[[Run[Any]], str]] = {
     "processing": processing.told,
     "consumer_processing": processing.told,
     "process": process.told,
+    "transforms": processing.told,
     "share": share.told,
 }
 

@@ -20,12 +20,13 @@ from .protocols import COORDINATORS, Protocol, who_takes_part
 from .scenario import LATE
 from .taking_part import logs_of
 from .transactions import committed_offsets, committed_records
-from .workers import GROUP, OUTCOMES, Plan, Worker
+from .workers import GROUP, KILLED, OUTCOMES, Plan, Worker
 
-__all__ = ("Outcome", "run", "run_consumer_protocol", "told")
+__all__ = ("Outcome", "run", "run_consumer_protocol", "run_transforms", "told")
 
 _PATIENCE = 150.0
 """Virtual seconds until all is processed after the last fault: sessions and transactions of those that are gone end."""
+_INSTANCES = 5
 _LEAVES_WITHIN = 8.0
 """Virtual seconds after which no worker that has ended may be a member of the group, whatever ended it."""
 
@@ -54,10 +55,15 @@ def run_consumer_protocol(seed: int, *, keep: int = 2_000) -> Run[Outcome]:
     return _run(seed, keep, "consumer")
 
 
-def _run(seed: int, keep: int, protocol: Protocol) -> Run[Outcome]:
+def run_transforms(seed: int, *, keep: int = 2_000) -> Run[Outcome]:
+    """One run of five instances of ``transform``, some of which are killed, in a group of one of the protocols."""
+    return _run(seed, keep, "consumer" if seed % 2 else "classic", transforms=True)
+
+
+def _run(seed: int, keep: int, protocol: Protocol, *, transforms: bool = False) -> Run[Outcome]:
     with no_task_fails_unheard():
         return simulate(
-            lambda sim: _Play(sim, protocol).main(),
+            lambda sim: _Play(sim, protocol, transforms).main(),
             seed=seed,
             keep=keep,
             min_insync_replicas=2,
@@ -71,12 +77,16 @@ class _Play:
 
     sim: Simulation
     protocol: Protocol
+    transforms: bool
+    """Whether all workers are instances of ``transform``, whatever the seed."""
     plan: Plan = attrs.field(init=False)
     sources: list[TopicPartition] = attrs.field(factory=list)
     outcomes: list[TopicPartition] = attrs.field(factory=list)
     calm: anyio.Event = attrs.field(factory=anyio.Event)
     there: dict[int, Worker] = attrs.field(factory=dict)
     """The worker in each seat."""
+    dead: list[Worker] = attrs.field(factory=list)
+    """The workers that have ended since the connections of such workers ended."""
     wrong: list[str] = attrs.field(factory=list)
     lives: int = 0
     removed: int = 0
@@ -86,17 +96,19 @@ class _Play:
         """The run, and its checks."""
         sim, chance = self.sim, self.sim.random
         topics = ["flights", "delays"][: chance.randint(1, 2)]
-        self.plan = Plan.of(chance, topics, self.protocol)
+        self.plan = Plan.of(chance, topics, self.protocol, transforms=self.transforms)
         self.sources = [TopicPartition(topic, index) for topic in topics for index in range(chance.randint(1, 3))]
         self.outcomes = [TopicPartition(OUTCOMES, index) for index in range(2)]
         for topic in (*topics, OUTCOMES):
             sim.broker.create_topic(topic, partitions=sum(one.topic == topic for one in self.sources + self.outcomes))
         await self._write()
-        seats, before = 1 if self.plan.transforms else chance.randint(1, 3), tasks()
+        seats, before = _INSTANCES if self.transforms else chance.randint(1, 3), tasks()
         async with anyio.create_task_group() as workers:
             for seat in range(seats):
                 workers.start_soon(self._sit, seat)
-            if chance.random() < 0.7:
+            if self.transforms:
+                workers.start_soon(self._write_on)
+            if self.transforms or chance.random() < 0.7:
                 sim.chaos(every=(0.5, chance.choice((4.0, 10.0))), lasting=(0.05, chance.choice((1.0, 5.0))))
             with anyio.move_on_after(chance.uniform(10, 60)):
                 await self._trouble()
@@ -135,6 +147,18 @@ class _Play:
                         else:
                             await producer.send_many(partition.topic, values, partition=partition.partition)
 
+    async def _write_on(self) -> None:
+        """Write more records until the faults end, so that there is work whenever an instance is killed."""
+        sim, chance = self.sim, self.sim.chance("writer of more")
+        try:
+            async with sim.client("writer of more") as client, client.producer() as producer:
+                while not self.calm.is_set():
+                    partition = chance.choice(self.sources)
+                    await producer.enqueue(partition.topic, b"more", partition=partition.partition)
+                    await anyio.sleep(chance.uniform(0, 0.4))
+        except KafkaError as error:
+            sim.note(f"no more is written: {type(error).__name__}: {error}")
+
     # --- who takes part ------------------------------------------------------------------------------------------
 
     async def _sit(self, seat: int) -> None:
@@ -151,6 +175,9 @@ class _Play:
                 living.start_soon(self._stop_in_time, worker, chance.choice((3.0, 20.0, 60.0)))
                 await worker.live()
                 living.cancel_scope.cancel()
+            self.dead.append(worker)
+            if self.calm.is_set():
+                self._bury_the_dead()
             await self._pause(chance.choice((0.0, 1.0, chance.uniform(0, 10))))
 
     async def _stop_in_time(self, worker: Worker, longest: float) -> None:
@@ -199,7 +226,12 @@ class _Play:
     async def _end_faults(self) -> None:
         self.sim.broker.clear_orders()
         await self.sim.calm()
+        self._bury_the_dead()
         self.calm.set()
+
+    def _bury_the_dead(self) -> None:
+        while self.dead:
+            self.dead.pop().bury()
 
     # --- the end -------------------------------------------------------------------------------------------------
 
@@ -256,7 +288,8 @@ class _Play:
         (at,) = (address for address, node in self.sim.broker.addresses.items() if node == coordinator)
         async with RawClient(await self.sim.network.connector("who looks at groups")(*at)) as client:
             members = [member.client_id for member in (await who_takes_part(client, GROUP, self.protocol))[1]]
-        ends = [f"{worker.name}, which {worker.ending}" for worker in self.there.values() if worker.name in members]
+        last = [worker for worker in self.there.values() if worker.ending != KILLED]
+        ends = [f"{worker.name}, which {worker.ending}" for worker in last if worker.name in members]
         assert not ends, f"members of the group are still {', '.join(ends)}"
 
 

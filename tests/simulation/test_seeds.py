@@ -10,6 +10,7 @@ SEEDS = seeds(range(25), 3)
 GROUPS = seeds((4, 6, 5, *range(7, 12)), 2)
 PROCESSING = seeds((0, 3, 4, 1, 2, *range(5, 20)), 3)
 PROCESS = seeds((2, 4, *range(5, 20)), 2)
+TRANSFORMS = seeds((7, 3, *range(3), *range(4, 7), *range(8, 20)), 1)
 SHARE = seeds(range(20), 2)
 
 
@@ -59,6 +60,14 @@ def test_every_record_is_handled_in_the_order_of_its_key_whatever_becomes_of_the
     done = process.run(seed)
     print(process.told(done))
     assert done.value.records
+
+
+@pytest.mark.parametrize("seed", TRANSFORMS)
+def test_instances_of_a_transform_count_every_record_once_though_some_are_killed(seed: int) -> None:
+    done = processing.run_transforms(seed)
+    print(processing.told(done))
+    assert done.value.records
+    assert done.value.faults
 
 
 @pytest.mark.parametrize("seed", SHARE)

@@ -11,16 +11,19 @@ from aiokafkawire import Client, Consumer, ConsumerRecord, KafkaError, Producer,
 from aiokafkawire.config import AssignmentStrategy, ConsumerOptions, ProducerOptions
 from aiokafkawire.producer.transaction import Transaction
 from aiokafkawire.testing.simulation import Simulation
+from aiokafkawire.testing.virtual.fault_injector import FaultInjector
 from aiokafkawire.transform import OutgoingRecord
 
 from .protocols import SESSION_TIMEOUT_MS, Protocol
 from .taking_part import client_of, pace_of
 
-__all__ = ("GROUP", "OUTCOMES", "OnPurpose", "Over", "Plan", "Record", "Worker", "outcome_of")
+__all__ = ("GROUP", "KILLED", "OUTCOMES", "OnPurpose", "Over", "Plan", "Record", "Worker", "outcome_of")
 
 GROUP: Final = "the workers"
 OUTCOMES: Final = "outcomes"
 _ENDINGS: Final = ("returns", "raises", "is cancelled", "is closed")
+KILLED: Final = "is killed"
+"""The ending of a worker that is cut off from all brokers before it ends, so that it can say nothing to them."""
 _STARTS_WITHIN: Final = 0.5
 """Virtual seconds after which a worker that waits for records looks whether it has to stop."""
 
@@ -41,22 +44,25 @@ class Plan:
 
     topics: Sequence[str]
     transforms: bool
-    """They call ``transform``, one after the other, instead of having a loop of their own side by side."""
+    """They call ``transform`` instead of having a loop of their own."""
     strategies: Sequence[AssignmentStrategy]
     session_timeout_ms: int
     max_poll_interval_ms: int
     protocol: Protocol = "classic"
 
     @classmethod
-    def of(cls, chance: Random, topics: Sequence[str], protocol: Protocol = "classic") -> "Plan":
-        """Choose one."""
+    def of(
+        cls, chance: Random, topics: Sequence[str], protocol: Protocol = "classic", *, transforms: bool = False
+    ) -> "Plan":
+        """Choose one; ``transforms`` decides that they call ``transform``, else it is chosen."""
         if protocol == "consumer":
             poll_interval = chance.choice((6_000, 10_000, 30_000))
-            return cls(topics, chance.random() < 0.15, (), SESSION_TIMEOUT_MS, poll_interval, protocol)
+            is_transform = transforms or chance.random() < 0.15
+            return cls(topics, is_transform, (), SESSION_TIMEOUT_MS, poll_interval, protocol)
         strategies: Sequence[Sequence[AssignmentStrategy]] = (("range",), ("cooperative-sticky",))
         return cls(
             topics,
-            chance.random() < 0.15,
+            transforms or chance.random() < 0.15,
             chance.choice(strategies),
             chance.choice((6_000, 10_000)),
             chance.choice((6_000, 10_000, 30_000)),
@@ -87,11 +93,12 @@ class Worker:
     has: dict[TopicPartition, int] = attrs.field(factory=dict)
     """What it reads, and since which assignment."""
     _assignments: int = 0
+    _killed_by: FaultInjector | None = None
     _next: Callable[[Consumer[bytes, bytes]], Awaitable[Sequence[Record]]] = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
         self.chance = self.sim.chance(self.name)
-        self.ending = self.chance.choice(_ENDINGS)
+        self.ending = self.chance.choice((*_ENDINGS, KILLED, KILLED) if self.plan.transforms else _ENDINGS)
         self.pace = self.chance.choice((0.0, 0.01, 0.1))
         self._next = self.chance.choice((self._next_record, self._next_poll, self._next_poll_at_once, self._next_batch))
 
@@ -102,7 +109,7 @@ class Worker:
         try:
             async with client_of(self.sim, self.name, client_id=self.name) as client:
                 work = self._transform if self.plan.transforms else self._work
-                if self.ending == "is cancelled":
+                if self.ending in ("is cancelled", KILLED):
                     await self._cancelled_in_the_end(work, client)
                 else:
                     await work(client)
@@ -113,6 +120,12 @@ class Worker:
         except KafkaError as error:
             self.sim.note(f"{self.name} is over: {type(error).__name__}: {error}")
         self.sim.note(f"{self.name} {self.ending}")
+
+    def bury(self) -> None:
+        """Let the connections of a killed worker end."""
+        if self._killed_by is not None:
+            self.sim.network.drop(self._killed_by)
+            self._killed_by = None
 
     async def _cancelled_in_the_end(self, work: Callable[[Client], Awaitable[None]], client: Client) -> None:
         failed: Exception | None = None
@@ -130,6 +143,9 @@ class Worker:
 
     async def _cancel(self, scope: anyio.CancelScope) -> None:
         await self.stop.wait()
+        if self.ending == KILLED:
+            self._killed_by = self.sim.network.injector()
+            self._killed_by.partition({self.name})
         scope.cancel()
 
     def _reads(self) -> ConsumerOptions:
@@ -147,13 +163,7 @@ class Worker:
         return options
 
     def _membership(self) -> ConsumerOptions:
-        options = ConsumerOptions(
-            group_id=GROUP,
-            enable_auto_commit=False,
-            auto_offset_reset="earliest",
-            max_poll_interval_ms=self.plan.max_poll_interval_ms,
-            isolation_level="read_committed",
-        )
+        options = ConsumerOptions(max_poll_interval_ms=self.plan.max_poll_interval_ms)
         if self.plan.protocol == "consumer":
             options["group_protocol"] = "consumer"
         else:
@@ -163,13 +173,19 @@ class Worker:
         options.update(self._reads())
         return options
 
+    def _of_group(self) -> ConsumerOptions:
+        options = self._membership()
+        options["group_id"], options["enable_auto_commit"] = GROUP, False
+        options["auto_offset_reset"], options["isolation_level"] = "earliest", "read_committed"
+        return options
+
     def _transactions(self) -> ProducerOptions:
         options = self._writes()
         options["transactional_id"] = f"seat-{self.seat}"
         return options
 
     async def _work(self, client: Client) -> None:
-        consumer, producer = client.consumer(**self._membership()), client.producer(**self._transactions())
+        consumer, producer = client.consumer(**self._of_group()), client.producer(**self._transactions())
         async with producer, consumer, anyio.create_task_group() as tasks:
             consumer.subscribe(
                 *self.plan.topics, on_assigned=self._assigned, on_revoked=self._revoked, on_lost=self._revoked
@@ -343,7 +359,7 @@ class Worker:
             group_id=GROUP,
             transactional_id="transform",
             max_records=self.chance.choice((1, 20, 500)),
-            stop=self.stop if self.ending != "is cancelled" else None,
-            consumer_options={**self._reads(), "group_protocol": self.plan.protocol},
+            stop=self.stop if self.ending not in ("is cancelled", KILLED) else None,
+            consumer_options=self._membership(),
             producer_options=self._writes(),
         )
