@@ -9,7 +9,7 @@ from ...records.batch import ConsumerRecord
 from ...records.columns import join_values
 from ..shell.times import iso_time
 
-__all__ = ("FORMATS", "Formatter", "Record", "hex_formatter", "json_formatter", "plain_formatter")
+__all__ = ("FORMATS", "Formatter", "Record", "hex_formatter", "json_bytes", "json_formatter", "plain_formatter")
 
 Record: TypeAlias = ConsumerRecord[Any, Any]
 
@@ -68,13 +68,14 @@ def _json_of(record: Record) -> dict[str, object]:
         "offset": record.offset,
         "timestamp": None if record.timestamp < 0 else record.timestamp,
         "timestamp_type": record.timestamp_type.name.lower(),
-        "key": _json_bytes(record.raw_key),
-        "value": _json_bytes(record.raw_value),
-        "headers": [[name, _json_bytes(value)] for name, value in record.headers],
+        "key": json_bytes(record.raw_key),
+        "value": json_bytes(record.raw_value),
+        "headers": [[name, json_bytes(value)] for name, value in record.headers],
     }
 
 
-def _json_bytes(data: bytes | None) -> object:
+def json_bytes(data: bytes | None) -> object:
+    """Return what stands for bytes in JSON: a string if they are UTF-8, or ``{"base64": "..."}``; None for None."""
     if data is None:
         return None
     try:

@@ -9,6 +9,7 @@ SHELL_VERBS: Final = {
     "consume": "print the records of topics",
     "topics": "list, describe, create, extend and delete topics; offsets, leaders",
     "groups": "list, describe, reset and delete groups",
+    "dead-letters": "count, show and replay the records of dead-letter topics",
     "configs": "list, describe and change settings of topics, brokers and groups",
     "acls": "list, create and delete ACLs",
     "quotas": "list, change, delete and resolve client quotas",

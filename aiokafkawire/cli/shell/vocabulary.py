@@ -81,6 +81,17 @@ VOCABULARY: Final[dict[str, Term]] = {
     "offset_lag": Term("offsets between a replica and the high watermark", "LAG"),
     "last_fetch_timestamp": Term("when a controller last fetched, by the leader's clock", "LAST FETCH"),
     "last_caught_up_timestamp": Term("when it last had all records", "CAUGHT UP"),
+    # dead letters
+    "origin_topic": Term("the topic that a dead letter was first read from", "ORIGIN TOPIC"),
+    "origin_partition": Term("its partition there"),
+    "origin_offset": Term("its offset there"),
+    "origin_timestamp": Term("the moment of the record there"),
+    "attempts": Term("how often its handler was called with it"),
+    "message": Term("the text of its error"),
+    "stack": Term("the stack of its error"),
+    "dead_letters": Term("how many dead letters there are, or are replayed", "DEAD LETTERS"),
+    "first_failed_timestamp": Term("when the first of these was written", "FIRST"),
+    "last_failed_timestamp": Term("when the last of these was written", "LAST"),
     # groups
     "group_id": Term("the id of a group", "GROUP"),
     "group_type": Term("the type of a group: classic, consumer, share, streams", "TYPE"),
