@@ -152,7 +152,7 @@ def test_a_rate_delays_records(shell: Shell) -> None:
 def test_what_is_acknowledged_beside_an_error_is_not_repeated(shell: Shell, kafka: blocking.Client) -> None:
     shell("configs", "alter", "topic", "pay", "max.message.bytes=10")
     assert shell("dead-letters", "replay", DEAD, status=1) == b""
-    assert shell.err.startswith("aiokafkawire: orders.dead:0, offset 1: not replayed: RecordTooLarge: ")
+    assert shell.err.startswith("aiokafkawire: orders.dead:0, offset 1: not replayed: MessageTooLarge: ")
     assert shell.err.endswith("; 3 others are replayed and committed\n")
     assert replay(shell, "--dry-run") == {"pay": 3}
     shell("configs", "alter", "topic", "pay", "max.message.bytes=100000")

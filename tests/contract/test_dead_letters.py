@@ -8,7 +8,7 @@ from typing import Any
 import anyio
 import pytest
 
-from aiokafkawire import Client
+from aiokafkawire import Client, Retry
 from aiokafkawire.cli.dead_letters.replaying import GROUP_PREFIX, ReplayOptions, replay
 from aiokafkawire.cli.dead_letters.selection import REPLAYED_FROM, Selection
 from aiokafkawire.cli.shell.session import Session
@@ -33,28 +33,23 @@ async def test_failed_records_go_back_to_their_topic_once(
         for number in range(COUNT):
             await producer.send(topic, b"%d" % number, key=b"key %d" % (number % 4), headers=[("trace", b"1")])
     seen: list[Any] = []
-    heals = False
-    stop = anyio.Event()
 
-    async def handle(record: Any) -> None:
-        seen.append(record)
-        if not heals:
-            raise (ValueError if int(record.value) % 2 else Refused)(record.value)
-
-    async def process(count: int) -> None:
-        nonlocal stop
+    async def process(error: bool) -> None:
+        """Handle as many records as there are; each fails, or none."""
         stop = anyio.Event()
         seen.clear()
 
-        async def until_all(record: Any) -> None:
-            try:
-                await handle(record)
-            finally:
-                if len(seen) == count:
-                    stop.set()
+        async def handle(record: Any) -> None:
+            seen.append(record)
+            if len(seen) == COUNT:
+                stop.set()
+            if error:
+                raise (ValueError if int(record.value) % 2 else Refused)(record.value)
 
+        arguments: dict[str, Any] = {"group_id": topic, "dead_letter_topic": dead, "retry": Retry(attempts=1)}
         with anyio.fail_after(50):
-            await kafka.process(topic, until_all, group_id=topic, stop=stop, dead_letter_topic=dead)
+            summary = await kafka.process(topic, handle, stop=stop, **arguments)
+        assert (summary.processed, summary.dead_lettered) == ((0, COUNT) if error else (COUNT, 0))
 
     session = Session(kafka, KafkaSettings(bootstrap_servers="", client={}, producer={}, consumer={}), SharedOptions())
 
@@ -65,14 +60,13 @@ async def test_failed_records_go_back_to_their_topic_once(
         assert counts.keys() <= {topic}
         return sum(counts.values())
 
-    await process(COUNT)
-    heals = True
+    await process(error=True)
     assert await replayed(errors=frozenset({"ValueError"}), limit=2) == 2
     assert await replayed(errors=frozenset({"ValueError"})) == COUNT // 2 - 2
     assert await replayed(origins=frozenset({topic + "-other"})) == 0
     assert await replayed() == COUNT // 2
     assert await replayed() == 0
-    await process(COUNT)
+    await process(error=False)
     assert sorted(int(record.value) for record in seen) == list(range(COUNT))
     assert {record.key for record in seen} == {b"key %d" % number for number in range(4)}
     places = []
