@@ -111,7 +111,7 @@ def test_one_is_shown_with_its_failure(shell: Shell) -> None:
     ]
     (other,) = rows(shell, "show", DEAD, "0:6")
     assert (other["value"], other["error"], other["headers"]) == ("other", None, [])
-    assert "its headers tell of none" in shell.lines("dead-letters", "show", DEAD, "0:6")[1]
+    assert "its headers describe none" in shell.lines("dead-letters", "show", DEAD, "0:6")[1]
 
 
 def test_a_replay_takes_records_back_once(shell: Shell, kafka: blocking.Client) -> None:

@@ -33,6 +33,7 @@ def guarded() -> Iterator[BackgroundBroker]:
         (["cluster", "describe", "--controllers"], "ClusterAuthorizationFailed"),
         (["cluster", "upgrade-features", "group.version=1"], "ClusterAuthorizationFailed"),
         (["cluster", "unregister", "1", "--yes"], "ClusterAuthorizationFailed"),
+        (["dead-letters", "list", "orders"], "TopicAuthorizationFailed"),
         (["log-dirs", "describe"], "ClusterAuthorizationFailed"),
         (["log-dirs", "move", "orders", "--broker", "1", "--to", "/memory/1"], "TopicAuthorizationFailed"),
         (["reassign", "list"], "ClusterAuthorizationFailed"),

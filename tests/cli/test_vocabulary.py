@@ -29,6 +29,9 @@ COMMANDS = (
     "topics delete-records orders:0 --before 0 --yes",
     "topics elect-leaders orders",
     "topics delete gone --if-exists --yes",
+    "dead-letters list orders",
+    "dead-letters show orders 0:0",
+    "dead-letters replay orders --dry-run",
     "groups list --lag",
     "groups describe billing",
     "groups describe billing --state",
@@ -75,7 +78,12 @@ COMMANDS = (
     "consume orders",
 )
 STATUS = {"reassign status PLAN": 1}
-EMPTY = ("reassign list", "transactions find-hanging", "topics delete-records orders:0 --before 0 --dry-run")
+EMPTY = (
+    "reassign list",
+    "transactions find-hanging",
+    "topics delete-records orders:0 --before 0 --dry-run",
+    "dead-letters replay orders --dry-run",
+)
 OTHERS = {
     **dict.fromkeys(("tap", "demo", "broker", "wire"), "have options and output of their own"),
     "produce": "reads JSON of records",

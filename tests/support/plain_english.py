@@ -34,8 +34,8 @@ VERBS = frozenset(
     patch pause perform persist pick place plan poison poll pop postpone prefer prefix prepare prevent print probe
     process produce propose prove provide purge push put quote raise read reauthenticate rebalance receive reconnect
     record recover reduce refresh refuse register reject rejoin release reload remember remove rename renew render
-    reorder repeat replace reply report request require reserve reset resolve resplit restart restore resume retry
-    return reuse reveal revoke rewind rewrite rotate route run sample save scan schedule seal search seek select
+    reorder repeat replace replay reply report request require reserve reset resolve resplit restart restore resume
+    retry return reuse reveal revoke rewind rewrite rotate route run sample save scan schedule seal search seek select
     send separate serialize serve set settle share shield shift show shut sign simulate skip sleep sort spawn split
     start step stop store stream strip submit subscribe suggest sum summarize suspend swap switch take test throttle
     time track transform translate transmit trim truncate try turn unblock undo unescape unpack unregister

@@ -117,7 +117,7 @@ async def _replay(
             failure = failure_of(record.headers)
             if record.offset in finished[partition]:
                 continue
-            if failure is None:  # nobody can tell where it belongs, so it is never replayed
+            if failure is None:  # no header names its topic, so it is never replayed
                 chunk.passed.append((partition, previous, record.offset + 1))
             elif options.selection.has(failure, record.timestamp):
                 chunk.add(partition, previous, record, failure)

@@ -69,7 +69,7 @@ def replay_rows(replayed: dict[str, int], outcome: str) -> list[dict[str, Any]]:
 
 
 def letter_row(record: Record) -> dict[str, Any]:
-    """Return the row of one dead letter; what its headers do not tell is null."""
+    """Return the row of one dead letter; fields that its headers lack are null."""
     failure = failure_of(record.headers)
     return {
         "topic": record.topic,
@@ -96,7 +96,7 @@ def letter_text(record: Record) -> str:
     failure = failure_of(record.headers)
     lines = [("dead letter", _place(record.topic, record.partition, record.offset, record.timestamp))]
     if failure is None:
-        lines.append(("failure", "its headers tell of none"))
+        lines.append(("failure", "its headers describe none"))
     else:
         lines += [
             ("read from", _place(failure.topic, failure.partition, failure.offset, failure.timestamp_ms)),

@@ -130,8 +130,8 @@ def replay_letters(
     """Write dead letters back to their origin topics; those that were replayed before are left out.
 
     A record gets its key, value and headers as they were, without the headers of the failure, and the header
-    aiokafkawire.replayed-from. What is acknowledged is committed for the group aiokafkawire-replay-TOPIC: a crash
-    repeats at most the 500 records in flight.
+    aiokafkawire.replayed-from. Acknowledged records are committed for the group aiokafkawire-replay-TOPIC: a
+    crash repeats at most the 500 records in flight.
     """
     now_ms = int(time.time() * 1000)
     options = ReplayOptions(
