@@ -337,6 +337,8 @@ class TransformLoop:
             )
         group = self._consumer.group_metadata()
         try:
+            # After a rejoin the coordinator may accept the offsets, though the partitions were looked up again since.
+            self._consumer.check_ownership()
             await transaction.commit_offsets(offsets, group=group)
         except (CommitFailed, RebalanceInProgress) as error:
             self._in_hand.on_refusal(group, error)
