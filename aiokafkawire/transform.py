@@ -338,6 +338,9 @@ class TransformLoop:
         group = self._consumer.group_metadata()
         try:
             await transaction.commit_offsets(offsets, group=group)
+            # The partitions may have been lost, assigned again and looked up while the request was retried. A
+            # coordinator that forgot a generation may use its number again, and then accepts the offsets.
+            self._consumer.check_ownership()
         except (CommitFailed, RebalanceInProgress) as error:
             self._in_hand.on_refusal(group, error)
             raise

@@ -19,8 +19,13 @@ from aiokafkawire.testing.simulation import Simulation, simulate
 __all__ = ("COUNT", "GROUP", "TOPIC", "Life", "in_a_group", "membership_of", "partitions")
 
 GROUP, TOPIC, COUNT = "g", "t", 6
-STEADY: dict[str, Any] = {"heartbeat_interval_ms": 1_000, "auto_commit_interval_ms": 1_000, "fetch_max_wait_ms": 500}
-"""What members have here; their session is one of six seconds."""
+STEADY: dict[str, Any] = {
+    "session_timeout_ms": 6_000,
+    "heartbeat_interval_ms": 1_000,
+    "auto_commit_interval_ms": 1_000,
+    "fetch_max_wait_ms": 500,
+}
+"""What members have here, in virtual time."""
 
 
 def partitions(count: int = COUNT, topic: str = TOPIC) -> set[TopicPartition]:

@@ -94,6 +94,6 @@ async def test_an_error_without_a_dead_letter_topic_releases_the_record(
     async with kafka.share_consumer(topic, group_id=share_group) as consumer:
         with anyio.fail_after(20):
             (record,) = await consumer.poll()
-        assert record.delivery_count == 2
+        assert record.delivery_count >= 2  # a fetch in flight may have acquired it once more
         assert record.raw_value == b"x"
         assert record.raw_key is None
