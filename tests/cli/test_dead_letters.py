@@ -160,19 +160,6 @@ def test_what_is_acknowledged_beside_an_error_is_not_repeated(shell: Shell, kafk
     assert (values(kafka, "orders"), values(kafka, "pay")) == ([b"v0", b"v2", b"v4"], [b"v1", b"v3", b"v5"])
 
 
-@pytest.mark.thorough  # writes and compares thousands of records
-def test_what_a_commit_has_no_room_for_is_not_written(shell: Shell, kafka: blocking.Client) -> None:
-    with kafka.producer() as producer:
-        for number in range(3_400):
-            write(producer, number)
-    assert shell("dead-letters", "replay", DEAD, "--origin", "pay", "-q", status=1) == b""
-    assert "the records to replay are too scattered over orders.dead:0: " in shell.err
-    replayed = len(values(kafka, "pay"))
-    assert 500 <= replayed < 1_703
-    assert replay(shell) == {"orders": 1_703, "pay": 1_703 - replayed}
-    assert len(values(kafka, "pay")) == 1_703
-
-
 def test_a_group_ahead_of_the_topic_is_refused(shell: Shell, kafka: blocking.Client) -> None:
     group = f"aiokafkawire-replay-{DEAD}"
     kafka.admin.alter_consumer_group_offsets(group, {TopicPartition(DEAD, 0): 50})

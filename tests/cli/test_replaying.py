@@ -8,6 +8,7 @@ import pytest
 from aiokafkawire import Client, TopicPartition
 from aiokafkawire.cli.dead_letters.replaying import GROUP_PREFIX, ReplayOptions, replay
 from aiokafkawire.cli.dead_letters.selection import Selection
+from aiokafkawire.cli.exit_status import CommandFailed
 from aiokafkawire.cli.shell.session import Session
 from aiokafkawire.cli.shell.shared_options import SharedOptions
 from aiokafkawire.config.properties import KafkaSettings
@@ -23,13 +24,13 @@ OPTIONS = ReplayOptions(topic="dead", selection=Selection())
 DAY_MS = 86_400_000
 
 
-async def filled(kafka: Client) -> Session:
-    """A session of a cluster with three dead letters."""
+async def filled(kafka: Client, count: int = 3) -> Session:
+    """A session of a cluster with dead letters; the errors of every second one differ."""
     await kafka.admin.create_topics({"orders": 1, "dead": 1})
     async with kafka.producer() as producer:
-        for offset in range(3):
-            failure = Failure("orders", 0, offset, 0, "billing", 1, "ValueError", "")
-            await producer.send("dead", b"%d" % offset, headers=with_failure([], failure))
+        for offset in range(count):
+            failure = Failure("orders", 0, offset, 0, "billing", 1, ("ValueError", "KeyError")[offset % 2], "")
+            await producer.enqueue("dead", b"%d" % offset, headers=with_failure([], failure))
     return Session(kafka, KafkaSettings(bootstrap_servers="", client={}, producer={}, consumer={}), SharedOptions())
 
 
@@ -72,3 +73,20 @@ async def test_commits_outlive_the_retention_of_offsets_and_follow_all_acknowled
         commits = broker.requests.of(ApiKey.OFFSET_COMMIT)
         assert [asked.request.retention_time_ms > 3_000 * DAY_MS for asked in commits] == [True, True]
         assert broker.requests.of(ApiKey.PRODUCE)[-1].request.acks == -1
+
+
+async def test_records_that_a_commit_has_no_room_for_are_not_written() -> None:
+    async with Broker(port=None) as broker, Client(broker.bootstrap, connector=broker.connect) as kafka:
+        session = await filled(kafka, 3_400)
+        scattered = ReplayOptions(topic="dead", selection=Selection(errors=frozenset({"KeyError"})))
+        said = (
+            "the records to replay are too scattered over dead:0: .* has no room for which are replayed; 1,500 before"
+        )
+        with pytest.raises(CommandFailed, match=said):
+            await replay(session, scattered)
+        assert len([record async for record in kafka.read_records("orders")]) == 1_500
+        with pytest.raises(CommandFailed, match="too scattered"):
+            await replay(session, scattered)
+        assert await replay(session, OPTIONS) == {"orders": 1_900}
+        places = [record.headers[-1] async for record in kafka.read_records("orders")]
+        assert len(set(places)) == len(places) == 3_400

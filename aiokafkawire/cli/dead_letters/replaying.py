@@ -238,8 +238,9 @@ class _Writer:
         trials: dict[TopicPartition, ReplayedOffsets] = {}
         ranges = [(partition, previous, record.offset + 1) for partition, previous, record, _ in chunk.letters]
         for partition, start, stop in [*chunk.passed, *ranges]:
-            trial = trials.setdefault(partition, self._finished[partition].copy())
-            trial.finish(start, stop)
+            if partition not in trials:
+                trials[partition] = self._finished[partition].copy()
+            trials[partition].finish(start, stop)
         for partition, trial in trials.items():
             if not trial.fits:
                 raise CommandFailed(
