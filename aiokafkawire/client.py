@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Self, TypeVar, Unpack, ov
 import anyio
 
 from .admin.admin import Admin
-from .argument_checks import check_flag, flattened, items_of, shown
+from .argument_checks import check_flag, check_stop, flattened, items_of, shown
 from .cluster.cluster import Cluster
 from .cluster.metrics_push import MetricsPush
 from .config import (
@@ -857,8 +857,7 @@ def _check_transform(
 ) -> None:
     if not callable(process):
         raise UsageError(f"process must be a function that takes records, got {shown(process)}")
-    if stop is not None and not (hasattr(stop, "wait") and hasattr(stop, "is_set")):
-        raise UsageError(f"stop must be an anyio.Event or None, got {shown(stop)}")
+    check_stop(stop)
     check_flag("until_end", until_end)
     _check_options("consumer_options", consumer_options)
     _check_options("producer_options", producer_options)
