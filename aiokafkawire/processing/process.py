@@ -33,6 +33,8 @@ __all__ = ("ProcessSettings", "checked_topics", "consumer_options", "run_group",
 
 _IN_HAND: Final = 1000
 """The smallest default of ``max_in_hand``."""
+_CLOSE_SECONDS: Final = 1.0
+"""How long closing may wait for dead letters of cancelled calls."""
 _ORDERINGS: Final = ("key", "partition", "none")
 
 
@@ -203,7 +205,7 @@ async def _dead_letters(
     finally:
         # The records whose dead letters are not written are not committed, so closing need not report them.
         with suppress(DeliveryFailed):
-            await producer.close()
+            await producer._close(_CLOSE_SECONDS)
 
 
 def checked_topics(topics: object) -> Sequence[str | SubscriptionPattern]:
