@@ -776,6 +776,8 @@ class Client(MetricsPush):
         dead_letter_topic = options.pop("dead_letter_topic", None)
         if dead_letter_topic is not None and options.get("on_error") == "dead_letter":
             del options["on_error"]  # as every record that has failed finally
+        if dead_letter_topic is not None and dead_letter_topic in names:
+            raise UsageError(f"dead_letter_topic must not be a topic that process() reads, got {dead_letter_topic!r}")
         settings = ProcessSettings(
             handle=handle,
             group_id=options.get("group_id") or "",
