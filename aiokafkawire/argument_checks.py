@@ -15,6 +15,7 @@ __all__ = (
     "check_integer",
     "check_mapping",
     "check_seconds",
+    "check_stop",
     "check_text",
     "flattened",
     "is_integer",
@@ -68,6 +69,14 @@ def check_function(name: str, given: object) -> None:
     """Raise UsageError unless the value is callable."""
     if not callable(given):
         raise UsageError(f"{name} must be a function, got {shown(given)}")
+
+
+def check_stop(given: object) -> None:
+    """Raise UsageError unless the value is None or an event of the event loop; another's wait would block the loop."""
+    if given is not None and not (
+        hasattr(given, "is_set") and inspect.iscoroutinefunction(getattr(given, "wait", None))
+    ):
+        raise UsageError(f"stop must be an anyio.Event or None, got {shown(given)}")
 
 
 def is_text(given: str) -> bool:

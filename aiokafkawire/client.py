@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Self, TypeVar, Unpack, ov
 import anyio
 
 from .admin.admin import Admin
-from .argument_checks import check_flag, flattened, items_of, shown
+from .argument_checks import check_flag, check_stop, flattened, items_of, shown
 from .cluster.cluster import Cluster
 from .cluster.metrics_push import MetricsPush
 from .config import (
@@ -776,6 +776,8 @@ class Client(MetricsPush):
         dead_letter_topic = options.pop("dead_letter_topic", None)
         if dead_letter_topic is not None and options.get("on_error") == "dead_letter":
             del options["on_error"]  # as every record that has failed finally
+        if dead_letter_topic is not None and dead_letter_topic in names:
+            raise UsageError(f"dead_letter_topic must not be a topic that process() reads, got {dead_letter_topic!r}")
         settings = ProcessSettings(
             handle=handle,
             group_id=options.get("group_id") or "",
@@ -857,8 +859,7 @@ def _check_transform(
 ) -> None:
     if not callable(process):
         raise UsageError(f"process must be a function that takes records, got {shown(process)}")
-    if stop is not None and not (hasattr(stop, "wait") and hasattr(stop, "is_set")):
-        raise UsageError(f"stop must be an anyio.Event or None, got {shown(stop)}")
+    check_stop(stop)
     check_flag("until_end", until_end)
     _check_options("consumer_options", consumer_options)
     _check_options("producer_options", producer_options)

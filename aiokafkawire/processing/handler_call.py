@@ -4,12 +4,14 @@ import inspect
 from collections.abc import Awaitable, Callable
 from contextlib import nullcontext
 from functools import partial
+from math import inf
 from typing import Any
 
 import anyio
 import anyio.to_thread
 
 from ..cluster.cluster import Cluster
+from ..errors import KafkaError
 from ..runtime import Runtime
 from .unreadable_record import UnreadableRecord
 
@@ -50,6 +52,7 @@ class HandlerCall:
 
         Raises:
             TimeoutError: the handler has not returned in time.
+            KafkaError: the handler has raised a cancellation of its own.
             Exception: any other error of the handler; or of the deserializer, which has failed before.
         """
         if isinstance(records[0], UnreadableRecord):
@@ -66,12 +69,20 @@ class HandlerCall:
 
     async def _run(self, records: list[Any]) -> None:
         argument = records if self._takes_batch else records[0]
-        if self._is_async:
-            await self._handle(argument)
-            return
-        result = await self._on_thread(partial(self._handle, argument))
-        if inspect.isawaitable(result):
-            await result
+        try:
+            result = (
+                self._handle(argument) if self._is_async else await self._on_thread(partial(self._handle, argument))
+            )
+            if inspect.isawaitable(result):
+                await result
+        except anyio.get_cancelled_exc_class() as error:
+            if anyio.current_effective_deadline() == -inf:
+                raise
+            # It would end the tasks of the run without an error.
+            name = type(error).__name__
+            raise KafkaError(
+                f"the handler has raised {name}, and nobody has cancelled it: it may have awaited a cancelled task"
+            ) from error
 
     @property
     def abandoned(self) -> int:

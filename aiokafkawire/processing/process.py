@@ -1,5 +1,6 @@
 """Makes the parts of one call of ``Client.process``, and runs them."""
 
+import inspect
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from functools import partial
@@ -8,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import anyio
 import attrs
 
-from ..argument_checks import INT32, check_flag, check_seconds, is_integer, items_of, shown
+from ..argument_checks import INT32, check_flag, check_seconds, check_stop, is_integer, items_of, shown
 from ..cluster.cluster import Cluster
 from ..config import ConsumerOptions
 from ..consumer.consumer import Consumer
@@ -32,6 +33,8 @@ __all__ = ("ProcessSettings", "checked_topics", "consumer_options", "run_group",
 
 _IN_HAND: Final = 1000
 """The smallest default of ``max_in_hand``."""
+_CLOSE_SECONDS: Final = 1.0
+"""How long closing may wait for dead letters of cancelled calls."""
 _ORDERINGS: Final = ("key", "partition", "none")
 
 
@@ -64,6 +67,8 @@ class ProcessSettings:
     def __attrs_post_init__(self) -> None:
         if not callable(self.handle):
             raise UsageError(f"handle must be a function that takes a record, got {shown(self.handle)}")
+        if inspect.isgeneratorfunction(self.handle) or inspect.isasyncgenfunction(self.handle):
+            raise UsageError(f"handle must not yield, since nothing would run it: got {shown(self.handle)}")
         if not isinstance(self.group_id, str) or not self.group_id:
             raise ConfigError("process() needs a group_id: the group whose members share the records")
         for name, number in (
@@ -83,8 +88,7 @@ class ProcessSettings:
         check_seconds("handler_timeout", self.handler_timeout)
         check_seconds("drain_timeout", self.drain_timeout, optional=False)
         check_flag("handle_signals", self.handle_signals)
-        if self.stop is not None and not (hasattr(self.stop, "wait") and hasattr(self.stop, "is_set")):
-            raise UsageError(f"stop must be an anyio.Event or None, got {shown(self.stop)}")
+        check_stop(self.stop)
         if self.on_progress is not None and not callable(self.on_progress):
             raise UsageError(f"on_progress must be a function that takes a summary, got {shown(self.on_progress)}")
         if self.handle_signals:
@@ -201,7 +205,7 @@ async def _dead_letters(
     finally:
         # The records whose dead letters are not written are not committed, so closing need not report them.
         with suppress(DeliveryFailed):
-            await producer.close()
+            await producer._close(_CLOSE_SECONDS)
 
 
 def checked_topics(topics: object) -> Sequence[str | SubscriptionPattern]:

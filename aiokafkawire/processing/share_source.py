@@ -72,7 +72,7 @@ class ShareSource:
             given = record.given if isinstance(record, UnreadableRecord) else record
             if given.acknowledged is None:
                 self._consumer.acknowledge(given, kind)
-                self._in_hand -= 1
+            self._in_hand -= 1  # also if the handler has acknowledged it, as by ``async with record``
         changed, self._changed = self._changed, anyio.Event()
         changed.set()
 

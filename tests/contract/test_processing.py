@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from collections import defaultdict
 from collections.abc import Callable
@@ -9,8 +10,9 @@ from typing import Any
 
 import anyio
 import pytest
+import sniffio
 
-from aiokafkawire import Client, ConsumerRecord, DeserializationError, ProcessSummary, Retry, TopicPartition
+from aiokafkawire import Client, ConsumerRecord, DeserializationError, KafkaError, ProcessSummary, Retry, TopicPartition
 from aiokafkawire.processing.commit_metadata import decode_metadata
 from aiokafkawire.processing.failures import Failure, failure_of
 
@@ -223,6 +225,23 @@ async def test_plain_functions_run_on_threads_and_batches_are_of_one_key(kafka: 
     assert threading.get_ident() not in threads
     assert max(map(len, batches)) == 3
     assert all(len({record.key for record in batch}) == 1 for batch in batches)
+
+
+@pytest.mark.parametrize("plain", [False, True])
+async def test_a_cancellation_of_the_handlers_own_is_an_error(kafka: Client, topic: str, plain: bool) -> None:
+    if sniffio.current_async_library() == "trio":
+        pytest.skip("trio's users cannot make a Cancelled")
+    async with kafka.producer() as producer:
+        await producer.send(topic, b"x")
+
+    async def handle(record: Record) -> None:
+        raise asyncio.CancelledError
+
+    def handle_plainly(record: Record) -> None:
+        raise asyncio.CancelledError
+
+    with pytest.raises(KafkaError, match="the handler has raised CancelledError, and nobody has cancelled it"):
+        await process(kafka, topic, handle_plainly if plain else handle, retry=Retry(attempts=1))
 
 
 async def test_a_handler_that_hangs_is_cancelled_and_called_again(kafka: Client, topic: str) -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+import threading
+from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -534,7 +535,7 @@ def _transform() -> Iterator[Case]:
         "max_records": [None, 0, -1, "5", 1.5, True, Strange()],
         "commit_interval_ms": [None, 0, -1, "5", 1.5, True, Strange()],
         "auto_offset_reset": [None, 5, "first", Strange()],
-        "stop": [5, "stop", Strange()],
+        "stop": [5, "stop", Strange(), threading.Event()],
         "until_end": NO_FLAG,
         "consumer_options": [5, "x", [1], Strange(), {"group_id": "g"}, {5: 5}],
         "producer_options": [5, "x", [1], Strange(), {"transactional_id": "g"}, {5: 5}],
@@ -545,6 +546,14 @@ def _transform() -> Iterator[Case]:
             return call(hands, **{name: one})
 
         yield Case(f"client.transform({name})", transform, values)
+
+
+def _yield_one(record: object) -> Iterator[object]:
+    yield record
+
+
+async def _yield_later(record: object) -> AsyncIterator[object]:
+    yield record
 
 
 def _process() -> Iterator[Case]:
@@ -558,18 +567,18 @@ def _process() -> Iterator[Case]:
 
     wrong: dict[str, list[Any]] = {
         "topics": [None, 5, b"t", [], "", Strange(), [5], ["a/b"], TP],
-        "handle": [None, *NO_FUNCTION],
+        "handle": [None, *NO_FUNCTION, _yield_one, _yield_later],
         "group_id": [5, b"g", "", SURROGATE, Strange()],
         "concurrency": [None, 0, -1, "5", 1.5, True, Strange()],
         "ordering": [None, 5, "keys", Strange()],
         "max_batch": [0, -1, "5", 1.5, True, Strange()],
         "retry": [5, "retry", Strange()],
-        "dead_letter_topic": [5, b"t", "", "a/b", Strange()],
+        "dead_letter_topic": [5, b"t", "", "a/b", "t", Strange()],
         "share": NO_FLAG,
         "handler_timeout": ["5", -1, Strange()],
         "max_in_hand": [0, -1, "5", 1.5, True, Strange()],
         "commit_interval_ms": [None, 0, -1, "5", 1.5, True, Strange()],
-        "stop": [5, "stop", Strange()],
+        "stop": [5, "stop", Strange(), threading.Event()],
         "drain_timeout": [None, "5", -1, Strange()],
         "handle_signals": NO_FLAG,
         "on_progress": NO_FUNCTION,

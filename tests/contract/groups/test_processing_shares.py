@@ -97,3 +97,25 @@ async def test_an_error_without_a_dead_letter_topic_releases_the_record(
         assert record.delivery_count >= 2  # a fetch in flight may have acquired it once more
         assert record.raw_value == b"x"
         assert record.raw_key is None
+
+
+async def test_records_that_the_handler_acknowledges_itself_are_no_longer_in_hand(
+    kafka: Client, share_group: str, new_name: Callable[[], str]
+) -> None:
+    topic = new_name()
+    await kafka.admin.create_topics({topic: 1})
+    async with kafka.producer() as producer:
+        for _ in range(3):
+            await producer.send(topic, b"x")
+    count, stop = 0, anyio.Event()
+
+    async def handle(record: ShareRecord[bytes, bytes]) -> None:
+        nonlocal count
+        async with record:
+            count += 1
+        if count == 3:
+            stop.set()
+
+    with anyio.fail_after(30):
+        summary = await kafka.process(topic, handle, group_id=share_group, share=True, max_in_hand=1, stop=stop)
+    assert (summary.processed, summary.in_hand) == (3, 0)

@@ -1,0 +1,38 @@
+"""How a call of ``Client.process`` ends while its dead letters cannot be written."""
+
+from __future__ import annotations
+
+import anyio
+import pytest
+
+from aiokafkawire import Client, ConsumerRecord, Retry
+from aiokafkawire.protocol import ApiKey
+from aiokafkawire.testing import Broker
+
+pytestmark = pytest.mark.anyio
+
+
+async def test_the_end_does_not_wait_for_dead_letters_of_cancelled_calls() -> None:
+    async with Broker() as broker, Client(broker.bootstrap) as kafka:
+        broker.create_topic("t")
+        broker.create_topic("dead")
+        async with kafka.producer() as producer:
+            await producer.send("t", b"x")
+        stop = anyio.Event()
+
+        async def handle(record: ConsumerRecord[bytes, bytes]) -> None:
+            broker.on(ApiKey.PRODUCE, swallow="before", times=None)
+            stop.set()
+            raise ValueError
+
+        with anyio.fail_after(60):  # delivery_timeout_ms is 120 s
+            summary = await kafka.process(
+                "t",
+                handle,
+                group_id="g",
+                stop=stop,
+                drain_timeout=0.1,
+                retry=Retry(attempts=1),
+                dead_letter_topic="dead",
+            )
+        assert (summary.processed, summary.dead_lettered) == (0, 0)
