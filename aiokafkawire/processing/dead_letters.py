@@ -59,9 +59,16 @@ def describe_failure(record: Any, group: str, attempts: int, error: Exception) -
         group=group,
         attempts=attempts,
         error=f"{kind.__module__}.{kind.__qualname__}",
-        message=str(error),
+        message=_text_of(error),
         stack="".join(traceback.format_exception(error)),
     )
+
+
+def _text_of(error: Exception) -> str:
+    try:
+        return str(error)
+    except Exception as failed:  # of the user's exception
+        return f"its text cannot be read: {type(failed).__name__}"
 
 
 def _timestamp_of(record: Any) -> int:
