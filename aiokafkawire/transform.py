@@ -92,7 +92,8 @@ class TransformProducer:
     """
 
     def __init__(self, make: Callable[[], Producer[bytes, bytes]], *, is_own_id: bool) -> None:
-        self._make, self.is_own_id = make, is_own_id
+        self.is_own_id: bool = is_own_id
+        self._make = make
         self._producer = make()
 
     async def __aenter__(self) -> Self:

@@ -8,7 +8,8 @@ class RegistryRefusal(Exception):
 
     def __init__(self, code: int, message: str) -> None:
         super().__init__(message)
-        self.code, self.message = code, message
+        self.code: int = code
+        self.message: str = message
 
     @property
     def status(self) -> int:
