@@ -15,6 +15,7 @@ from ..metrics.instrument import Buckets, Instrument
 from ..metrics.instrument_list import INSTRUMENTS
 from ..notes import RequestNote
 from ..observe import CommitEnded
+from ..version import __version__
 from .attributes import (
     CLIENT_ID,
     DESTINATION,
@@ -27,7 +28,6 @@ from .attributes import (
     SERVER_ADDRESS,
     SERVER_PORT,
     SYSTEM,
-    VERSION,
     error_type,
 )
 from .ended_clients import EndedClients
@@ -61,7 +61,7 @@ class Meters:
     """The instruments of one meter provider, for all its clients."""
 
     def __init__(self, provider: MeterProvider | None) -> None:
-        meter = metrics.get_meter("aiokafkawire", VERSION, provider, SCHEMA_URL)
+        meter = metrics.get_meter("aiokafkawire", __version__, provider, SCHEMA_URL)
         self.operation_duration: metrics.Histogram = meter.create_histogram(
             "messaging.client.operation.duration",
             "s",
