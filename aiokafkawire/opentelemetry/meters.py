@@ -76,7 +76,7 @@ class Meters:
         )
         self._clients: dict[ref[Client], tuple[str, ClientMetrics]] = {}
         self._ended = EndedClients()
-        self._reading = threading.Lock()
+        self._reading = threading.RLock()  # a signal handler may collect while its own thread does
         self._read: dict[str, list[Instrument]] = {}
         self._observed: set[tuple[str, str]] = set()
         for name in INSTRUMENTS:
