@@ -122,6 +122,7 @@ if TYPE_CHECKING:
     )
     from .processing.health import ProcessingHealth
     from .processing.retry import Retry
+    from .processing.retry_topics import RetryTopic
     from .processing.summary import ProcessSummary
     from .producer.health import ProducerHealth
     from .producer.producer import Producer
@@ -247,6 +248,7 @@ __all__ = (
     "ResourcePattern",
     "ResourceType",
     "Retry",
+    "RetryTopic",
     "ScramCredentialInfo",
     "ScramMechanism",
     "ShareConsumer",
@@ -373,6 +375,7 @@ _MODULES = {
     "ResourcePattern": ".admin.acl_bindings",
     "ResourceType": ".protocol.acl_codes",
     "Retry": ".processing.retry",
+    "RetryTopic": ".processing.retry_topics",
     "ScramCredentialInfo": ".admin.scram_credentials",
     "ScramMechanism": ".admin.scram_credentials",
     "ShareConsumer": ".share.share_consumer",

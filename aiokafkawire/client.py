@@ -58,6 +58,7 @@ if TYPE_CHECKING:
     from .processing.lanes import Ordering
     from .processing.processing_run import OnProgress
     from .processing.retry import Retry
+    from .processing.retry_topics import RetryTopic
     from .processing.summary import ProcessSummary
     from .producer.producer import Producer
     from .records.deserialization import FailureHandler
@@ -714,6 +715,7 @@ class Client(MetricsPush):
         ordering: "Ordering" = "key",
         max_batch: int | None = None,
         retry: "Retry | None" = None,
+        retry_topics: "Sequence[RetryTopic]" = (),
         share: bool = False,
         handler_timeout: float | None = None,
         max_in_hand: int | None = None,
@@ -742,6 +744,9 @@ class Client(MetricsPush):
             max_batch: the largest number of records for one call, which are of one key or partition as ``ordering``
                 says; None for one record, which is not in a list.
             retry: how often and when a record is handled again after an error; None for ``Retry()``.
+            retry_topics: where a record goes that has failed so often, if its last error is one of ``retry.on``: into
+                the first of these topics, which the same group reads. It is handled again after the topic's delay, as
+                ``retry`` says, and then goes into the next topic. Records that come after it do not wait for it.
             share: whether to be a member of a share group (KIP-932), whose members share the records of each partition.
                 There is no ``ordering``; a finished record is accepted, one whose dead letter is written as well, and
                 one that ends the call is released. Locks are renewed until then, on Kafka 4.2 and later.
@@ -757,7 +762,7 @@ class Client(MetricsPush):
             on_progress: a function that gets a ProcessSummary at most every second.
             key_deserializer, value_deserializer: as for :meth:`consumer`. A record that cannot be deserialized has
                 failed finally.
-            producer_options: those of the producer of dead letters.
+            producer_options: those of the producer that writes to the retry topics and the dead-letter topic.
             options: those of the consumer, with ``group_id``, which is required. ``auto_offset_reset`` is by default
                 ``"earliest"``. ``dead_letter_topic`` is the topic for all records that have failed finally, with the
                 reason in their headers; without one their error ends the call, after the running calls of ``handle``
@@ -768,11 +773,15 @@ class Client(MetricsPush):
 
         Raises:
             Exception: the last error of ``handle``, or of a deserializer, without a ``dead_letter_topic``.
-            KafkaError: reading, committing or writing dead letters has failed permanently.
+            TopicNotReady: a retry topic does not exist.
+            KafkaError: reading, committing or writing failed records has failed permanently; or as many threads of a
+                plain ``handle`` as ``concurrency`` says go on after their calls were cancelled.
+            SystemExit, KeyboardInterrupt: ``handle`` has raised it; the running calls have finished.
             ConfigError, UsageError: an argument is wrong.
         """
         from .processing.process import ProcessSettings, checked_topics, consumer_options, run_group, run_share
         from .processing.retry import Retry
+        from .processing.retry_topics import checked_retry_topics
 
         names = checked_topics(topics)
         dead_letter_topic = options.pop("dead_letter_topic", None)
@@ -780,6 +789,7 @@ class Client(MetricsPush):
             del options["on_error"]  # as every record that has failed finally
         if dead_letter_topic is not None and dead_letter_topic in names:
             raise UsageError(f"dead_letter_topic must not be a topic that process() reads, got {dead_letter_topic!r}")
+        check_flag("share", share)
         settings = ProcessSettings(
             handle=handle,
             group_id=options.get("group_id") or "",
@@ -787,6 +797,7 @@ class Client(MetricsPush):
             ordering=ordering,
             max_batch=max_batch,
             retry=Retry() if retry is None else retry,
+            retry_topics=checked_retry_topics(retry_topics, names, dead_letter_topic, share=share),
             dead_letter_topic=dead_letter_topic,
             handler_timeout=handler_timeout,
             max_in_hand=max_in_hand,
@@ -799,7 +810,6 @@ class Client(MetricsPush):
             max_poll_interval_ms=options.get("max_poll_interval_ms", 300_000),
         )
         _check_options("producer_options", producer_options)
-        check_flag("share", share)
         if share:
             from .processing.share_source import lenient
 
@@ -815,7 +825,8 @@ class Client(MetricsPush):
             producer = self.producer(**(producer_options or {})) if dead_letter_topic is not None else None
             return await run_share(self._cluster, settings, sharing, producer)
         consumer = self._consumer((), consumer_options(options), key_deserializer, value_deserializer)
-        producer = self.producer(**(producer_options or {})) if dead_letter_topic is not None else None
+        writes = dead_letter_topic is not None or settings.retry_topics
+        producer = self.producer(**(producer_options or {})) if writes else None
         return await run_group(self._cluster, settings, names, consumer, producer)
 
 

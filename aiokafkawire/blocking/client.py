@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from ..processing.lanes import Ordering
     from ..processing.processing_run import OnProgress
     from ..processing.retry import Retry
+    from ..processing.retry_topics import RetryTopic
     from ..processing.summary import ProcessSummary
     from .share_consumer import ShareConsumer
 
@@ -321,6 +322,7 @@ class Client(MetricsPush):
         ordering: "Ordering" = "key",
         max_batch: int | None = None,
         retry: "Retry | None" = None,
+        retry_topics: "Sequence[RetryTopic]" = (),
         share: bool = False,
         handler_timeout: float | None = None,
         max_in_hand: int | None = None,
@@ -349,6 +351,7 @@ class Client(MetricsPush):
             ordering=ordering,
             max_batch=max_batch,
             retry=retry,
+            retry_topics=retry_topics,
             share=share,
             handler_timeout=handler_timeout,
             max_in_hand=max_in_hand,

@@ -7,16 +7,19 @@ import anyio
 
 from ..cluster.cluster import Cluster
 from ..consumer.consumer import Consumer
-from ..errors import BrokerError, CommitFailed, DeserializationError, OffsetMetadataTooLarge, RequestTimeout
+from ..errors import BrokerError, CommitFailed, DeserializationError, OffsetMetadataTooLarge, RequestTimeout, UsageError
 from ..event_log import EventLog, TroubleLog
 from ..group.group_offsets import NOT_ENTITLED
-from ..types import TopicPartition
+from ..types import OffsetSpec, TopicPartition
 from .commit_metadata import decode_metadata
+from .failures import failure_of
 from .handler_pool import HandlerPool
 from .lanes import Lanes, Work
 from .partitions_in_hand import PartitionsInHand, offsets_of
 from .processing_run import ProcessingRun
+from .retry_topics import RetryTopics
 from .unreadable_record import UnreadableRecord, failed_partition
+from .waiting_records import WaitingRecords
 
 __all__ = ("GroupSource",)
 
@@ -38,6 +41,8 @@ class GroupSource:
         consumer: reads the records; it has no topics yet.
         topics: the topics to subscribe to.
         lanes: has the records to handle.
+        retry_topics: those of the topics whose records wait until they are due.
+        dead_letter_topic: the topic that must not be among them.
         max_in_hand: the largest number of records that are read and not committed.
         commit_interval_ms: the time between two commits.
     """
@@ -49,11 +54,17 @@ class GroupSource:
         topics: Sequence[Any],
         lanes: Lanes[Any],
         *,
+        retry_topics: RetryTopics,
+        dead_letter_topic: str | None,
         max_in_hand: int,
         commit_interval_ms: int,
     ) -> None:
         self._consumer, self._topics, self._lanes = consumer, topics, lanes
+        self._retry_topics, self._dead_letter_topic = retry_topics, dead_letter_topic
         self._partitions = PartitionsInHand(max_in_hand)
+        self._waiting: WaitingRecords[tuple[TopicPartition, bytes | None, Any, bool]] = WaitingRecords()
+        self._polling = anyio.CancelScope()
+        self._polls_until: float | None = None
         self._interval = commit_interval_ms / 1000
         config = consumer._config
         self._group = config.group_id
@@ -61,9 +72,10 @@ class GroupSource:
         self._run: ProcessingRun | None = None
         self._lock = anyio.Lock()
         self._dirty, self._due = anyio.Event(), anyio.Event()
+        self._runtime = cluster.runtime
         self._trouble = TroubleLog(_log, cluster.runtime.now)
         self.skipped: int = 0
-        """The number of records that an earlier owner of their partition had finished."""
+        """The number of records that an earlier owner of their partition had finished, or that are another group's."""
 
     @property
     def in_hand(self) -> int:
@@ -92,33 +104,68 @@ class GroupSource:
     # --- reading -----------------------------------------------------------------------------------------------
 
     async def _read(self) -> None:
-        consumer, partitions, pool = self._consumer, self._partitions, self._pool
         while True:
+            self._add_due()
+            self._pool.start()
             self._pause_full()
             try:
-                records = await consumer.poll(partitions.read_limit)
+                records = await self._poll()
             except DeserializationError as error:
-                self._add(failed_partition(error), error.raw_key, UnreadableRecord(error), alone=True)
+                self._receive(failed_partition(error), error.raw_key, UnreadableRecord(error), alone=True)
                 records = []
             for record in records:
-                self._add(TopicPartition(record.topic, record.partition), record.raw_key, record)
-            pool.start()
+                self._receive(TopicPartition(record.topic, record.partition), record.raw_key, record)
 
-    def _add(self, partition: TopicPartition, key: bytes | None, record: Any, *, alone: bool = False) -> None:
+    async def _poll(self) -> list[Any]:
+        """Return the next records; none once a waiting record can be added."""
+        due = self._polls_until = self._waiting.next_due(self._partitions.full())
+        timeout = None if due is None else max(0.0, due - self._runtime.now())
+        with anyio.CancelScope() as self._polling:
+            return await self._consumer.poll(self._partitions.read_limit, timeout)
+        return []
+
+    def _add_due(self) -> None:
+        """Add the waiting records that are due, as far as their partitions have room."""
+        now, partitions = self._runtime.now(), self._partitions
+        while due := self._waiting.take(now, partitions.full(), partitions.read_limit):
+            for partition, key, record, alone in due:
+                self._add(partition, key, record, alone=alone)
+
+    def _receive(self, partition: TopicPartition, key: bytes | None, record: Any, *, alone: bool = False) -> None:
+        """Add a record that was read; or let it wait, if it is of a retry topic and not due."""
+        if partition.topic in self._retry_topics:
+            # What cannot be read fails in its turn, without a wait of its own.
+            failure = None if alone else failure_of(record.headers)
+            wait = self._retry_topics.wait(partition.topic, failure, self._runtime.wall_ms())
+            if wait > 0 or partition in self._waiting:
+                self._waiting.add(partition, self._runtime.now() + wait, (partition, key, record, alone))
+                return
+        self._add(partition, key, record, alone=alone)
+
+    def _add(self, partition: TopicPartition, key: bytes | None, record: Any, *, alone: bool) -> None:
         if partition not in self._partitions:
             self._partitions.assign(partition)
         elif self._partitions[partition].precedes(record.offset):
             self._forget((partition,))
             self._partitions.assign(partition)
-        if self._partitions[partition].add(record.offset, record.leader_epoch):
-            self._lanes.add(partition, key, record, alone=alone)
-        else:
+        tracker = self._partitions[partition]
+        if not tracker.add(record.offset, record.leader_epoch):
             self.skipped += 1
             self._dirty.set()
+        elif partition.topic in self._retry_topics and self._is_of_another_group(record):
+            tracker.finish(record.offset)
+            self.skipped += 1
+            self._dirty.set()
+        else:
+            self._lanes.add(partition, key, record, alone=alone)
+
+    def _is_of_another_group(self, record: Any) -> bool:
+        failure = failure_of(record.headers)
+        return failure is not None and failure.group != self._group
 
     def _pause_full(self) -> None:
-        """Pause the partitions of which enough is in hand, and resume the others."""
-        full, consumer = set(self._partitions.full()), self._consumer
+        """Pause the partitions of which enough is in hand or waits, and resume the others."""
+        full, consumer = {*self._partitions.full(), *self._waiting.partitions}, self._consumer
         paused = set(consumer.paused)
         assigned = consumer.assignment
         to_pause = [partition for partition in assigned if partition in full and partition not in paused]
@@ -165,6 +212,8 @@ class GroupSource:
             else:
                 self._trouble.ended("commit", "group %(group)r: commits succeed again", group=self._group)
             self._pause_full()
+            if self._waiting.next_due(self._partitions.full()) != self._polls_until:
+                self._polling.cancel()  # there is room for waiting records again
 
     def _commit_failed(self, error: Exception) -> None:
         self._dirty.set()
@@ -192,6 +241,8 @@ class GroupSource:
 
     def _position(self, partition: TopicPartition) -> int | None:
         """Return the consumer's position if all records before it are tracked, as while the reading task waits."""
+        if partition in self._waiting:
+            return None
         iteration = self._consumer._iteration
         if not iteration.waiting or iteration.pending_errors or self._consumer._positions.get(partition) is None:
             return None
@@ -200,16 +251,28 @@ class GroupSource:
     # --- rebalances --------------------------------------------------------------------------------------------
 
     async def _on_assigned(self, partitions: tuple[TopicPartition, ...]) -> None:
+        if any(partition.topic == self._dead_letter_topic for partition in partitions):
+            self._fail_for_dead_letters()
+            return
         with anyio.move_on_after(self._revoke_seconds):  # calls that were cancelled when the partitions were lost
             await self._pool.wait_until_idle(partitions)
         for partition, committed in (await self._consumer.committed(partitions)).items():
             text = "" if committed is None else committed.metadata
             self._partitions.assign(partition, () if committed is None else decode_metadata(committed.offset, text))
+            if committed is None and partition.topic in self._retry_topics:
+                # Whatever ``auto_offset_reset`` says: the records were moved there to be handled.
+                self._consumer.seek(partition, OffsetSpec.EARLIEST)
         self._pause_full()
+
+    def _fail_for_dead_letters(self) -> None:
+        assert self._run is not None  # the run opens the source
+        topic = self._dead_letter_topic
+        self._run.fail(UsageError(f"the pattern matches {topic!r}, the dead_letter_topic: change one of them"))
 
     async def _on_revoked(self, partitions: tuple[TopicPartition, ...]) -> None:
         """Wait for the running handlers of these partitions, commit what is finished, and let go of them."""
         self._lanes.drop(partitions, running=False)
+        self._waiting.hold(partitions)
         try:
             with anyio.move_on_after(self._revoke_seconds):
                 await self._pool.wait_until_idle(partitions)
@@ -237,7 +300,8 @@ class GroupSource:
     def _forget(self, partitions: Sequence[TopicPartition]) -> None:
         self._pool.cancel(self._lanes.drop(partitions, running=True))
         self._partitions.revoke(partitions)
+        self._waiting.drop(partitions)
 
     def status(self) -> Mapping[str, int]:
         """Return the numbers of a summary that this source knows."""
-        return {"skipped": self.skipped, "in_hand": self.in_hand}
+        return {"skipped": self.skipped, "in_hand": self.in_hand, "waiting": len(self._waiting)}

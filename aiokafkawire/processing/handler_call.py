@@ -43,7 +43,7 @@ class HandlerCall:
         self._cluster, self._handle, self._group = cluster, handle, group
         self._takes_batch, self._timeout = takes_batch, timeout
         self._is_async = _is_coroutine_function(handle)
-        self._awaited = 0
+        self._awaited, self._most_threads = 0, threads
         self._threads: set[object] = set()
         self._limiter = None if self._is_async else anyio.CapacityLimiter(threads)
 
@@ -88,6 +88,15 @@ class HandlerCall:
     def abandoned(self) -> int:
         """The number of threads that go on with a call that was cancelled."""
         return max(0, len(self._threads) - self._awaited)
+
+    def check_threads(self) -> None:
+        """Raise KafkaError if as many threads go on with cancelled calls as there may be calls."""
+        if self.abandoned >= self._most_threads:
+            raise KafkaError(
+                f"{self.abandoned} threads go on with calls of the handler that were cancelled, as many as there may "
+                "be calls at once (concurrency), and Python cannot end them: give what the handler waits for a timeout "
+                "of its own, shorter than handler_timeout"
+            )
 
     async def _on_thread(self, call: Callable[[], Any]) -> Any:
         def run() -> Any:

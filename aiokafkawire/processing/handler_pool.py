@@ -1,4 +1,4 @@
-"""Runs the handler for the works of lanes: several at once, again after failures, and dead letters in the end."""
+"""Runs the handler for the works of lanes: several at once, and again after failures; passes on what still fails."""
 
 from collections.abc import Callable, Collection
 from typing import Any, Final
@@ -10,10 +10,11 @@ import attrs
 
 from ..cluster.cluster import Cluster
 from ..types import TopicPartition
-from .dead_letters import DeadLetters
+from .failed_record_writer import FailedRecordWriter
 from .handler_call import HandlerCall
 from .lanes import Lanes, Work
 from .retry import Retry
+from .retry_topics import RetryTopics
 from .summary import ProcessSummary
 from .unreadable_record import UnreadableRecord
 
@@ -39,7 +40,9 @@ class HandlerPool:
         lanes: has the records to handle.
         call: calls the handler.
         retry: says how often and when.
-        dead_letters: writes what has failed finally; None if that ends the processing.
+        retry_topics: the topics for what has failed so often, one after the other.
+        dead_letter_topic: the topic for what has failed finally; None if that ends the processing.
+        writer: writes to these topics; None if there are none.
         concurrency: the largest number of workers.
         on_finished: is called when the records of a work are finished.
         on_failed: is called with an error that ends the processing, and the work that it is of.
@@ -51,20 +54,23 @@ class HandlerPool:
         lanes: Lanes[Any],
         call: HandlerCall,
         retry: Retry,
-        dead_letters: DeadLetters | None,
         *,
+        retry_topics: RetryTopics,
+        dead_letter_topic: str | None,
+        writer: FailedRecordWriter | None,
         concurrency: int,
         on_finished: Callable[[Work[Any]], None],
-        on_failed: Callable[[Work[Any], Exception], None],
+        on_failed: Callable[[Work[Any], BaseException], None],
     ) -> None:
         self._runtime, self._lanes, self._call, self._retry = cluster.runtime, lanes, call, retry
-        self._dead_letters, self._concurrency = dead_letters, concurrency
+        self._retry_topics, self._dead_letter_topic, self._writer = retry_topics, dead_letter_topic, writer
+        self._concurrency = concurrency
         self._on_finished, self._on_failed = on_finished, on_failed
         self._tasks: anyio.abc.TaskGroup | None = None
         self._workers = 0
         self._running: dict[Work[Any], _Running] = {}
         self._changed = anyio.Event()
-        self._processed = self._retried = self._dead_lettered = 0
+        self._processed = self._retried = self._deferred = self._dead_lettered = 0
 
     async def run(self, tasks: anyio.abc.TaskGroup) -> None:
         """Start works in these tasks, those that wait for another attempt when they are due."""
@@ -110,13 +116,14 @@ class HandlerPool:
         with anyio.CancelScope() as scope:
             self._running[work] = _Running(self._runtime.now(), scope)
             try:
+                self._call.check_threads()
                 try:
                     await self._call(work.records)
                 except Exception as error:
                     failed = error
                 is_over = failed is None or await self._has_given_up(work, failed)
-            except Exception as error:  # the dead letter is not written
-                failed = error
+            # The failed record is not written, the threads are used up, or the handler ends the program.
+            except (Exception, SystemExit, KeyboardInterrupt) as error:
                 self._on_failed(work, error)
             finally:
                 del self._running[work]
@@ -129,20 +136,28 @@ class HandlerPool:
             self._lanes.finish(work)
 
     async def _has_given_up(self, work: Work[Any], error: Exception) -> bool:
-        """Return whether a failed work is finished, since its dead letters are written; else let it be tried again."""
+        """Return whether a failed work is finished, its records in another topic; else let it be tried again."""
         if work.dropped:
             return False
         delay = self._retry.delay(error, work.attempts, self._runtime.chance.random())
-        if delay is not None and not isinstance(work.records[0], UnreadableRecord):
+        is_readable = not isinstance(work.records[0], UnreadableRecord)
+        if delay is not None and is_readable:
             self._retried += 1
             self._lanes.delay(work, self._runtime.now() + delay)
             return False
-        if self._dead_letters is None:
-            self._on_failed(work, error)
-            return False
-        await self._dead_letters.write(work.records, work.attempts, error)
-        self._dead_lettered += len(work.records)
-        return True
+        may_retry = is_readable and isinstance(error, self._retry.on)
+        following = self._retry_topics.after(work.partition.topic) if may_retry else None
+        if self._writer is not None and following is not None:
+            due = self._runtime.wall_ms() + following.delay_ms
+            await self._writer.write(following.name, work.records, work.attempts, error, not_before_ms=due)
+            self._deferred += len(work.records)
+            return True
+        if self._writer is not None and self._dead_letter_topic is not None:
+            await self._writer.write(self._dead_letter_topic, work.records, work.attempts, error)
+            self._dead_lettered += len(work.records)
+            return True
+        self._on_failed(work, error)
+        return False
 
     # --- the end of works ------------------------------------------------------------------------------------
 
@@ -169,14 +184,16 @@ class HandlerPool:
         changed, self._changed = self._changed, anyio.Event()
         changed.set()
 
-    def summary(self, *, skipped: int, in_hand: int) -> ProcessSummary:
+    def summary(self, *, skipped: int, in_hand: int, waiting: int) -> ProcessSummary:
         """Return what is done so far."""
         now = self._runtime.now()
         return ProcessSummary(
             processed=self._processed,
             retried=self._retried,
+            deferred=self._deferred,
             dead_lettered=self._dead_lettered,
             skipped=skipped,
+            waiting=waiting,
             in_hand=in_hand,
             running=len(self._running),
             longest=max((now - running.since for running in self._running.values()), default=0.0),

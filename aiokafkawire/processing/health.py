@@ -19,6 +19,8 @@ class ProcessingHealth:
     """The number of calls of the handler that are running."""
     in_hand: int
     """The number of records that were read and are not committed, or not acknowledged."""
+    waiting: int
+    """The number of records that were read from retry topics, and are not due yet; more may be in the topics."""
     longest: float
     """The seconds that the longest call has been running."""
     abandoned: int
@@ -36,7 +38,7 @@ class ProcessingHealth:
 
 
 def processing_health(
-    group: str, *, running: int, in_hand: int, longest: float, abandoned: int, limit: float
+    group: str, *, running: int, in_hand: int, waiting: int = 0, longest: float, abandoned: int, limit: float
 ) -> ProcessingHealth:
     """Return the health of handlers of which none should run for longer than ``limit`` seconds."""
     reasons = []
@@ -46,4 +48,4 @@ def processing_health(
         threads = "1 thread goes" if abandoned == 1 else f"{abandoned} threads go"
         reasons.append(f"{threads} on with a call of the handler that was cancelled")
     why = ", and ".join(reasons) or None
-    return ProcessingHealth(group, running, in_hand, longest, abandoned, why is not None, why)
+    return ProcessingHealth(group, running, in_hand, waiting, longest, abandoned, why is not None, why)

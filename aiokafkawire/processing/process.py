@@ -16,7 +16,7 @@ from ..consumer.consumer import Consumer
 from ..errors import ConfigError, DeliveryFailed, UsageError
 from ..producer.producer import Producer
 from ..types import SubscriptionPattern, check_topic_name
-from .dead_letters import DeadLetters
+from .failed_record_writer import FailedRecordWriter
 from .group_source import GroupSource
 from .handler_call import HandlerCall
 from .handler_pool import HandlerPool
@@ -24,6 +24,7 @@ from .health import ProcessingHealth
 from .lanes import Lanes, Ordering
 from .processing_run import OnProgress, ProcessingRun, RecordSource, require_main_thread
 from .retry import Retry
+from .retry_topics import RetryTopic, RetryTopics, topics_to_read
 from .summary import ProcessSummary
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ __all__ = ("ProcessSettings", "checked_topics", "consumer_options", "run_group",
 _IN_HAND: Final = 1000
 """The smallest default of ``max_in_hand``."""
 _CLOSE_SECONDS: Final = 1.0
-"""How long closing may wait for dead letters of cancelled calls."""
+"""How long closing may wait for failed records of cancelled calls."""
 _ORDERINGS: Final = ("key", "partition", "none")
 
 
@@ -52,6 +53,7 @@ class ProcessSettings:
     ordering: Ordering
     max_batch: int | None
     retry: Retry
+    retry_topics: tuple[RetryTopic, ...]
     dead_letter_topic: str | None
     handler_timeout: float | None
     max_in_hand: int | None
@@ -118,13 +120,18 @@ async def run_group(
     source = GroupSource(
         cluster,
         consumer,
-        topics,
+        topics_to_read(topics, settings.retry_topics),
         lanes,
+        retry_topics=RetryTopics(settings.retry_topics),
+        dead_letter_topic=settings.dead_letter_topic,
         max_in_hand=settings.in_hand_limit,
         commit_interval_ms=settings.commit_interval_ms,
     )
-    async with _dead_letters(settings, producer) as dead_letters, consumer:
-        return await _run(cluster, settings, consumer.name, lanes, source, dead_letters)
+    async with _failed_record_writer(settings, producer) as writer, consumer:
+        deadline = cluster.deadline(cluster.config.default_api_timeout_ms / 1000)
+        for topic in settings.retry_topics:
+            await cluster.metadata.topic(topic.name, deadline)
+        return await _run(cluster, settings, consumer.name, lanes, source, writer)
 
 
 async def run_share(
@@ -145,8 +152,8 @@ async def run_share(
         2 * settings.concurrency * (settings.max_batch or 1) if settings.max_in_hand is None else settings.max_in_hand
     )
     source = ShareSource(consumer, settings.group_id, lanes, max_in_hand=limit)
-    async with _dead_letters(settings, producer) as dead_letters, consumer:
-        return await _run(cluster, settings, consumer.name, lanes, source, dead_letters)
+    async with _failed_record_writer(settings, producer) as writer, consumer:
+        return await _run(cluster, settings, consumer.name, lanes, source, writer)
 
 
 async def _run(
@@ -155,7 +162,7 @@ async def _run(
     name: str,
     lanes: Lanes[Any],
     source: RecordSource,
-    dead_letters: DeadLetters | None,
+    writer: FailedRecordWriter | None,
 ) -> ProcessSummary:
     call = HandlerCall(
         cluster,
@@ -178,7 +185,9 @@ async def _run(
         lanes,
         call,
         settings.retry,
-        dead_letters,
+        retry_topics=RetryTopics(settings.retry_topics),
+        dead_letter_topic=settings.dead_letter_topic,
+        writer=writer,
         concurrency=settings.concurrency,
         on_finished=source.finished,
         on_failed=run.work_failed,
@@ -192,18 +201,18 @@ async def _run(
 
 
 @asynccontextmanager
-async def _dead_letters(
+async def _failed_record_writer(
     settings: ProcessSettings, producer: Producer[Any, Any] | None
-) -> AsyncIterator[DeadLetters | None]:
-    """Open the producer of dead letters, and close it in the end."""
-    if producer is None or settings.dead_letter_topic is None:
+) -> AsyncIterator[FailedRecordWriter | None]:
+    """Open the producer of failed records, and close it in the end."""
+    if producer is None:
         yield None
         return
     await producer.__aenter__()
     try:
-        yield DeadLetters(producer, settings.dead_letter_topic, settings.group_id)
+        yield FailedRecordWriter(producer, settings.group_id)
     finally:
-        # The records whose dead letters are not written are not committed, so closing need not report them.
+        # The failed records that are not written are not committed, so closing need not report them.
         with suppress(DeliveryFailed):
             await producer._close(_CLOSE_SECONDS)
 

@@ -73,7 +73,7 @@ class ProcessingRun:
         self._handle_signals, self._on_progress = handle_signals, on_progress
         self._ending = anyio.Event()
         self._drain = anyio.CancelScope()
-        self._error: Exception | None = None
+        self._error: BaseException | None = None
         self._readers: anyio.abc.TaskGroup | None = None
         self.pool: HandlerPool
         """Calls the handler; set before :meth:`run`."""
@@ -82,7 +82,7 @@ class ProcessingRun:
         """Process records until the stop event, a signal or an error; return what was done.
 
         Raises:
-            Exception: the error that has ended the run.
+            BaseException: the error that has ended the run.
         """
         async with anyio.create_task_group() as tasks:
             if self._handle_signals:
@@ -133,6 +133,7 @@ class ProcessingRun:
             group,
             running=summary.running,
             in_hand=summary.in_hand,
+            waiting=summary.waiting,
             longest=summary.longest,
             abandoned=self.pool.abandoned,
             limit=limit,
@@ -143,13 +144,13 @@ class ProcessingRun:
         assert self._readers is not None  # while the run is open
         self._readers.start_soon(self._guard, function)
 
-    def fail(self, error: Exception) -> None:
+    def fail(self, error: BaseException) -> None:
         """End the run with an error; only the first one counts."""
         if self._error is None:
             self._error = error
         self._ending.set()
 
-    def work_failed(self, work: Work[Any], error: Exception) -> None:
+    def work_failed(self, work: Work[Any], error: BaseException) -> None:
         """End the run with the final error of a handler."""
         self._source.failed(work)
         self.fail(error)

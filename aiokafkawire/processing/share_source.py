@@ -7,7 +7,7 @@ import anyio
 
 from ..errors import AcknowledgementFailed, DeserializationError, RequestTimeout
 from ..event_log import EventLog
-from ..serialization import Deserializer, SerializationContext, knows_record
+from ..serialization import AnyDeserializer, SerializationContext, knows_record
 from ..share.acknowledgements import Acknowledge
 from ..share.share_consumer import ShareConsumer
 from ..types import TopicPartition
@@ -85,34 +85,26 @@ class ShareSource:
 
     def status(self) -> Mapping[str, int]:
         """Return the numbers of a summary that this source knows."""
-        return {"skipped": 0, "in_hand": self._in_hand}
+        return {"skipped": 0, "in_hand": self._in_hand, "waiting": 0}
 
 
 def lenient(deserializer: Any) -> Any:
     """Return a deserializer that returns its error instead of raising it: a share consumer would release the record."""
-    if deserializer is None:
-        return None
-    if knows_record(deserializer, "deserialize"):
-        return _Lenient(deserializer)
-
-    def deserialize(data: bytes) -> Any:
-        try:
-            return deserializer(data)
-        except Exception as error:
-            return Undeserialized(error)
-
-    return deserialize
+    return None if deserializer is None else _Lenient(deserializer)
 
 
 class _Lenient:
-    """A deserializer that knows the record, and returns its error instead of raising it."""
+    """A deserializer that returns the error of another one instead of raising it."""
 
-    def __init__(self, deserializer: Deserializer[Any]) -> None:
-        self._deserializer = deserializer
+    def __init__(self, deserializer: AnyDeserializer[Any]) -> None:
+        self._knows_record = knows_record(deserializer, "deserialize")
+        self._call: Any = deserializer.deserialize if self._knows_record else deserializer  # type: ignore[union-attr]
 
     def deserialize(self, data: bytes, context: SerializationContext) -> Any:
         try:
-            found = self._deserializer.deserialize(data, context)
+            if not self._knows_record:
+                return self._call(data)
+            found = self._call(data, context)
         except Exception as error:
             return Undeserialized(error)
         return _awaited(found) if isinstance(found, Awaitable) else found

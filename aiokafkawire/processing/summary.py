@@ -13,10 +13,15 @@ class ProcessSummary:
     """The number of records that the handler has finished."""
     retried: int = 0
     """How often the handler was called again after a failure."""
+    deferred: int = 0
+    """The number of records that were written to a retry topic; one that goes through several counts each time."""
     dead_lettered: int = 0
     """The number of records that were written to the dead-letter topic."""
     skipped: int = 0
-    """The number of records that an earlier owner of their partition had finished, and that were not handled again."""
+    """The number of records that an earlier owner of their partition had finished, and that were not handled again;
+    and of those in retry topics that are another group's."""
+    waiting: int = 0
+    """The number of records that were read from retry topics, and are not due yet; more may be in the topics."""
     in_hand: int = 0
     """The number of records that were read and are not committed, or not acknowledged."""
     running: int = 0

@@ -9,7 +9,7 @@ from ..errors import DeserializationError, KafkaError, UsageError
 from ..event_log import EventLog, TroubleLog
 from ..producer.producer import Producer
 from ..types import TopicPartition
-from .dead_letters import DeadLetters
+from .failed_record_writer import FailedRecordWriter
 from .unreadable_record import UnreadableRecord
 
 __all__ = ("DeadLetteredRecords", "SkippedRecords")
@@ -90,8 +90,8 @@ class DeadLetteredRecords:
                 producer = self._make_producer()
                 await producer.__aenter__()
                 self._producer = producer
-            letters = DeadLetters(self._producer, self._topic, self._group or "")
-            await letters.write([UnreadableRecord(error)], 1, _cause(error))
+            writer = FailedRecordWriter(self._producer, self._group or "")
+            await writer.write(self._topic, [UnreadableRecord(error)], 1, _cause(error))
         except KafkaError as failed:
             failed.add_note(f"while writing the record at {at}, offset {error.offset}, to the dead-letter topic")
             raise

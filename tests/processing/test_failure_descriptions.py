@@ -2,7 +2,7 @@
 
 import attrs
 
-from aiokafkawire.processing.dead_letters import describe_failure
+from aiokafkawire.processing.failed_record_writer import describe_failure
 from aiokafkawire.processing.failures import with_failure
 from aiokafkawire.types import Header
 

@@ -1,4 +1,4 @@
-"""Writes records whose handler has failed to a dead-letter topic."""
+"""Writes records whose handler has failed to retry topics and dead-letter topics."""
 
 import traceback
 from collections.abc import Sequence
@@ -8,41 +8,40 @@ from ..producer.producer import Producer
 from ..share._implementation import ShareRecord
 from .failures import Failure, failure_of, with_failure
 
-__all__ = ("DeadLetters", "describe_failure")
+__all__ = ("FailedRecordWriter", "describe_failure")
 
 
-class DeadLetters:
-    """The writer of one dead-letter topic.
+class FailedRecordWriter:
+    """The writer of records that have failed.
 
     Args:
         producer: sends the records.
-        topic: the dead-letter topic.
         group: the group whose handler fails.
     """
 
-    def __init__(self, producer: Producer[Any, Any], topic: str, group: str) -> None:
-        self._producer, self._topic, self._group = producer, topic, group
+    def __init__(self, producer: Producer[Any, Any], group: str) -> None:
+        self._producer, self._group = producer, group
 
-    async def write(self, records: Sequence[Any], attempts: int, error: Exception) -> None:
+    async def write(
+        self, topic: str, records: Sequence[Any], attempts: int, error: Exception, *, not_before_ms: int = 0
+    ) -> None:
         """Write the records with their keys, values and headers as they were read; wait until they are acknowledged.
 
         Raises:
             KafkaError: the records are not written.
         """
-        deliveries = [
-            await self._producer.enqueue(
-                self._topic,
-                record.raw_value,
-                key=record.raw_key,
-                headers=with_failure(record.headers, describe_failure(record, self._group, attempts, error)),
+        deliveries = []
+        for record in records:
+            failure = describe_failure(record, self._group, attempts, error, not_before_ms)
+            headers = with_failure(record.headers, failure)
+            deliveries.append(
+                await self._producer.enqueue(topic, record.raw_value, key=record.raw_key, headers=headers)
             )
-            for record in records
-        ]
         for delivery in deliveries:
             await delivery
 
 
-def describe_failure(record: Any, group: str, attempts: int, error: Exception) -> Failure:
+def describe_failure(record: Any, group: str, attempts: int, error: Exception, not_before_ms: int = 0) -> Failure:
     """Return the failure of a record, with the origin and the attempts of the failure that it may have already."""
     before = failure_of(record.headers)
     kind = type(error)
@@ -61,6 +60,7 @@ def describe_failure(record: Any, group: str, attempts: int, error: Exception) -
         error=f"{kind.__module__}.{kind.__qualname__}",
         message=_text_of(error),
         stack="".join(traceback.format_exception(error)),
+        not_before_ms=not_before_ms,
     )
 
 
