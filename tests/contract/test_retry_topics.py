@@ -8,6 +8,7 @@ from typing import Any
 
 import anyio
 import pytest
+from contract.conftest import Where
 
 from aiokafkawire import Client, ConsumerRecord, ProcessSummary, Retry, RetryTopic, TopicNotReady, TopicPartition
 from aiokafkawire.processing.failures import Failure, failure_of, with_failure
@@ -91,13 +92,17 @@ async def test_the_source_goes_on_while_records_wait_and_the_end_does_not_wait_f
         if len(seen) == 20:
             stop.set()
 
+    def told(summary: ProcessSummary) -> None:
+        if summary.waiting and summary.deferred == 5:
+            waits.set()
+
     async def write() -> None:
         async with kafka.producer() as producer:
             for _ in range(5):  # more than may be in hand
                 await producer.send(topic, b"bad", key=b"k")
-            while not any(health.waiting for health in kafka.health().processing.values()):
-                await anyio.sleep(0.01)
-            waits.set()
+            await waits.wait()
+            (health,) = kafka.health().processing.values()
+            assert health.waiting > 0
             for number in range(20):
                 await producer.send(topic, b"%d" % number, key=b"k")
 
@@ -105,9 +110,14 @@ async def test_the_source_goes_on_while_records_wait_and_the_end_does_not_wait_f
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(write)
             summary = await process(
-                kafka, topic, handle, retry_topics=[RetryTopic(retry, LONG)], stop=stop, max_in_hand=2
+                kafka,
+                topic,
+                handle,
+                retry_topics=[RetryTopic(retry, LONG)],
+                stop=stop,
+                max_in_hand=2,
+                on_progress=told,
             )
-    assert waits.is_set()
     assert seen == [b"%d" % number for number in range(20)]
     assert (summary.processed, summary.deferred) == (20, 5)
     assert summary.waiting > 0
@@ -158,8 +168,8 @@ async def test_what_retry_does_not_name_is_a_dead_letter_at_once_and_other_group
 
 
 async def test_a_retry_topic_that_does_not_exist_is_refused_at_the_beginning(
-    kafka: Client, topic: str, new_name: Callable[[], str]
+    cluster: Where, topic: str, new_name: Callable[[], str]
 ) -> None:
-    async with Client(kafka.bootstrap, topic_metadata_propagation_max_ms=300) as impatient:
+    async with cluster.client(topic_metadata_propagation_max_ms=300) as impatient:
         with pytest.raises(TopicNotReady, match="does not exist"):
             await process(impatient, topic, print, retry_topics=[RetryTopic(new_name(), 5)])

@@ -9,7 +9,7 @@ from typing import Any, Final
 import anyio
 import attrs
 
-from aiokafkawire import ConsumerRecord, Delivery, KafkaError, ProcessSummary, Retry, TopicPartition
+from aiokafkawire import ConsumerRecord, Delivery, KafkaError, ProcessSummary, Retry, RetryTopic, TopicPartition
 from aiokafkawire.config import ConsumerOptions
 from aiokafkawire.observe import Observer, PartitionsLost, RebalanceEnded
 from aiokafkawire.processing.failures import failure_of
@@ -35,6 +35,7 @@ _PATIENCE = 120.0
 """Virtual seconds for the members to handle all that is left, beside those that they wait for the dead."""
 _FOREVER = 10_000.0
 _ATTEMPTS = 3
+_TWO_TOPICS: Final = (RetryTopic("soon", 100), RetryTopic("late", 3_000))
 
 Record = ConsumerRecord[bytes, bytes]
 
@@ -59,6 +60,7 @@ class Plan:
     longest: float
     """Seconds that a handler takes at most, unless it hangs."""
     handler_timeout: float | None
+    retry_topics: tuple[RetryTopic, ...]
 
     @classmethod
     def of(cls, chance: Random) -> "Plan":
@@ -76,6 +78,7 @@ class Plan:
             commit_interval_ms=chance.choice((20, 100, 1_000)),
             longest=chance.choice((0.0, 0.05, 0.5)),
             handler_timeout=chance.choice((None, 2.0)),
+            retry_topics=chance.choice(((), (RetryTopic("again", 500),), _TWO_TOPICS)),
         )
 
     @property
@@ -133,7 +136,7 @@ class _History:
             where = TopicPartition(record.topic, record.partition)
             self.events.append((what, where, record.raw_key, record.offset))
             if what == "finished":
-                self.handled[where, record.offset] += 1
+                self.handled[_origin(record)] += 1
 
     def check_order(self, dead: set[tuple[TopicPartition, int]]) -> None:
         """No record begins before those of its lane that are before it are finished, by whomever."""
@@ -145,6 +148,8 @@ class _History:
         finished: set[tuple[TopicPartition, int]] = set()
         for what, where, key, offset in self.events:
             lane = self._lane(where, key)
+            if where.topic in {topic.name for topic in self.plan.retry_topics}:
+                continue  # where those that have gone on are not known
             if what == "finished":
                 finished.add((where, offset))
             elif lane is not None:
@@ -220,6 +225,7 @@ class _Member:
                 commit_interval_ms=plan.commit_interval_ms,
                 handler_timeout=plan.handler_timeout,
                 retry=Retry(attempts=_ATTEMPTS, backoff_ms=100),
+                retry_topics=plan.retry_topics,
                 dead_letter_topic=DEAD,
                 drain_timeout=15,
                 stop=stop,
@@ -272,6 +278,8 @@ class _Play:
         for topic in topics:
             sim.broker.create_topic(topic, partitions=sum(where.topic == topic for where in self.partitions))
         sim.broker.create_topic(DEAD, partitions=2)
+        for retry in self.plan.retry_topics:
+            sim.broker.create_topic(retry.name, partitions=2)
         before = tasks()
         seats = Seats(sim, self.calm, lambda _, name: self._member(name, topics))
         if self.plan.gentle:
@@ -296,7 +304,7 @@ class _Play:
         await anyio.sleep(LATE)
         check_nothing_is_left(sim, before)
         dead = self._dead()
-        self.history.check_order(dead)
+        self.history.check_order(dead | self._moved())
         await self._check_committed()
         repeated = sum(count - 1 for count in self.history.handled.values())
         ends = 0 if self.plan.gentle else seats.lives + self.history.lost
@@ -356,15 +364,24 @@ class _Play:
                             self.sim.note(f"nobody is removed: {error}")
 
     def _dead(self) -> set[tuple[TopicPartition, int]]:
+        """Return the origins of the dead letters."""
+        return self._origins_in(DEAD, len(self.plan.retry_topics) + 1)
+
+    def _moved(self) -> set[tuple[TopicPartition, int]]:
+        """Return the origins of the records that were moved to retry topics."""
+        topics = enumerate(self.plan.retry_topics, 1)
+        return {origin for step, topic in topics for origin in self._origins_in(topic.name, step)}
+
+    def _origins_in(self, topic: str, step: int) -> set[tuple[TopicPartition, int]]:
         found = set()
         for index in range(2):
-            for batch in self.sim.broker.log(DEAD, index).batches():
-                reader: AnyReader[bytes, bytes] = batch.records(DEAD, index)
+            for batch in self.sim.broker.log(topic, index).batches():
+                reader: AnyReader[bytes, bytes] = batch.records(topic, index)
                 for record in reader:
                     failure = failure_of(record.headers)
                     assert failure is not None
-                    assert failure.attempts == _ATTEMPTS
-                    found.add((TopicPartition(failure.topic, failure.partition), failure.offset))
+                    assert failure.attempts == _ATTEMPTS * step
+                    found.add(_origin(record))
         return found
 
     async def _state(self) -> str:
@@ -373,10 +390,21 @@ class _Play:
         return f"{len(missing)} records are not handled, such as {min(missing)}" if missing else "settled"
 
     async def _check_committed(self) -> None:
-        found = await committed_offsets(self.sim, GROUP, self.partitions)
-        for where in self.partitions:
+        partitions = list(self.partitions)
+        if self.plan.gentle:  # otherwise a record that was moved twice may still wait
+            partitions += [TopicPartition(topic.name, index) for topic in self.plan.retry_topics for index in range(2)]
+        found = await committed_offsets(self.sim, GROUP, partitions)
+        for where in partitions:
             end = self.sim.broker.log(*where).log_end_offset
             assert max(0, found[where]) == end, f"{found[where]} of {where} is committed, which ends at {end}"
+
+
+def _origin(record: Record) -> tuple[TopicPartition, int]:
+    """Return where a record was first read."""
+    failure = failure_of(record.headers)
+    if failure is None:
+        return TopicPartition(record.topic, record.partition), record.offset
+    return TopicPartition(failure.topic, failure.partition), failure.offset
 
 
 async def _ignore_failure(delivery: Delivery) -> None:
@@ -389,7 +417,8 @@ def told(done: Run[Outcome]) -> str:
     value, plan = done.value, done.value.plan
     return (
         f"seed {done.seed}: {value.records} records, {value.members} {'gentle ' if plan.gentle else ''}members, "
-        f"{plan.protocol}, in order of {plan.ordering}, {plan.concurrency} at once, {value.repeated} repeated, "
+        f"{plan.protocol}, in order of {plan.ordering}, {plan.concurrency} at once, "
+        f"{len(plan.retry_topics)} retry topics, {value.repeated} repeated, "
         f"{value.skipped} skipped, {value.dead} dead, {value.lost} lost, {value.faults} faults, "
         f"settled in {value.settled:.0f} s, {done.seconds:.0f} s of virtual time, trace {done.trace.digest}"
     )

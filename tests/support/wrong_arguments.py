@@ -573,6 +573,7 @@ def _process() -> Iterator[Case]:
         "ordering": [None, 5, "keys", Strange()],
         "max_batch": [0, -1, "5", 1.5, True, Strange()],
         "retry": [5, "retry", Strange()],
+        "retry_topics": [5, "t.retry", [5], ["t.retry"], [RetryTopic("t", 5)], RetryTopic("r", 5), Strange()],
         "dead_letter_topic": [5, b"t", "", "a/b", "t", Strange()],
         "share": NO_FLAG,
         "handler_timeout": ["5", -1, Strange()],
