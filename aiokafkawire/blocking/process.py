@@ -4,21 +4,18 @@ import inspect
 import signal
 import threading
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager, suppress
-from queue import Empty, SimpleQueue
+from contextlib import contextmanager, nullcontext
+from queue import SimpleQueue
 from typing import Final
-
-import anyio
 
 from ..errors import UsageError
 from ..loop_thread import LoopThread
 from ..processing.processing_run import require_main_thread
 from ..processing.summary import ProcessSummary
+from .stoppable_call import check_threading_event, run_stoppable
 
 __all__ = ("run_process",)
 
-_STOP_CHECK_SECONDS: Final = 0.1
-"""The interval between two checks of the ``stop`` event, and of signals."""
 _SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 
 
@@ -33,33 +30,10 @@ def run_process(
     """Run ``process`` on the loop until its end; let ``stop`` and signals end it."""
     if inspect.iscoroutinefunction(handle):
         raise UsageError(f"handle must be a plain function for the blocking client, got {handle!r}")
-    if stop is not None and not (hasattr(stop, "wait") and hasattr(stop, "is_set")):
-        raise UsageError(f"stop must be a threading.Event or None, got {stop!r:.200}")
-    over: SimpleQueue[None] = SimpleQueue()
-    stopping: list[anyio.Event] = []
-
-    async def run() -> ProcessSummary:
-        stopping.append(anyio.Event())
-        try:
-            return await process(stop=stopping[0])
-        finally:
-            over.put(None)
-
+    check_threading_event(stop)
     signalled = threading.Event()
-    with _signals(signalled) if handle_signals is True else _no_signals():
-        ended = loop.begin(run)
-        told = False
-        try:
-            while True:
-                with suppress(Empty):
-                    over.get(timeout=_STOP_CHECK_SECONDS)
-                    return ended.result()
-                if not told and stopping and (signalled.is_set() or (stop is not None and stop.is_set())):
-                    loop.post(stopping[0].set)
-                    told = True
-        except BaseException:
-            ended.cancel()
-            raise
+    with _signals(signalled) if handle_signals is True else nullcontext():
+        return run_stoppable(loop, lambda stopping: process(stop=stopping), SimpleQueue(), stop, signalled)
 
 
 @contextmanager
@@ -78,8 +52,3 @@ def _signals(signalled: threading.Event) -> Iterator[None]:
     finally:
         for number, handler in zip(_SIGNALS, before, strict=True):
             signal.signal(number, handler)
-
-
-@contextmanager
-def _no_signals() -> Iterator[None]:
-    yield

@@ -3,10 +3,9 @@
 import inspect
 import threading
 from collections.abc import Awaitable, Callable, Iterable
-from contextlib import suppress
 from contextvars import copy_context
-from queue import Empty, SimpleQueue
-from typing import Any, Final, TypeAlias
+from queue import SimpleQueue
+from typing import Any, TypeAlias
 
 import anyio
 
@@ -14,15 +13,13 @@ from ..errors import UsageError
 from ..loop_thread import LoopThread
 from ..records.batch import ConsumerRecord
 from ..transform import OutgoingRecord
+from .stoppable_call import check_threading_event, run_stoppable
 
 __all__ = ("Process", "run_transform")
 
 Records: TypeAlias = list[ConsumerRecord[bytes, bytes]]
 Process: TypeAlias = Callable[[Records], Iterable[OutgoingRecord]]
 """A plain function that receives consumed records, and returns the records to send."""
-
-_STOP_CHECK_SECONDS: Final = 0.1
-"""The interval between two checks of the ``stop`` event."""
 
 
 class _Work:
@@ -58,34 +55,18 @@ def run_transform(
     """Run ``transform`` on the loop, and ``process`` on the calling thread; return the result of ``transform``."""
     if inspect.iscoroutinefunction(process):
         raise UsageError(f"process must be a plain function for the blocking client, got {process!r}")
-    work: SimpleQueue[_Work | None] = SimpleQueue()
-    stopping: list[anyio.Event] = []
+    check_threading_event(stop)
+    work: SimpleQueue[Callable[[], object] | None] = SimpleQueue()
 
     async def processed(records: Records) -> Any:
         item = _Work(records)
-        work.put(item)
+
+        def do() -> None:
+            item.do(process)
+            loop.post(item.done.set)
+
+        work.put(do)
         await item.done.wait()
         return item.result()
 
-    async def run() -> int:
-        stopping.append(anyio.Event())
-        try:
-            return await transform(processed, stop=stopping[0])
-        finally:
-            work.put(None)
-
-    ended = loop.begin(run)
-    try:
-        while True:
-            with suppress(Empty):
-                item = work.get(timeout=None if stop is None else _STOP_CHECK_SECONDS)
-                if item is None:
-                    return ended.result()
-                item.do(process)
-                loop.post(item.done.set)
-            if stop is not None and stop.is_set() and stopping:
-                loop.post(stopping[0].set)
-                stop = None
-    except BaseException:
-        ended.cancel()
-        raise
+    return run_stoppable(loop, lambda stopping: transform(processed, stop=stopping), work, stop)
