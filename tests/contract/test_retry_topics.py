@@ -10,12 +10,12 @@ import anyio
 import pytest
 from contract.conftest import Where
 
-from aiokafkawire import Client, ConsumerRecord, ProcessSummary, Retry, RetryTopic, TopicNotReady, TopicPartition
+from aiokafkawire import Client, ProcessSummary, Retry, RetryTopic, TopicNotReady, TopicPartition
 from aiokafkawire.processing.failures import Failure, failure_of, with_failure
 
 pytestmark = [pytest.mark.anyio]
 
-Record = ConsumerRecord[Any, Any]
+Record = Any
 ONCE = Retry(attempts=1)
 QUICK: dict[str, Any] = {"commit_interval_ms": 20, "fetch_max_wait_ms": 50, "retry": ONCE}
 LONG = 600_000

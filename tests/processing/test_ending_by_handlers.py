@@ -1,4 +1,4 @@
-"""How a handler ends a call of ``Client.process``: by exceptions that end programs, and by threads that never return."""
+"""How a handler ends a call of ``Client.process``: by exceptions that end programs, by threads that never return."""
 
 from __future__ import annotations
 
@@ -72,6 +72,7 @@ async def test_threads_that_never_return_end_the_call_before_there_are_too_many(
     assert len(calls) <= 4
 
 
+@pytest.mark.thorough
 async def test_a_pattern_that_matches_the_dead_letter_topic_is_refused(kafka: Client) -> None:
     with anyio.fail_after(60), pytest.raises(UsageError, match=r"the pattern matches 't\.dead', the dead_letter_topic"):
         await kafka.process(

@@ -38,6 +38,7 @@ from aiokafkawire import (
     RaftVoterEndpoint,
     ResourcePattern,
     ResourceType,
+    RetryTopic,
     ScramCredentialInfo,
     ScramMechanism,
     TopicPartition,
