@@ -134,7 +134,7 @@ class GroupSource:
     def _receive(self, partition: TopicPartition, key: bytes | None, record: Any, *, alone: bool = False) -> None:
         """Add a record that was read; or let it wait, if it is of a retry topic and not due."""
         if partition.topic in self._retry_topics:
-            # What cannot be read fails in its turn, without a wait of its own.
+            # A record that cannot be read fails in its turn, without a wait of its own.
             failure = None if alone else failure_of(record.headers)
             wait = self._retry_topics.wait(partition.topic, failure, self._runtime.wall_ms())
             if wait > 0 or partition in self._waiting:

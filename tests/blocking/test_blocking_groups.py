@@ -290,3 +290,9 @@ def test_interrupting_transform_aborts_what_is_open(kafka: blocking.Client, topi
     with pytest.raises(KeyboardInterrupt):
         kafka.transform(topic, interrupted, **options)
     assert kafka.transform(topic, lambda records: [], until_end=True, **options) == 600
+
+
+def test_transform_takes_no_stop_but_an_event(kafka: blocking.Client, topic: str) -> None:
+    options: dict[str, Any] = {"group_id": "g", "transactional_id": "t", "stop": 5}
+    with pytest.raises(UsageError, match=r"stop must be a threading\.Event or None, got 5"):
+        kafka.transform(topic, lambda records: [], **options)

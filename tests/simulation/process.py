@@ -149,7 +149,7 @@ class _History:
         for what, where, key, offset in self.events:
             lane = self._lane(where, key)
             if where.topic in {topic.name for topic in self.plan.retry_topics}:
-                continue  # where those that have gone on are not known
+                continue  # its records that went to the next topic are not known
             if what == "finished":
                 finished.add((where, offset))
             elif lane is not None:
@@ -368,7 +368,7 @@ class _Play:
         return self._origins_in(DEAD, len(self.plan.retry_topics) + 1)
 
     def _moved(self) -> set[tuple[TopicPartition, int]]:
-        """Return the origins of the records that were moved to retry topics."""
+        """Return where the records in retry topics were first read."""
         topics = enumerate(self.plan.retry_topics, 1)
         return {origin for step, topic in topics for origin in self._origins_in(topic.name, step)}
 
