@@ -260,7 +260,7 @@ class GroupSource:
             text = "" if committed is None else committed.metadata
             self._partitions.assign(partition, () if committed is None else decode_metadata(committed.offset, text))
             if committed is None and partition.topic in self._retry_topics:
-                # Whatever ``auto_offset_reset`` says: the records were moved there to be handled.
+                # The records were moved there to be handled, so ``auto_offset_reset`` does not count.
                 self._consumer.seek(partition, OffsetSpec.EARLIEST)
         self._pause_full()
 
