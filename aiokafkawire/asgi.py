@@ -186,7 +186,7 @@ class KafkaLifespan(HealthSource, Generic[K, V]):
                 for worker, ended in running.items():
                     if not ended.is_set():
                         _log.warning(
-                            "the worker %(worker)s is cancelled: it did not end within %(elapsed)g s (shutdown_timeout)",
+                            "the worker %(worker)s was cancelled: it did not end in %(elapsed)g s (shutdown_timeout)",
                             text={"worker": _name(worker)},
                             elapsed=self._shutdown_timeout,
                         )

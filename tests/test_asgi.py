@@ -130,7 +130,7 @@ async def test_a_worker_that_does_not_end_is_cancelled(caplog: pytest.LogCapture
             await anyio.sleep(100)
             began = anyio.current_time()
         assert cancelled == [began + 5]
-        assert "the worker stubborn is cancelled: it did not end within 5 s (shutdown_timeout)" in caplog.text
+        assert "the worker stubborn was cancelled: it did not end in 5 s (shutdown_timeout)" in caplog.text
 
 
 @virtual_time
