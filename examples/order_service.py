@@ -51,7 +51,7 @@ def make_producer(client: Client) -> Producer[str, Any]:
 
 
 def stop_server(error: Exception) -> None:
-    """Let uvicorn shut down as after SIGTERM, since nobody invoices orders any more."""
+    """Let uvicorn shut down as after SIGTERM: a service without its worker would take orders in vain."""
     signal.raise_signal(signal.SIGTERM)
 
 

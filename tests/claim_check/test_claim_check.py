@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import re
 import sys
 import threading
 from collections.abc import AsyncIterator, Callable, Iterable
@@ -207,6 +208,18 @@ async def test_with_a_schema_registry(kafka: Client, location: Any) -> None:
         found = await read(kafka, 2, ClaimCheckDeserializer(store, AvroDeserializer(registry)))
     assert [record.value for record in found] == ["large" * 1000, "small"]
     assert len(store.objects) == 1
+
+
+@pytest.mark.anyio
+async def test_the_page_runs_as_it_stands(kafka: Client) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "claim-check.md").read_text()
+    names: dict[str, Any] = {"kafka": kafka}
+    for snippet in re.findall(r"```python\n(.*?)```", page, re.DOTALL):
+        exec(snippet.replace("s3://my-bucket/kafka", f"memory://{uuid4().hex}"), names)
+    (reference,) = re.findall(r"```json\n(.*?)```", page, re.DOTALL)
+    key, digest = "images/2026-12-01/1796126400000-" + "9f" * 16, "ab" * 32
+    decoded = decode_reference(reference.replace("9f...", "9f" * 16).replace("ab...", digest).encode())
+    assert (decoded.key, decoded.expires_ms) == (key, 1_796_126_400_000)
 
 
 @pytest.mark.anyio

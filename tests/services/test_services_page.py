@@ -14,6 +14,7 @@ from typing import Any
 import anyio
 import pytest
 from support.patience import SOON
+from support.ports import free_ports
 
 import aiokafkawire
 from aiokafkawire import Client
@@ -88,3 +89,13 @@ async def test_the_service_with_litestar(monkeypatch: pytest.MonkeyPatch) -> Non
             assert (await web.get("/health/ready")).json() == {"live": True, "ready": True, "why": None}
             assert app.state.kafka is names["kafka"]
         assert names["kafka"].health().state == "closed"
+
+
+async def test_the_test_of_a_service(monkeypatch: pytest.MonkeyPatch) -> None:
+    (port,) = free_ports(1)
+    module = ModuleType("snippet")
+    monkeypatch.setitem(sys.modules, "snippet", module)
+    for word in ("import FastAPI", "async def test_an_order"):
+        exec(snippet(word).replace("9092", str(port)), vars(module))
+    with anyio.fail_after(SOON):
+        await vars(module)["test_an_order"](None)
