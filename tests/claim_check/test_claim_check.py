@@ -418,6 +418,23 @@ async def test_a_cancelled_call_does_not_wait_for_the_store(kafka: Client) -> No
         assert (await producer.send("t", LARGE)).offset == 1
 
 
+@pytest.mark.anyio
+async def test_a_thread_that_cannot_start_returns_its_slot(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("aiokafkawire.claim_check.object_store._BACKOFF_SECONDS", 0)
+    store = Objects()
+    check = serializer(store, concurrency=1, timeout=SOON)
+
+    async def refuse(*_: Any, **__: Any) -> Any:
+        raise RuntimeError("can't start new thread")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(anyio.to_thread, "run_sync", refuse)
+        with pytest.raises(ClaimCheckError, match="RuntimeError: can't start new thread"):
+            await check.serialize(LARGE, SerializationContext("t", [], False))  # type: ignore[misc]
+    await check.serialize(LARGE, SerializationContext("t", [], False))  # type: ignore[misc]
+    assert store.calls == ["write"]
+
+
 def test_event_loops_share_a_serializer() -> None:
     store = Objects()
     check = serializer(store, concurrency=1)
