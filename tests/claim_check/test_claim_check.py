@@ -21,7 +21,7 @@ from support.schema_registries import running_registry
 from support.serializers import Gated, Marking, Slow, Unmarking
 from support.virtual_time import virtual_time
 
-from aiokafkawire import Client, ConfigError, DeserializationError, TopicPartition, UsageError, blocking
+from aiokafkawire import Client, ConfigError, ConfigResource, DeserializationError, TopicPartition, UsageError, blocking
 from aiokafkawire.claim_check import ClaimCheckDeserializer, ClaimCheckSerializer, FsspecStore, delete_expired
 from aiokafkawire.claim_check.references import HEADER, decode_reference
 from aiokafkawire.errors import ClaimCheckError, ClaimCheckObjectDamaged, ClaimCheckObjectGone
@@ -445,6 +445,42 @@ def test_event_loops_share_a_serializer() -> None:
     for backend in ("asyncio", "asyncio", "trio"):
         anyio.run(write, backend=backend)
     assert len(store.objects) == 3
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("share", [False, True])
+async def test_processing_handles_large_values_and_writes_dead_letters_of_those_that_are_gone(
+    kafka: Client, share: bool
+) -> None:
+    store, stop = Objects(), anyio.Event()
+    await kafka.admin.create_topics({"dead": 1})
+    await kafka.admin.incremental_alter_configs({ConfigResource.group("g"): {"share.auto.offset.reset": "earliest"}})
+    async with kafka.producer(value_serializer=serializer(store)) as producer:
+        for number in range(3):
+            await producer.send("t", LARGE + b"%d" % number)
+    lost = list(store.objects)[1]
+    del store.objects[lost]
+    found: list[bytes] = []
+
+    async def handle(record: Any) -> None:
+        found.append(record.value)
+        if len(found) == 2:
+            stop.set()
+
+    summary = await kafka.process(
+        "t",
+        handle,
+        group_id="g",
+        share=share,
+        ordering="partition",
+        value_deserializer=ClaimCheckDeserializer(store),
+        dead_letter_topic="dead",
+        stop=stop,
+    )
+    assert sorted(found) == [LARGE + b"0", LARGE + b"2"]
+    assert (summary.processed, summary.dead_lettered) == (2, 1)
+    (letter,) = [record async for record in kafka.read_records("dead")]
+    assert decode_reference(letter.value or b"").key == lost
 
 
 # --- expiry --------------------------------------------------------------------------------------------------
