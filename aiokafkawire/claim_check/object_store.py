@@ -88,7 +88,7 @@ class StoreCalls:
         attempt = 1
         while True:
             try:
-                return await self._attempt(call)
+                return await self._attempt(key, call)
             except (ClaimCheckError, FileNotFoundError):
                 raise
             except Exception as error:
@@ -98,9 +98,9 @@ class StoreCalls:
             await anyio.sleep(_BACKOFF_SECONDS * 2 ** (attempt - 1))
             attempt += 1
 
-    async def _attempt(self, call: Callable[[], T]) -> T:
+    async def _attempt(self, key: str, call: Callable[[], T]) -> T:
         slots, borrower = self._slots(), object()
-        await slots.acquire(borrower, self._timeout)
+        await slots.acquire(borrower, key, self._timeout)
         waiting = [True]  # is removed by the thread when it begins, or by this task if it gives up before
         call_soon = call_soon_threadsafe()
 
@@ -147,8 +147,8 @@ class _Slots:
         self._limiter = anyio.CapacityLimiter(count)
         self._released = 0
 
-    async def acquire(self, borrower: object, timeout: float) -> None:
-        """Wait for a slot.
+    async def acquire(self, borrower: object, key: str, timeout: float) -> None:
+        """Wait for a slot for a call about this object.
 
         Raises:
             ClaimCheckError: no call has ended for ``timeout`` seconds.
@@ -161,8 +161,9 @@ class _Slots:
             if self._released == released:
                 calls = int(self._limiter.total_tokens)
                 raise ClaimCheckError(
-                    f"the store is not asked: {calls} earlier calls (concurrency) have not ended for {timeout:g} s "
-                    "(timeout)"
+                    f"the store was not called for the object {key}: {calls} earlier calls (concurrency) have not ended "
+                    f"for {timeout:g} s (timeout)",
+                    key,
                 )
 
     def release(self, borrower: object) -> None:
