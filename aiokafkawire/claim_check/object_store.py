@@ -161,8 +161,8 @@ class _Slots:
             if self._released == released:
                 calls = int(self._limiter.total_tokens)
                 raise ClaimCheckError(
-                    f"the store was not called for the object {key}: {calls} earlier calls (concurrency) have not ended "
-                    f"for {timeout:g} s (timeout)",
+                    f"the store was not called for the object {key}: {calls} earlier calls (concurrency) have not "
+                    f"ended for {timeout:g} s (timeout)",
                     key,
                 )
 
