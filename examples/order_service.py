@@ -1,6 +1,6 @@
 """A web service (FastAPI) that takes orders, and invoices them in the background, with probes and metrics.
 
-    python examples/order_service.py                   # on a broker in this process, for 2 s
+    python examples/order_service.py                   # on a broker in this process, for 1 s
     python examples/order_service.py localhost:9092 --port 8000 --seconds 3600
     KAFKA=localhost:9092 uvicorn --app-dir examples order_service:app
 
@@ -131,7 +131,7 @@ async def main() -> None:
     parser = argparse.ArgumentParser(description="A web service that takes orders.")
     parser.add_argument("bootstrap", nargs="?", help="brokers; without them an in-process broker is started")
     parser.add_argument("--port", type=int, default=0, help="the port; 0 for any that is free")
-    parser.add_argument("--seconds", type=float, default=2.0, help="how long the service runs")
+    parser.add_argument("--seconds", type=float, default=1.0, help="how long the service runs")
     given = parser.parse_args()
     if given.bootstrap is not None:
         await serve(given.bootstrap, given.port, given.seconds)
