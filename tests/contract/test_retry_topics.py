@@ -106,6 +106,7 @@ async def test_the_source_goes_on_while_records_wait_and_the_end_does_not_wait_f
             await waits.wait()
             (health,) = kafka.health().processing.values()
             assert health.waiting > 0
+            assert await committed(kafka, retry, topic) == 1  # a crash now would lose none
             for number in range(20):
                 await producer.send(topic, b"%d" % number, key=b"k")
 
