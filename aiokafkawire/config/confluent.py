@@ -1,0 +1,97 @@
+"""Reads the configuration dict of confluent-kafka."""
+
+import logging
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from ..errors import ConfigError
+from .properties import KafkaSettings, settings_from
+from .property_names import CONFLUENT_CALLBACKS
+
+__all__ = ("KEPT_DEFAULTS", "from_confluent")
+
+KEPT_DEFAULTS: Final[Mapping[str, str]] = {"isolation.level": "read_committed", "partitioner": "consistent_random"}
+"""librdkafka's defaults that decide which records are read, and where they are written: those of Java differ."""
+
+_TOPIC_SETTINGS: Final = "default.topic.config"
+_LOGGER: Final = "logger"
+_SYSTEM_AUTHORITIES: Final = ("ssl.ca.location", "probe")
+
+
+def from_confluent(config: Mapping[str, Any]) -> KafkaSettings:
+    """Read the dict that confluent-kafka's ``Producer``, ``Consumer`` and ``AdminClient`` take.
+
+    The names and values are those of :func:`~aiokafkawire.config.properties.settings_from`, and beside them those that
+    confluent-kafka adds. Where the dict does not say otherwise, librdkafka's defaults of ``partitioner`` and
+    ``isolation.level`` are kept, so that keys stay in their partitions, and aborted records are left out.
+
+    Args:
+        config: the dict. A value of None counts as not given. ``oauth_cb`` becomes ``sasl_oauthbearer_token``.
+            Lines of the log of this client, and so of all clients in the process, go to the handlers of ``logger``, too.
+
+    Returns:
+        The arguments for a client, its producers and its consumers, as in
+        ``Client(settings.bootstrap_servers, **settings.client)``.
+
+    Raises:
+        ConfigError: a key is unknown, or asks for something that this client does not do, or a value is invalid. A
+            callback is refused, and the message names what this client has instead.
+    """
+    if not isinstance(config, Mapping):
+        raise ConfigError(f"config must be a mapping, as confluent-kafka takes it, not {type(config).__name__}")
+    given = {key: value for key, value in _flat(config).items() if value is not None}
+    for key in given:
+        if key in CONFLUENT_CALLBACKS:
+            raise ConfigError(f"{key} {CONFLUENT_CALLBACKS[key]}")
+    logger = given.pop(_LOGGER, None)
+    if logger is not None and not isinstance(logger, logging.Logger):
+        raise ConfigError(f"logger must be a logging.Logger, not {type(logger).__name__}")
+    if given.get(_SYSTEM_AUTHORITIES[0]) == _SYSTEM_AUTHORITIES[1]:  # they are trusted by default
+        del given[_SYSTEM_AUTHORITIES[0]]
+    settings = settings_from({**KEPT_DEFAULTS, **{key: _as_text(value) for key, value in given.items()}})
+    if logger is not None:
+        _forward_log(logger)
+    return settings
+
+
+def _flat(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings with those of topics beside the others."""
+    topic_settings = config.get(_TOPIC_SETTINGS) or {}
+    if not isinstance(topic_settings, Mapping):
+        raise ConfigError(f"{_TOPIC_SETTINGS} must be a mapping, not {type(topic_settings).__name__}")
+    return {**{key: value for key, value in config.items() if key != _TOPIC_SETTINGS}, **topic_settings}
+
+
+def _as_text(value: Any) -> Any:
+    """Return numbers and booleans as text, as confluent-kafka gives them to librdkafka."""
+    return str(value) if isinstance(value, bool | int | float) else value
+
+
+class _ForwardingHandler(logging.Handler):
+    """Gives the lines of this client's log to the handlers of another logger that do not get them already."""
+
+    def __init__(self, target: logging.Logger) -> None:
+        super().__init__()
+        self.target: Final = target
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if not self.target.isEnabledFor(record.levelno):
+            return
+        reached = list(_handlers_of(logging.getLogger(record.name)))
+        for handler in _handlers_of(self.target):
+            if handler not in reached and record.levelno >= handler.level:
+                handler.handle(record)
+
+
+def _handlers_of(logger: logging.Logger) -> Iterator[logging.Handler]:
+    """Yield the handlers that get the lines of a logger: its own, and those above it."""
+    above: logging.Logger | None = logger
+    while above is not None:
+        yield from above.handlers
+        above = above.parent if above.propagate else None
+
+
+def _forward_log(target: logging.Logger) -> None:
+    own = logging.getLogger("aiokafkawire")
+    if not any(isinstance(one, _ForwardingHandler) and one.target is target for one in own.handlers):
+        own.addHandler(_ForwardingHandler(target))
