@@ -8,7 +8,7 @@ import attrs
 from ...other_clients_names import ADMIN, CONSUMER, PRODUCER
 from .advice import ERRORS, RECORDS, SAME, Advice, Library, Severity, hinted, no_counterpart
 
-__all__ = ("AIOKAFKA",)
+__all__ = ("AIOKAFKA", "DROP_IN_MODULES")
 
 
 def _changed(advice: Mapping[str, Advice]) -> dict[str, Advice]:
@@ -53,7 +53,7 @@ _NAMES: Final[Mapping[str, Advice]] = {
             "AIOKafkaConsumer": Advice(
                 "`Client(servers).consumer(*topics)`; settings of connections are arguments of `Client`",
                 "auto-commit covers finished records only, not those that your code still holds; "
-                "`session_timeout_ms` is 45 s, not 10 s; assignors are range and cooperative-sticky, not roundrobin, so "
+                "`session_timeout_ms` is 45 s, not 10 s; assignors are range and cooperative-sticky, not roundrobin: "
                 "set `partition_assignment_strategy=['roundrobin']` while members of both are in a group",
             ),
             "AIOKafkaConsumer.start": Advice(CONSUMER["start"]),
@@ -150,3 +150,20 @@ AIOKAFKA: Final = Library(
     results={"AIOKafkaConsumer.getone": "ConsumerRecord"},
     unknown=_PRIVATE,
 )
+
+DROP_IN_MODULES: Final = (
+    "aiokafka",
+    "aiokafka.abc",
+    "aiokafka.admin",
+    "aiokafka.admin.client",
+    "aiokafka.consumer",
+    "aiokafka.coordinator.assignors.abstract",
+    "aiokafka.coordinator.assignors.range",
+    "aiokafka.coordinator.assignors.roundrobin",
+    "aiokafka.errors",
+    "aiokafka.helpers",
+    "aiokafka.partitioner",
+    "aiokafka.producer",
+    "aiokafka.structs",
+)
+"""The modules whose public names the drop-in has under ``aiokafkawire.aiokafka``."""
