@@ -111,7 +111,11 @@ def test_oauth_cb_gives_the_tokens() -> None:
     def fetch(config: str) -> tuple[str, float]:
         return f"token for {config}", 1_795_000_000.5
 
-    given = {"security.protocol": "sasl_plaintext", "sasl.mechanism": "OAUTHBEARER", "sasl.oauthbearer.config": "scope=a"}
+    given = {
+        "security.protocol": "sasl_plaintext",
+        "sasl.mechanism": "OAUTHBEARER",
+        "sasl.oauthbearer.config": "scope=a",
+    }
     provide = from_confluent({**given, "oauth_cb": fetch}).client["sasl_oauthbearer_token"]
     assert callable(provide)
     assert provide() == OAuthBearerToken("token for scope=a", 1_795_000_000_500, {})
@@ -182,7 +186,9 @@ async def test_keys_stay_in_the_partitions_where_confluent_kafka_has_put_them() 
         def produce() -> None:
             producer = ConfluentProducer(config)
             for key in keys:
-                producer.produce("orders", b"v", key=key, on_delivery=lambda _, m: theirs.update({m.key(): m.partition()}))
+                producer.produce(
+                    "orders", b"v", key=key, on_delivery=lambda _, m: theirs.update({m.key(): m.partition()})
+                )
             producer.flush()
 
         await anyio.to_thread.run_sync(produce)

@@ -27,7 +27,7 @@ def from_confluent(config: Mapping[str, Any]) -> KafkaSettings:
 
     Args:
         config: the dict. A value of None counts as not given. ``oauth_cb`` becomes ``sasl_oauthbearer_token``.
-            Lines of the log of this client, and so of all clients in the process, go to the handlers of ``logger``, too.
+            The handlers of ``logger`` get the log of all clients in the process, too.
 
     Returns:
         The arguments for a client, its producers and its consumers, as in

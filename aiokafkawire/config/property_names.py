@@ -275,7 +275,7 @@ _SERIALIZER: Final = "is not supported here: pass {}= to {}(), a function or an 
 
 CONFLUENT_CALLBACKS: Final[Mapping[str, str]] = {
     "dr_cb": f"is not supported: {_DELIVERIES}",
-    "error_cb": "is not supported: calls raise errors, health() says why nothing arrives, and observers= report the rest",
+    "error_cb": "is not supported: calls raise errors, and health() and observers= report the rest",
     "key.deserializer": _SERIALIZER.format("key_deserializer", "consumer"),
     "key.serializer": _SERIALIZER.format("key_serializer", "producer"),
     "log_cb": "is not supported: the client logs through Python's logging, to loggers below aiokafkawire",

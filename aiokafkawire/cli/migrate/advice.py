@@ -6,7 +6,7 @@ from typing import Final
 
 import attrs
 
-__all__ = ("ERRORS", "RECORDS", "SAME", "Advice", "Library", "Severity", "hinted", "no_counterpart")
+__all__ = ("ERRORS", "PRIVATE", "RECORDS", "SAME", "Advice", "Library", "Severity", "hinted", "no_counterpart")
 
 
 class Severity(StrEnum):
@@ -27,11 +27,6 @@ class Advice:
     ours: str
     differs: str = ""
     severity: Severity = Severity.LOOK
-
-    @property
-    def sentence(self) -> str:
-        """The advice as one sentence, for the list of findings."""
-        return f"{self.ours}; {self.differs}" if self.differs else self.ours
 
 
 @attrs.frozen(kw_only=True)
@@ -71,3 +66,4 @@ ERRORS: Final = Advice(
     "`error.retriable` says whether a retry can help, and the client retries such errors itself",
 )
 RECORDS: Final = Advice("`ConsumerRecord`", "a record is immutable; `record.detach()` frees the batch that it is from")
+PRIVATE: Final = Advice("it is private: find out what it is read for, and use `health()` or `metrics()` instead")

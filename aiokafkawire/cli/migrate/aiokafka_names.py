@@ -6,7 +6,7 @@ from typing import Final
 import attrs
 
 from ...other_clients_names import ADMIN, CONSUMER, PRODUCER
-from .advice import ERRORS, RECORDS, SAME, Advice, Library, Severity, hinted, no_counterpart
+from .advice import ERRORS, PRIVATE, RECORDS, SAME, Advice, Library, Severity, hinted, no_counterpart
 
 __all__ = ("AIOKAFKA", "DROP_IN_MODULES")
 
@@ -19,7 +19,7 @@ def _changed(advice: Mapping[str, Advice]) -> dict[str, Advice]:
 _NAMES: Final[Mapping[str, Advice]] = {
     **_changed(
         {
-            "aiokafka": Advice("`aiokafkawire.aiokafka`, with the same names; or `aiokafkawire`, as follows"),
+            "aiokafka": Advice("`aiokafkawire`"),
             "AIOKafkaProducer": Advice(
                 "`Client(servers).producer()`; settings of connections are arguments of `Client`",
                 "`acks` is all by default, not 1, and idempotence is on; a record is retried for `delivery_timeout_ms` "
@@ -139,8 +139,6 @@ _NAMES: Final[Mapping[str, Advice]] = {
     "util": no_counterpart("functions of aiokafka's own"),
 }
 
-_PRIVATE: Final = Advice("it is private: find out what it is read for, and use `health()` or `metrics()` instead")
-
 
 AIOKAFKA: Final = Library(
     name="aiokafka",
@@ -148,7 +146,7 @@ AIOKAFKA: Final = Library(
     section="from-aiokafka",
     names=_NAMES,
     results={"AIOKafkaConsumer.getone": "ConsumerRecord"},
-    unknown=_PRIVATE,
+    unknown=PRIVATE,
 )
 
 DROP_IN_MODULES: Final = (

@@ -103,8 +103,13 @@ _NAMES: Final[Mapping[str, Advice]] = {
     "OFFSET_INVALID": Advice("None"),
     "KafkaError": Advice(
         "a class of `aiokafkawire.errors` for each code, such as `UnknownTopicOrPartition`",
-        "`_PARTITION_EOF` does not exist: `Client.read_records()` stops at the end",
+        "by default confluent-kafka hands out errors as messages, or to callbacks; here calls raise them",
     ),
+    "KafkaError.code": Advice("`error.code` of a `BrokerError`, an attribute", "or catch the class"),
+    "KafkaError._PARTITION_EOF": Advice("`Client.read_records()`, which stops at the end"),
+    "KafkaError._ALL_BROKERS_DOWN": Advice("`NoBrokerReachable`, or `client.health()`"),
+    "KafkaError._TIMED_OUT": Advice("`RequestTimeout`"),
+    "KafkaError._TRANSPORT": Advice("`ConnectionLost`"),
     "KafkaException": Advice("`KafkaError`"),
     "SerializingProducer": Advice("`producer(key_serializer=..., value_serializer=...)`"),
     "DeserializingConsumer": Advice("`consumer(key_deserializer=..., value_deserializer=...)`"),
@@ -162,6 +167,6 @@ CONFLUENT_KAFKA: Final = Library(
         "DeserializingConsumer": "Consumer",
         "SerializingProducer": "Producer",
     },
-    results={"Consumer.poll": "Message", "Consumer.consume": "Message"},
+    results={"Consumer.poll": "Message", "Consumer.consume": "Message", "Message.error": "KafkaError"},
     unknown=Advice("look it up in the classes of `aiokafkawire`"),
 )

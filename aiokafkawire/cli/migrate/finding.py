@@ -21,6 +21,9 @@ class Finding:
     """The full name that is used, with the argument or the setting where it is one."""
     severity: Severity
     advice: str
+    """What stands for it here."""
+    differs: str
+    """What differs without an error; may be empty."""
     link: str
 
 
@@ -32,6 +35,7 @@ def finding_of(library: Library, name: str, advice: Advice, place: tuple[int, in
         library=library.distribution,
         name=name,
         severity=advice.severity,
-        advice=advice.sentence,
+        advice=advice.ours,
+        differs=advice.differs,
         link=f"{PAGE}#{library.section}",
     )

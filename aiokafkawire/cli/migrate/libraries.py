@@ -9,8 +9,8 @@ import attrs
 from ...config import ClientConfig, ConsumerConfig, ProducerConfig
 from ...config.property_names import CONFLUENT_CALLBACKS, REFUSED
 from ...other_clients_names import setting_hint
-from .advice import Advice, Library, Severity
-from .aiokafka_names import AIOKAFKA
+from .advice import PRIVATE, Advice, Library, Severity
+from .aiokafka_names import AIOKAFKA, DROP_IN_MODULES
 from .confluent_names import CONFLUENT_KAFKA
 from .kafka_python_names import KAFKA_PYTHON
 
@@ -20,6 +20,7 @@ __all__ = (
     "advice_for",
     "argument_advice",
     "dependency_advice",
+    "has_drop_in",
     "is_class",
     "library_of",
     "member_advice",
@@ -62,11 +63,25 @@ def advice_for(library: Library, qualified: str, *, known_only: bool = False) ->
         qualified: the full name.
         known_only: return None for names that the table does not have, since they may belong to another package.
     """
-    parts = qualified.split(".")
+    found = _looked_up(library, qualified.split("."), known_only=known_only)
+    if found is None or found.severity is not Severity.DROP_IN:
+        return found
+    if has_drop_in(qualified):
+        return Advice(f"import it from `aiokafkawire.aiokafka`; or use {found.ours}", found.differs, Severity.DROP_IN)
+    return Advice(found.ours, "the drop-in does not have this module")
+
+
+def has_drop_in(qualified: str) -> bool:
+    """Return whether the drop-in has a module of aiokafka, or a public name of one."""
+    module, _, name = qualified.rpartition(".")
+    return qualified in DROP_IN_MODULES or (module in DROP_IN_MODULES and not name.startswith("_"))
+
+
+def _looked_up(library: Library, parts: list[str], *, known_only: bool) -> Advice | None:
     if len(parts) == 1:
         return None if known_only else library.names[library.name]
     if any(part.startswith("_") for part in parts):
-        return None if known_only else library.unknown
+        return None if known_only else PRIVATE
     found = member_advice(library, parts[-2], parts[-1]) or library.names.get(parts[-1])
     if found is not None and (not known_only or (parts[-1] in library.names and not parts[-1].islower())):
         return found
@@ -75,15 +90,14 @@ def advice_for(library: Library, qualified: str, *, known_only: bool = False) ->
     if "errors" in parts or parts[-1].endswith(("Error", "Exception")):
         return library.names["errors"]
     modules = [library.names[part] for part in parts[1:-1] if part in library.names]
-    return modules[-1] if modules else library.unknown
+    return modules[0] if modules else library.unknown
 
 
 def member_advice(library: Library, owner: str, name: str) -> Advice | None:
     """Return the advice about a method or an attribute of a class; None where nothing has to be done."""
     found = library.names.get(f"{owner}.{name}") or library.names.get(f"{library.bases.get(owner, owner)}.{name}")
-    if found is None and name.startswith("_") and not name.endswith("__"):
-        return attrs.evolve(AIOKAFKA.unknown, differs="")
-    return found
+    is_private = name.startswith("_") and not name.endswith("__") and not name.isupper()
+    return PRIVATE if found is None and is_private else found
 
 
 def argument_advice(library: Library, owner: str, name: str) -> Advice | None:

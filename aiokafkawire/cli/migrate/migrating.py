@@ -75,10 +75,19 @@ class CodeBase:
         note(f"{safe_text(str(path), _PATH_LENGTH)}: skipped, since {why}")
 
 
-def finding_line(path: Path, finding: Finding) -> str:
-    """Return a finding as a line for people, which begins as compilers' messages do."""
+def finding_line(path: Path, finding: Finding, *, at_length: bool) -> str:
+    """Return a finding as a line for people, which begins as compilers' messages do.
+
+    Args:
+        path: the file.
+        finding: the finding.
+        at_length: whether to say what differs as well, and where the documentation is.
+    """
     place = f"{safe_text(str(path), _PATH_LENGTH)}:{finding.line}:{finding.column}"
-    return f"{place}: {finding.severity.value}: {finding.name}: {finding.advice} ({finding.link})"
+    line = f"{place}: {finding.severity.value}: {finding.name}: {finding.advice}"
+    if not at_length:
+        return line
+    return f"{line}; {finding.differs} ({finding.link})" if finding.differs else f"{line} ({finding.link})"
 
 
 def changed_imports(files: Iterable[SourceFile]) -> dict[Path, tuple[bytes, bytes]]:

@@ -3,9 +3,8 @@
 import libcst as cst
 from libcst.helpers import get_full_name_for_node
 
-from .advice import Severity
-from .aiokafka_names import AIOKAFKA, DROP_IN_MODULES
-from .libraries import advice_for
+from .aiokafka_names import DROP_IN_MODULES
+from .libraries import has_drop_in
 
 __all__ = ("with_drop_in",)
 
@@ -58,7 +57,7 @@ class _ImportChanger(cst.CSTTransformer):
             or isinstance(names, cst.ImportStar)
         ):
             return updated_node
-        if not all(_has(f"{module}.{get_full_name_for_node(alias.name)}") for alias in names):
+        if not all(has_drop_in(f"{module}.{get_full_name_for_node(alias.name)}") for alias in names):
             return updated_node
         return updated_node.with_changes(module=_dotted(f"aiokafkawire.{module}"))
 
@@ -72,11 +71,6 @@ class _ImportChanger(cst.CSTTransformer):
             whitespace_after_as=cst.SimpleWhitespace(" "),
         )
         return alias.with_changes(name=_dotted(f"aiokafkawire.{name}"), asname=bound)
-
-
-def _has(name: str) -> bool:
-    advice = advice_for(AIOKAFKA, name)
-    return advice is not None and advice.severity is Severity.DROP_IN
 
 
 def _dotted(name: str) -> cst.Attribute | cst.Name:

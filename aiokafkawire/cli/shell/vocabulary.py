@@ -197,7 +197,8 @@ VOCABULARY: Final[dict[str, Term]] = {
     "library": Term("the library that the line uses, such as kafka-python"),
     "name": Term("the full name that it uses there"),
     "severity": Term("how much work that is: drop-in, look, no-counterpart"),
-    "advice": Term("what to do about it, as one sentence"),
+    "advice": Term("what stands for it here"),
+    "differs": Term("what differs without an error; may be empty"),
     "link": Term("the section of the documentation about it"),
     # outcomes
     "outcome": Term("what became of the thing in the row", "OUTCOME"),

@@ -41,7 +41,7 @@ def command(shared: SharedOptions, *, paths: tuple[str, ...], write: bool, check
     """Find what a code base needs to move from aiokafka, confluent-kafka or kafka-python to this client.
 
     Reads Python files and lists of dependencies, and prints a line for each place: drop-in (it changes by itself with
-    aiokafkawire.aiokafka), look, or no-counterpart. Hidden folders, virtual environments and node_modules are skipped.
+    aiokafkawire.aiokafka), look, or no-counterpart; the first line about a name says most. Hidden folders, virtual environments and node_modules are skipped.
     The status is 1 if files could not be read, and are missing in the list. --write shows a diff first, and changes
     nothing else. Needs pip install "aiokafkawire[migrate]".
     """
@@ -62,6 +62,7 @@ def _list(shared: SharedOptions, files: "list[SourceFile]", *, check: bool) -> i
     from ..migrate.migrating import CodeBase, finding_line
 
     code = CodeBase(files)
+    explained: set[str] = set()
     # Lines on the same terminal are progress enough.
     hidden = not sys.stderr.isatty() or sys.stdout.isatty()
     with click.progressbar(files, label="reading", file=sys.stderr, hidden=hidden) as progress:
@@ -70,8 +71,11 @@ def _list(shared: SharedOptions, files: "list[SourceFile]", *, check: bool) -> i
                 rows = ({"path": str(each.path), **attrs.asdict(found)} for found in each.findings)
                 print_rows(shared, (), rows)
             else:
-                lines = (finding_line(each.path, found) + "\n" for found in each.findings)
-                write_output("".join(lines).encode("utf-8", "surrogateescape"))
+                text = ""
+                for found in each.findings:
+                    text += finding_line(each.path, found, at_length=found.name not in explained) + "\n"
+                    explained.add(found.name)
+                write_output(text.encode("utf-8", "surrogateescape"))
     note(code.summary())
     if code.skipped:
         return FAILED
@@ -88,10 +92,11 @@ def _write(shared: SharedOptions, files: "list[SourceFile]", *, yes: bool) -> in
     if not changed:
         note("no import of aiokafka can be changed by itself; without --write this command lists what to look at")
         return 0
-    confirm(f"change {len(changed)} files", [str(path) for path in changed], yes=yes, options=shared)
+    count = f"{len(changed)} {'file' if len(changed) == 1 else 'files'}"
+    confirm(f"change {count}", [str(path) for path in changed], yes=yes, options=shared)
     for path, (before, after) in changed.items():
         if path.read_bytes() != before:
             raise CommandFailed(f"{path} has changed meanwhile: it stays as it is; run the command again")
         path.write_bytes(after)
-    note(f"{len(changed)} files changed")
+    note(f"{count} changed")
     return 0
