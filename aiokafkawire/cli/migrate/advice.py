@@ -60,7 +60,7 @@ def no_counterpart(why: str) -> Advice:
     return Advice(why, severity=Severity.NO_COUNTERPART)
 
 
-SAME: Final = Advice("the same name")
+SAME: Final = Advice("the class of the same name", "compare its arguments and attributes")
 ERRORS: Final = Advice(
     "`aiokafkawire.errors`: a class for each error code, all of them `KafkaError`",
     "`error.retriable` says whether a retry can help, and the client retries such errors itself",

@@ -135,6 +135,7 @@ _NAMES: Final[Mapping[str, Advice]] = {
     "protocol": Advice("`aiokafkawire.protocol`, with all messages in all versions; send them by `Client.request`"),
     "record": Advice("`aiokafkawire.records`"),
     "cluster": Advice("`await client.admin.describe_cluster()`, and `describe_topics()`"),
+    "codec": Advice("`compression_type=`; the codecs need no packages besides this one"),
     "conn": no_counterpart("connections are not public"),
     "util": no_counterpart("functions of aiokafka's own"),
 }

@@ -11,7 +11,7 @@ from libcst.metadata import MetadataWrapper, PositionProvider
 from ...config.properties import is_property
 from .advice import Advice, Library, Severity
 from .finding import Finding, finding_of
-from .instances import Instance, InstanceCollector, Key, ModuleVisitor
+from .instances import InstanceCollector, KnownNames, ModuleVisitor
 from .libraries import (
     DEPENDENCY,
     LIBRARIES,
@@ -26,12 +26,15 @@ from .libraries import (
 
 __all__ = ("find_dependencies", "find_uses", "may_use")
 
-_MENTION: Final = re.compile(rb"\b(?:" + "|".join(LIBRARIES).encode() + rb")\b")
-_PATH: Final = re.compile(rf"(?:{'|'.join(LIBRARIES)})(?:\.\w+)+")
+_NAMES: Final = "|".join(LIBRARIES)
+_MENTION: Final = re.compile(
+    rf"\bfrom\s+(?:{_NAMES})\b|\bimport\s[^\n#]*(?<!\.)\b(?:{_NAMES})\b|['\"](?:{_NAMES})\.".encode()
+)
+_PATH: Final = re.compile(rf"(?:{_NAMES})(?:\.\w+)+")
 
 
 def may_use(source: bytes) -> bool:
-    """Return whether the source has the name of a library, so that it is worth parsing."""
+    """Return whether the source seems to import a library, or to name one in a text, so that it is worth parsing."""
     return _MENTION.search(source) is not None
 
 
@@ -48,11 +51,10 @@ def find_uses(source: bytes, own_packages: Collection[str] = ()) -> list[Finding
         UnicodeDecodeError: it is not in its encoding.
     """
     wrapper = MetadataWrapper(cst.parse_module(source), unsafe_skip_copy=True)
-    variables: dict[Key, Instance] = {}
-    functions: dict[str, Instance] = {}
+    known = KnownNames()
     for _ in range(2):
-        wrapper.visit(InstanceCollector(variables, functions))
-    finder = _UseFinder(variables, functions, own_packages)
+        wrapper.visit(InstanceCollector(known))
+    finder = _UseFinder(known, own_packages)
     wrapper.visit(finder)
     return sorted(dict.fromkeys(finder.findings), key=lambda each: (each.line, each.column))
 
@@ -70,10 +72,8 @@ def find_dependencies(text: str) -> list[Finding]:
 class _UseFinder(ModuleVisitor):
     """Reports imports, names of modules, members of objects, arguments, settings, and names in texts."""
 
-    def __init__(
-        self, variables: dict[Key, Instance], functions: dict[str, Instance], own_packages: Collection[str]
-    ) -> None:
-        super().__init__(variables, functions)
+    def __init__(self, known: KnownNames, own_packages: Collection[str]) -> None:
+        super().__init__(known)
         self.findings: list[Finding] = []
         self._own = own_packages
         self._has_confluent = False
@@ -119,7 +119,7 @@ class _UseFinder(ModuleVisitor):
                 self._report(library, name, member_advice(library, owner, member), node.attr)
             return False
         held = self.instance_at(node.value)
-        if held is not None:
+        if held is not None and not self.is_own_member(node):
             advice = member_advice(held.library, held.owner, node.attr.value)
             self._report(held.library, f"{held.library.name}.{held.owner}.{node.attr.value}", advice, node.attr)
         return None

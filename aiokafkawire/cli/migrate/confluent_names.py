@@ -101,6 +101,10 @@ _NAMES: Final[Mapping[str, Advice]] = {
     "OFFSET_END": Advice("`OffsetSpec.LATEST`"),
     "OFFSET_STORED": Advice("`(await consumer.committed([partition]))[partition]`"),
     "OFFSET_INVALID": Advice("None"),
+    "TIMESTAMP_CREATE_TIME": Advice("`TimestampType.CREATE_TIME`"),
+    "TIMESTAMP_LOG_APPEND_TIME": Advice("`TimestampType.LOG_APPEND_TIME`"),
+    "TIMESTAMP_NOT_AVAILABLE": Advice("`record.timestamp == -1`"),
+    "TopicCollection": Advice("a list of names"),
     "KafkaError": Advice(
         "a class of `aiokafkawire.errors` for each code, such as `UnknownTopicOrPartition`",
         "by default confluent-kafka hands out errors as messages, or to callbacks; here calls raise them",

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
+import attrs
 import libcst as cst
 from libcst.helpers import get_full_name_for_node
 from libcst.metadata import ClassScope, PositionProvider, QualifiedNameSource, Scope, ScopeProvider
@@ -11,7 +12,7 @@ from libcst.metadata import ClassScope, PositionProvider, QualifiedNameSource, S
 from .advice import Library
 from .libraries import is_class, library_of
 
-__all__ = ("Instance", "InstanceCollector", "ModuleVisitor")
+__all__ = ("Instance", "InstanceCollector", "KnownNames", "ModuleVisitor")
 
 _IDENTIFIERS: Final = re.compile(r"[A-Za-z_][\w.]*")
 
@@ -28,20 +29,30 @@ Key = tuple[object, str]
 """A variable: its scope, or the class whose methods use it as ``self.name``, and its name."""
 
 
+@attrs.define
+class KnownNames:
+    """What a module says of its variables, functions and classes."""
+
+    variables: dict[Key, Instance] = attrs.field(factory=dict)
+    """The objects that variables hold."""
+    functions: dict[str, Instance] = attrs.field(factory=dict)
+    """The objects that functions return, by name."""
+    own_members: set[tuple[str, str]] = attrs.field(factory=set)
+    """The members that classes of the module have themselves: names of the class and of the member."""
+
+
 class ModuleVisitor(cst.CSTVisitor):
     """Visits a module, and knows what names stand for.
 
     Args:
-        variables: the objects that variables hold.
-        functions: the objects that functions of the module return, by name.
+        known: what the module says of its variables, functions and classes.
     """
 
     METADATA_DEPENDENCIES = (PositionProvider, ScopeProvider)
 
-    def __init__(self, variables: dict[Key, Instance], functions: dict[str, Instance]) -> None:
+    def __init__(self, known: "KnownNames") -> None:
         super().__init__()
-        self.variables: Final = variables
-        self.functions: Final = functions
+        self.known: Final = known
         self._classes: list[tuple[str, Instance | None]] = []
 
     def visit_ClassDef(self, node: cst.ClassDef) -> bool | None:
@@ -84,7 +95,15 @@ class ModuleVisitor(cst.CSTVisitor):
             return None
         if isinstance(node, cst.Name) and node.value == "self" and self._classes:
             return self._classes[-1][1]
-        return next((self.variables[key] for key in self.keys_of(node) if key in self.variables), None)
+        return next((self.known.variables[key] for key in self.keys_of(node) if key in self.known.variables), None)
+
+    def is_own_member(self, node: cst.Attribute) -> bool:
+        """Return whether an attribute is ``self.name`` of a class that has the name itself."""
+        return (
+            _is_self(node.value)
+            and bool(self._classes)
+            and (self._classes[-1][0], node.attr.value) in self.known.own_members
+        )
 
     def _result_of(self, call: cst.Call) -> Instance | None:
         function = call.func
@@ -92,12 +111,12 @@ class ModuleVisitor(cst.CSTVisitor):
         if named is not None:
             return named
         if isinstance(function, cst.Name):
-            return self.functions.get(function.value)
+            return self.known.functions.get(function.value)
         if not isinstance(function, cst.Attribute):
             return None
         owner = self.instance_at(function.value)
         if owner is None:
-            return self.functions.get(function.attr.value) if _is_self(function.value) else None
+            return self.known.functions.get(function.attr.value) if _is_self(function.value) else None
         base = owner.library.bases.get(owner.owner, owner.owner)
         result = owner.library.results.get(f"{base}.{function.attr.value}")
         return Instance(owner.library, result) if result is not None else None
@@ -151,20 +170,24 @@ class InstanceCollector(ModuleVisitor):
 
     def visit_FunctionDef(self, node: cst.FunctionDef) -> None:
         """Take ``def function(name: Class) -> Class``."""
+        if self._classes:
+            self.known.own_members.add((self._classes[-1][0], node.name.value))
         returned = self._annotated(node.returns) if node.returns is not None else None
         if returned is not None:
-            self.functions[node.name.value] = returned
+            self.known.functions[node.name.value] = returned
         scope = self.get_metadata(ScopeProvider, node.body, None)
         parameters = node.params
         for parameter in (*parameters.posonly_params, *parameters.params, *parameters.kwonly_params):
             held = self._annotated(parameter.annotation) if parameter.annotation is not None else None
             if held is not None and scope is not None:
-                self.variables[scope, parameter.name.value] = held
+                self.known.variables[scope, parameter.name.value] = held
 
     def _hold(self, target: cst.BaseExpression, instance: Instance | None) -> None:
+        if isinstance(target, cst.Attribute) and _is_self(target.value) and self._classes:
+            self.known.own_members.add((self._classes[-1][0], target.attr.value))
         if instance is not None:
             for key in self.keys_of(target):
-                self.variables[key] = instance
+                self.known.variables[key] = instance
 
     def _annotated(self, annotation: cst.Annotation) -> Instance | None:
         """Return the first class of a library in an annotation, such as ``Consumer | None``."""

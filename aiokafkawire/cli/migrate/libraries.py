@@ -6,10 +6,11 @@ from typing import Final
 
 import attrs
 
+from ... import __all__ as EXPORTS  # noqa: N812
 from ...config import ClientConfig, ConsumerConfig, ProducerConfig
 from ...config.property_names import CONFLUENT_CALLBACKS, REFUSED
 from ...other_clients_names import setting_hint
-from .advice import PRIVATE, Advice, Library, Severity
+from .advice import PRIVATE, SAME, Advice, Library, Severity
 from .aiokafka_names import AIOKAFKA, DROP_IN_MODULES
 from .confluent_names import CONFLUENT_KAFKA
 from .kafka_python_names import KAFKA_PYTHON
@@ -31,7 +32,7 @@ LIBRARIES: Final[Mapping[str, Library]] = {each.name: each for each in (AIOKAFKA
 """The libraries, by the name of the package that programs import."""
 
 DEPENDENCY: Final = re.compile(
-    r"(?<![\w.-])(aiokafka|confluent[-_]kafka|kafka[-_]python(?:-ng)?)(?![\w.-]*/|[\w-])", re.I
+    r"(?<![\w./-])(aiokafka|confluent[-_]kafka|kafka[-_]python(?:-ng)?)(?![\w./-])", re.IGNORECASE
 )
 """The name of a distribution in a list of dependencies."""
 
@@ -89,6 +90,8 @@ def _looked_up(library: Library, parts: list[str], *, known_only: bool) -> Advic
         return None
     if "errors" in parts or parts[-1].endswith(("Error", "Exception")):
         return library.names["errors"]
+    if parts[-1] in EXPORTS:
+        return SAME
     modules = [library.names[part] for part in parts[1:-1] if part in library.names]
     return modules[0] if modules else library.unknown
 
@@ -96,8 +99,9 @@ def _looked_up(library: Library, parts: list[str], *, known_only: bool) -> Advic
 def member_advice(library: Library, owner: str, name: str) -> Advice | None:
     """Return the advice about a method or an attribute of a class; None where nothing has to be done."""
     found = library.names.get(f"{owner}.{name}") or library.names.get(f"{library.bases.get(owner, owner)}.{name}")
-    is_private = name.startswith("_") and not name.endswith("__") and not name.isupper()
-    return PRIVATE if found is None and is_private else found
+    if found is None and library is not CONFLUENT_KAFKA and name.startswith("_") and not name.startswith("__"):
+        return PRIVATE  # the classes of confluent-kafka have no private members
+    return found
 
 
 def argument_advice(library: Library, owner: str, name: str) -> Advice | None:
@@ -108,7 +112,7 @@ def argument_advice(library: Library, owner: str, name: str) -> Advice | None:
     config = _CONFIGS.get(owner.removeprefix("Kafka")) if library is KAFKA_PYTHON else None
     if config is None or name in _SERIALIZERS or name == "bootstrap_servers":
         return None
-    fields = {each.__name__: [field.name for field in attrs.fields(each)] for each in (*_CONFIGS.values(),)}
+    fields = {each.__name__: [field.name for field in attrs.fields(each)] for each in _CONFIGS.values()}
     if name in fields[config.__name__] or name in fields["ClientConfig"]:
         return None
     hint = setting_hint(config.__name__, name, fields[config.__name__], fields)

@@ -41,9 +41,9 @@ def command(shared: SharedOptions, *, paths: tuple[str, ...], write: bool, check
     """Find what a code base needs to move from aiokafka, confluent-kafka or kafka-python to this client.
 
     Reads Python files and lists of dependencies, and prints a line for each place: drop-in (it changes by itself with
-    aiokafkawire.aiokafka), look, or no-counterpart; the first line about a name says most. Hidden folders, virtual environments and node_modules are skipped.
-    The status is 1 if files could not be read, and are missing in the list. --write shows a diff first, and changes
-    nothing else. Needs pip install "aiokafkawire[migrate]".
+    aiokafkawire.aiokafka), look, or no-counterpart. The first line about a name says most. Hidden folders, virtual
+    environments and node_modules are skipped. The status is 1 if files could not be read, and are missing in the list.
+    --write shows a diff first, and changes nothing else. Needs pip install "aiokafkawire[migrate]".
     """
     if find_spec("libcst") is None:
         raise CommandFailed(
