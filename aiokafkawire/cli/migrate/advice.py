@@ -6,7 +6,7 @@ from typing import Final
 
 import attrs
 
-__all__ = ("ERRORS", "PRIVATE", "RECORDS", "SAME", "Advice", "Library", "Severity", "hinted", "no_counterpart")
+__all__ = ("ERRORS", "PRIVATE", "RECORDS", "Advice", "Library", "Severity", "hinted", "no_counterpart", "same")
 
 
 class Severity(StrEnum):
@@ -55,12 +55,16 @@ def hinted(owner: str, hints: Mapping[str, str], *names: str) -> dict[str, Advic
     return {f"{owner}.{name}": Advice(hints[name]) for name in names}
 
 
+def same(*names: str) -> dict[str, Advice]:
+    """Return the advice about classes of which this client has others with the same names."""
+    return dict.fromkeys(names, Advice("the class of the same name", "compare its arguments and attributes"))
+
+
 def no_counterpart(why: str) -> Advice:
     """Return the advice about a name for which this client has nothing."""
     return Advice(why, severity=Severity.NO_COUNTERPART)
 
 
-SAME: Final = Advice("the class of the same name", "compare its arguments and attributes")
 ERRORS: Final = Advice(
     "`aiokafkawire.errors`: a class for each error code, all of them `KafkaError`",
     "`error.retriable` says whether a retry can help, and the client retries such errors itself",

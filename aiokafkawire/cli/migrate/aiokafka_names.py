@@ -6,7 +6,7 @@ from typing import Final
 import attrs
 
 from ...other_clients_names import ADMIN, CONSUMER, PRODUCER
-from .advice import ERRORS, PRIVATE, RECORDS, SAME, Advice, Library, Severity, hinted, no_counterpart
+from .advice import ERRORS, PRIVATE, RECORDS, Advice, Library, Severity, hinted, no_counterpart, same
 
 __all__ = ("AIOKAFKA", "DROP_IN_MODULES")
 
@@ -107,9 +107,7 @@ _NAMES: Final[Mapping[str, Advice]] = {
             ),
             "AbstractTokenProvider": Advice("`sasl_oauthbearer_token` of `Client`, a function that returns a token"),
             "ConsumerRecord": RECORDS,
-            "TopicPartition": SAME,
-            "OffsetAndMetadata": SAME,
-            "OffsetAndTimestamp": SAME,
+            **same("TopicPartition", "OffsetAndMetadata", "OffsetAndTimestamp"),
             "RecordMetadata": Advice("`RecordMetadata`, with topic, partition, offset and timestamp"),
             "ConsumerStoppedError": Advice("`UsageError`: the consumer is closed"),
             "IllegalOperation": Advice("`UsageError`"),

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from ...other_clients_names import ADMIN, CONSUMER, PRODUCER
-from .advice import ERRORS, SAME, Advice, Library, hinted, no_counterpart
+from .advice import ERRORS, Advice, Library, hinted, no_counterpart, same
 
 __all__ = ("CONFLUENT_KAFKA",)
 
@@ -134,7 +134,6 @@ _NAMES: Final[Mapping[str, Advice]] = {
     "AdminClient.poll": no_counterpart("methods are awaited"),
     **hinted("AdminClient", ADMIN, "alter_configs", "list_consumer_groups", "delete_consumer_groups"),
     "NewTopic": Advice("`NewTopic`, or a number of partitions by name"),
-    "NewPartitions": SAME,
     "ConfigResource": Advice("`ConfigResource.topic(name)`, `ConfigResource.broker(id)`"),
     "admin": Advice("`Client(...).admin`, and the classes of `aiokafkawire`"),
     "schema_registry": Advice("`aiokafkawire.schema_registry`", "the wire format is the same"),
@@ -150,6 +149,21 @@ _NAMES: Final[Mapping[str, Advice]] = {
     "StringSerializer": Advice("`key_serializer=str.encode`"),
     "StringDeserializer": Advice("`key_deserializer=bytes.decode`", "it is not called for null"),
     "SerializationContext": Advice("the `context` of `serialize(value, context)`: topic, headers, is_key"),
+    **same(
+        "AclBinding",
+        "AclBindingFilter",
+        "AclOperation",
+        "AclPermissionType",
+        "ConfigSource",
+        "ElectionType",
+        "IsolationLevel",
+        "NewPartitions",
+        "OffsetSpec",
+        "ResourceType",
+        "ScramMechanism",
+        "UserScramCredentialDeletion",
+        "UserScramCredentialUpsertion",
+    ),
     "errors": ERRORS,
     "error": ERRORS,
     "cimpl": Advice("the classes of `aiokafkawire`"),

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from ...other_clients_names import ADMIN, BLOCKING_CONSUMER
-from .advice import ERRORS, RECORDS, SAME, Advice, Library, hinted, no_counterpart
+from .advice import ERRORS, RECORDS, Advice, Library, hinted, no_counterpart, same
 
 __all__ = ("KAFKA_PYTHON",)
 
@@ -88,13 +88,7 @@ _NAMES: Final[Mapping[str, Advice]] = {
         "lost partitions have a listener of their own: it must not commit",
     ),
     "ConsumerRecord": RECORDS,
-    "TopicPartition": SAME,
-    "OffsetAndMetadata": SAME,
-    "OffsetAndTimestamp": SAME,
-    "OffsetSpec": Advice("`OffsetSpec`"),
-    "IsolationLevel": SAME,
     "NewTopic": Advice("`NewTopic`, or a number of partitions by name"),
-    "NewPartitions": SAME,
     "ConfigResource": Advice("`ConfigResource.topic(name)`, `ConfigResource.broker(id)`"),
     "Serializer": Advice("a function, or an object with `serialize(value, context)`"),
     "Deserializer": Advice("a function, or an object with `deserialize(data, context)`"),
@@ -116,6 +110,25 @@ _NAMES: Final[Mapping[str, Advice]] = {
     "client_async": no_counterpart("connections are not public; `client.request(message)` sends any message"),
     "conn": no_counterpart("connections are not public; `client.request(message)` sends any message"),
     "codec": Advice("`compression_type=`; the codecs need no packages besides this one"),
+    **same(
+        "AbortTransactionSpec",
+        "ConfigResourceType",
+        "IsolationLevel",
+        "NewPartitions",
+        "OffsetAndMetadata",
+        "OffsetAndTimestamp",
+        "OffsetSpec",
+        "ProducerState",
+        "ResourcePattern",
+        "ResourceType",
+        "ScramMechanism",
+        "TopicPartition",
+        "TopicPartitionReplica",
+        "TransactionDescription",
+        "TransactionListing",
+        "UserScramCredentialDeletion",
+        "UserScramCredentialUpsertion",
+    ),
     "errors": ERRORS,
 }
 

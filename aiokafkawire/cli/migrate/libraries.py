@@ -6,11 +6,10 @@ from typing import Final
 
 import attrs
 
-from ... import __all__ as EXPORTS  # noqa: N812
 from ...config import ClientConfig, ConsumerConfig, ProducerConfig
 from ...config.property_names import CONFLUENT_CALLBACKS, REFUSED
 from ...other_clients_names import setting_hint
-from .advice import PRIVATE, SAME, Advice, Library, Severity
+from .advice import PRIVATE, Advice, Library, Severity
 from .aiokafka_names import AIOKAFKA, DROP_IN_MODULES
 from .confluent_names import CONFLUENT_KAFKA
 from .kafka_python_names import KAFKA_PYTHON
@@ -90,8 +89,6 @@ def _looked_up(library: Library, parts: list[str], *, known_only: bool) -> Advic
         return None
     if "errors" in parts or parts[-1].endswith(("Error", "Exception")):
         return library.names["errors"]
-    if parts[-1] in EXPORTS:
-        return SAME
     modules = [library.names[part] for part in parts[1:-1] if part in library.names]
     return modules[0] if modules else library.unknown
 
