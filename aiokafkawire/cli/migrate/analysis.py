@@ -23,6 +23,7 @@ from .libraries import (
     member_advice,
     setting_advice,
 )
+from .parsing import parse_source
 
 __all__ = ("find_dependencies", "find_uses", "may_use")
 
@@ -47,10 +48,9 @@ def find_uses(source: bytes, own_packages: Collection[str] = ()) -> list[Finding
             that it is known to have are reported.
 
     Raises:
-        libcst.ParserSyntaxError: the source is no Python.
-        UnicodeDecodeError: it is not in its encoding.
+        UnreadableSource: the source is no Python.
     """
-    wrapper = MetadataWrapper(cst.parse_module(source), unsafe_skip_copy=True)
+    wrapper = MetadataWrapper(parse_source(source), unsafe_skip_copy=True)
     known = KnownNames()
     for _ in range(2):
         wrapper.visit(InstanceCollector(known))
@@ -194,6 +194,5 @@ def _is_dotted(node: cst.BaseExpression) -> bool:
 
 
 def _text_of(node: cst.BaseExpression) -> str | None:
-    """Return the text of a string literal; None for other expressions."""
-    value = node.evaluated_value if isinstance(node, cst.SimpleString) else None
-    return value if isinstance(value, str) else None
+    """Return the text of a string literal without escapes; None for other expressions."""
+    return node.raw_value if isinstance(node, cst.SimpleString) and "b" not in node.prefix.lower() else None

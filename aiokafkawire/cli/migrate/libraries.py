@@ -72,9 +72,13 @@ def advice_for(library: Library, qualified: str, *, known_only: bool = False) ->
 
 
 def has_drop_in(qualified: str) -> bool:
-    """Return whether the drop-in has a module of aiokafka, or a public name of one."""
+    """Return whether the drop-in has a module of aiokafka, a public name of one, or a member of a class."""
     module, _, name = qualified.rpartition(".")
-    return qualified in DROP_IN_MODULES or (module in DROP_IN_MODULES and not name.startswith("_"))
+    package, _, owner = module.rpartition(".")
+    if name.startswith("_"):
+        return False
+    within = package if owner[:1].isupper() else module
+    return qualified in DROP_IN_MODULES or within in DROP_IN_MODULES
 
 
 def _looked_up(library: Library, parts: list[str], *, known_only: bool) -> Advice | None:
@@ -82,8 +86,10 @@ def _looked_up(library: Library, parts: list[str], *, known_only: bool) -> Advic
         return None if known_only else library.names[library.name]
     if any(part.startswith("_") for part in parts):
         return None if known_only else PRIVATE
-    found = member_advice(library, parts[-2], parts[-1]) or library.names.get(parts[-1])
-    if found is not None and (not known_only or (parts[-1] in library.names and not parts[-1].islower())):
+    found = member_advice(library, parts[-2], parts[-1])
+    if found is None and not (known_only and parts[-1].islower()):
+        found = library.names.get(parts[-1])
+    if found is not None:
         return found
     if known_only:
         return None

@@ -7,20 +7,21 @@ from pathlib import Path
 from typing import Final
 
 import attrs
-from libcst import ParserSyntaxError
 
 from ..shell.output import note
 from ..shell.safe_text import safe_text
 from .advice import Severity
 from .analysis import find_dependencies, find_uses, may_use
 from .finding import Finding
+from .parsing import UnreadableSource
 from .rewriting import with_drop_in
 from .source_files import SourceFile, own_packages, read_source
 
 __all__ = ("CodeBase", "FileFindings", "changed_imports", "diff_of", "finding_line")
 
 _PATH_LENGTH: Final = 4096
-_NO_PYTHON: Final = (ParserSyntaxError, UnicodeDecodeError, LookupError, ValueError, RecursionError)
+_TOO_DEEP: Final = (RecursionError, KeyError)
+"""The errors of LibCST for sources that are nested too deeply for it."""
 
 
 @attrs.frozen
@@ -47,8 +48,11 @@ class CodeBase:
         for file in files:
             try:
                 found = _find(file, own)
-            except _NO_PYTHON as error:
-                self._skip(file.path, f"it cannot be parsed as Python: {_reason(error)}")
+            except UnreadableSource as error:
+                self._skip(file.path, f"it cannot be parsed as Python: {error}")
+                continue
+            except _TOO_DEEP:
+                self._skip(file.path, "it is nested too deeply")
                 continue
             except OSError as error:
                 self._skip(file.path, error.strerror or str(error))
@@ -99,7 +103,7 @@ def changed_imports(files: Iterable[SourceFile]) -> dict[Path, tuple[bytes, byte
         try:
             source = read_source(file.path)
             result = with_drop_in(source) if b"aiokafka" in source else source
-        except (*_NO_PYTHON, OSError):
+        except (UnreadableSource, *_TOO_DEEP, OSError):
             continue  # the list of findings says so
         if result != source:
             changed[file.path] = source, result
@@ -120,12 +124,6 @@ def _find(file: SourceFile, own: frozenset[str]) -> list[Finding]:
     if not file.is_python:
         return find_dependencies(source.decode("utf-8", "replace"))
     return find_uses(source, own) if may_use(source) else []
-
-
-def _reason(error: Exception) -> str:
-    if isinstance(error, ParserSyntaxError):
-        return f"line {error.raw_line}: {error.message.splitlines()[0]}"
-    return "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
 
 
 def _counted(number: int, noun: str) -> str:

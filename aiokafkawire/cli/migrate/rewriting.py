@@ -5,6 +5,7 @@ from libcst.helpers import get_full_name_for_node
 
 from .aiokafka_names import DROP_IN_MODULES
 from .libraries import has_drop_in
+from .parsing import parse_source
 
 __all__ = ("with_drop_in",)
 
@@ -15,10 +16,9 @@ def with_drop_in(source: bytes) -> bytes:
     An import changes if the drop-in has all of its names. All else stays as it is, to the byte.
 
     Raises:
-        libcst.ParserSyntaxError: the source is no Python.
-        UnicodeDecodeError: it is not in its encoding.
+        UnreadableSource: the source is no Python.
     """
-    module = cst.parse_module(source)
+    module = parse_source(source)
     found = _BoundNames()
     module.visit(found)
     return module.visit(_ImportChanger(keeps_package=found.binds_package_by_submodule)).bytes
