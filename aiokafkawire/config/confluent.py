@@ -1,10 +1,11 @@
 """Reads the configuration dict of confluent-kafka."""
 
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, Final
 
 from ..errors import ConfigError
+from ..log_forwarding import forward_log
 from .properties import KafkaSettings, settings_from
 from .property_names import CONFLUENT_CALLBACKS
 
@@ -50,7 +51,7 @@ def from_confluent(config: Mapping[str, Any]) -> KafkaSettings:
         del given[_SYSTEM_AUTHORITIES[0]]
     settings = settings_from({**KEPT_DEFAULTS, **{key: _as_text(value) for key, value in given.items()}})
     if logger is not None:
-        _forward_log(logger)
+        forward_log(logger)
     return settings
 
 
@@ -65,33 +66,3 @@ def _flat(config: Mapping[str, Any]) -> dict[str, Any]:
 def _as_text(value: Any) -> Any:
     """Return numbers and booleans as text, as confluent-kafka gives them to librdkafka."""
     return str(value) if isinstance(value, bool | int | float) else value
-
-
-class _ForwardingHandler(logging.Handler):
-    """Gives the lines of this client's log to the handlers of another logger that do not get them already."""
-
-    def __init__(self, target: logging.Logger) -> None:
-        super().__init__()
-        self.target: Final = target
-
-    def emit(self, record: logging.LogRecord) -> None:
-        if not self.target.isEnabledFor(record.levelno):
-            return
-        reached = list(_handlers_of(logging.getLogger(record.name)))
-        for handler in _handlers_of(self.target):
-            if handler not in reached and record.levelno >= handler.level:
-                handler.handle(record)
-
-
-def _handlers_of(logger: logging.Logger) -> Iterator[logging.Handler]:
-    """Yield the handlers that get the lines of a logger: its own, and those above it."""
-    above: logging.Logger | None = logger
-    while above is not None:
-        yield from above.handlers
-        above = above.parent if above.propagate else None
-
-
-def _forward_log(target: logging.Logger) -> None:
-    own = logging.getLogger("aiokafkawire")
-    if not any(isinstance(one, _ForwardingHandler) and one.target is target for one in own.handlers):
-        own.addHandler(_ForwardingHandler(target))

@@ -1,1 +1,1 @@
-"""What a code base needs to move from other Kafka clients: what they have, found by LibCST, and the advice."""
+"""Finds the uses of other Kafka clients in a code base by LibCST, with advice about each."""

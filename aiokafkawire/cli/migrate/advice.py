@@ -22,7 +22,7 @@ class Severity(StrEnum):
 
 @attrs.frozen
 class Advice:
-    """What stands for a name here, and what differs without an error."""
+    """The counterpart of a name here, and the differences that no error shows."""
 
     ours: str
     differs: str = ""

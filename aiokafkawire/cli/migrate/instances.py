@@ -31,7 +31,7 @@ Key = tuple[object, str]
 
 @attrs.define
 class KnownNames:
-    """What a module says of its variables, functions and classes."""
+    """The knowledge about the variables, functions and classes of a module."""
 
     variables: dict[Key, Instance] = attrs.field(factory=dict)
     """The objects that variables hold."""
@@ -45,7 +45,7 @@ class ModuleVisitor(cst.CSTVisitor):
     """Visits a module, and knows what names stand for.
 
     Args:
-        known: what the module says of its variables, functions and classes.
+        known: the knowledge about the module, which visitors share.
     """
 
     METADATA_DEPENDENCIES = (PositionProvider, ScopeProvider)
