@@ -9,6 +9,8 @@ from typing import Any
 import anyio
 import pytest
 from confluent_kafka import Producer as ConfluentProducer
+from support.foreign_settings import ForeignSetting, foreign_settings
+from support.rows import every_row
 
 from aiokafkawire import Client, from_confluent
 from aiokafkawire.config.confluent import KEPT_DEFAULTS
@@ -84,6 +86,12 @@ def test_a_configuration_of_a_whole_service_becomes_the_arguments_of_client_prod
         "isolation_level": "read_committed",
     }
     assert settings.ignored == ("queue.buffering.max.messages", "statistics.interval.ms")
+
+
+@every_row("setting", foreign_settings("librdkafka"))
+def test_the_defaults_of_librdkafka_are_taken(setting: ForeignSetting) -> None:
+    login = {"security.protocol": "sasl_plaintext"} if setting.name.startswith("sasl.mechanism") else {}
+    from_confluent({**login, setting.name: setting.default or None})
 
 
 def test_what_the_dict_says_wins_over_the_defaults_of_librdkafka() -> None:

@@ -16,7 +16,8 @@ KEPT_DEFAULTS: Final[Mapping[str, str]] = {"isolation.level": "read_committed", 
 
 _TOPIC_SETTINGS: Final = "default.topic.config"
 _LOGGER: Final = "logger"
-_SYSTEM_AUTHORITIES: Final = ("ssl.ca.location", "probe")
+_ASK_FOR_NOTHING: Final = {"ssl.ca.location": "probe", "connections.max.idle.ms": "0"}
+"""Values of librdkafka that leave a setting out: the system's authorities, and no limit."""
 
 
 def from_confluent(config: Mapping[str, Any]) -> KafkaSettings:
@@ -47,9 +48,7 @@ def from_confluent(config: Mapping[str, Any]) -> KafkaSettings:
     logger = given.pop(_LOGGER, None)
     if logger is not None and not isinstance(logger, logging.Logger):
         raise ConfigError(f"logger must be a logging.Logger, not {type(logger).__name__}")
-    if given.get(_SYSTEM_AUTHORITIES[0]) == _SYSTEM_AUTHORITIES[1]:  # they are trusted by default
-        del given[_SYSTEM_AUTHORITIES[0]]
-    settings = settings_from({**KEPT_DEFAULTS, **{key: _as_text(value) for key, value in given.items()}})
+    settings = settings_from({**KEPT_DEFAULTS, **_texts(given)})
     if logger is not None:
         forward_log(logger)
     return settings
@@ -63,6 +62,7 @@ def _flat(config: Mapping[str, Any]) -> dict[str, Any]:
     return {**{key: value for key, value in config.items() if key != _TOPIC_SETTINGS}, **topic_settings}
 
 
-def _as_text(value: Any) -> Any:
-    """Return numbers and booleans as text, as confluent-kafka gives them to librdkafka."""
-    return str(value) if isinstance(value, bool | int | float) else value
+def _texts(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings, with numbers and booleans as text, as confluent-kafka gives them to librdkafka."""
+    texts = {key: str(value) if isinstance(value, bool | int | float) else value for key, value in given.items()}
+    return {key: value for key, value in texts.items() if _ASK_FOR_NOTHING.get(key) != value}

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import importlib
 from textwrap import dedent
 
 import pytest
+from support.rows import every_row
 
 from aiokafkawire.cli.migrate.advice import Severity
+from aiokafkawire.cli.migrate.aiokafka_names import DROP_IN_MODULES
 from aiokafkawire.cli.migrate.analysis import find_dependencies, find_uses, may_use
 from aiokafkawire.cli.migrate.libraries import LIBRARIES, advice_for, argument_advice, setting_advice
 from aiokafkawire.cli.migrate.parsing import UnreadableSource
@@ -31,6 +34,9 @@ def uses(source: str) -> list[str]:
         ("from aiokafka.structs import TopicPartition", "aiokafka.structs.TopicPartition", "drop-in"),
         ("from aiokafka.admin import NewTopic", "aiokafka.admin.NewTopic", "drop-in"),
         ("from aiokafka.protocol.admin import X", "aiokafka.protocol.admin.X", "look"),
+        ("from aiokafka.cluster import ClusterMetadata", "aiokafka.cluster.ClusterMetadata", "drop-in"),
+        ("from aiokafka.client import create_conn", "aiokafka.client.create_conn", "look"),
+        ("from aiokafka import __version__", "aiokafka.__version__", "look"),
         ("from aiokafka.consumer.fetcher import Fetcher", "aiokafka.consumer.fetcher.Fetcher", "look"),
         ("from aiokafka.producer.producer import _missing", "aiokafka.producer.producer._missing", "look"),
         ("from aiokafka.util import create_task", "aiokafka.util.create_task", "no-counterpart"),
@@ -216,6 +222,20 @@ def test_every_name_of_the_table_has_its_advice(library) -> None:  # type: ignor
         advice = advice_for(library, library.name if name == library.name else f"{library.name}.{name}")
         assert advice is not None
         assert advice.ours
+
+
+@every_row("module", list(DROP_IN_MODULES))
+def test_the_drop_in_has_the_names_that_imports_change_to(module: str) -> None:
+    pytest.importorskip("aiokafkawire.aiokafka", reason="the drop-in is not in this package")
+    theirs, ours = importlib.import_module(module), importlib.import_module(f"aiokafkawire.{module}")
+    public = [
+        name
+        for name, value in vars(theirs).items()
+        if name[0] != "_" and str(getattr(value, "__module__", "")).startswith("aiokafka")
+    ]
+    names = DROP_IN_MODULES[module]
+    assert names is None or set(names) <= set(public)
+    assert [name for name in (public if names is None else names) if not hasattr(ours, name)] == []
 
 
 @pytest.mark.parametrize(

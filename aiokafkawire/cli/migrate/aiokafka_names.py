@@ -1,6 +1,6 @@
 """The names of aiokafka, and what stands for them here."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Final
 
 import attrs
@@ -130,6 +130,7 @@ _NAMES: Final[Mapping[str, Advice]] = {
     ),
     "AIOKafkaClient": Advice("`Client(servers)`, whose `request(message)` sends any message of the protocol"),
     "client": Advice("`Client(servers)`"),
+    "__version__": Advice("`importlib.metadata.version('aiokafkawire')`"),
     "protocol": Advice("`aiokafkawire.protocol`, with all messages in all versions; send them by `Client.request`"),
     "record": Advice("`aiokafkawire.records`"),
     "cluster": Advice("`await client.admin.describe_cluster()`, and `describe_topics()`"),
@@ -148,19 +149,38 @@ AIOKAFKA: Final = Library(
     unknown=PRIVATE,
 )
 
-DROP_IN_MODULES: Final = (
-    "aiokafka",
-    "aiokafka.abc",
-    "aiokafka.admin",
-    "aiokafka.admin.client",
-    "aiokafka.consumer",
-    "aiokafka.coordinator.assignors.abstract",
-    "aiokafka.coordinator.assignors.range",
-    "aiokafka.coordinator.assignors.roundrobin",
-    "aiokafka.errors",
-    "aiokafka.helpers",
-    "aiokafka.partitioner",
-    "aiokafka.producer",
-    "aiokafka.structs",
-)
-"""The modules whose public names the drop-in has under ``aiokafkawire.aiokafka``."""
+DROP_IN_MODULES: Final[Mapping[str, Collection[str] | None]] = {
+    "aiokafka": None,
+    "aiokafka.abc": None,
+    "aiokafka.admin": None,
+    "aiokafka.admin.client": ("AIOKafkaAdminClient",),
+    "aiokafka.admin.config_resource": None,
+    "aiokafka.admin.new_partitions": ("NewPartitions",),
+    "aiokafka.admin.new_topic": ("NewTopic",),
+    "aiokafka.admin.records_to_delete": ("RecordsToDelete",),
+    "aiokafka.client": ("AIOKafkaClient", "ConnectionGroup", "CoordinationType"),
+    "aiokafka.cluster": ("ClusterMetadata",),
+    "aiokafka.consumer": None,
+    "aiokafka.consumer.consumer": ("AIOKafkaConsumer",),
+    "aiokafka.coordinator.assignors.abstract": ("AbstractPartitionAssignor",),
+    "aiokafka.coordinator.assignors.range": ("RangePartitionAssignor",),
+    "aiokafka.coordinator.assignors.roundrobin": ("RoundRobinPartitionAssignor",),
+    "aiokafka.coordinator.assignors.sticky.sticky_assignor": ("StickyPartitionAssignor",),
+    "aiokafka.coordinator.protocol": ("ConsumerProtocolMemberAssignment", "ConsumerProtocolMemberMetadata"),
+    "aiokafka.errors": None,
+    "aiokafka.helpers": None,
+    "aiokafka.partitioner": None,
+    "aiokafka.producer": None,
+    "aiokafka.producer.message_accumulator": ("BatchBuilder",),
+    "aiokafka.producer.producer": ("AIOKafkaProducer",),
+    "aiokafka.structs": (
+        "BrokerMetadata",
+        "ConsumerRecord",
+        "OffsetAndMetadata",
+        "OffsetAndTimestamp",
+        "PartitionMetadata",
+        "RecordMetadata",
+        "TopicPartition",
+    ),
+}
+"""The modules that the drop-in has under ``aiokafkawire.aiokafka``, and their names; None for all public ones."""

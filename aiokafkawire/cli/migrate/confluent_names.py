@@ -168,6 +168,7 @@ _NAMES: Final[Mapping[str, Advice]] = {
     "error": ERRORS,
     "cimpl": Advice("the classes of `aiokafkawire`"),
     "aio": Advice("`Client(...)`, which is asynchronous"),
+    "__version__": Advice("`importlib.metadata.version('aiokafkawire')`"),
     "libversion": no_counterpart("there is no librdkafka"),
     "version": Advice("`importlib.metadata.version('aiokafkawire')`"),
 }

@@ -129,6 +129,9 @@ _NAMES: Final[Mapping[str, Advice]] = {
         "UserScramCredentialDeletion",
         "UserScramCredentialUpsertion",
     ),
+    "common": Advice("kafka-python has it in `kafka.errors` and `kafka.structs` since 1.0: see there"),
+    "util": no_counterpart("functions of kafka-python's own"),
+    "__version__": Advice("`importlib.metadata.version('aiokafkawire')`"),
     "errors": ERRORS,
 }
 

@@ -64,27 +64,30 @@ def advice_for(library: Library, qualified: str, *, known_only: bool = False) ->
         known_only: return None for names that the table does not have, since they may belong to another package.
     """
     found = _looked_up(library, qualified.split("."), known_only=known_only)
+    if found is not None and has_drop_in(qualified):
+        return Advice(f"import it from `aiokafkawire.aiokafka`; or use {found.ours}", found.differs, Severity.DROP_IN)
     if found is None or found.severity is not Severity.DROP_IN:
         return found
-    if has_drop_in(qualified):
-        return Advice(f"import it from `aiokafkawire.aiokafka`; or use {found.ours}", found.differs, Severity.DROP_IN)
-    return Advice(found.ours, "the drop-in does not have this module")
+    return Advice(found.ours, "the drop-in does not have it")
 
 
 def has_drop_in(qualified: str) -> bool:
     """Return whether the drop-in has a module of aiokafka, a public name of one, or a member of a class."""
     module, _, name = qualified.rpartition(".")
     package, _, owner = module.rpartition(".")
-    if name.startswith("_"):
+    if qualified in DROP_IN_MODULES:
+        return True
+    within, held = (package, owner) if owner[:1].isupper() else (module, name)
+    if name.startswith("_") or within not in DROP_IN_MODULES:
         return False
-    within = package if owner[:1].isupper() else module
-    return qualified in DROP_IN_MODULES or within in DROP_IN_MODULES
+    names = DROP_IN_MODULES[within]
+    return names is None or held in names
 
 
 def _looked_up(library: Library, parts: list[str], *, known_only: bool) -> Advice | None:
     if len(parts) == 1:
         return None if known_only else library.names[library.name]
-    if any(part.startswith("_") for part in parts):
+    if any(part.startswith("_") and not part.endswith("__") for part in parts):
         return None if known_only else PRIVATE
     found = member_advice(library, parts[-2], parts[-1])
     if found is None and not (known_only and parts[-1].islower()):
