@@ -17,6 +17,7 @@ from aiokafkawire import TopicPartition, blocking
 from aiokafkawire.admin.admin import Admin
 from aiokafkawire.cli.migrate.advice import Library, same
 from aiokafkawire.cli.migrate.libraries import LIBRARIES
+from aiokafkawire.cli.migrate.rewriting import with_drop_in
 from aiokafkawire.testing.background import BackgroundBroker
 
 EACH = pytest.mark.parametrize("library", LIBRARIES.values(), ids=lambda library: library.distribution)
@@ -102,6 +103,16 @@ def test_the_consumers_handle_the_same_and_commit_only_that(
     assert handled == VALUES[:50]
     at = committed.get(TopicPartition("orders", 0))
     assert at is None or at.offset <= 50
+
+
+def test_a_program_on_the_drop_in_does_the_same_with_no_change_but_the_import(broker: BackgroundBroker) -> None:
+    pytest.importorskip("aiokafkawire.aiokafka", reason="the drop-in is not in this package")
+    before, _ = programs(LIBRARIES["aiokafka"])["producer"]
+    changed = with_drop_in(before.encode()).decode()
+    assert "from aiokafkawire.aiokafka import AIOKafkaProducer\n" in changed
+    run(changed, broker)
+    with blocking.Client(broker.bootstrap) as kafka:
+        assert [record.value for record in kafka.read_records("orders")] == VALUES
 
 
 def test_the_configuration_of_the_page_is_taken(broker: BackgroundBroker) -> None:
