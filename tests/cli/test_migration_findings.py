@@ -115,6 +115,24 @@ def test_objects_are_followed_through_aliases_assignments_and_annotations() -> N
     ]
 
 
+def test_objects_are_followed_through_what_is_assigned_later_in_the_module() -> None:
+    assert uses(
+        """
+        from kafka import KafkaConsumer
+
+        class Service:
+            def start(self):
+                self.again = self.consumer
+
+            def run(self):
+                self.again.poll()
+
+            def __init__(self):
+                self.consumer = KafkaConsumer()
+        """
+    ) == ["9 kafka.KafkaConsumer.poll"]
+
+
 def test_with_and_await_and_conditions_are_followed() -> None:
     assert uses(
         """

@@ -64,7 +64,7 @@ _NAMES: Final[Mapping[str, Advice]] = {
             ),
             "AIOKafkaConsumer.subscribe": Advice(
                 "`subscribe(*topics, pattern=..., on_assigned=..., on_revoked=..., on_lost=...)`",
-                "a rebalance waits until your code is done with its records, and commits them before partitions move",
+                "a rebalance waits until your code is done with its records, and auto-commit covers these",
             ),
             "AIOKafkaConsumer.assign": Advice("`assign(partitions)`, or with offsets: `assign({partition: 42})`"),
             "AIOKafkaConsumer.assignment": Advice("`assignment`, a property", "a tuple, not a set"),

@@ -138,12 +138,18 @@ _NAMES: Final[Mapping[str, Advice]] = {
     "admin": Advice("`Client(...).admin`, and the classes of `aiokafkawire`"),
     "schema_registry": Advice("`aiokafkawire.schema_registry`", "the wire format is the same"),
     "SchemaRegistryClient": Advice("`SchemaRegistry(url)`"),
-    "AvroSerializer": Advice("`AvroSerializer(registry, schema)`", "no `to_dict`: give dicts"),
-    "AvroDeserializer": Advice("`AvroDeserializer(registry)`"),
+    "Schema": Advice("`Schema` of `aiokafkawire.schema_registry`"),
+    "SchemaReference": Advice("`SchemaReference` of `aiokafkawire.schema_registry`"),
+    "AvroSerializer": Advice(
+        "`AvroSerializer(registry, schema, to_dict=...)`", "`to_dict` gets the value alone, without a context"
+    ),
+    "AvroDeserializer": Advice(
+        "`AvroDeserializer(registry, from_dict=...)`", "`from_dict` gets the value alone, without a context"
+    ),
     "JSONSerializer": Advice("`JsonSchemaSerializer(registry, schema)`"),
     "JSONDeserializer": Advice("`JsonSchemaDeserializer(registry)`"),
-    "ProtobufSerializer": Advice("`ProtobufSerializer(registry, message_class)`"),
-    "ProtobufDeserializer": Advice("`ProtobufDeserializer(registry, message_class)`"),
+    "ProtobufSerializer": Advice("`ProtobufSerializer(registry, message_type)`"),
+    "ProtobufDeserializer": Advice("`ProtobufDeserializer(registry, message_type)`"),
     "avro": Advice("`AvroSerializer` and `AvroDeserializer` of `aiokafkawire.schema_registry`"),
     "serialization": Advice("functions, or objects with `serialize(value, context)`"),
     "StringSerializer": Advice("`key_serializer=str.encode`"),
