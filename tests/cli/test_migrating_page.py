@@ -22,7 +22,7 @@ from aiokafkawire.testing.background import BackgroundBroker
 
 EACH = pytest.mark.parametrize("library", LIBRARIES.values(), ids=lambda library: library.distribution)
 KAFKA_PYTHON_WARNS = pytest.mark.filterwarnings(r"ignore:(read|open)_text is deprecated:DeprecationWarning")
-PACKAGES = ("aiokafka", "blocking", "errors", "from_confluent", "protocol", "records", "schema_registry")
+PACKAGES = ("__version__", "aiokafka", "blocking", "errors", "from_confluent", "protocol", "records", "schema_registry")
 VALUES = [b"%d" % number for number in range(100)]
 
 

@@ -130,7 +130,7 @@ _NAMES: Final[Mapping[str, Advice]] = {
     ),
     "AIOKafkaClient": Advice("`Client(servers)`, whose `request(message)` sends any message of the protocol"),
     "client": Advice("`Client(servers)`"),
-    "__version__": Advice("`importlib.metadata.version('aiokafkawire')`"),
+    "__version__": Advice("`aiokafkawire.__version__`"),
     "protocol": Advice("`aiokafkawire.protocol`, with all messages in all versions; send them by `Client.request`"),
     "record": Advice("`aiokafkawire.records`"),
     "cluster": Advice("`await client.admin.describe_cluster()`, and `describe_topics()`"),

@@ -174,9 +174,9 @@ _NAMES: Final[Mapping[str, Advice]] = {
     "error": ERRORS,
     "cimpl": Advice("the classes of `aiokafkawire`"),
     "aio": Advice("`Client(...)`, which is asynchronous"),
-    "__version__": Advice("`importlib.metadata.version('aiokafkawire')`"),
+    "__version__": Advice("`aiokafkawire.__version__`"),
     "libversion": no_counterpart("there is no librdkafka"),
-    "version": Advice("`importlib.metadata.version('aiokafkawire')`"),
+    "version": Advice("`aiokafkawire.__version__`"),
 }
 
 CONFLUENT_KAFKA: Final = Library(

@@ -131,7 +131,7 @@ _NAMES: Final[Mapping[str, Advice]] = {
     ),
     "common": Advice("kafka-python has it in `kafka.errors` and `kafka.structs` since 1.0: see there"),
     "util": no_counterpart("functions of kafka-python's own"),
-    "__version__": Advice("`importlib.metadata.version('aiokafkawire')`"),
+    "__version__": Advice("`aiokafkawire.__version__`"),
     "errors": ERRORS,
 }
 
