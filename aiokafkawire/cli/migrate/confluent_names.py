@@ -19,8 +19,8 @@ _NAMES: Final[Mapping[str, Advice]] = {
     ),
     "Producer.produce": Advice(
         "`await producer.send(...)`, or `send_nowait(...)`, which returns a delivery",
-        "`timestamp` is `timestamp_ms`; a str is not encoded, give bytes or a `value_serializer`; `BufferError` is "
-        "`BufferFull`",
+        "`timestamp` is `timestamp_ms`; a str is not encoded, so give bytes or a `value_serializer`, and headers of "
+        "bytes; `BufferError` is `BufferFull`",
     ),
     "Producer.produce_batch": Advice("`await producer.send_many(topic, values)`, or `enqueue_many`"),
     "Producer.poll": Advice(PRODUCER["poll"]),

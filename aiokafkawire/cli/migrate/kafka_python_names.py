@@ -12,8 +12,8 @@ _NAMES: Final[Mapping[str, Advice]] = {
     "kafka": Advice("`aiokafkawire.blocking`, or `aiokafkawire` with an event loop"),
     "KafkaProducer": Advice(
         "`blocking.Client(servers).producer()`; settings of connections are arguments of `Client`",
-        "before kafka-python 3, `acks` was 1 by default and idempotence off: here it is all, and on; unknown topics "
-        "are not created",
+        "`acks` is all by default, and idempotence on, while older releases of kafka-python have 1, and off; unknown "
+        "topics are not created",
     ),
     "KafkaProducer.send": Advice(
         "`producer.enqueue(...)`, which returns a delivery; `producer.send(...)` waits for the acknowledgement",
