@@ -274,6 +274,8 @@ def test_the_drop_in_has_the_names_that_imports_change_to(module: str) -> None:
         ("import aiokafka\nimport aiokafka.errors\n", "import aiokafka\nimport aiokafka.errors\n"),
         ("from aiokafka import *\n", "from aiokafka import *\n"),
         ("from aiokafka.protocol.admin import X\n", "from aiokafka.protocol.admin import X\n"),
+        ("from aiokafka import errors\n", "from aiokafkawire.aiokafka import errors\n"),
+        ("from aiokafka import KafkaProducer\n", "from aiokafka import KafkaProducer\n"),
         ("from aiokafka import AIOKafkaProducer, _private\n", "from aiokafka import AIOKafkaProducer, _private\n"),
         ("from .aiokafka import AIOKafkaProducer\n", "from .aiokafka import AIOKafkaProducer\n"),
         ("from kafka import KafkaProducer\nimport aiokafkas\n", "from kafka import KafkaProducer\nimport aiokafkas\n"),
