@@ -264,7 +264,7 @@ def test_the_drop_in_has_the_names_that_imports_change_to(module: str) -> None:
             "from aiokafka.errors import (  # why\r\n    KafkaError as E,\r\n)\r\n",
             "from aiokafkawire.aiokafka.errors import (  # why\r\n    KafkaError as E,\r\n)\r\n",
         ),
-        ("import aiokafka; aiokafka.x", "import aiokafkawire.aiokafka as aiokafka; aiokafka.x"),
+        ("import aiokafka; aiokafka.abc", "import aiokafkawire.aiokafka as aiokafka; aiokafka.abc"),
         ("import os, aiokafka as ak\n", "import os, aiokafkawire.aiokafka as ak\n"),
         ("import aiokafka.errors as e\n", "import aiokafkawire.aiokafka.errors as e\n"),
         (
@@ -272,6 +272,11 @@ def test_the_drop_in_has_the_names_that_imports_change_to(module: str) -> None:
             "if x:\n\tfrom aiokafkawire.aiokafka.structs import TopicPartition",
         ),
         ("import aiokafka\nimport aiokafka.errors\n", "import aiokafka\nimport aiokafka.errors\n"),
+        ("import aiokafka as ak\nak.codec.has_gzip()\n", "import aiokafka as ak\nak.codec.has_gzip()\n"),
+        (
+            "import aiokafka as ak\nak.errors.KafkaError.errno\nak.AIOKafkaProducer.send.x\nak.abc",
+            "import aiokafkawire.aiokafka as ak\nak.errors.KafkaError.errno\nak.AIOKafkaProducer.send.x\nak.abc",
+        ),
         ("from aiokafka import *\n", "from aiokafka import *\n"),
         ("from aiokafka.protocol.admin import X\n", "from aiokafka.protocol.admin import X\n"),
         ("from aiokafka import errors\n", "from aiokafkawire.aiokafka import errors\n"),

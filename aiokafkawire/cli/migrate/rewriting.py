@@ -1,5 +1,7 @@
 """Changes the imports of aiokafka to those of the drop-in, where that is certain."""
 
+from collections.abc import Collection
+
 import libcst as cst
 from libcst.helpers import get_full_name_for_node
 
@@ -19,26 +21,52 @@ def with_drop_in(source: bytes) -> bytes:
         UnreadableSource: the source is no Python.
     """
     module = parse_source(source)
-    found = _BoundNames()
-    module.visit(found)
-    return module.visit(_ImportChanger(keeps_package=found.binds_package_by_submodule)).bytes
+    names = _PackageNames()
+    module.visit(names)
+    members = _PackageMembers(names.bound)
+    module.visit(members)
+    keeps_package = names.binds_by_submodule or not members.are_in_drop_in
+    return module.visit(_ImportChanger(keeps_package=keeps_package)).bytes
 
 
-class _BoundNames(cst.CSTVisitor):
-    """Looks whether ``import aiokafka.module`` binds the name of the package."""
+class _PackageNames(cst.CSTVisitor):
+    """Collects the names that a module has for aiokafka as a whole."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.binds_package_by_submodule: bool = False
+        self.bound: set[str] = set()
+        self.binds_by_submodule: bool = False
+        """Whether ``import aiokafka.module`` binds the name of the package."""
 
     def visit_ImportAlias(self, node: cst.ImportAlias) -> None:
+        """Take ``import aiokafka`` and ``import aiokafka as name``."""
         name = get_full_name_for_node(node.name) or ""
-        if name.startswith("aiokafka.") and node.asname is None:
-            self.binds_package_by_submodule = True
+        if name == "aiokafka":
+            self.bound.add(node.evaluated_alias or name)
+        elif name.startswith("aiokafka.") and node.asname is None:
+            self.binds_by_submodule = True
+
+
+class _PackageMembers(cst.CSTVisitor):
+    """Looks whether the drop-in has all that is used as ``aiokafka.name``."""
+
+    def __init__(self, bound: Collection[str]) -> None:
+        super().__init__()
+        self._bound = bound
+        self.are_in_drop_in: bool = True
+
+    def visit_Attribute(self, node: cst.Attribute) -> bool:
+        """Look at a whole dotted name, up to the first class in it."""
+        package, *parts = (get_full_name_for_node(node) or "").split(".")
+        if package not in self._bound:
+            return True
+        first_class = next((place for place, part in enumerate(parts) if part[:1].isupper()), len(parts))
+        self.are_in_drop_in &= has_drop_in(".".join(("aiokafka", *parts[: first_class + 1])))
+        return False
 
 
 class _ImportChanger(cst.CSTTransformer):
-    """Changes imports. The package's own import stays if the package is bound by that of a submodule as well."""
+    """Changes imports; that of the package as a whole only where that is certain."""
 
     def __init__(self, *, keeps_package: bool) -> None:
         super().__init__()
@@ -63,7 +91,9 @@ class _ImportChanger(cst.CSTTransformer):
 
     def _changed_alias(self, alias: cst.ImportAlias) -> cst.ImportAlias:
         name = get_full_name_for_node(alias.name) or ""
-        if name not in DROP_IN_MODULES or (alias.asname is None and (name != "aiokafka" or self._keeps_package)):
+        if name not in DROP_IN_MODULES or (name == "aiokafka" and self._keeps_package):
+            return alias
+        if name != "aiokafka" and alias.asname is None:
             return alias
         bound = alias.asname or cst.AsName(
             name=cst.Name("aiokafka"),
