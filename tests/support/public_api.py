@@ -18,7 +18,9 @@ PACKAGES = tuple(
     "aiokafkawire" + name
     for name in (
         "",
+        ".asgi",
         ".blocking",
+        ".claim_check",
         ".config",
         ".errors",
         ".interceptors",
