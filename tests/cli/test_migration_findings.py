@@ -272,6 +272,10 @@ def test_the_drop_in_has_the_names_that_imports_change_to(module: str) -> None:
             "if x:\n\tfrom aiokafkawire.aiokafka.structs import TopicPartition",
         ),
         ("import aiokafka\nimport aiokafka.errors\n", "import aiokafka\nimport aiokafka.errors\n"),
+        (
+            "import aiokafka\nfrom aiokafka.codec import has_gzip\n",
+            "import aiokafkawire.aiokafka as aiokafka\nfrom aiokafka.codec import has_gzip\n",
+        ),
         ("import aiokafka as ak\nak.codec.has_gzip()\n", "import aiokafka as ak\nak.codec.has_gzip()\n"),
         (
             "import aiokafka as ak\nak.errors.KafkaError.errno\nak.AIOKafkaProducer.send.x\nak.abc",

@@ -55,6 +55,14 @@ class _PackageMembers(cst.CSTVisitor):
         self._bound = bound
         self.are_in_drop_in: bool = True
 
+    def visit_Import(self, node: cst.Import) -> bool:
+        """Leave imports out: their dotted names are modules."""
+        return False
+
+    def visit_ImportFrom(self, node: cst.ImportFrom) -> bool:
+        """Leave these out, too."""
+        return False
+
     def visit_Attribute(self, node: cst.Attribute) -> bool:
         """Look at a whole dotted name, up to the first class in it."""
         package, *parts = (get_full_name_for_node(node) or "").split(".")
