@@ -16,6 +16,9 @@ from aiokafkawire.cli.migrate.parsing import UnreadableSource
 from aiokafkawire.cli.migrate.rewriting import with_drop_in
 
 
+UNKNOWN = "no setting here has this name: leave it out, or look for another one in docs/settings.md"
+
+
 def uses(source: str) -> list[str]:
     """The names of the findings, each with its line; imports left out."""
     text = dedent(source)
@@ -179,9 +182,21 @@ def test_arguments_without_a_setting_here_are_found() -> None:
     KafkaProducer(bootstrap_servers="a", client_id="b", acks=1, value_serializer=str, api_version=(2, 0), selector=None)
     """
     assert uses(source) == ["4 kafka.KafkaProducer(api_version)", "4 kafka.KafkaProducer(selector)"]
-    advice = argument_advice(LIBRARIES["kafka"], "KafkaConsumer", "ssl_cafile")
+
+
+@pytest.mark.parametrize(
+    ("owner", "argument", "ours"),
+    [
+        ("KafkaConsumer", "ssl_cafile", "ssl_ca_location of Client"),
+        ("KafkaAdminClient", "socks5_proxy", "proxy of Client: 'socks5://host:port' or 'http://host:port'"),
+        ("KafkaConsumer", "default_offset_commit_callback", "interceptors= of consumer(), with on_commit()"),
+        ("KafkaProducer", "nonsense", UNKNOWN),
+    ],
+)
+def test_an_argument_has_the_advice_of_the_error_for_an_unknown_setting(owner: str, argument: str, ours: str) -> None:
+    advice = argument_advice(LIBRARIES["kafka"], owner, argument)
     assert advice is not None
-    assert advice.ours == "ssl_ca_location of Client"
+    assert advice.ours == ours
 
 
 def test_settings_that_are_refused_are_found_in_dicts_and_assignments() -> None:
