@@ -15,7 +15,6 @@ from aiokafkawire.cli.migrate.libraries import LIBRARIES, advice_for, argument_a
 from aiokafkawire.cli.migrate.parsing import UnreadableSource
 from aiokafkawire.cli.migrate.rewriting import with_drop_in
 
-
 UNKNOWN = "no setting here has this name: leave it out, or look for another one in docs/settings.md"
 
 
