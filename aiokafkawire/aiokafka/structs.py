@@ -1,11 +1,10 @@
 """aiokafka's value types: partitions, offsets, and the metadata of records, brokers and partitions."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Generic, NamedTuple, TypeVar
+from typing import NamedTuple
 
 from ..types import TopicPartition
 from .errors import KafkaError
+from .records import ConsumerRecord
 
 __all__ = (
     "BrokerMetadata",
@@ -16,9 +15,6 @@ __all__ = (
     "RecordMetadata",
     "TopicPartition",
 )
-
-KT = TypeVar("KT")
-VT = TypeVar("VT")
 
 
 class BrokerMetadata(NamedTuple):
@@ -69,20 +65,3 @@ class RecordMetadata(NamedTuple):
     timestamp: int | None
     timestamp_type: int
     log_start_offset: int | None
-
-
-@dataclass
-class ConsumerRecord(Generic[KT, VT]):
-    """A record that a consumer has read. ``checksum`` is always None; the size of an absent key or value is -1."""
-
-    topic: str
-    partition: int
-    offset: int
-    timestamp: int
-    timestamp_type: int
-    key: KT | None
-    value: VT | None
-    checksum: int | None
-    serialized_key_size: int
-    serialized_value_size: int
-    headers: Sequence[tuple[str, bytes]]
