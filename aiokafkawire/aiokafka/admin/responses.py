@@ -60,7 +60,8 @@ class ConfigsResponse:
 class GroupsResponse:
     """Described groups, each as a tuple.
 
-    It has the error code, group, state, protocol type, protocol, members and authorized operations. Each member is ``(member id, client id, host, metadata, assignment)``.
+    It has the error code, group, state, protocol type, protocol, members and authorized operations. Each member is
+     ``(member id, client id, host, metadata, assignment)``.
     """
 
     throttle_time_ms: int
