@@ -153,11 +153,12 @@ class SharedReader:
         max_records: int | None,
     ) -> None:
         """Add the fetched records, without waiting: a cancellation would lose those taken so far."""
-        left = max_records
+        left, drained = max_records, dict[TopicPartition, CompletedFetch]()
         while left is None or left > 0:
             try:
                 reading = self._iteration.ready(of=partitions)
-                if reading is None:
+                # One fetch of each partition at most, so that the list is not as long as all that is fetched ahead.
+                if reading is None or drained.setdefault(reading.ask.state.partition, reading) is not reading:
                     return
                 records = self._take_from(reading, left)
             except Exception:
