@@ -114,6 +114,11 @@ def need_certificates(request: Any) -> None:
         pytest.skip("needs a listener with TLS")
 
 
+@pytest.fixture
+def ssl_folder() -> None:
+    pytest.skip("needs certificates")
+
+
 @pytest.fixture(scope="class")
 def setup_test_class_serverless(request: Any, loop: Any) -> None:
     request.cls.loop = loop
