@@ -1,7 +1,9 @@
 """aiokafka's AIOKafkaConsumer on this client."""
 
+import asyncio
 import re
 import sys
+import warnings
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Final, Generic, Self, TypeVar
@@ -12,7 +14,6 @@ from ... import errors as own
 from ...argument_checks import shown
 from ...config import ConsumerOptions
 from ...consumer.topic_subscription import RebalancePatience
-from ...runtime import warn_unclosed
 from ...types import OffsetAndMetadata as OwnOffsetAndMetadata
 from ...types import OffsetSpec
 from ..abc import AbstractTokenProvider, ConsumerRebalanceListener
@@ -158,7 +159,8 @@ class AIOKafkaConsumer(Generic[KT, VT]):
 
     def __del__(self) -> None:
         if self._closed is False and self._session is not None:
-            warn_unclosed(self, "AIOKafkaConsumer", "")
+            message = "Unclosed AIOKafkaConsumer: use it as 'async with', or await its stop()"
+            warnings.warn(message, ResourceWarning, stacklevel=2, source=self)
 
     # --- start and stop ------------------------------------------------------------------------------------
 
@@ -185,8 +187,7 @@ class AIOKafkaConsumer(Generic[KT, VT]):
             session = self._session = self._new_session(_set_event())
             if self._wanted is not None:
                 with TRANSLATED:
-                    session.read(self._wanted)
-                await session.wait_until_assigned()
+                    await session.read_first(self._wanted)
         except BaseException:
             await self._abandon_start()
             raise
@@ -237,6 +238,11 @@ class AIOKafkaConsumer(Generic[KT, VT]):
         self, exc_type: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None
     ) -> None:
         await self.stop()
+
+    @property
+    def _loop(self) -> asyncio.AbstractEventLoop:
+        """The running event loop, with which listeners of aiokafka's users make tasks."""
+        return asyncio.get_running_loop()
 
     def _started(self) -> Session:
         if self._session is None:

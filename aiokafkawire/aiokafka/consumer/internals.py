@@ -1,6 +1,6 @@
 """The private attributes of aiokafka's consumer that frameworks and instrumentations read."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .consumer import AIOKafkaConsumer
@@ -15,7 +15,7 @@ class SubscriptionView:
         consumer: the consumer.
     """
 
-    def __init__(self, consumer: "AIOKafkaConsumer[object, object]") -> None:
+    def __init__(self, consumer: "AIOKafkaConsumer[Any, Any]") -> None:
         self._consumer = consumer
 
     @property
@@ -41,7 +41,7 @@ class CoordinatorView:
         consumer: the consumer.
     """
 
-    def __init__(self, consumer: "AIOKafkaConsumer[object, object]") -> None:
+    def __init__(self, consumer: "AIOKafkaConsumer[Any, Any]") -> None:
         self._consumer = consumer
 
     @property

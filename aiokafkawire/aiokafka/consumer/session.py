@@ -98,6 +98,19 @@ class Session:
             self._has_begun = True
             self._cluster.owner.spawn(self._subscribe_later)
 
+    async def read_first(self, wanted: Wanted) -> None:
+        """Read what is ``wanted``, and wait for the assignment; a pattern matches the topics that exist now."""
+        metadata = self._cluster.metadata
+        if wanted.pattern is not None:
+            with metadata.all_topics():
+                deadline = self._cluster.deadline(self._cluster.config.default_api_timeout_ms / 1000)
+                await metadata.refresh(metadata.snapshot, deadline)
+                self.read(wanted)
+                await self.wait_until_assigned()
+        else:
+            self.read(wanted)
+            await self.wait_until_assigned()
+
     async def _subscribe_later(self) -> None:
         await self._after.wait()
         self._has_begun = False
@@ -147,8 +160,9 @@ class Session:
             if inspect.isawaitable(result):
                 await result
         except Exception as error:
-            name = getattr(function, "__qualname__", repr(function))
-            _log.error("the rebalance listener %(name)s failed: %(error)r", name=name, error=error, exc_info=error)
+            listener = getattr(function, "__qualname__", repr(function))
+            message = "the rebalance listener %(listener)s failed: %(error)r"
+            _log.error(message, listener=listener, error=error, exc_info=error)
 
     # --- without a group -----------------------------------------------------------------------------------
 

@@ -16,7 +16,7 @@ __all__ = ("OwnAssignor",)
 class OwnAssignor(AbstractPartitionAssignor):
     """An assignor of this client, by its name; consumers use that assignor itself."""
 
-    name: ClassVar[str] = ""  # type: ignore[misc]  # as in aiokafka, where the class has the name
+    name: ClassVar[str] = ""
 
     @classmethod
     def make(cls) -> Assignor:
