@@ -21,7 +21,7 @@ RELEASE = "v0.14.0"
 INTERNAL = re.compile(r"PrivateName|AttributeError: .*attribute '_|AttributeError: .*ClusterMetadata")
 """The errors of tests that use names of aiokafka's internals."""
 HELP = f"""\
-Run the tests of aiokafka {RELEASE[1:]} on aiokafkawire.aiokafka, against a real Kafka broker, and print what came of each.
+Run the tests of aiokafka {RELEASE[1:]} on aiokafkawire.aiokafka, against a real Kafka broker, and print each outcome.
 
 The tests are copied from a checkout of {REPOSITORY} to a temporary folder. Their conftest.py, which starts Kafka in
 Docker, is replaced: the tests get the broker at --bootstrap, or an Apache Kafka that this command starts (Java, Maven).

@@ -38,7 +38,7 @@ def add_placeholders() -> None:
     """Give aiokafka's modules, as the tests import them, the names that this project does not have."""
     for path in HERE.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):
-            if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "aiokafka":
+            if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == "aiokafka":
                 module = imported(node.module)
                 for alias in node.names:
                     if not hasattr(module, alias.name):
