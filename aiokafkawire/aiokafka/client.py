@@ -1,9 +1,11 @@
 """aiokafka's AIOKafkaClient: the connection to a cluster that its producers, consumers and admin clients have."""
 
 import random
+import socket
 from collections.abc import Awaitable, Callable, Generator, Iterable, Sequence
 from contextlib import ExitStack
 from enum import IntEnum
+from ipaddress import ip_address
 from typing import Any, TypeVar
 
 from .. import errors as own
@@ -11,7 +13,7 @@ from ..argument_checks import shown
 from ..client import Client
 from ..config import parse_servers
 from ..protocol.schema import Request, Response
-from ..types import Address, CoordinatorType
+from ..types import CoordinatorType
 from .abc import AbstractTokenProvider
 from .client_options import client_options, servers_of, warn_deprecated
 from .cluster import ClusterMetadata
@@ -107,23 +109,29 @@ class AIOKafkaClient:
             self.wire_client = Client(servers_of(bootstrap_servers), **options)
         self.cluster = ClusterMetadata(lambda: self._metadata.snapshot)
         self._following = ExitStack()
+        self._is_open = False
 
     def __repr__(self) -> str:
         return f"<AIOKafkaClient client_id={self._client_id}>"
 
     @property
-    def hosts(self) -> list[Address]:
-        """The bootstrap addresses."""
-        return list(parse_servers(servers_of(self._bootstrap_servers)))
+    def hosts(self) -> list[tuple[str, int, socket.AddressFamily]]:
+        """The bootstrap addresses, each with its address family: AF_UNSPEC for a name."""
+        addresses = parse_servers(servers_of(self._bootstrap_servers))
+        return [(at.host, at.port, _family(at.host)) for at in addresses]
 
     async def bootstrap(self) -> None:
-        """Connect to a bootstrap server, and request the metadata.
+        """Connect to a bootstrap server, and request the metadata; repeated calls request it anew.
 
         Raises:
             KafkaConnectionError: no server answered as a broker; the message has each server's error.
         """
+        if self._is_open:
+            await self.force_metadata_update()
+            return
         try:
             await self.wire_client.open()
+            self._is_open = True
         except own.UsageError as error:
             raise translated(error) from error
         except own.KafkaError as error:
@@ -132,6 +140,7 @@ class AIOKafkaClient:
     async def close(self) -> None:
         """Close all connections; a client that is closed, or was not started, stays as it is."""
         self._following.close()
+        self._is_open = False
         with TRANSLATED:
             await self.wire_client.close()
 
@@ -229,3 +238,11 @@ class AIOKafkaClient:
 
 async def _return_true() -> bool:
     return True
+
+
+def _family(host: str) -> socket.AddressFamily:
+    try:
+        version = ip_address(host).version
+    except ValueError:
+        return socket.AF_UNSPEC
+    return socket.AF_INET if version == 4 else socket.AF_INET6

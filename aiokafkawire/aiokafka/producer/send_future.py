@@ -98,14 +98,14 @@ class SendFuture:
 
     def get_loop(self) -> asyncio.AbstractEventLoop:
         """Return the event loop of the producer."""
-        return asyncio.get_running_loop() if self._future is None else self._future.get_loop()
+        return self._watcher.loop
 
     def __repr__(self) -> str:
         return f"<SendFuture {'done' if self.done() else 'pending'}>"
 
     def _as_future(self) -> "asyncio.Future[RecordMetadata | None]":
         if self._future is None:
-            self._future = asyncio.get_running_loop().create_future()
+            self._future = self._watcher.loop.create_future()
             if self._result.completed and self._result.is_done(self._index):
                 self._settle()
             else:
@@ -166,6 +166,18 @@ class BatchWatcher:
         self._owner = owner
         self.unacknowledged: bool = unacknowledged
         self._watched: dict[BatchResult, list[SendFuture]] = {}
+
+    @property
+    def loop(self) -> asyncio.AbstractEventLoop:
+        """The event loop of the futures.
+
+        Raises:
+            RuntimeError: the producer runs on trio, where the records' futures can be awaited only.
+        """
+        loop = self._owner.loop
+        if loop is None:
+            raise RuntimeError("callbacks and gather() need asyncio; on trio, await the future of a record")
+        return loop
 
     def watch(self, result: BatchResult, sent: SendFuture) -> None:
         """Settle ``sent`` when its batch is completed."""
