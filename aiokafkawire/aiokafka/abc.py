@@ -10,7 +10,7 @@ __all__ = ("AbstractTokenProvider", "ConsumerRebalanceListener")
 
 
 class ConsumerRebalanceListener(abc.ABC):
-    """What a program does when its consumer gets or loses partitions; the methods may be coroutine functions.
+    """Gets the partitions that a consumer gains or loses; the methods may be coroutine functions.
 
     The rebalance waits for each method. A member's partitions are revoked before they are assigned to another one.
     """

@@ -13,7 +13,6 @@ _BY_CLASS: Final[tuple[tuple[type[own.KafkaError], Callable[..., Exception]], ..
     (own.ConfigError, ValueError),
     (own.ProducerFenced, theirs.ProducerFenced),
     (own.InvalidProducerEpoch, theirs.ProducerFenced),
-    (own.FencedInstanceId, theirs.UnknownError),
     (own.InvalidMessage, theirs.IllegalArgumentError),
     (own.RecordTooLarge, theirs.MessageSizeTooLargeError),
     (own.UsageError, theirs.IllegalStateError),
@@ -73,7 +72,7 @@ class _Translation:
     """A context that raises aiokafka's error for this client's; it has no state, so all calls share one."""
 
     def __enter__(self) -> None:
-        """Begin."""
+        """Do nothing."""
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

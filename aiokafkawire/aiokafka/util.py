@@ -1,4 +1,4 @@
-"""What users import from aiokafka's module of helpers."""
+"""The functions that users import from aiokafka's module of helpers."""
 
 import asyncio
 from collections.abc import Coroutine, Mapping

@@ -27,6 +27,7 @@ from ...protocol.messages.topics import (
 from ...protocol.schema import Request, Response
 from ..abc import AbstractTokenProvider
 from ..client import CLIENT_ID, AIOKafkaClient
+from ..client_options import warn_deprecated
 from ..error_translation import TRANSLATED
 from ..errors import for_code
 from ..structs import OffsetAndMetadata, TopicPartition
@@ -87,8 +88,8 @@ class AIOKafkaAdminClient:
         sasl_kerberos_domain_name: str | None = None,
         sasl_oauth_token_provider: AbstractTokenProvider | None = None,
     ) -> None:
+        warn_deprecated(loop, api_version, stacklevel=2)
         self._client = AIOKafkaClient(
-            loop=loop,
             bootstrap_servers=bootstrap_servers,
             client_id=client_id,
             metadata_max_age_ms=metadata_max_age_ms,
@@ -96,7 +97,6 @@ class AIOKafkaAdminClient:
             retry_backoff_ms=retry_backoff_ms,
             ssl_context=ssl_context,
             security_protocol=security_protocol,
-            api_version=api_version,
             connections_max_idle_ms=connections_max_idle_ms,
             sasl_mechanism=sasl_mechanism,
             sasl_plain_username=sasl_plain_username,

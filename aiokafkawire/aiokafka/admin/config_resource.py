@@ -1,4 +1,4 @@
-"""What configs belong to, with aiokafka's names."""
+"""The resources that have configs, with aiokafka's names."""
 
 from collections.abc import Mapping
 from enum import IntEnum

@@ -1,4 +1,4 @@
-"""What the admin's calls return: the fields and tuples of aiokafka's responses. Pure conversions of this client's."""
+"""The results of the admin's calls: the fields and tuples of aiokafka's responses. Pure conversions of this client's."""
 
 from typing import Any
 

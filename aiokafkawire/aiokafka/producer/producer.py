@@ -355,7 +355,7 @@ class AIOKafkaProducer:
         return TransactionContext(self)
 
     async def begin_transaction(self) -> None:
-        """Begin a transaction, once the previous one has ended.
+        """Open a transaction, once the previous one has ended.
 
         Raises:
             IllegalOperation: the producer has no ``transactional_id``, or was not started.

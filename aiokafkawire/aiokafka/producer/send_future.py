@@ -155,10 +155,12 @@ class _Callback:
 
 
 class BatchWatcher:
-    """Settles the futures of a producer's batches, with one task for each batch that somebody watches.
+    """Settles the futures of a producer's batches, with one task for each watched batch.
+
+    Closing the producer completes all batches, and so ends the tasks.
 
     Args:
-        owner: owns the tasks.
+        owner: knows the event loop.
         unacknowledged: whether brokers do not answer (acks=0), so that the outcome of a record is None.
     """
 
@@ -166,6 +168,7 @@ class BatchWatcher:
         self._owner = owner
         self.unacknowledged: bool = unacknowledged
         self._watched: dict[BatchResult, list[SendFuture]] = {}
+        self._tasks: dict[BatchResult, asyncio.Task[None]] = {}
 
     @property
     def loop(self) -> asyncio.AbstractEventLoop:
@@ -186,11 +189,13 @@ class BatchWatcher:
             watched.append(sent)
             return
         self._watched[result] = [sent]
-        self._owner.spawn(self._settle, result)
+        # The loop may not be running now, as before loop.run_until_complete(future): so the task is asyncio's.
+        self._tasks[result] = self.loop.create_task(self._settle(result))
 
     async def _settle(self, result: BatchResult) -> None:
         try:
             await result.wait_until_complete()
         finally:
+            del self._tasks[result]
             for sent in self._watched.pop(result):
                 sent._settle()
