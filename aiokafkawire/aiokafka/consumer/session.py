@@ -162,7 +162,7 @@ class Session:
         except Exception as error:
             listener = getattr(function, "__qualname__", repr(function))
             message = "the rebalance listener %(listener)s failed: %(error)r"
-            _log.error(message, listener=listener, error=error, exc_info=error)
+            _log.error(message, text={"listener": listener}, error=error, exc_info=error)
 
     # --- without a group -----------------------------------------------------------------------------------
 
