@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import repeat
 from operator import attrgetter
 from types import SimpleNamespace
-from typing import Any, Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from .. import records as own
 
@@ -86,7 +86,7 @@ def _setter(name: str) -> Any:
     return put
 
 
-class ConsumerRecord(Generic[KT, VT]):
+class _ConsumerRecord(Generic[KT, VT]):
     """A record that a consumer has read; its fields can be set, as aiokafka's.
 
     ``checksum`` is always None. The size of an absent key or value is -1.
@@ -141,7 +141,7 @@ class ConsumerRecord(Generic[KT, VT]):
     def __eq__(self, other: object) -> bool:
         if other.__class__ is not self.__class__:
             return NotImplemented
-        assert isinstance(other, ConsumerRecord)
+        assert isinstance(other, _ConsumerRecord)
         return self._values() == other._values()
 
     __hash__ = None  # type: ignore[assignment]  # as a dataclass whose fields can be set
@@ -154,24 +154,50 @@ class ConsumerRecord(Generic[KT, VT]):
         return f"{self.__class__.__qualname__}({shown})"
 
 
+if TYPE_CHECKING:
+
+    @dataclass
+    class ConsumerRecord(Generic[KT, VT]):
+        """A record that a consumer has read; its fields can be set, as aiokafka's.
+
+        ``checksum`` is always None. The size of an absent key or value is -1.
+        """
+
+        topic: str
+        partition: int
+        offset: int
+        timestamp: int
+        timestamp_type: int
+        key: KT | None
+        value: VT | None
+        checksum: int | None
+        serialized_key_size: int
+        serialized_value_size: int
+        headers: Sequence[tuple[str, bytes]]
+
+else:
+    ConsumerRecord = _ConsumerRecord
+    ConsumerRecord.__name__ = ConsumerRecord.__qualname__ = "ConsumerRecord"  # as pickles and users name it
+
+
 _new: Final = object.__new__
-_set_record: Final = ConsumerRecord.__dict__["_record"].__set__
-_set_key: Final = ConsumerRecord.__dict__["key"].__set__
-_set_value: Final = ConsumerRecord.__dict__["value"].__set__
+_set_record: Final = _ConsumerRecord.__dict__["_record"].__set__
+_set_key: Final = _ConsumerRecord.__dict__["key"].__set__
+_set_value: Final = _ConsumerRecord.__dict__["value"].__set__
 _key_of: Final = attrgetter("key")
 _value_of: Final = attrgetter("value")
 
 
 def wrap(record: "own.ConsumerRecord[Any, Any]", key: object, value: object) -> "ConsumerRecord[Any, Any]":
     """Return a record of this client as aiokafka's, with a key and a value that may be deserialized."""
-    made: ConsumerRecord[Any, Any] = _new(ConsumerRecord)
+    made: Any = _new(ConsumerRecord)
     made._record, made.key, made.value = record, key, value
-    return made
+    return made  # type: ignore[no-any-return]  # it is one
 
 
 def wrap_all(records: "list[own.ConsumerRecord[Any, Any]]") -> "list[ConsumerRecord[Any, Any]]":
     """Return records of this client as aiokafka's; no Python code runs for each of them."""
-    made: list[ConsumerRecord[Any, Any]] = list(map(_new, repeat(ConsumerRecord, len(records))))
+    made: list[Any] = list(map(_new, repeat(ConsumerRecord, len(records))))
     deque(map(_set_record, made, records), 0)
     deque(map(_set_key, made, map(_key_of, records)), 0)
     deque(map(_set_value, made, map(_value_of, records)), 0)

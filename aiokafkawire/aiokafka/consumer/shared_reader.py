@@ -96,6 +96,7 @@ class SharedReader:
                     return record
                 continue
             self._raise_lasting(partitions)
+            self._pass_over(partitions)
             await self._wait(arrived)
 
     def _next_of(self, reading: CompletedFetch) -> "ConsumerRecord[Any, Any] | None":
@@ -140,6 +141,7 @@ class SharedReader:
                 self._raise_lasting(partitions)
                 if timeout <= 0 or waiting.cancel_called:
                     break
+                self._pass_over(partitions)
                 await self._wait(arrived)
         self._taker = current_task()
         return found
@@ -151,11 +153,12 @@ class SharedReader:
         max_records: int | None,
     ) -> None:
         """Add the fetched records, without waiting: a cancellation would lose those taken so far."""
-        left = max_records
+        left, drained = max_records, dict[TopicPartition, CompletedFetch]()
         while left is None or left > 0:
             try:
                 reading = self._iteration.ready(of=partitions)
-                if reading is None:
+                # One fetch of each partition at most, so that the list is not as long as all that is fetched ahead.
+                if reading is None or drained.setdefault(reading.ask.state.partition, reading) is not reading:
                     return
                 records = self._take_from(reading, left)
             except Exception:
@@ -229,6 +232,16 @@ class SharedReader:
     def finish_all(self) -> None:
         """Finish all records handed out."""
         self._iteration.finish_in_hand()
+
+    def _pass_over(self, wanted: Collection[TopicPartition]) -> None:
+        """Let the unread data of partitions that are not wanted delay none of those that are; all if none is named."""
+        changed = False
+        for state in self._positions:
+            passed_over = bool(wanted) and state.partition not in wanted and state.partition in self._fetcher.unread
+            if state.passed_over != passed_over:
+                state.passed_over, changed = passed_over, True
+        if changed:
+            self._fetcher.wake()
 
     async def _wait(self, arrived: anyio.Event) -> None:
         self._iteration.waiting += 1
