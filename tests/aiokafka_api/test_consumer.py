@@ -46,7 +46,7 @@ async def kafka(broker: Broker) -> AsyncIterator[Client]:
 
 
 def consumer_of(broker: Broker, *topics: str, **more: Any) -> AIOKafkaConsumer[Any, Any]:
-    settings = {"auto_offset_reset": "earliest", "group_id": "g", "heartbeat_interval_ms": 50} | more
+    settings: dict[str, Any] = {"auto_offset_reset": "earliest", "group_id": "g", "heartbeat_interval_ms": 50} | more
     return AIOKafkaConsumer(*topics, bootstrap_servers=broker.bootstrap, **settings)
 
 
@@ -166,12 +166,14 @@ async def test_records_before_one_that_cannot_be_deserialized_are_not_lost(
 
 @pytest.mark.anyio
 async def test_start_can_be_called_again_after_it_failed(broker: Broker, kafka: Client) -> None:
-    consumer = consumer_of(broker, TOPIC)
-    unreachable = AIOKafkaConsumer(TOPIC, bootstrap_servers="127.0.0.1:1", request_timeout_ms=1000)
+    unreachable: AIOKafkaConsumer[Any, Any] = AIOKafkaConsumer(
+        TOPIC, bootstrap_servers="127.0.0.1:1", request_timeout_ms=1000
+    )
     for _ in range(2):
         with pytest.raises(KafkaConnectionError):
             await unreachable.start()
     await unreachable.stop()
+    consumer = consumer_of(broker, TOPIC)
     with pytest.raises(IllegalStateError, match="start"):
         await consumer.getone()
     await consumer.start()
