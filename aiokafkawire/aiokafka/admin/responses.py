@@ -1,4 +1,4 @@
-"""The results of the admin's calls: the fields and tuples of aiokafka's responses. Pure conversions of this client's."""
+"""The results of the admin's calls: aiokafka's fields and tuples, made of this client's responses. Pure."""
 
 from typing import Any
 
