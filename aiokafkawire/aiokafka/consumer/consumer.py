@@ -398,12 +398,12 @@ class AIOKafkaConsumer(Generic[KT, VT]):
             raise StopAsyncIteration from None
 
     def pause(self, *partitions: TopicPartition) -> None:
-        """Hand out no records of these partitions until :meth:`resume`."""
+        """Return no records of these partitions until :meth:`resume`."""
         with TRANSLATED:
             self._started().consumer.pause(*_all_partitions(partitions))
 
     def resume(self, *partitions: TopicPartition) -> None:
-        """Hand out records of these partitions again."""
+        """Return records of these partitions again."""
         with TRANSLATED:
             self._started().consumer.resume(*_all_partitions(partitions))
 

@@ -9,7 +9,7 @@ __all__ = ("CoordinatorView", "SubscriptionView")
 
 
 class SubscriptionView:
-    """What is read of ``consumer._subscription``.
+    """The attributes of ``consumer._subscription`` that others read.
 
     Args:
         consumer: the consumer.
@@ -35,7 +35,7 @@ class SubscriptionView:
 
 
 class CoordinatorView:
-    """What is read of ``consumer._coordinator``.
+    """The attributes of ``consumer._coordinator`` that others read.
 
     Args:
         consumer: the consumer.

@@ -1,4 +1,4 @@
-"""What one consumer of aiokafka's API reads at present: a subscription, partitions assigned by hand, or nothing."""
+"""Reads a subscription, or partitions assigned by hand, for a consumer of aiokafka's API."""
 
 import inspect
 import re
@@ -27,7 +27,7 @@ _INLINE_FLAGS: Final = re.compile(r"\(\?[aiLmsux]+\)")
 
 @attrs.frozen
 class Wanted:
-    """What the user has asked to read: topics, a pattern, or partitions."""
+    """The topics, the pattern or the partitions that the user has asked to read."""
 
     topics: tuple[str, ...] = ()
     pattern: "re.Pattern[str] | None" = None
@@ -134,7 +134,7 @@ class Session:
             coordinator.driver.request_rejoin("the user has subscribed again")
 
     def _replace_assigned(self) -> None:
-        """Begin to wait for another assignment; who waits for the present one looks again."""
+        """Mark the assignment as about to be replaced, and wake the tasks that wait for it."""
         self.assigned = anyio.Event()
         self.consumer._fetcher.notify()
 
@@ -167,7 +167,7 @@ class Session:
     # --- without a group -----------------------------------------------------------------------------------
 
     async def _follow(self, wanted: Wanted, scope: anyio.CancelScope) -> None:
-        """Assign all partitions of the wanted topics, also of those that appear later."""
+        """Assign all partitions of the requested topics, including topics that are created later."""
         metadata, subscription = self._cluster.metadata, wanted.subscription(RebalanceListeners())
         watching = metadata.all_topics() if wanted.pattern is not None else metadata.following(lambda: wanted.topics)
         with scope, watching:

@@ -233,11 +233,11 @@ class SharedReader:
         """Finish all records handed out."""
         self._iteration.finish_in_hand()
 
-    def _pass_over(self, wanted: Collection[TopicPartition]) -> None:
-        """Let the unread data of partitions that are not wanted delay none of those that are; all if none is named."""
-        changed = False
+    def _pass_over(self, partitions: Collection[TopicPartition]) -> None:
+        """Mark unread data of other partitions than these, so that it delays no fetch; without any, clear the marks."""
+        changed, unread = False, self._fetcher.unread
         for state in self._positions:
-            passed_over = bool(wanted) and state.partition not in wanted and state.partition in self._fetcher.unread
+            passed_over = bool(partitions) and state.partition not in partitions and state.partition in unread
             if state.passed_over != passed_over:
                 state.passed_over, changed = passed_over, True
         if changed:
