@@ -41,6 +41,10 @@ def test_topics_are_created_listed_described_and_deleted(api: Api) -> None:
             [new_topic("a", 2, 1, topic_configs={"retention.ms": "5"}), new_topic("b", -1, -1, {0: [1], 1: [1]})]
         )
         assert [(topic, code) for topic, code, _ in created.topic_errors] == [("a", 0), ("b", 0)]
+        assert [(one["topic"], one["error_code"]) for one in created.to_object()["topic_errors"]] == [
+            ("a", 0),
+            ("b", 0),
+        ]
         again = await admin.create_topics([new_topic("a", 1, 1)])
         assert [(topic, code) for topic, code, _ in again.topic_errors] == [("a", 36)]
         assert set(await admin.list_topics()) == {"a", "b"}
@@ -96,6 +100,9 @@ def test_configs_are_described_and_set(api: Api) -> None:
         name, value, is_read_only, source, is_sensitive, synonyms = entries[0]
         assert (name, value, is_read_only, source, is_sensitive) == ("retention.ms", "77", False, 1, False)
         assert synonyms[0] == ("retention.ms", "77", 1)
+        (named,) = (one.to_object()["resources"][0] for one in answers if one.resources[0][2] == 2)
+        assert (named["resource_name"], named["config_entries"][0]["config_value"]) == ("t", "77")
+        assert named["config_entries"][0]["config_synonyms"][0]["config_value"] == "77"
 
     run(api, test)
 
@@ -122,6 +129,10 @@ def test_groups_and_their_offsets_are_listed_and_described(api: Api) -> None:
         assert [group for group, _ in await admin.list_consumer_groups([1])] == ["g"]
         (described,) = await admin.describe_consumer_groups(["g"])
         assert described.groups[0][:3] == (0, "g", "Empty")
+        assert (described.to_object()["groups"][0]["state"], described.to_object()["groups"][0]["members"]) == (
+            "Empty",
+            [],
+        )
         assert await admin.list_consumer_group_offsets("g") == {partition: (3, "")}
         assert await admin.list_consumer_group_offsets("g", partitions=[partition, other]) == {
             partition: (3, ""),

@@ -1,6 +1,7 @@
 """The results of the admin's calls: aiokafka's fields and tuples, made of this client's responses. Pure."""
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, ClassVar, Final
 
 import attrs
 
@@ -28,41 +29,95 @@ __all__ = (
 )
 
 
+_MEMBER: Final = ("member_id", "client_id", "client_host", "member_metadata", "member_assignment")
+_SYNONYM: Final = ("config_name", "config_value", "config_source")
+_CONFIG: Final = (
+    "config_names",
+    "config_value",
+    "read_only",
+    "config_source",
+    "is_sensitive",
+    ("config_synonyms", _SYNONYM),
+)
+
+
+class _Response:
+    """The base class of aiokafka's responses."""
+
+    _names: ClassVar[Mapping[str, tuple[Any, ...]]]
+
+    def to_object(self) -> dict[str, Any]:
+        """Return the response as dictionaries, which name the fields of its tuples."""
+        fields: dict[str, Any] = attrs.asdict(self, recurse=False)  # type: ignore[arg-type]  # the subclasses are attrs classes
+        return {name: _named(value, self._names.get(name)) for name, value in fields.items()}
+
+
+def _named(values: Any, names: tuple[Any, ...] | None) -> Any:
+    """Return the tuples as dictionaries; a name with the names of inner tuples is a pair."""
+    if names is None:
+        return values
+    found = []
+    for one in values:
+        pairs = ((name, None) if isinstance(name, str) else name for name in names)
+        found.append({name: _named(value, inner) for (name, inner), value in zip(pairs, one, strict=False)})
+    return found
+
+
 @attrs.frozen
-class TopicErrorsResponse:
+class TopicErrorsResponse(_Response):
     """The result of creating topics or partitions: ``(topic, error code, error message)`` of each topic."""
+
+    _names: ClassVar[Mapping[str, tuple[Any, ...]]] = {"topic_errors": ("topic", "error_code", "error_message")}
 
     throttle_time_ms: int
     topic_errors: list[tuple[str, int, str | None]]
 
 
 @attrs.frozen
-class TopicErrorCodesResponse:
+class TopicErrorCodesResponse(_Response):
     """The result of deleting topics: ``(topic, error code)`` of each topic."""
+
+    _names: ClassVar[Mapping[str, tuple[Any, ...]]] = {"topic_error_codes": ("topic", "error_code")}
 
     throttle_time_ms: int
     topic_error_codes: list[tuple[str, int]]
 
 
 @attrs.frozen
-class ConfigsResponse:
+class ConfigsResponse(_Response):
     """The result for configs: ``(error code, error message, resource type, resource name)`` of each resource.
 
     Described resources have a fifth field: the list of their configs, each as ``(name, value, read only, source,
     sensitive, synonyms)``, and each synonym as ``(name, value, source)``.
     """
 
+    _names: ClassVar[Mapping[str, tuple[Any, ...]]] = {
+        "resources": ("error_code", "error_message", "resource_type", "resource_name", ("config_entries", _CONFIG))
+    }
+
     throttle_time_ms: int
     resources: list[tuple[Any, ...]]
 
 
 @attrs.frozen
-class GroupsResponse:
+class GroupsResponse(_Response):
     """Described groups, each as a tuple.
 
     It has the error code, group, state, protocol type, protocol, members and authorized operations. Each member is
      ``(member id, client id, host, metadata, assignment)``.
     """
+
+    _names: ClassVar[Mapping[str, tuple[Any, ...]]] = {
+        "groups": (
+            "error_code",
+            "group",
+            "state",
+            "protocol_type",
+            "protocol",
+            ("members", _MEMBER),
+            "authorized_operations",
+        )
+    }
 
     throttle_time_ms: int
     groups: list[tuple[Any, ...]]
