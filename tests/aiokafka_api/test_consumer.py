@@ -202,6 +202,24 @@ async def test_a_partition_that_does_not_exist_has_no_offsets(broker: Broker, ka
 
 
 @pytest.mark.anyio
+async def test_a_loop_calls_the_getone_of_subclasses_and_instrumentations(broker: Broker, kafka: Client) -> None:
+    seen: list[int] = []
+
+    class Watching(AIOKafkaConsumer[Any, Any]):
+        async def getone(self, *partitions: TopicPartition) -> ConsumerRecord[Any, Any]:
+            record = await super().getone(*partitions)
+            seen.append(record.offset)
+            return record
+
+    settings: dict[str, Any] = {"bootstrap_servers": broker.bootstrap, "auto_offset_reset": "earliest"}
+    async with Watching(TOPIC, **settings) as consumer:
+        async for record in consumer:
+            if record.offset == 2:
+                break
+    assert seen == [0, 1, 2]
+
+
+@pytest.mark.anyio
 async def test_frameworks_read_private_attributes(broker: Broker, kafka: Client) -> None:
     consumer = consumer_of(broker, TOPIC)
     assert (consumer._group_id, consumer._coordinator.member_id, consumer._coordinator.generation) == ("g", "", -1)
