@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
 import importlib
 import inspect
 import pickle
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
+from support.patience import SOON
 
 from aiokafkawire import errors as own
 from aiokafkawire.aiokafka import errors, install
 from aiokafkawire.aiokafka.error_translation import TRANSLATED, translated
 from aiokafkawire.error_codes import ErrorCode
+from aiokafkawire.testing import Broker
 
 pytest.importorskip("aiokafka.producer", reason="aiokafka is not installed")
 
@@ -154,3 +158,17 @@ def test_installed_it_is_found_by_aiokafka_s_name() -> None:
 def test_it_does_not_replace_an_aiokafka_that_is_in_use() -> None:
     with pytest.raises(own.UsageError, match="imported already"):
         install()
+
+
+def test_the_program_of_the_page_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "aiokafka.md").read_text()
+    program = page.split("```python\n")[1].split("```")[0]
+
+    async def main() -> None:
+        async with asyncio.timeout(SOON), Broker() as broker:
+            names: dict[str, Any] = {}
+            exec(program.replace("localhost:9092", broker.bootstrap), names)
+            await names["main"]()
+
+    asyncio.run(main())
+    assert capsys.readouterr().out == "0\nb'EWR' b'1'\n"
