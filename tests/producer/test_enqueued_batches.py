@@ -54,15 +54,18 @@ async def test_a_batch_waits_for_space() -> None:
     with anyio.fail_after(SOON):
         async with Broker(port=None) as broker, Client(broker.bootstrap, connector=broker.connect) as client:
             broker.create_topic("t")
-            async with client.producer(buffer_memory=1_500) as producer, anyio.create_task_group() as tasks:
-                async with broker.hold(ApiKey.PRODUCE) as held:
-                    await enqueue(producer, b"v" * 1_000)
-                    await held.arrived()
-                    tasks.start_soon(enqueue, producer, b"w" * 1_000)
-                    while not producer._accumulator.blocked:
-                        await anyio.lowlevel.checkpoint()
-                    assert producer.health().buffered < 1_500
-                    held.release()
+            async with (
+                client.producer(buffer_memory=1_500) as producer,
+                anyio.create_task_group() as tasks,
+                broker.hold(ApiKey.PRODUCE) as held,
+            ):
+                await enqueue(producer, b"v" * 1_000)
+                await held.arrived()
+                tasks.start_soon(enqueue, producer, b"w" * 1_000)
+                while not producer._accumulator.blocked:
+                    await anyio.lowlevel.checkpoint()
+                assert producer.health().buffered < 1_500
+                held.release()
             assert [record.value async for record in client.read_records("t")] == [b"v" * 1_000, b"w" * 1_000]
 
 
