@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from ._lazy_exports import lazy_exports
+from .version import __version__
 
 if TYPE_CHECKING:
     from .admin.acl_bindings import (
@@ -277,6 +278,7 @@ __all__ = (
     "UserScramCredentialDeletion",
     "UserScramCredentialUpsertion",
     "WireError",
+    "__version__",
 )
 
 # The user's program configures logging; see docs/logging.md.

@@ -34,7 +34,6 @@ from .metrics.live import LiveClient
 from .network.connector import Connector, connect_tcp
 from .observe import Observers
 from .other_clients_names import CLIENT, add_hints
-from .producer.producer import Producer
 from .protocol.schema import Request, Response
 from .runtime import Runtime, finish, opened_at, warn_unclosed
 from .serialization import AnyDeserializer, AnySerializer, check_converters, knows_record
@@ -60,6 +59,7 @@ if TYPE_CHECKING:
     from .processing.processing_run import OnProgress
     from .processing.retry import Retry
     from .processing.summary import ProcessSummary
+    from .producer.producer import Producer
     from .records.deserialization import FailureHandler
     from .share.share_consumer import ShareConsumer
     from .transform import Process
@@ -218,7 +218,7 @@ class Client(MetricsPush):
         identity: ProducerIdentity | None = None,
         interceptors: Sequence["ProducerInterceptor"] = (),
         **options: Unpack[ProducerOptions],
-    ) -> Producer[BytesLike, BytesLike]: ...
+    ) -> "Producer[BytesLike, BytesLike]": ...
     @overload
     def producer(
         self,
@@ -227,7 +227,7 @@ class Client(MetricsPush):
         identity: ProducerIdentity | None = None,
         interceptors: Sequence["ProducerInterceptor"] = (),
         **options: Unpack[ProducerOptions],
-    ) -> Producer[K, BytesLike]: ...
+    ) -> "Producer[K, BytesLike]": ...
     @overload
     def producer(
         self,
@@ -236,7 +236,7 @@ class Client(MetricsPush):
         identity: ProducerIdentity | None = None,
         interceptors: Sequence["ProducerInterceptor"] = (),
         **options: Unpack[ProducerOptions],
-    ) -> Producer[BytesLike, V]: ...
+    ) -> "Producer[BytesLike, V]": ...
     @overload
     def producer(
         self,
@@ -246,7 +246,7 @@ class Client(MetricsPush):
         identity: ProducerIdentity | None = None,
         interceptors: Sequence["ProducerInterceptor"] = (),
         **options: Unpack[ProducerOptions],
-    ) -> Producer[K, V]: ...
+    ) -> "Producer[K, V]": ...
     def producer(
         self,
         *,
@@ -255,7 +255,7 @@ class Client(MetricsPush):
         identity: ProducerIdentity | None = None,
         interceptors: Sequence["ProducerInterceptor"] = (),
         **options: Unpack[ProducerOptions],
-    ) -> Producer[Any, Any]:
+    ) -> "Producer[Any, Any]":
         """Make a producer; use it as ``async with``.
 
         Args:
@@ -282,6 +282,8 @@ class Client(MetricsPush):
             raise ConfigError(f"transactional_id must be {shared!r}, which the identity has, or be left out")
         config = make_config(ProducerConfig, options)
         self._cluster.owner.require_loop("producer")
+        from .producer.producer import Producer
+
         lane = f"produce-{next(self._lanes)}"
         functions: tuple[Any, Any] = key_serializer, value_serializer
         producer: Producer[Any, Any]
@@ -425,7 +427,7 @@ class Client(MetricsPush):
             raise ConfigError(f"dead_letter_topic must not be a topic that the consumer reads, got {topic!r}")
         return DeadLetteredRecords(topic, config.group_id, self._dead_letter_producer, now)
 
-    def _dead_letter_producer(self) -> Producer[Any, Any]:
+    def _dead_letter_producer(self) -> "Producer[Any, Any]":
         # A record that a broker has taken once must not be too large for the producer.
         return self.producer(acks="all", max_request_size=_DEAD_LETTER_BYTES, buffer_memory=2 * _DEAD_LETTER_BYTES)
 

@@ -13,7 +13,7 @@ from .producer.health import ProducerHealth
 from .share.health import ShareConsumerHealth
 from .types import Address
 
-__all__ = ("BrokerHealth", "ClientHealth", "client_health")
+__all__ = ("BrokerHealth", "ClientHealth", "HealthSource", "client_health")
 
 _NO_BROKER: Final = "NoBrokerReachable: no broker reachable: "
 """How the error of a refresh begins that no broker has answered."""
@@ -43,8 +43,8 @@ class ClientHealth:
     has joined it, and no producer or consumer has failed or blocks its callers."""
     live: bool
     """Whether the program can go on. False only where a restart is the remedy: a producer or consumer has failed for
-    good, a consumer has not polled for ``max_poll_interval_ms``, or a background task has ended. Brokers that are
-    unreachable do not count, since a restart would not bring them back."""
+    good, a consumer has not polled for ``max_poll_interval_ms``, or a background task or a worker of a KafkaLifespan
+    has failed. Brokers that are unreachable do not count, since a restart would not bring them back."""
     why: str | None
     """Why the client is not ready or not live, or what is stalled otherwise; None if all is well."""
     state: str
@@ -74,12 +74,21 @@ class ClientHealth:
         }
 
 
+class HealthSource:
+    """The base class of objects that have a client, and its health."""
+
+    def health(self) -> ClientHealth:
+        """Return the health of the client."""
+        raise NotImplementedError
+
+
 def client_health(
     state: str,
     *,
     metadata_age: float | None = None,
     metadata_error: str | None = None,
     fault: str | None = None,
+    failures: Iterable[str] = (),
     brokers: Iterable[BrokerHealth] = (),
     producers: Mapping[str, ProducerHealth] | None = None,
     consumers: Mapping[str, ConsumerHealth] | None = None,
@@ -92,11 +101,12 @@ def client_health(
         state: whether the client is open, as in :attr:`ClientHealth.state`.
         metadata_age, metadata_error, brokers: as in :class:`ClientHealth`.
         fault: the error of a background task that has ended, or another reason why the client cannot go on.
+        failures: what else has failed for good that the program needs, such as its own background tasks.
         producers, consumers, share_consumers: the open ones, by their names.
         processing: the calls of ``process`` that run, by the names of their consumers.
     """
     brokers, producers, consumers, shares = tuple(brokers), producers or {}, consumers or {}, share_consumers or {}
-    dead = [] if fault is None else [fault]
+    dead = [*([] if fault is None else [fault]), *failures]
     dead += [f"{name} has failed: {one.failed}" for name, one in producers.items() if one.failed is not None]
     unready: list[str] = []
     stalled: list[str] = []

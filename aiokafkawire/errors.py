@@ -18,6 +18,9 @@ __all__ = (
     "BrokerNotAvailable",
     "BrokerNotTrusted",
     "BufferFull",
+    "ClaimCheckError",
+    "ClaimCheckObjectDamaged",
+    "ClaimCheckObjectGone",
     "ClientCertificateRefused",
     "ClusterAuthorizationFailed",
     "CommitFailed",
@@ -371,6 +374,32 @@ class SchemaRegistryError(KafkaError):
 
 class SchemaMismatch(KafkaError, ValueError):
     """A key or value does not fit its schema, or its bytes are not in the format of the schema registry."""
+
+
+class ClaimCheckError(KafkaError):
+    """A large value could not be stored as an object, or loaded; the message names the object and the reason.
+
+    Attributes:
+        key: the object's key in the store; None if the record has no valid reference.
+        expires_ms: when the object expires, in ms since the epoch; None if it never does, or if that is not known.
+    """
+
+    def __init__(self, message: str, key: str | None = None, expires_ms: int | None = None) -> None:
+        super().__init__(message, key, expires_ms)
+        self.key: str | None = key
+        self.expires_ms: int | None = expires_ms
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
+class ClaimCheckObjectGone(ClaimCheckError):
+    """The object of a large value is not in the store: it has expired and was deleted, or another program deleted it;
+    the message says which."""
+
+
+class ClaimCheckObjectDamaged(ClaimCheckError):
+    """The object of a large value is not what the producer wrote: its size or its SHA-256 is another one."""
 
 
 class LogTruncated(KafkaError):

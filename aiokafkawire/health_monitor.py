@@ -37,6 +37,8 @@ class HealthMonitor:
         self._after = live.cluster.config.stall_report_ms / 1000
         self.processing: dict[str, Callable[[], ProcessingHealth]] = {}
         """Returns the health of each call of ``Client.process`` that runs, by the name of its consumer."""
+        self.failures: list[str] = []
+        """What has failed for good that the program needs beside the client's own parts, in words."""
         self._stalls: StallTracker | None = None
         # When each producer or consumer with stalled partitions began to have some.
         self._stalled_since: dict[str, float] = {}
@@ -88,6 +90,7 @@ class HealthMonitor:
             metadata_age=now - updated_at if updated_at is not None else None,
             metadata_error=error_text(cluster.metadata.refresh_error),
             fault=None if fault is None else f"a background task has failed: {error_text(fault)}",
+            failures=self.failures,
             brokers=_brokers(cluster, now),
             producers={one.name: one for one in producers},
             consumers={consumer.name: consumer.health() for consumer in parts.consumers},

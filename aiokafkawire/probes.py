@@ -13,6 +13,7 @@ import anyio
 
 from .argument_checks import check_flag, shown
 from .client import Client
+from .client_health import HealthSource
 from .either_client import asynchronous_client
 from .errors import ConfigError, UsageError
 from .event_log import EventLog
@@ -40,15 +41,15 @@ class HealthApp:
     event loop (``app.mount("/health", HealthApp(kafka))``), or let a server such as uvicorn serve it by itself.
 
     Args:
-        kafka: the client.
+        kafka: the client; or the :class:`~aiokafkawire.asgi.KafkaLifespan` that opens it.
         details: whether the body has the whole health, with all partitions, addresses and errors.
 
     Raises:
         UsageError: an argument is not valid; blocking clients have no event loop that could serve the application.
     """
 
-    def __init__(self, kafka: Client, *, details: bool = False) -> None:
-        if not isinstance(kafka, Client):
+    def __init__(self, kafka: Client | HealthSource, *, details: bool = False) -> None:
+        if not isinstance(kafka, Client | HealthSource):
             raise UsageError(
                 f"kafka must be an aiokafkawire.Client, got {shown(kafka)}; with a blocking client, answer probes with "
                 "kafka.health(), or use touch_file()"

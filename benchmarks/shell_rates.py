@@ -38,6 +38,10 @@ class Measured(NamedTuple):
     cpu: float
 
 
+# pip compiles a package's modules as it installs them, and Python otherwise when they are first imported.
+_ENVIRONMENT = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+
+
 def measure(command: Sequence[str], source: Path | None = None) -> Measured:
     """Run a program with its output to ``/dev/null``, and the file as its input.
 
@@ -45,7 +49,7 @@ def measure(command: Sequence[str], source: Path | None = None) -> Measured:
     """
     stream = None if source is None else source.open("rb")
     began = time.perf_counter()
-    process = subprocess.Popen(command, stdin=stream or subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+    process = subprocess.Popen(command, stdin=stream or subprocess.DEVNULL, stdout=subprocess.DEVNULL, env=_ENVIRONMENT)
     _, status, usage = os.wait4(process.pid, 0)
     wall = time.perf_counter() - began
     process.returncode = os.waitstatus_to_exitcode(status)

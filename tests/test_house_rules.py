@@ -8,6 +8,7 @@ import pkgutil
 import re
 import subprocess
 import sys
+from importlib.metadata import version
 from pathlib import Path
 from types import ModuleType
 
@@ -71,7 +72,8 @@ def test_the_package_gives_what_users_need_and_nothing_by_accident() -> None:
     public = {
         name for name, value in vars(aiokafkawire).items() if name[0] != "_" and not isinstance(value, ModuleType)
     }
-    assert public == {*aiokafkawire.__all__, "TYPE_CHECKING", "lazy_exports", "Callable"}
+    assert {*public, "__version__"} == {*aiokafkawire.__all__, "TYPE_CHECKING", "lazy_exports", "Callable"}
+    assert aiokafkawire.__version__ == version("aiokafkawire")
     assert {*aiokafkawire.__all__} <= {*dir(aiokafkawire)}
 
 

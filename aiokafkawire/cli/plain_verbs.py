@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import anyio
 
+from ..version import __version__
 from .argument_types import count, nodes, port, seconds, topic
 from .error_log import errors_on_stderr
 from .exit_status import MISSING, CommandFailed
@@ -289,15 +290,10 @@ class _Version(argparse.Action):
 
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
         import platform
-        from importlib import metadata
 
         from ..protocol.compiler import IMPLEMENTATION as MESSAGES
         from ..records.batch import IMPLEMENTATION as RECORDS
 
-        try:
-            version = metadata.version("aiokafkawire")
-        except metadata.PackageNotFoundError:
-            version = "of an unknown version"
         python = f"{platform.python_implementation()} {platform.python_version()}"
-        print(f"aiokafkawire {version}, messages: {MESSAGES}, records: {RECORDS}, {python}")
+        print(f"aiokafkawire {__version__}, messages: {MESSAGES}, records: {RECORDS}, {python}")
         parser.exit()

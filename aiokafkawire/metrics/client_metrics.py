@@ -56,7 +56,8 @@ class ClientMetrics:
         self._requests: list[RequestNote] = []
         self._batches: list[BatchNote] = []
         self._due = -math.inf
-        self._counting = threading.Lock()
+        # A signal handler may read the values while its own thread counts.
+        self._counting = threading.RLock()
         self.on_requests: Callable[[Sequence[RequestNote]], None] | None = None
         """Gets the notes of requests once they are counted, for an exporter of single requests. It must not raise."""
 

@@ -3,7 +3,7 @@
 import logging
 from collections import deque
 from collections.abc import Mapping, Sequence
-from functools import cache, partial
+from functools import partial
 from typing import Any, Final, TypeVar
 
 import anyio
@@ -20,6 +20,7 @@ from ..protocol.schema import Request, Response, Versions
 from ..protocol.throttling import client_waits
 from ..runtime import Owner, Runtime, background_tasks
 from ..types import Address
+from ..version import __version__
 from .client_security import Security
 from .connection_protocol import ConnectionProtocol, ResponseHandler
 from .connection_reports import ConnectionReports, ObservedRequest
@@ -42,20 +43,9 @@ _LARGE: Final = 256 * 1024
 """The size in bytes above which responses are decoded on a thread, except Fetch, whose records are decoded later."""
 
 
-@cache
-def _software_version() -> str:
-    # Imported late: it takes a tenth of the package's import time.
-    from importlib.metadata import PackageNotFoundError, version
-
-    try:
-        return version("aiokafkawire")
-    except PackageNotFoundError:  # run from a source tree that was never installed
-        return "unknown"
-
-
 def versions_request() -> ApiVersionsRequest:
     """Return the request for a broker's versions, with this client's name and version (KIP-511)."""
-    return ApiVersionsRequest(client_software_name="aiokafkawire", client_software_version=_software_version())
+    return ApiVersionsRequest(client_software_name="aiokafkawire", client_software_version=__version__)
 
 
 class _Reply:

@@ -1,7 +1,6 @@
 """Names and values of attributes in OpenTelemetry's semantic conventions for messaging and for Kafka."""
 
 from collections.abc import Iterable
-from importlib.metadata import version
 from typing import Any, Final
 
 from opentelemetry.trace import Span, Status, StatusCode
@@ -25,7 +24,6 @@ __all__ = (
     "SERVER_PORT",
     "SYSTEM",
     "TOMBSTONE",
-    "VERSION",
     "common_place",
     "end_with_error",
     "error_type",
@@ -33,7 +31,6 @@ __all__ = (
     "set_error",
 )
 
-VERSION: Final = version("aiokafkawire")
 SCHEMA_URL: Final = "https://opentelemetry.io/schemas/1.37.0"
 SYSTEM: Final = "messaging.system"
 OPERATION: Final = "messaging.operation.name"

@@ -15,6 +15,7 @@ from ..metrics.instrument import Buckets, Instrument
 from ..metrics.instrument_list import INSTRUMENTS
 from ..notes import RequestNote
 from ..observe import CommitEnded
+from ..version import __version__
 from .attributes import (
     CLIENT_ID,
     DESTINATION,
@@ -27,7 +28,6 @@ from .attributes import (
     SERVER_ADDRESS,
     SERVER_PORT,
     SYSTEM,
-    VERSION,
     error_type,
 )
 from .ended_clients import EndedClients
@@ -61,7 +61,7 @@ class Meters:
     """The instruments of one meter provider, for all its clients."""
 
     def __init__(self, provider: MeterProvider | None) -> None:
-        meter = metrics.get_meter("aiokafkawire", VERSION, provider, SCHEMA_URL)
+        meter = metrics.get_meter("aiokafkawire", __version__, provider, SCHEMA_URL)
         self.operation_duration: metrics.Histogram = meter.create_histogram(
             "messaging.client.operation.duration",
             "s",
@@ -76,7 +76,7 @@ class Meters:
         )
         self._clients: dict[ref[Client], tuple[str, ClientMetrics]] = {}
         self._ended = EndedClients()
-        self._reading = threading.Lock()
+        self._reading = threading.RLock()  # a signal handler may collect while its own thread does
         self._read: dict[str, list[Instrument]] = {}
         self._observed: set[tuple[str, str]] = set()
         for name in INSTRUMENTS:

@@ -12,6 +12,7 @@ from opentelemetry.trace import INVALID_SPAN, Link, Span, SpanContext, SpanKind,
 from ..errors import UsageError
 from ..event_log import EventLog
 from ..types import Header
+from ..version import __version__
 from .attributes import (
     COUNT,
     DESTINATION,
@@ -24,7 +25,6 @@ from .attributes import (
     SCHEMA_URL,
     SYSTEM,
     TOMBSTONE,
-    VERSION,
     common_place,
     end_with_error,
     key_text,
@@ -49,7 +49,7 @@ MAX_LINKS: Final = 128
 
 def get_tracer(provider: TracerProvider | None) -> Tracer:
     """Return the tracer of this package."""
-    return trace.get_tracer("aiokafkawire", VERSION, provider, SCHEMA_URL)
+    return trace.get_tracer("aiokafkawire", __version__, provider, SCHEMA_URL)
 
 
 def extract_context(record: Any) -> Context:

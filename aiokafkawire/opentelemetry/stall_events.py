@@ -5,7 +5,8 @@ from typing import Any, Final
 
 from opentelemetry._logs import Logger, SeverityNumber, get_logger
 
-from .attributes import CLIENT_ID, DESTINATION, PARTITION, SCHEMA_URL, SYSTEM, VERSION
+from ..version import __version__
+from .attributes import CLIENT_ID, DESTINATION, PARTITION, SCHEMA_URL, SYSTEM
 
 __all__ = ("StallEvents",)
 
@@ -22,7 +23,7 @@ class StallEvents:
 
     def __init__(self, client_id: str) -> None:
         self._client_id = client_id
-        self._logger: Logger = get_logger("aiokafkawire", VERSION, schema_url=SCHEMA_URL)
+        self._logger: Logger = get_logger("aiokafkawire", __version__, schema_url=SCHEMA_URL)
 
     def partition_stalled(self, event: Any) -> None:
         """Emit the event of a partition without progress."""

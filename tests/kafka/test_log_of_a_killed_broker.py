@@ -14,7 +14,7 @@ from support.needing import require
 
 from aiokafkawire import Client, ElectionType, NewTopic
 
-pytestmark = [pytest.mark.kafka, pytest.mark.anyio]
+pytestmark = [pytest.mark.kafka, pytest.mark.thorough, pytest.mark.anyio]
 
 
 @pytest.fixture

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import signal
+
+import pytest
 from support.log_watch import watched_log
 
 from aiokafkawire import Client
 from aiokafkawire.metrics.client_metrics import ClientMetrics
+from aiokafkawire.notes import BatchNote
 
 from .test_measurements import batch, request
 
@@ -67,3 +71,22 @@ def test_a_failure_to_count_is_logged_and_ends_counting() -> None:
     assert "cannot count requests and batches" in log.lines[0]
     assert watched.observers.note_batch is None
     assert watched.observers.note_request is None
+
+
+def test_a_signal_handler_reads_while_its_thread_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    watched, read = Watched(), []
+    measured = watched.metrics._measured
+    count = measured.batches_ended
+
+    def count_interrupted(batches: list[BatchNote]) -> None:
+        signal.raise_signal(signal.SIGUSR1)
+        count(batches)
+
+    before = signal.signal(signal.SIGUSR1, lambda *_: read.append(watched.client.metrics()))
+    try:
+        monkeypatch.setattr(measured, "batches_ended", count_interrupted)
+        watched.end(513)
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+    assert len(read) == 1
+    assert watched.counted == 512

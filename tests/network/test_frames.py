@@ -1,5 +1,8 @@
 """A frame while it arrives: both twins give the same bytes, however they come, and neither is fooled."""
 
+import platform
+import subprocess
+import sys
 from types import ModuleType
 from typing import Any
 
@@ -7,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.examples import examples
+from support.patience import PATIENCE
 
 from aiokafkawire.network import _implementation, _pure
 from aiokafkawire.records.batch import IMPLEMENTATION
@@ -137,3 +141,28 @@ def test_no_more_is_kept_than_is_said(wanted: list[tuple[int, int]]) -> None:
     for place, (size, data) in held.items():
         assert len(data) == size
         assert data.count(b"%d" % place) == size
+
+
+_VALUES_COME_AND_GO = """
+import resource
+import aiokafkawire.network._hot
+
+def faults():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+
+for round in range(60):
+    if round == 10:
+        before = faults()
+    values = [bytes(1000) for _ in range(1000)]
+    del values
+print(faults() - before)
+"""
+
+
+@compiled
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="about the allocator of glibc")
+def test_memory_of_values_is_reused_and_not_taken_from_the_system_again() -> None:
+    run = subprocess.run(
+        [sys.executable, "-c", _VALUES_COME_AND_GO], capture_output=True, text=True, check=True, timeout=PATIENCE
+    )
+    assert int(run.stdout) < 1000  # 50 rounds of 1 MB: more than 10,000 pages if each round takes them anew

@@ -44,6 +44,8 @@ from aiokafkawire import (
     UserScramCredentialDeletion,
     UserScramCredentialUpsertion,
 )
+from aiokafkawire.asgi import KafkaLifespan
+from aiokafkawire.claim_check import ClaimCheckDeserializer, ClaimCheckSerializer, FsspecStore
 from aiokafkawire.metrics import Metric
 from aiokafkawire.prometheus import KafkaCollector
 from aiokafkawire.protocol.messages.metadata import MetadataRequest
@@ -500,6 +502,34 @@ def _client() -> Iterator[Case]:
         NO_GROUP[:-1],
     )
     yield Case("client.consumer(topics, more)", lambda hands, one: hands.client.consumer("t", one), NO_NAME)
+
+
+def _services() -> Iterator[Case]:
+    def make() -> Client:
+        return Client("b:1")
+
+    lifespan: Any = KafkaLifespan
+    yield Case("KafkaLifespan(make_client)", lambda _, one: lifespan(one), [None, *NO_FUNCTION, make()])
+    yield Case("KafkaLifespan(make_producer)", lambda _, one: lifespan(make, one), [None, *NO_FUNCTION])
+    yield Case("KafkaLifespan(on_failure)", lambda _, one: lifespan(make, on_failure=one), NO_FUNCTION)
+    yield Case("KafkaLifespan(shutdown_timeout)", lambda _, one: lifespan(make, shutdown_timeout=one), [None, 1j])
+    yield Case("KafkaLifespan.worker", lambda _, one: lifespan(make).worker(one), [None, *NO_FUNCTION, print, Client])
+
+
+def _claim_check() -> Iterator[Case]:
+    store: Any = FsspecStore("memory://wrong-arguments")
+
+    def making(given: Any, name: str) -> Callable[[Hands, Any], Any]:
+        return lambda _, wrong: given(**{"store": store, name: wrong})
+
+    limits: dict[str, list[Any]] = {"concurrency": [None, 0, "1", 1.5], "timeout": [None, *NO_SECONDS]}
+    of_serializers = {"serializer": NO_FUNCTION, "threshold": [None, *NO_INDEX[:3]], "expires_after": NO_SECONDS}
+    of_deserializers = {"deserializer": NO_FUNCTION, "max_size": [None, 0, *NO_INDEX[:3]]}
+    for check, own in ((ClaimCheckSerializer, of_serializers), (ClaimCheckDeserializer, of_deserializers)):
+        for name, wrong in {"store": [None, *NO_FUNCTION, FsspecStore], **own, **limits}.items():
+            yield Case(f"{check.__name__}({name})", making(check, name), wrong)
+    url: Any = FsspecStore
+    yield Case("FsspecStore(url)", lambda _, one: url(one), [None, 5, "", b"memory://", SURROGATE, "no://x"])
 
 
 def _share() -> Iterator[Case]:
@@ -1207,6 +1237,8 @@ CASES: list[Case] = [
     *_share(),
     *_transform(),
     *_process(),
+    *_services(),
+    *_claim_check(),
     *_bounded_reads(),
     *_producers(),
     *_metrics_push(),
