@@ -7,12 +7,24 @@ from typing import Any, TypeVar
 from .. import types
 from .structs import OffsetAndMetadata, TopicPartition
 
-__all__ = ("INTEGER_MAX_VALUE", "INTEGER_MIN_VALUE", "commit_structure_validate", "create_future", "create_task")
+__all__ = (
+    "INTEGER_MAX_VALUE",
+    "INTEGER_MIN_VALUE",
+    "commit_structure_validate",
+    "create_future",
+    "create_task",
+    "get_running_loop",
+)
 
 T = TypeVar("T")
 
 INTEGER_MAX_VALUE = 2**31 - 1
 INTEGER_MIN_VALUE = -(2**31)
+
+
+def get_running_loop() -> asyncio.AbstractEventLoop:
+    """Return the running event loop."""
+    return asyncio.get_running_loop()
 
 
 def create_task(coro: Coroutine[Any, Any, T]) -> "asyncio.Task[T]":
