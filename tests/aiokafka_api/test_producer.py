@@ -42,15 +42,15 @@ async def test_it_sends_on_every_loop() -> None:
                 await transactional.send_and_wait("t", b"v")
 
 
-async def test_without_all_acknowledgements_one_request_is_in_flight() -> None:
-    """A retry while another request is in flight would change the order."""
+@pytest.mark.parametrize(("acks", "expected"), [("all", 5), (1, 1), (0, 1)])
+async def test_without_all_acknowledgements_one_request_is_in_flight(acks: Any, expected: int) -> None:
+    """A retry while another request is in flight could change the order."""
     with anyio.fail_after(SOON):
         async with Broker() as broker:
             broker.create_topic("t")
-            broker.on(ApiKey.PRODUCE, answer=ErrorCode.NOT_ENOUGH_REPLICAS)
-            async with AIOKafkaProducer(
-                bootstrap_servers=broker.bootstrap, max_batch_size=100, retry_backoff_ms=1
-            ) as producer:
+            async with AIOKafkaProducer(bootstrap_servers=broker.bootstrap, max_batch_size=100, acks=acks) as producer:
+                wire = producer.client.wire_client.producer(**producer._options)
+                assert wire._config.max_in_flight_requests_per_connection == expected
                 for number in range(50):
                     await producer.send("t", b"%050d" % number)
                 await producer.flush()
