@@ -90,6 +90,7 @@ if TYPE_CHECKING:
     )
     from .client import Client
     from .client_health import ClientHealth
+    from .config.confluent import from_confluent
     from .consumer.consumer import (
         Consumer,
         ConsumerBatch,
@@ -281,6 +282,7 @@ __all__ = (
     "UserScramCredentialUpsertion",
     "WireError",
     "__version__",
+    "from_confluent",
 )
 
 # The user's program configures logging; see docs/logging.md.
@@ -407,6 +409,7 @@ _MODULES = {
     "UserScramCredentialDeletion": ".admin.scram_credentials",
     "UserScramCredentialUpsertion": ".admin.scram_credentials",
     "WireError": ".errors",
+    "from_confluent": ".config.confluent",
 }
 _SUBMODULES = ("admin", "consumer", "errors", "producer", "protocol", "records", "types")
 _load: Callable[[str], object] = lazy_exports(__name__, _MODULES, _SUBMODULES)

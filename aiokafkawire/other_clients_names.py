@@ -134,6 +134,7 @@ BLOCKING_CONSUMER: Final[Mapping[str, str]] = _blocking(CONSUMER)
 
 # Hints for other clients' settings given to each config class. A setting of another config class needs no hint here.
 _LISTENER: Final = "consumer.subscribe(*topics, on_assigned=..., on_revoked=..., on_lost=...)"
+_METRICS: Final = "leave it out: metrics() of Client has Java's metrics, and exporters read them"
 _COMMON: Final[Mapping[str, str]] = {
     "bootstrap_servers": "it is the first argument of Client: Client('host:port', ...)",
     "bootstrap_server": "it is the first argument of Client: Client('host:port', ...)",
@@ -158,6 +159,20 @@ _COMMON: Final[Mapping[str, str]] = {
     "logger": "leave it out: configure the logger 'aiokafkawire' of Python's logging",
     "debug": "leave it out: configure the logger 'aiokafkawire' of Python's logging",
     "error_cb": "leave it out: calls raise errors",
+    "sasl_kerberos_name": "sasl_kerberos_service_name of Client",
+    "sasl_kerberos_domain_name": "leave it out: tickets are for the host of each broker",
+    "proxy_url": "proxy of Client: 'socks5://host:port' or 'http://host:port'",
+    "socks5_proxy": "proxy of Client: 'socks5://host:port' or 'http://host:port'",
+    "ssl_ciphers": "ssl_cipher_suites of Client",
+    "ssl_crlfile": "ssl_context of Client, an ssl.SSLContext of your own",
+    "socket_options": "send_buffer_bytes, receive_buffer_bytes and socket_keepalive_enable of Client",
+    "selector": "leave it out: the client uses the running loop",
+    "kafka_client": "leave it out: the client opens its connections itself",
+    "metric_reporters": _METRICS,
+    "metric_group_prefix": _METRICS,
+    "metrics_enabled": _METRICS,
+    "metrics_num_samples": _METRICS,
+    "metrics_sample_window_ms": _METRICS,
 }
 _OF_PRODUCERS: Final[Mapping[str, str]] = {
     "max_batch_size": "batch_size",
@@ -190,6 +205,8 @@ _OF_CONSUMERS: Final[Mapping[str, str]] = {
     "fetch_message_max_bytes": "max_partition_fetch_bytes",
     "enable_auto_offset_store": "enable_auto_commit, which commits the offsets of processed records",
     "rebalance_timeout_ms": "max_poll_interval_ms",
+    "enable_incremental_fetch_sessions": "leave it out: fetches are in sessions where brokers have them",
+    "default_offset_commit_callback": "interceptors= of consumer(), with on_commit()",
     "exclude_internal_topics": "leave it out: patterns never match internal topics",
 }
 

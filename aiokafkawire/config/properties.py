@@ -46,6 +46,9 @@ _RESETS: Final = {
 """librdkafka's other names for values of ``auto.offset.reset``."""
 _ANY_CASE: Final = ("group_protocol", "metadata_recovery_strategy", "share_acquire_mode")
 """Settings whose values Java reads in any case."""
+_TRUE: Final = ("true", "t", "1")
+_FALSE: Final = ("false", "f", "0")
+"""The words of a boolean; Java knows the first of each alone, and librdkafka all."""
 _FRACTION: Final = re.compile(r"\d{1,9}\.\d{0,9}")
 """A number of ms as librdkafka has it for ``linger.ms``."""
 _STRATEGIES: Final = {
@@ -292,9 +295,9 @@ def _converted(config: Any, name: str, value: Any, key: str) -> Any:
         return _fraction(value, key)
     if setting_type is bool:
         lowered = value.strip().lower()
-        if lowered not in ("true", "false"):
+        if lowered not in (*_TRUE, *_FALSE):
             raise ConfigError(f"{key} must be true or false, got {value!r}")
-        return lowered == "true"
+        return lowered in _TRUE
     return value
 
 

@@ -5,7 +5,15 @@ from typing import Any, Final
 
 import attrs
 
-__all__ = ("ALIASES", "REFUSED", "SPECIAL", "WITHOUT_EFFECT", "RefusedSetting", "why_without_effect")
+__all__ = (
+    "ALIASES",
+    "CONFLUENT_CALLBACKS",
+    "REFUSED",
+    "SPECIAL",
+    "WITHOUT_EFFECT",
+    "RefusedSetting",
+    "why_without_effect",
+)
 
 ALIASES: Final[Mapping[str, str]] = {
     "auto.commit.enable": "enable.auto.commit",
@@ -261,3 +269,22 @@ REFUSED: Final[Mapping[str, RefusedSetting]] = {
     "transaction.two.phase.commit.enable": _refused("transactions end by the producer that began them", "false"),
 }
 """Settings that ask for something that this client does not do."""
+
+_DELIVERIES: Final = "await the delivery that enqueue() or send_nowait() returns"
+_SERIALIZER: Final = "is not supported here: pass {}= to {}(), a function or an object that knows the record"
+
+CONFLUENT_CALLBACKS: Final[Mapping[str, str]] = {
+    "dr_cb": f"is not supported: {_DELIVERIES}",
+    "error_cb": "is not supported: calls raise errors, and health() and observers= report the rest",
+    "key.deserializer": _SERIALIZER.format("key_deserializer", "consumer"),
+    "key.serializer": _SERIALIZER.format("key_serializer", "producer"),
+    "log_cb": "is not supported: the client logs through Python's logging, to loggers below aiokafkawire",
+    "on_commit": "is not supported: await commit(), or pass interceptors= with on_commit() to consumer()",
+    "on_delivery": f"is not supported: {_DELIVERIES}",
+    "stats_cb": "is not supported: call metrics() of Client, which has the same figures, or export them",
+    "throttle_cb": "is not supported: pass observers= to Client, or read the throttle times of metrics()",
+    "value.deserializer": _SERIALIZER.format("value_deserializer", "consumer"),
+    "value.serializer": _SERIALIZER.format("value_serializer", "producer"),
+}
+"""Functions and objects in confluent-kafka's configuration that this client does not call; for each, what it has
+instead. What a text cannot be is not ignored, unlike the settings above."""

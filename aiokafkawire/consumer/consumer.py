@@ -20,6 +20,7 @@ from ..records.deserialization import FailureHandler
 from ..runtime import CLOSE_SECONDS, finish, opened_at, warn_unclosed
 from ..serialization import AnyDeserializer
 from ..types import (
+    Event,
     GroupMetadata,
     OffsetAndMetadata,
     OffsetAndTimestamp,
@@ -50,7 +51,7 @@ if TYPE_CHECKING:  # consumers without a group do not need these
     from .auto_commit import AutoCommit
     from .coordinator import ConsumerCoordinator
     from .offset_commits import OffsetCommitter
-    from .topic_subscription import Listener
+    from .topic_subscription import Listener, RebalancePatience, TopicSubscription
 
 __all__ = ("Consumer", "ConsumerBatch")
 
@@ -121,13 +122,8 @@ class Consumer(MetricsPush, Generic[K, V]):
         self._opened_at = ""
 
     async def __aenter__(self) -> Self:
-        if self._iteration.state != "new":
-            raise UsageError(f"this consumer is {self._iteration.state}: make another with client.consumer()")
-        self._cluster.owner.spawn(self._fetcher.run)
-        self._iteration.state, self._opened_at = "open", opened_at()
+        self._open()
         try:
-            if self._auto_commit is not None:
-                self._cluster.owner.spawn(self._run_auto_commit, self._auto_commit)
             if self._topics and self._commits is not None:
                 self.subscribe(*self._topics)
             elif self._topics:
@@ -138,6 +134,22 @@ class Consumer(MetricsPush, Generic[K, V]):
             await self.close()
             raise
         return self
+
+    def _open(self, after: Event | None = None) -> None:
+        """Start the background tasks; read nothing before the event ``after``."""
+        if self._iteration.state != "new":
+            raise UsageError(f"this consumer is {self._iteration.state}: make another with client.consumer()")
+        self._cluster.owner.spawn(self._fetch, after)
+        self._iteration.state, self._opened_at = "open", opened_at()
+        if self._auto_commit is not None:
+            self._cluster.owner.spawn(self._run_auto_commit, self._auto_commit)
+
+    async def _fetch(self, after: Event | None) -> None:
+        try:
+            if after is not None:
+                await after.wait()
+        finally:  # the fetcher has to have run before it can be closed
+            await self._fetcher.run()
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -324,10 +336,18 @@ class Consumer(MetricsPush, Generic[K, V]):
             raise refuse_keywords("subscribe", unknown)
         from .topic_subscription import RebalanceListeners, subscription_to
 
-        subscription = subscription_to(flattened(topics), pattern, RebalanceListeners(on_assigned, on_revoked, on_lost))
+        listeners = RebalanceListeners(on_assigned, on_revoked, on_lost)
+        self._subscribe(subscription_to(flattened(topics), pattern, listeners))
+
+    def _subscribe(
+        self, subscription: "TopicSubscription", patience: "RebalancePatience | None" = None
+    ) -> "ConsumerCoordinator":
+        """Subscribe as :meth:`subscribe`; ``patience`` counts for the first subscription."""
+        assert self._commits is not None  # subscribe() needs a group
         if self._in_group is None:
-            self._in_group = self._make_coordinator(self._commits)
+            self._in_group = self._make_coordinator(self._commits, patience)
         self._in_group.subscribe(subscription)
+        return self._in_group
 
     async def unsubscribe(self, timeout: float = 5.0) -> None:
         """Commit finished records (``enable_auto_commit``) and leave the group, within ``timeout`` seconds.
@@ -344,7 +364,9 @@ class Consumer(MetricsPush, Generic[K, V]):
         if self._in_group is not None:
             await self._in_group.unsubscribe(self._deadline(timeout))
 
-    def _make_coordinator(self, commits: "OffsetCommitter") -> "ConsumerCoordinator":
+    def _make_coordinator(
+        self, commits: "OffsetCommitter", patience: "RebalancePatience | None"
+    ) -> "ConsumerCoordinator":
         from ..group.client_side_assignment import make_assignors
         from .coordinator import ConsumerCoordinator
 
@@ -359,6 +381,7 @@ class Consumer(MetricsPush, Generic[K, V]):
             self._auto_commit,
             assignors,
             self._lane,
+            patience,
         )
         coordinator.open()
         return coordinator

@@ -22,7 +22,7 @@ from .partition_changes import PartitionChanges
 from .record_iteration import RecordIteration
 from .subscribed_topics import SubscribedTopics
 from .subscription_state import SubscriptionState
-from .topic_subscription import TopicSubscription
+from .topic_subscription import RebalancePatience, TopicSubscription
 
 __all__ = ("ConsumerCoordinator",)
 
@@ -74,6 +74,7 @@ class ConsumerCoordinator:
         auto_commit: commits finished records before they are revoked; None to commit on request only.
         assignors: the assignors that the consumer supports in classic groups.
         lane: names the connections to the coordinator.
+        patience: for how long a rebalance waits for this member; None for ``max_poll_interval_ms``.
     """
 
     def __init__(
@@ -87,14 +88,22 @@ class ConsumerCoordinator:
         auto_commit: AutoCommit | None,
         assignors: Sequence[Assignor],
         lane: str,
+        patience: RebalancePatience | None = None,
     ) -> None:
         self._cluster, self._report = cluster, iteration.report
         self.topics: SubscribedTopics = SubscribedTopics(cluster)
         self._config = config
         self._changes = PartitionChanges(
-            cluster, positions, fetcher, self.topics, commits, auto_commit, iteration.report
+            cluster,
+            positions,
+            fetcher,
+            self.topics,
+            commits,
+            auto_commit,
+            iteration.report,
+            None if patience is None else patience.for_user,
         )
-        self._settings = _member_settings(cluster, config)
+        self._settings = _member_settings(cluster, config, patience)
         self._assignors, self._lane = assignors, f"group-{lane}"
         self._matches_on_brokers = config.group_protocol == "consumer"
         self._chooses = config.group_protocol == "auto"
@@ -284,13 +293,14 @@ class ConsumerCoordinator:
                     self.driver.wake()
 
 
-def _member_settings(cluster: Cluster, config: ConsumerConfig) -> MemberSettings:
+def _member_settings(cluster: Cluster, config: ConsumerConfig, patience: RebalancePatience | None) -> MemberSettings:
     assert config.group_id is not None  # a consumer without group_id has no coordinator
     return MemberSettings(
         group_id=config.group_id,
         group_instance_id=config.group_instance_id,
         session_timeout_ms=config.session_timeout_ms,
-        rebalance_timeout_ms=config.max_poll_interval_ms,
+        rebalance_timeout_ms=config.max_poll_interval_ms if patience is None else patience.timeout_ms,
+        max_poll_interval_ms=config.max_poll_interval_ms,
         heartbeat_interval=config.heartbeat_interval_ms / 1000,
         retry_backoff=cluster.config.retry_backoff_ms / 1000,
         rack=config.client_rack or None,

@@ -6,12 +6,13 @@ The rules:
 2. The next fetch skips a partition that is paused, has no position or an unvalidated one, or has reached its end. If a
    partition has much unread data, the fetch requests the data after it, so that brokers work while the user reads. A
    partition with little unread data, or with two unread fetches, is skipped. Its broker gets no fetch at all then: a
-   fetch of other partitions might wait for data, and so delay the partition once the user has read its data.
+   fetch of other partitions might wait for data, and so delay the partition once the user has read its data. But data
+   that the user passes over, since it waits for other partitions, delays none.
 3. Brokers fill a limited response in the order of the request, so the partition that returned data most recently comes
    last. In a fetch session brokers rotate the partitions themselves.
 4. The unread data of all partitions stays below ``fetch_max_bytes``, which the fetches in flight share; a response may
-   exceed its share by one batch per partition, as brokers always return a first batch whole (KIP-74). Data of paused
-   partitions does not count, since it could keep all other partitions from being fetched.
+   exceed its share by one batch per partition, as brokers always return a first batch whole (KIP-74). Data of
+   partitions that are paused or passed over does not count, since it could keep all others from being fetched.
 5. A response counts only for partitions whose epoch has not changed since the request.
 """
 
@@ -60,7 +61,7 @@ def plan(
             free.append((state, node, state.position))
         elif state.partition not in ahead and fetched.end is not None:
             free.append((state, node, fetched.end))
-        elif node is not None:
+        elif node is not None and not state.passed_over:
             occupied.add(node.node_id)
     asks: dict[int, list[PartitionFetch]] = {}
     unled: TopicPartition | None = None
@@ -95,7 +96,8 @@ def fetch_budgets(
     number of all brokers that are read from; ``promised`` has the budgets of the fetches in flight; ``limit`` is the
     limit for all budgets and all unread data.
     """
-    kept = sum(len(fetched.records) for fetched in unread if not fetched.ask.state.is_suspended)
+    states = ((fetched.ask.state, len(fetched.records)) for fetched in unread)
+    kept = sum(size for state, size in states if not (state.is_suspended or state.passed_over))
     left, share, found = limit - kept - sum(promised), max(1, limit // max(1, brokers)), {}
     for node_id in asked:
         if left <= 0:

@@ -10,7 +10,7 @@ import anyio
 
 from ..cluster.cluster import Cluster
 from ..event_log import EventLog
-from ..group.membership import Task
+from ..group.membership import PrepareRejoin, Task
 from ..group.membership_driver import MembershipDriver
 from ..observe import PartitionsLost, RebalanceEnded
 from ..types import TopicPartition
@@ -40,6 +40,8 @@ class PartitionChanges:
         commits: marks the calls of listeners.
         auto_commit: commits finished records before they are revoked; None to commit on request only.
         report: raises an error to the user.
+        patience: how many seconds a rebalance waits until the user has finished the records of revoked partitions; None
+            for no limit but the rebalance's own.
     """
 
     def __init__(
@@ -51,9 +53,11 @@ class PartitionChanges:
         commits: OffsetCommitter,
         auto_commit: AutoCommit | None,
         report: Callable[[Exception], None],
+        patience: float | None = None,
     ) -> None:
         self._cluster, self._positions, self._fetcher, self._topics = cluster, positions, fetcher, topics
         self._commits, self._auto_commit, self._report = commits, auto_commit, report
+        self._patience = patience
         self.commit_timeout: float = 0.0
         """The seconds that a commit before a revocation may take."""
         self.lock: anyio.Lock = anyio.Lock()
@@ -176,6 +180,8 @@ class PartitionChanges:
         With a ``task``, first wait until the user has finished the records; if the task is obsolete by then, return.
         """
         if not partitions:
+            if isinstance(task, PrepareRejoin):
+                await self._call_listener(self._topics.listeners.on_revoked, partitions)
             return
         driver = self._driver
         states = [state for partition in partitions if (state := self._positions.get(partition)) is not None]
@@ -183,9 +189,12 @@ class PartitionChanges:
             self._positions.withhold(state, True)
         if task is not None:
             driver.notify()
-            await driver.until(
-                lambda: self.leaving or task is not driver.machine.task or not any(state.is_in_hand for state in states)
-            )
+            with anyio.move_on_after(self._patience):
+                await driver.until(
+                    lambda: (
+                        self.leaving or task is not driver.machine.task or not any(state.is_in_hand for state in states)
+                    )
+                )
             if task is not driver.machine.task:
                 for state in states:
                     self._positions.withhold(state, False)
@@ -225,7 +234,7 @@ class PartitionChanges:
 
     async def _call_listener(self, listener: Listener | None, partitions: Sequence[TopicPartition]) -> None:
         """Call the user's listener; its exceptions are raised by the iteration, and do not end the membership."""
-        if listener is None or not partitions:
+        if listener is None or not (partitions or self._topics.listeners.called_if_empty):
             return
         try:
             with self._commits.listening():

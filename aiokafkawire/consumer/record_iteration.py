@@ -17,6 +17,7 @@ from ..records.deserialization import FailureHandler, RecordDeserializer
 from ..runtime import loop_time
 from ..serialization import AnyDeserializer, knows_record
 from ..tracing import Handling, Tracing
+from ..types import TopicPartition
 from ._implementation import RecordIterator
 from .background_decompression import LARGE, BackgroundDecompression
 from .background_deserialization import BackgroundDeserialization
@@ -298,9 +299,16 @@ class RecordIteration(Generic[K, V]):
             raise ConsumerStalled(f"no records for {limit / 1000:g} s (stall_timeout_ms): {health.why_idle}")
         return now
 
-    def ready(self, *, without: Collection[CompletedFetch] = ()) -> CompletedFetch | None:
-        """Return data outside ``without``, with a started batch for the caller to hand out; None if there is none."""
+    def ready(
+        self, *, without: Collection[CompletedFetch] = (), of: Collection[TopicPartition] = ()
+    ) -> CompletedFetch | None:
+        """Return data outside ``without``, with a started batch for the caller to hand out; None if there is none.
+
+        If ``of`` names partitions, return data of these alone.
+        """
         for fetched in self._in_turn():
+            if of and fetched.ask.state.partition not in of:
+                continue
             if fetched not in without and self.is_readable(fetched) and self.begin_batch(fetched):
                 state = fetched.ask.state
                 state.leader_epoch, self.got_at = fetched.leader_epoch, self._cluster.runtime.now()

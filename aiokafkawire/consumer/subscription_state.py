@@ -48,6 +48,8 @@ class PartitionState:
     """The offset of the last auto-commit; None without one, and after a commit on request."""
     withheld: bool = False
     """Whether a rebalance is about to move the partition from or to this consumer: no record is handed out."""
+    passed_over: bool = False
+    """Whether unread data of the partition stays unread, since the user waits for records of other partitions alone."""
     looking_up: bool = False
     lost: bool = False
     served: int = 0

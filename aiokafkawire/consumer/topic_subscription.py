@@ -10,7 +10,7 @@ from ..cluster.metadata import Snapshot
 from ..errors import UsageError
 from ..types import SubscriptionPattern, TopicPartition, check_topic_name
 
-__all__ = ("Listener", "RebalanceListeners", "TopicSubscription", "subscription_to")
+__all__ = ("Listener", "RebalanceListeners", "RebalancePatience", "TopicSubscription", "subscription_to")
 
 Listener = Callable[[tuple[TopicPartition, ...]], Awaitable[None] | None]
 """A function or a coroutine function that is called with partitions."""
@@ -23,6 +23,18 @@ class RebalanceListeners:
     on_assigned: Listener | None = None
     on_revoked: Listener | None = None
     on_lost: Listener | None = None
+    called_if_empty: bool = False
+    """Whether ``on_revoked`` and ``on_assigned`` are called at every rebalance, also without partitions."""
+
+
+@attrs.frozen
+class RebalancePatience:
+    """For how long a classic group waits for a member, if that is not ``max_poll_interval_ms``."""
+
+    timeout_ms: int
+    """How long the coordinator waits for the member to rejoin in a rebalance."""
+    for_user: float
+    """How many seconds of that the member waits until the user has finished the records of revoked partitions."""
 
 
 @attrs.frozen
@@ -34,6 +46,8 @@ class TopicSubscription:
     listeners: RebalanceListeners
     server_pattern: SubscriptionPattern | None = None
     """The pattern that the brokers match, instead of topics."""
+    with_internal: bool = False
+    """Whether the pattern may match internal topics, too."""
 
     @property
     def needs_all_topics(self) -> bool:
@@ -45,7 +59,7 @@ class TopicSubscription:
         if self.pattern is None:
             return self.topics
         matching = [name for name in snapshot.topics if self.pattern.fullmatch(name)]
-        return tuple(sorted(name for name in matching if not snapshot.topics[name].is_internal))
+        return tuple(sorted(name for name in matching if self.with_internal or not snapshot.topics[name].is_internal))
 
     def unmatched_in(self, snapshot: Snapshot) -> str | None:
         """Return the pattern if no topic matches it, otherwise None."""
@@ -83,7 +97,8 @@ def subscription_to(
         raise UsageError(f"{pattern!r:.200} is not a regular expression: {error}") from error
     if compiled is not None and not isinstance(compiled.pattern, str):
         raise UsageError(f"pattern must be a regular expression of text, got {shown(pattern)}")
-    for name, listener in attrs.asdict(listeners).items():
+    named = {"on_assigned": listeners.on_assigned, "on_revoked": listeners.on_revoked, "on_lost": listeners.on_lost}
+    for name, listener in named.items():
         if listener is not None and not callable(listener):
             raise UsageError(f"{name} must be a function, got {listener!r}")
     return TopicSubscription(names, compiled, listeners, server_pattern)

@@ -119,7 +119,7 @@ class BackgroundHeartbeats:
             self._cluster.config,
             self._cluster.brokers.dial_address,
             self._reports.put,
-            max_poll_interval=self.machine.settings.rebalance_timeout_ms / 1000,
+            max_poll_interval=self.machine.settings.max_poll_interval,
         )
 
     def _post(self, function: Callable[..., object], *args: object) -> None:

@@ -78,10 +78,18 @@ class MemberSettings:
     group_instance_id: str | None = None
     session_timeout_ms: int = 45_000
     rebalance_timeout_ms: int = 300_000
+    max_poll_interval_ms: int | None = None
+    """How long the user may process records between two polls; None for ``rebalance_timeout_ms``."""
     heartbeat_interval: float = 3.0
     retry_backoff: float = 0.1
     rack: str | None = None
     remote_assignor: str | None = None
+
+    @property
+    def max_poll_interval(self) -> float:
+        """How many seconds the user may process records between two polls."""
+        limit = self.rebalance_timeout_ms if self.max_poll_interval_ms is None else self.max_poll_interval_ms
+        return limit / 1000
 
     @property
     def named(self) -> str:

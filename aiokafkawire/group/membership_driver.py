@@ -220,7 +220,7 @@ class MembershipDriver:
             self._polled, self._polled_at = polls, now
         if self.machine.state in (GroupState.OUTSIDE, GroupState.LEAVING, GroupState.FAILED):
             return None
-        limit = self._settings.rebalance_timeout_ms / 1000
+        limit = self._settings.max_poll_interval
         left = self._polled_at + limit - now
         if left > 0:  # the same value decides and is waited for, so rounding cannot lead to endless waits of 0 s
             return left

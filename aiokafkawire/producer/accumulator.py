@@ -15,7 +15,7 @@ The rules:
 
 from bisect import insort
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final, TypeVar
 from uuid import UUID
 
@@ -168,15 +168,35 @@ class RecordAccumulator:
         self._ready[partition] = queue
         return batch, 0
 
+    def append_batch(
+        self, partition: TopicPartition, builder: BatchBuilder, timestamps: Iterable[int], now: float
+    ) -> ProducerBatch:
+        """Append a batch that the caller has filled, after the partition's records so far; no record is added to it.
+
+        The caller must have checked that there is buffer space for the batch.
+        """
+        queue = self._queue(partition)
+        if queue.waiting:
+            queue.waiting[-1].close()
+        self.last_batch_at = now
+        batch = self._open(partition, now, builder)
+        batch.result.timestamps.extend(timestamps)
+        batch.close()
+        self.space.used += builder.size
+        queue.waiting.append(batch)
+        self._ready[partition] = queue
+        return batch
+
     def _queue(self, partition: TopicPartition) -> _Queue:
         queue = self._queues.get(partition)
         if queue is None:
             queue = self._queues[partition] = _Queue()
         return queue
 
-    def _open(self, partition: TopicPartition, now: float) -> ProducerBatch:
-        config = self._config
-        builder = BatchBuilder(limit=config.batch_size, codec=self._codec, level=config.compression_level)
+    def _open(self, partition: TopicPartition, now: float, builder: BatchBuilder | None = None) -> ProducerBatch:
+        if builder is None:
+            config = self._config
+            builder = BatchBuilder(limit=config.batch_size, codec=self._codec, level=config.compression_level)
         self._batches += 1
         result = BatchResult(partition, self._new_event)
         opened = OpenBatch(builder, result, result.timestamps)

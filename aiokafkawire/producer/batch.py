@@ -227,6 +227,13 @@ class BatchResult:
         # The same as RecordMetadata(...), but without a function call for each record.
         return _new_tuple(RecordMetadata, (*self.partition, offset, timestamp))
 
+    def has_append_time(self, index: int) -> bool:
+        """Return whether the timestamp of record ``index``, which is acknowledged, is the broker's (LogAppendTime)."""
+        if self.parts:
+            part, part_index = self._part(index)
+            return part.has_append_time(part_index)
+        return self._log_append_time >= 0
+
     async def wait_until_complete(self) -> None:
         """Wait until every record of the batch is acknowledged or has failed."""
         if not self.completed:

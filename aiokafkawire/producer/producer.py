@@ -21,13 +21,14 @@ from ..cluster.metrics_push import MetricsPush
 from ..config import ProducerConfig
 from ..errors import BufferFull, DeliveryFailed, ErrorCode, KafkaError, TopicNotReady, UsageError, copy_for_reraise
 from ..other_clients_names import PRODUCER, add_hints
-from ..records.batch import Delivery
+from ..records.batch import BatchBuilder, Delivery
 from ..records.compression import Codec, check_level
 from ..runtime import CLOSE_SECONDS, finish, opened_at, warn_unclosed
 from ..types import Header, Headers, ProducerIdentity, RecordMetadata, TopicPartition, check_topic_name
 from ._implementation import Appender, OpenBatch, OpenTopic
+from .batch import BatchResult
 from .partitioner import make_partitioner
-from .record_checks import YIELD_EVERY
+from .record_checks import YIELD_EVERY, invalid_partition
 from .sender import Sender
 
 if TYPE_CHECKING:  # most producers use no Arrow arrays, and make no transactions
@@ -239,6 +240,31 @@ class Producer(Appender[K, V], MetricsPush, Generic[K, V]):
 
     def _no_space(self, topic: str, size: int) -> KafkaError:
         return self._accumulator.no_space(topic, size)
+
+    async def _enqueue_batch(
+        self, partition: TopicPartition, builder: BatchBuilder, timestamps: Sequence[int]
+    ) -> BatchResult:
+        """Accept a batch that the caller has filled; wait for its topic and buffer space, and raise as :meth:`send`."""
+        self._require_open()
+        deadline = self._cluster.deadline(self._config.max_block_ms / 1000)
+        known = await self._cluster.metadata.topic(partition.topic, deadline)
+        if not 0 <= partition.partition < len(known.partitions):
+            raise invalid_partition(partition.topic, partition.partition, len(known.partitions))
+        space, now = self._accumulator.space, self._cluster.runtime.now
+        if builder.size > space.limit:
+            raise self._no_space(partition.topic, builder.size)
+        with self._sender.flushing():
+            while space.used + builder.size > space.limit:
+                with anyio.move_on_after(deadline.left(now())):
+                    await self._accumulator.wait_for_space()
+                if deadline.passed(now()):
+                    raise self._no_space(partition.topic, builder.size)
+        self._require_open()
+        if self._transactions is not None:
+            self._transactions.add_partition(partition)
+        batch = self._accumulator.append_batch(partition, builder, timestamps, now())
+        self._sender.wake()
+        return batch.result
 
     async def _let_others_run(self) -> None:
         await anyio.lowlevel.checkpoint()

@@ -46,7 +46,7 @@ def test_the_help_of_every_verb_teaches_with_examples(verb: str, capsys: Capture
     out = capsys.readouterr().out
     assert "Examples:" in out
     assert f"aiokafkawire {verb}" in out.partition("Examples:")[2]
-    assert ("--bootstrap" in out) is (verb != "completion")
+    assert ("--bootstrap" in out) is (verb not in ("completion", "migrate"))
 
 
 @pytest.mark.parametrize(
@@ -85,7 +85,7 @@ def test_without_brokers_it_says_where_to_name_them(capsys: Capture, monkeypatch
 def test_without_click_a_verb_says_what_to_install(verb: str, monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
     monkeypatch.setitem(sys.modules, "click", None)
     assert main([verb, "orders"]) == 2
-    extra = "top" if verb == "top" else "shell"
+    extra = verb if verb in ("top", "migrate") else "shell"
     said = f'aiokafkawire: {verb} needs click, which is not installed: pip install "aiokafkawire[{extra}]"\n'
     assert capsys.readouterr() == ("", said)
 

@@ -88,6 +88,7 @@ OTHERS = {
     **dict.fromkeys(("tap", "demo", "broker", "wire"), "have options and output of their own"),
     "produce": "reads JSON of records",
     "completion": "prints a script",
+    "migrate": "reads files, in test_migrate.py",
     "users create": "prints as users delete does",
     "users alter": "prints as users delete does",
     "groups remove-members": "tested with a member of its own, in test_groups.py",

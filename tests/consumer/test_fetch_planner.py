@@ -216,6 +216,22 @@ def test_a_leader_of_which_something_is_unread_is_not_asked_for_the_rest() -> No
     assert list(planned(both, made, [place(0)], ())[0]) == [1]
 
 
+def test_unread_data_that_the_user_passes_over_delays_no_other_partition() -> None:
+    known = Snapshot(
+        1,
+        "cluster",
+        1,
+        {1: snapshot().nodes[1]},
+        {"a": Topic("a", ID, 0, tuple(partition(index, 1, 3) for index in range(2)))},
+        {ID: "a"},
+    )
+    wanted = positions(0, 1)
+    assert planned(known, wanted, [place(0)])[0] == {}
+    wanted.require(place(0)).passed_over = True
+    asks, _ = planned(known, wanted, [place(0)])
+    assert [ask.state.partition for ask in asks[1]] == [place(1)]
+
+
 def test_who_was_served_last_is_asked_for_last() -> None:
     one_leader = tuple(partition(index, 1, 3) for index in range(3))
     cluster = Snapshot(1, "cluster", 1, snapshot().nodes, {"a": Topic("a", ID, 0, one_leader)}, {ID: "a"})

@@ -50,6 +50,9 @@ client = Client(settings.bootstrap_servers, **settings.client)
 share_consumer = client.share_consumer("orders", **settings.share_consumer)
 ```
 
+`aiokafkawire.from_confluent` reads the dict of a program that moves from confluent-kafka, with its callbacks
+([more](migrating.md#from-confluent-kafka)).
+
 If a file has a setting under two names, such as `socket.timeout.ms` and `request.timeout.ms`, the name that this client
 uses wins. A setting that is in neither list, such as a misspelt one, is an error that names the nearest known name.
 

@@ -18,6 +18,15 @@ PACKAGES = tuple(
     "aiokafkawire" + name
     for name in (
         "",
+        ".aiokafka",
+        ".aiokafka.abc",
+        ".aiokafka.admin",
+        ".aiokafka.consumer",
+        ".aiokafka.errors",
+        ".aiokafka.helpers",
+        ".aiokafka.partitioner",
+        ".aiokafka.producer",
+        ".aiokafka.structs",
         ".asgi",
         ".blocking",
         ".claim_check",

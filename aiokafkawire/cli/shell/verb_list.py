@@ -22,6 +22,7 @@ SHELL_VERBS: Final = {
     "apply": "make a cluster what a file declares: topics, configs, ACLs, quotas, users",
     "export": "write the settings of a cluster as such a file",
     "top": "watch brokers, topics and groups",
+    "migrate": "find what a code base needs to move from another client",
     "completion": "print the completion script of bash, zsh or fish",
 }
 """The verbs that need click: ``cli/verbs`` has a module for each."""
@@ -39,4 +40,4 @@ VERBS: Final = SHELL_VERBS | PLAIN_VERBS
 
 def extra_of(verb: str) -> str:
     """Return the extra of the package that a verb of the shell needs."""
-    return "top" if verb == "top" else "shell"
+    return verb if verb in ("top", "migrate") else "shell"

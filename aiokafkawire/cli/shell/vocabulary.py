@@ -190,6 +190,16 @@ VOCABULARY: Final[dict[str, Term]] = {
     "errors": Term("error codes by name, and how often each is in a response"),
     "rewritten": Term("whether addresses in a response were replaced"),
     "fault": Term("the fault that was injected"),
+    # migrate
+    "path": Term("the path of a file that `migrate` has read"),
+    "line": Term("the line of a finding in it, from 1"),
+    "column": Term("the column of a finding, from 1"),
+    "library": Term("the library that the line uses, such as kafka-python"),
+    "name": Term("the full name that it uses there"),
+    "severity": Term("how much work that is: drop-in, look, no-counterpart"),
+    "advice": Term("what stands for it here"),
+    "differs": Term("what differs without an error; may be empty"),
+    "link": Term("the section of the documentation about it"),
     # outcomes
     "outcome": Term("what became of the thing in the row", "OUTCOME"),
     "error": Term("the error of the thing in the row", "ERROR"),

@@ -1,0 +1,5 @@
+"""aiokafka's consumer."""
+
+from .consumer import AIOKafkaConsumer
+
+__all__ = ("AIOKafkaConsumer",)

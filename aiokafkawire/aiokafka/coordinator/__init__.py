@@ -1,0 +1,1 @@
+"""aiokafka's modules about groups: the assignors, and what members exchange."""

@@ -1,0 +1,1 @@
+"""aiokafka's assignors, one module for each."""

@@ -1,0 +1,1 @@
+"""The sticky assignor of aiokafka's API."""

@@ -1,0 +1,5 @@
+"""aiokafka's producer."""
+
+from .producer import AIOKafkaProducer
+
+__all__ = ("AIOKafkaProducer",)

@@ -1,0 +1,96 @@
+"""aiokafka's builder of batches, which :meth:`AIOKafkaProducer.create_batch` returns."""
+
+import time
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, NamedTuple
+
+from ... import errors as own
+from ...producer.record_checks import copy_bytes, header_pairs
+from ...records.batch import BatchBuilder as RecordBatchBuilder
+from ...records.compression import Codec
+
+__all__ = ("BatchBuilder", "RecordInBatch")
+
+
+class RecordInBatch(NamedTuple):
+    """A record's place in its batch. ``crc`` is always None; ``size`` is in bytes, before compression."""
+
+    offset: int
+    crc: int | None
+    size: int
+    timestamp: int
+
+
+class BatchBuilder:
+    """A batch that a program fills and then gives to :meth:`AIOKafkaProducer.send_batch`."""
+
+    def __init__(
+        self,
+        batch_size: int,
+        compression_type: Codec,
+        *,
+        is_transactional: int = 0,
+        key_serializer: Callable[[Any], Any] | None = None,
+        value_serializer: Callable[[Any], Any] | None = None,
+    ) -> None:
+        self.builder = RecordBatchBuilder(limit=batch_size, codec=compression_type)
+        self.timestamps: list[int] = []
+        self._key_serializer, self._value_serializer = key_serializer, value_serializer
+        self._closed = False
+
+    def append(
+        self,
+        *,
+        timestamp: int | None,
+        key: Any,
+        value: Any,
+        headers: Iterable[tuple[str, bytes | None]] | Mapping[str, bytes | None] | None = (),
+    ) -> RecordInBatch | None:
+        """Add a record; return its place, or None if the batch is full or closed. A first record always has room.
+
+        Args:
+            timestamp: in ms since the epoch; None for the present time.
+            key: bytes, or an object for the producer's ``key_serializer``; None for no key.
+            value: bytes, or an object for the producer's ``value_serializer``.
+            headers: pairs of a name and bytes.
+
+        Raises:
+            TypeError: the key or value is not bytes, or the headers are no pairs.
+        """
+        if self._closed:
+            return None
+        key = key if self._key_serializer is None else self._key_serializer(key)
+        value = value if self._value_serializer is None else self._value_serializer(value)
+        if timestamp is None:
+            timestamp = time.time_ns() // 1_000_000
+        before = self.builder.size
+        try:
+            pairs = header_pairs(headers if isinstance(headers, Mapping) else list(headers or ()))
+            index = self.builder.append(timestamp, _raw(key, "key"), _raw(value, "value"), pairs)
+        except own.UsageError as error:
+            raise TypeError(str(error)) from error
+        if index < 0:
+            self.close()
+            return None
+        self.timestamps.append(timestamp)
+        return RecordInBatch(index, None, self.builder.size - before, timestamp)
+
+    def close(self) -> None:
+        """Take no more records."""
+        self._closed = True
+
+    def closed(self) -> bool:
+        """Return whether the batch takes no more records."""
+        return self._closed
+
+    def size(self) -> int:
+        """Return the batch's size in bytes, before compression."""
+        return self.builder.size
+
+    def record_count(self) -> int:
+        """Return the number of the batch's records."""
+        return self.builder.count
+
+
+def _raw(given: Any, part: str) -> bytes | None:
+    return given if given is None or type(given) is bytes else copy_bytes(given, part, serialized=False)

@@ -1,0 +1,102 @@
+"""``aiokafkawire migrate``: finds what a code base needs to move from aiokafka, confluent-kafka or kafka-python."""
+
+import sys
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Final
+
+import attrs
+import click
+
+from ..exit_status import FAILED, MISSING, CommandFailed
+from ..shell.command import ShellCommand
+from ..shell.output import confirm, note, print_rows, write_output
+from ..shell.shared_options import SharedOptions
+
+if TYPE_CHECKING:
+    from ..migrate.source_files import SourceFile
+
+__all__ = ("FOUND", "command")
+
+FOUND: Final = 3
+"""The exit status of ``--check`` if another client is still in use."""
+
+
+@click.command(
+    cls=ShellCommand,
+    connects=False,
+    examples=(
+        "aiokafkawire migrate src                      what to change, line by line",
+        "aiokafkawire migrate . --json | jq -r .name | sort | uniq -c",
+        "                                              how often each name is used",
+        "aiokafkawire migrate src --write              show the imports of aiokafka that change, ask, and change them",
+        "aiokafkawire migrate src --check              status 3 while another client is in use",
+    ),
+)
+@click.argument("paths", nargs=-1, required=True, type=click.Path(), metavar="PATH...")
+@click.option("--write", is_flag=True, help="Change imports of aiokafka to its drop-in, where that is certain.")
+@click.option("--check", is_flag=True, help="Exit with status 3 if anything is found.")
+@click.option("-y", "--yes", is_flag=True, help="Do not ask.")
+@click.option("--json", is_flag=True, help="JSON for programs, one object per line.")
+def command(shared: SharedOptions, *, paths: tuple[str, ...], write: bool, check: bool, yes: bool) -> int:
+    """Find what a code base needs to move from aiokafka, confluent-kafka or kafka-python to this client.
+
+    Reads Python files and lists of dependencies, and prints a line for each place: drop-in (it changes by itself with
+    aiokafkawire.aiokafka), look, or no-counterpart. The first line about a name says most. Hidden folders, virtual
+    environments and node_modules are skipped. The status is 1 if files could not be read, and are missing in the list.
+    --write shows a diff first, and changes nothing else. Needs pip install "aiokafkawire[migrate]".
+    """
+    if find_spec("libcst") is None:
+        raise CommandFailed(
+            'migrate needs libcst, which is not installed: pip install "aiokafkawire[migrate]"', MISSING
+        )
+    if write and (shared.json or check):
+        raise CommandFailed("--write prints a diff: leave --json and --check out", MISSING)
+    from ..migrate.source_files import source_files
+
+    files = source_files(paths)
+    return _write(shared, files, yes=yes) if write else _list(shared, files, check=check)
+
+
+def _list(shared: SharedOptions, files: "list[SourceFile]", *, check: bool) -> int:
+    """Print the findings, and return the exit status."""
+    from ..migrate.migrating import CodeBase, finding_line
+
+    code = CodeBase(files)
+    explained: set[str] = set()
+    # Lines on the same terminal are progress enough.
+    hidden = not sys.stderr.isatty() or sys.stdout.isatty()
+    with click.progressbar(files, label="reading", file=sys.stderr, hidden=hidden) as progress:
+        for each in code.findings(progress):
+            if shared.json:
+                rows = ({"path": str(each.path), **attrs.asdict(found)} for found in each.findings)
+                print_rows(shared, (), rows)
+            else:
+                text = ""
+                for found in each.findings:
+                    text += finding_line(each.path, found, at_length=found.name not in explained) + "\n"
+                    explained.add(found.name)
+                write_output(text.encode("utf-8", "surrogateescape"))
+    note(code.summary())
+    if code.skipped:
+        return FAILED
+    return FOUND if check and code.using else 0
+
+
+def _write(shared: SharedOptions, files: "list[SourceFile]", *, yes: bool) -> int:
+    """Change the imports that are certain, and return the exit status."""
+    from ..migrate.migrating import changed_imports, diff_of
+
+    changed = changed_imports(files)
+    for path, (before, after) in changed.items():
+        write_output(diff_of(path, before, after))
+    if not changed:
+        note("no import of aiokafka can be changed by itself; without --write this command lists what to look at")
+        return 0
+    count = f"{len(changed)} {'file' if len(changed) == 1 else 'files'}"
+    confirm(f"change {count}", [str(path) for path in changed], yes=yes, options=shared)
+    for path, (before, after) in changed.items():
+        if path.read_bytes() != before:
+            raise CommandFailed(f"{path} has changed meanwhile: it stays as it is; run the command again")
+        path.write_bytes(after)
+    note(f"{count} changed")
+    return 0

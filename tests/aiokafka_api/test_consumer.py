@@ -1,0 +1,276 @@
+"""What our consumer of aiokafka's API does otherwise than aiokafka, since that is safer."""
+
+from __future__ import annotations
+
+import dataclasses
+import pickle
+import re
+from collections.abc import AsyncIterator
+from typing import Any
+
+import anyio
+import pytest
+from support.patience import PATIENCE
+
+from aiokafkawire import Client
+from aiokafkawire.aiokafka import AIOKafkaConsumer, ConsumerRebalanceListener, ConsumerRecord, TopicPartition
+from aiokafkawire.aiokafka.consumer.session import prefix_pattern
+from aiokafkawire.aiokafka.errors import (
+    CommitFailedError,
+    ConsumerStoppedError,
+    IllegalStateError,
+    InvalidSessionTimeoutError,
+    KafkaConnectionError,
+    KafkaTimeoutError,
+)
+from aiokafkawire.testing import Broker
+
+TOPIC = "orders"
+WHERE = TopicPartition(TOPIC, 0)
+
+
+@pytest.fixture
+async def broker() -> AsyncIterator[Broker]:
+    async with Broker(port=0) as broker:
+        yield broker
+
+
+@pytest.fixture
+async def kafka(broker: Broker) -> AsyncIterator[Client]:
+    async with Client(broker.bootstrap) as client:
+        await client.admin.create_topics({TOPIC: 1})
+        async with client.producer() as producer:
+            for number in range(5):
+                await producer.send(TOPIC, b"%d" % number)
+        yield client
+
+
+def consumer_of(broker: Broker, *topics: str, **more: Any) -> AIOKafkaConsumer[Any, Any]:
+    settings: dict[str, Any] = {"auto_offset_reset": "earliest", "group_id": "g", "heartbeat_interval_ms": 50} | more
+    return AIOKafkaConsumer(*topics, bootstrap_servers=broker.bootstrap, **settings)
+
+
+async def committed(broker: Broker) -> int | None:
+    async with consumer_of(broker) as other:
+        return await other.committed(WHERE)
+
+
+# --- auto-commit -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.anyio
+async def test_stop_commits_what_was_handed_out(broker: Broker, kafka: Client) -> None:
+    async with consumer_of(broker, TOPIC) as consumer:
+        await consumer.getone()
+        await consumer.getone()
+    assert await committed(broker) == 2
+
+
+@pytest.mark.anyio
+async def test_a_record_whose_processing_failed_is_not_committed(broker: Broker, kafka: Client) -> None:
+    with pytest.raises(ZeroDivisionError):
+        async with consumer_of(broker, TOPIC) as consumer:
+            await consumer.getone()
+            await consumer.getone()
+            raise ZeroDivisionError
+    assert await committed(broker) == 1
+
+
+@pytest.mark.anyio
+async def test_a_record_that_another_task_processes_is_not_committed(broker: Broker, kafka: Client) -> None:
+    took = anyio.Event()
+
+    async def process(consumer: AIOKafkaConsumer[Any, Any]) -> None:
+        await consumer.getone()
+        await consumer.getone()
+        took.set()
+        await anyio.sleep_forever()
+
+    async with anyio.create_task_group() as tasks:
+        async with consumer_of(broker, TOPIC) as consumer:
+            tasks.start_soon(process, consumer)
+            await took.wait()
+        assert await committed(broker) == 1
+        tasks.cancel_scope.cancel()
+
+
+@pytest.mark.anyio
+async def test_unsubscribe_commits_what_was_handed_out(broker: Broker, kafka: Client) -> None:
+    async with consumer_of(broker, TOPIC) as consumer:
+        await consumer.getone()
+        consumer.unsubscribe()
+        consumer.assign([WHERE])
+        with anyio.fail_after(PATIENCE):
+            assert (await consumer.getone()).offset == 1
+
+
+@pytest.mark.anyio
+async def test_a_record_in_hand_delays_a_rebalance_for_a_while(broker: Broker, kafka: Client) -> None:
+    """For less than the rebalance may take, after which the record's commit fails."""
+    revoked = anyio.Event()
+
+    class Listening(ConsumerRebalanceListener):
+        def on_partitions_revoked(self, revoked_partitions: Any) -> None:
+            if revoked_partitions:
+                revoked.set()
+
+        def on_partitions_assigned(self, assigned: Any) -> None:
+            pass
+
+    first = consumer_of(broker, rebalance_timeout_ms=1000)
+    first.subscribe([TOPIC], listener=Listening())
+    await first.start()
+    try:
+        await first.getone()
+        async with anyio.create_task_group() as tasks:
+            second = consumer_of(broker, TOPIC)
+            tasks.start_soon(second.start)
+            with anyio.fail_after(PATIENCE):
+                await revoked.wait()
+                await first._subscription.wait_for_assignment()
+        try:
+            with pytest.raises(CommitFailedError):
+                await first.commit()
+        finally:
+            await second.stop()
+    finally:
+        await first.stop()
+
+
+# --- errors ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("many", [True, False])
+async def test_records_before_one_that_cannot_be_deserialized_are_not_lost(
+    broker: Broker, kafka: Client, many: bool
+) -> None:
+    def deserialize(value: bytes) -> int:
+        return 1 // (int(value) - 2)
+
+    async with consumer_of(broker, TOPIC, value_deserializer=deserialize) as consumer:
+        if many:
+            found = await consumer.getmany(timeout_ms=int(PATIENCE * 1000))
+            assert [record.offset for record in found[WHERE]] == [0, 1]
+        else:
+            assert [(await consumer.getone()).offset for _ in range(2)] == [0, 1]
+        for _ in range(2):
+            with pytest.raises(ZeroDivisionError):
+                if many:
+                    await consumer.getmany(timeout_ms=int(PATIENCE * 1000))
+                else:
+                    await consumer.getone()
+        consumer.seek(WHERE, 3)
+        assert (await consumer.getone()).value == 1
+
+
+@pytest.mark.anyio
+async def test_start_can_be_called_again_after_it_failed(broker: Broker, kafka: Client) -> None:
+    unreachable: AIOKafkaConsumer[Any, Any] = AIOKafkaConsumer(
+        TOPIC, bootstrap_servers="127.0.0.1:1", request_timeout_ms=1000
+    )
+    for _ in range(2):
+        with pytest.raises(KafkaConnectionError):
+            await unreachable.start()
+    await unreachable.stop()
+    consumer = consumer_of(broker, TOPIC)
+    with pytest.raises(IllegalStateError, match="start"):
+        await consumer.getone()
+    await consumer.start()
+    with pytest.raises(IllegalStateError, match="already"):
+        await consumer.start()
+    await consumer.stop()
+    with pytest.raises(ConsumerStoppedError):
+        await consumer.start()
+    with pytest.raises(ConsumerStoppedError):
+        consumer.subscribe([TOPIC])
+
+
+@pytest.mark.anyio
+async def test_the_group_s_refusal_ends_the_start(broker: Broker, kafka: Client) -> None:
+    consumer = consumer_of(broker, TOPIC, session_timeout_ms=200, heartbeat_interval_ms=100)
+    with pytest.raises(InvalidSessionTimeoutError):
+        await consumer.start()
+    await consumer.stop()
+
+
+@pytest.mark.anyio
+async def test_a_partition_that_does_not_exist_has_no_offsets(broker: Broker, kafka: Client) -> None:
+    async with consumer_of(broker) as consumer:
+        with pytest.raises(KafkaTimeoutError):
+            await consumer.end_offsets([TopicPartition(TOPIC, 7)])
+
+
+@pytest.mark.anyio
+async def test_a_loop_calls_the_getone_of_subclasses_and_instrumentations(broker: Broker, kafka: Client) -> None:
+    seen: list[int] = []
+
+    class Watching(AIOKafkaConsumer[Any, Any]):
+        async def getone(self, *partitions: TopicPartition) -> ConsumerRecord[Any, Any]:
+            record = await super().getone(*partitions)
+            seen.append(record.offset)
+            return record
+
+    settings: dict[str, Any] = {"bootstrap_servers": broker.bootstrap, "auto_offset_reset": "earliest"}
+    async with Watching(TOPIC, **settings) as consumer:
+        async for record in consumer:
+            if record.offset == 2:
+                break
+    assert seen == [0, 1, 2]
+
+
+@pytest.mark.anyio
+async def test_frameworks_read_private_attributes(broker: Broker, kafka: Client) -> None:
+    consumer = consumer_of(broker, TOPIC)
+    assert (consumer._group_id, consumer._coordinator.member_id, consumer._coordinator.generation) == ("g", "", -1)
+    async with consumer:
+        assert consumer._subscription.topics == consumer.subscription() == {TOPIC}
+        assert consumer._subscription.assigned_partitions() == {WHERE}
+        assert consumer._coordinator.group_id == "g"
+        assert consumer._coordinator.member_id
+        assert consumer._coordinator.generation == 1
+
+
+# --- records and patterns ------------------------------------------------------------------------------------
+
+
+async def read_one(broker: Broker) -> ConsumerRecord[Any, Any]:
+    async with consumer_of(broker, TOPIC) as consumer:
+        return await consumer.getone()
+
+
+@pytest.mark.anyio
+async def test_records_are_used_as_dataclasses(broker: Broker, kafka: Client) -> None:
+    record = await read_one(broker)
+    names = [field.name for field in dataclasses.fields(record)]
+    made = ConsumerRecord(**{name: getattr(record, name) for name in names})
+    assert made == record
+    assert made != object()
+    assert pickle.loads(pickle.dumps(record)) == record
+    assert dataclasses.asdict(record)["value"] == b"0"
+    assert dataclasses.replace(record, value=b"other").value == b"other"
+    record.value, record.offset, record.checksum = "deserialized", 7, 3
+    assert (record.value, record.offset, record.checksum, record.serialized_value_size) == ("deserialized", 7, 3, 1)
+    assert repr(record).startswith("ConsumerRecord(topic='orders', partition=0, offset=7, ")
+    assert record != made
+    with pytest.raises(TypeError):
+        hash(record)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "matches", "others"),
+    [
+        ("order", ["order", "orders", "order.eu"], ["my-order"]),
+        ("^orders$", ["orders"], ["orders.eu", "my-orders"]),
+        ("a|b", ["a", "b", "bc"], ["c"]),
+        ("(?i)Order", ["ORDERS"], ["x"]),
+    ],
+)
+def test_a_pattern_is_matched_at_the_beginning(pattern: str, matches: list[str], others: list[str]) -> None:
+    made = prefix_pattern(re.compile(pattern))
+    assert all(made.fullmatch(name) for name in matches)
+    assert not any(made.fullmatch(name) for name in others)
+
+
+def test_a_verbose_pattern_may_end_with_a_comment() -> None:
+    assert prefix_pattern(re.compile("order # those", re.VERBOSE)).fullmatch("orders")

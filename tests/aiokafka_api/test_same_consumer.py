@@ -1,0 +1,381 @@
+"""aiokafka's consumer and ours: the same programs do the same with both."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import anyio
+import pytest
+from support.patience import PATIENCE
+
+from aiokafkawire import Client
+from aiokafkawire.testing import Broker
+
+pytestmark = pytest.mark.anyio
+
+Api = Any
+TOPIC = "orders"
+
+
+@pytest.fixture
+def api(api: Api, anyio_backend: tuple[str, dict[str, Any]]) -> Api:
+    """aiokafka's API, where it runs."""
+    if not api.is_ours and anyio_backend[0] != "asyncio":
+        pytest.skip("aiokafka runs on asyncio alone")
+    return api
+
+
+@pytest.fixture
+async def kafka() -> AsyncIterator[Client]:
+    async with Broker(port=0) as broker, Client(broker.bootstrap) as client:
+        await client.admin.create_topics({TOPIC: 2})
+        client.bootstrap = broker.bootstrap  # type: ignore[attr-defined]
+        yield client
+
+
+async def write(kafka: Client, *values: bytes | None, partition: int = 0, topic: str = TOPIC, **more: Any) -> None:
+    async with kafka.producer() as producer:
+        for number, value in enumerate(values):
+            await producer.send(topic, value, partition=partition, timestamp_ms=1000 * number + 1, **more)
+
+
+def options(kafka: Client, **more: Any) -> dict[str, Any]:
+    return {"bootstrap_servers": kafka.bootstrap, "auto_offset_reset": "earliest"} | more  # type: ignore[attr-defined]
+
+
+async def read(consumer: Any, count: int) -> list[bytes]:
+    with anyio.fail_after(PATIENCE):
+        return [(await consumer.getone()).value for _ in range(count)]
+
+
+async def test_records_have_all_fields(api: Api, kafka: Client) -> None:
+    await write(kafka, b"value", None, key=b"k", headers=[("h", b"1")])
+    async with api.AIOKafkaConsumer(TOPIC, **options(kafka)) as consumer:
+        with anyio.fail_after(PATIENCE):
+            first, second = await consumer.getone(), await consumer.getone()
+    assert (first.topic, first.partition, first.offset, first.timestamp) == (TOPIC, 0, 0, 1)
+    assert (first.timestamp_type, first.checksum, first.headers) == (0, None, (("h", b"1"),))
+    assert (first.key, first.value, first.serialized_key_size, first.serialized_value_size) == (b"k", b"value", 1, 5)
+    assert (second.value, second.serialized_value_size) == (None, -1)
+
+
+async def test_reads_many_one_and_in_a_loop(api: Api, kafka: Client) -> None:
+    await write(kafka, *(b"%d" % number for number in range(10)))
+    async with api.AIOKafkaConsumer(TOPIC, group_id="g", **options(kafka)) as consumer:
+        assert await read(consumer, 2) == [b"0", b"1"]
+        found = await consumer.getmany(timeout_ms=PATIENCE * 1000, max_records=3)
+        assert {at: [one.value for one in records] for at, records in found.items()} == {
+            api.TopicPartition(TOPIC, 0): [b"2", b"3", b"4"]
+        }
+        with anyio.fail_after(PATIENCE):
+            async for record in consumer:
+                if record.offset == 8:
+                    break
+        found = await consumer.getmany(timeout_ms=PATIENCE * 1000)
+        assert [one.value for records in found.values() for one in records] == [b"9"]
+        assert await consumer.getmany() == {}
+        with pytest.raises(ValueError, match="max_records"):
+            await consumer.getmany(max_records=0)
+
+
+async def test_tasks_read_a_partition_each(api: Api, kafka: Client) -> None:
+    await write(kafka, *[b"a"] * 50, partition=0)
+    await write(kafka, *[b"b"] * 50, partition=1)
+    found: dict[int, list[bytes]] = {0: [], 1: []}
+    async with api.AIOKafkaConsumer(TOPIC, **options(kafka)) as consumer:
+
+        async def read_partition(partition: int) -> None:
+            for _ in range(50):
+                record = await consumer.getone(api.TopicPartition(TOPIC, partition))
+                found[partition].append(record.value)
+
+        with anyio.fail_after(PATIENCE):
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(read_partition, 0)
+                tasks.start_soon(read_partition, 1)
+    assert found == {0: [b"a"] * 50, 1: [b"b"] * 50}
+
+
+async def test_a_partition_is_read_while_another_has_unread_records(api: Api, kafka: Client) -> None:
+    await write(kafka, b"unread", partition=1)
+    await write(kafka, *[b"a"] * 3, partition=0)
+    async with api.AIOKafkaConsumer(TOPIC, **options(kafka)) as consumer:
+        where = api.TopicPartition(TOPIC, 0)
+        with anyio.fail_after(PATIENCE):
+            assert [(await consumer.getone(where)).value for _ in range(3)] == [b"a"] * 3
+            await write(kafka, b"later", partition=0)
+            assert (await consumer.getone(where)).value == b"later"
+            found = await consumer.getmany(api.TopicPartition(TOPIC, 1), timeout_ms=PATIENCE * 1000)
+        assert [one.value for records in found.values() for one in records] == [b"unread"]
+
+
+async def test_commits_offsets_in_all_forms(api: Api, kafka: Client) -> None:
+    await write(kafka, b"0", b"1", b"2")
+    where = api.TopicPartition(TOPIC, 0)
+    async with api.AIOKafkaConsumer(TOPIC, group_id="g", enable_auto_commit=False, **options(kafka)) as consumer:
+        assert await consumer.committed(where) is None
+        await read(consumer, 1)
+        await consumer.commit()
+        assert await consumer.committed(where) == 1
+        await consumer.commit({where: 2})
+        assert await consumer.committed(where) == 2
+        await consumer.commit({where: (3, "text")})
+        assert await consumer.committed(where) == 3
+        await consumer.commit({where: api.OffsetAndMetadata(1, "")})
+        assert (await consumer.seek_to_committed(where)) == {where: 1}
+        assert await read(consumer, 1) == [b"1"]
+        assert await consumer.committed(api.TopicPartition("other", 7)) is None
+
+
+async def test_refuses_wrong_commits(api: Api, kafka: Client) -> None:
+    where, errors = api.TopicPartition(TOPIC, 0), api("errors")
+    async with api.AIOKafkaConsumer(TOPIC, group_id="g", **options(kafka)) as consumer:
+        for wrong in ({}, "offsets", {where: (1, "text", 2)}):
+            with pytest.raises(ValueError):
+                await consumer.commit(wrong)
+        with pytest.raises(TypeError, match="Key should be TopicPartition instance"):
+            await consumer.commit({"orders": 1})
+        with pytest.raises(TypeError, match="Metadata should be a string"):
+            await consumer.commit({where: (1, b"bytes")})
+        with pytest.raises(errors.IllegalStateError, match="is not assigned"):
+            await consumer.commit({api.TopicPartition(TOPIC, 10): 1})
+        if api.is_ours:  # aiokafka's fetcher may fail when nothing is subscribed
+            consumer.unsubscribe()
+            with pytest.raises(errors.IllegalStateError, match="Not subscribed"):
+                await consumer.commit({where: 1})
+    async with api.AIOKafkaConsumer(TOPIC, **options(kafka)) as consumer:
+        with pytest.raises(errors.IllegalOperation):
+            await consumer.commit()
+        with pytest.raises(errors.IllegalOperation):
+            await consumer.committed(where)
+
+
+async def test_seeks_and_looks_up_offsets(api: Api, kafka: Client) -> None:
+    await write(kafka, b"0", b"1", b"2")
+    where, errors = api.TopicPartition(TOPIC, 0), api("errors")
+    async with api.AIOKafkaConsumer(TOPIC, **options(kafka)) as consumer:
+        assert await consumer.position(where) == 0
+        assert await read(consumer, 2) == [b"0", b"1"]
+        assert await consumer.position(where) == 2
+        assert consumer.highwater(where) == 3
+        if api.is_ours:  # as its documentation says; aiokafka returns the broker's answer
+            assert consumer.last_stable_offset(where) == -1
+        assert consumer.last_poll_timestamp(where) > 0
+        await consumer.seek_to_beginning()
+        assert await read(consumer, 1) == [b"0"]
+        consumer.seek(where, 2)
+        assert await read(consumer, 1) == [b"2"]
+        await consumer.seek_to_end(where)
+        assert await consumer.position(where) == 3
+        assert await consumer.beginning_offsets([where]) == {where: 0}
+        assert await consumer.end_offsets([where]) == {where: 3}
+        found = await consumer.offsets_for_times({where: 1500})
+        assert found == {where: api.OffsetAndTimestamp(2, 2001)}
+        assert await consumer.offsets_for_times({where: 10**12}) == {where: None}
+        assert await consumer.topics() == {TOPIC}
+        assert consumer.partitions_for_topic(TOPIC) == {0, 1}
+        for wrong in (-1, "2"):
+            with pytest.raises(ValueError):
+                consumer.seek(where, wrong)
+        with pytest.raises(ValueError):
+            await consumer.offsets_for_times({where: -1})
+        with pytest.raises(TypeError):
+            await consumer.seek_to_end(1)
+        with pytest.raises(errors.IllegalStateError):
+            await consumer.seek_to_beginning(api.TopicPartition(TOPIC, 9))
+        with pytest.raises(errors.IllegalStateError):
+            await consumer.position(api.TopicPartition(TOPIC, 9))
+
+
+async def test_stop_ends_calls_that_wait(api: Api, kafka: Client) -> None:
+    consumer = api.AIOKafkaConsumer(TOPIC, **options(kafka))
+    await consumer.start()
+    ended: dict[str, object] = {}
+
+    async def get_one() -> None:
+        try:
+            await consumer.getone()
+        except api("errors").ConsumerStoppedError as error:
+            ended["getone"] = type(error).__name__
+
+    async def get_many() -> None:
+        ended["getmany"] = await consumer.getmany(timeout_ms=PATIENCE * 1000)
+
+    async def iterate() -> None:
+        ended["for"] = [record async for record in consumer]
+
+    with anyio.fail_after(PATIENCE):
+        async with anyio.create_task_group() as tasks:
+            for call in (get_one, get_many, iterate):
+                tasks.start_soon(call)
+            await anyio.wait_all_tasks_blocked()
+            await consumer.stop()
+    assert ended == {"getone": "ConsumerStoppedError", "getmany": {}, "for": []}
+    await consumer.stop()
+    for call in (consumer.getone, consumer.getmany):
+        with pytest.raises(api("errors").ConsumerStoppedError):
+            await call()
+
+
+async def test_subscribes_and_assigns_one_at_a_time(api: Api, kafka: Client) -> None:
+    await write(kafka, b"0", partition=0)
+    await write(kafka, b"1", partition=1)
+    where = api.TopicPartition(TOPIC, 1)
+    async with api.AIOKafkaConsumer(group_id="g", enable_auto_commit=False, **options(kafka)) as consumer:
+        assert consumer.assignment() == frozenset()
+        for wrong in ({"topics": [TOPIC], "pattern": "o"}, {}, {"topics": [TOPIC], "listener": object()}):
+            with pytest.raises(TypeError):
+                consumer.subscribe(**wrong)
+        with pytest.raises(ValueError):
+            consumer.subscribe(pattern="(")
+        with pytest.raises(TypeError):
+            consumer.subscribe(TOPIC)
+        consumer.subscribe([TOPIC])
+        assert consumer.subscription() == {TOPIC}
+        with pytest.raises(api("errors").IllegalStateError):
+            consumer.assign([where])
+        assert sorted(await read(consumer, 2)) == [b"0", b"1"]
+        assert consumer.assignment() == {api.TopicPartition(TOPIC, 0), where}
+        consumer.unsubscribe()
+        assert (consumer.assignment(), consumer.subscription()) == (frozenset(), frozenset())
+        consumer.assign([where])
+        assert consumer.assignment() == {where}
+        assert await read(consumer, 1) == [b"1"]
+
+
+async def test_partitions_can_be_assigned_before_the_start(api: Api, kafka: Client) -> None:
+    await write(kafka, b"0", partition=0)
+    await write(kafka, b"1", partition=1)
+    consumer = api.AIOKafkaConsumer(**options(kafka))
+    consumer.assign([api.TopicPartition(TOPIC, 1)])
+    await consumer.start()
+    try:
+        assert await read(consumer, 1) == [b"1"]
+    finally:
+        await consumer.stop()
+
+
+@pytest.mark.parametrize("group_id", [None, "g"])
+async def test_a_pattern_matches_the_beginning_of_names(api: Api, kafka: Client, group_id: str) -> None:
+    await kafka.admin.create_topics({"orders.eu": 1, "my-orders": 1})
+    await write(kafka, b"eu", topic="orders.eu")
+    await write(kafka, b"no", topic="my-orders")
+    consumer = api.AIOKafkaConsumer(group_id=group_id, **options(kafka))
+    consumer.subscribe(pattern="order")
+    await consumer.start()
+    try:
+        assert await read(consumer, 1) == [b"eu"]
+        assert consumer.subscription() == {TOPIC, "orders.eu"}
+    finally:
+        await consumer.stop()
+
+
+async def test_paused_partitions_give_no_records(api: Api, kafka: Client) -> None:
+    await write(kafka, b"0", partition=0)
+    await write(kafka, b"1", partition=1)
+    where = api.TopicPartition(TOPIC, 0)
+    async with api.AIOKafkaConsumer(TOPIC, **options(kafka)) as consumer:
+        consumer.pause(where)
+        assert consumer.paused() == {where}
+        assert await read(consumer, 1) == [b"1"]
+        consumer.resume(where)
+        assert consumer.paused() == set()
+        assert await read(consumer, 1) == [b"0"]
+        with pytest.raises(TypeError):
+            consumer.pause(0)
+
+
+async def test_without_a_position_each_call_raises(api: Api, kafka: Client) -> None:
+    await write(kafka, b"0")
+    settings = options(kafka) | {"auto_offset_reset": "none"}
+    async with api.AIOKafkaConsumer(TOPIC, group_id="g", **settings) as consumer:
+        for _ in range(3):
+            with pytest.raises(api("errors").NoOffsetForPartitionError):
+                await consumer.getone(api.TopicPartition(TOPIC, 0))
+        consumer.seek(api.TopicPartition(TOPIC, 0), 0)
+        with anyio.fail_after(PATIENCE):
+            assert (await consumer.getone(api.TopicPartition(TOPIC, 0))).value == b"0"
+            consumer.seek(api.TopicPartition(TOPIC, 0), 99)
+            for _ in range(2):
+                with pytest.raises(api("errors").OffsetOutOfRangeError):
+                    while True:
+                        await consumer.getmany(api.TopicPartition(TOPIC, 0), timeout_ms=1000)
+
+
+async def test_deserializers_are_called_with_none_too(api: Api, kafka: Client) -> None:
+    await write(kafka, b"0", None)
+    functions = {"key_deserializer": lambda key: ("key", key), "value_deserializer": lambda value: ("value", value)}
+    async with api.AIOKafkaConsumer(TOPIC, **functions, **options(kafka)) as consumer:
+        with anyio.fail_after(PATIENCE):
+            record = await consumer.getone()
+            found = await consumer.getmany(timeout_ms=PATIENCE * 1000)
+    assert (record.key, record.value) == (("key", None), ("value", b"0"))
+    assert [(one.key, one.value) for records in found.values() for one in records] == [(("key", None), ("value", None))]
+
+
+async def test_listeners_are_called_at_every_rebalance(api: Api, kafka: Client) -> None:
+    """A first join revokes nothing, and tells so; the methods may be coroutine functions or plain."""
+    calls: list[tuple[str, set[Any]]] = []
+    again = anyio.Event()
+
+    class Listening(api.ConsumerRebalanceListener):  # type: ignore[misc]
+        async def on_partitions_revoked(self, revoked: Any) -> None:
+            calls.append(("revoked", set(revoked)))
+
+        def on_partitions_assigned(self, assigned: Any) -> None:
+            calls.append(("assigned", set(assigned)))
+            if len(calls) == 4:
+                again.set()
+
+    both = {api.TopicPartition(TOPIC, 0), api.TopicPartition(TOPIC, 1)}
+    consumer = api.AIOKafkaConsumer(group_id="g", heartbeat_interval_ms=50, **options(kafka))
+    consumer.subscribe([TOPIC], listener=Listening())
+    await consumer.start()
+    try:
+        assert calls == [("revoked", set()), ("assigned", both)]
+        async with api.AIOKafkaConsumer(TOPIC, group_id="g", **options(kafka)) as other:
+            with anyio.fail_after(PATIENCE):
+                await again.wait()
+            assert calls[2:] == [("revoked", both), ("assigned", set(consumer.assignment()))]
+            assert set(other.assignment()) | set(consumer.assignment()) == both
+    finally:
+        await consumer.stop()
+
+
+async def test_users_can_write_assignors(api: Api, kafka: Client) -> None:
+    await write(kafka, b"0", partition=0)
+    await write(kafka, b"1", partition=1)
+    metadata, assignment = (
+        api("coordinator.protocol").ConsumerProtocolMemberMetadata,
+        api("coordinator.protocol").ConsumerProtocolMemberAssignment,
+    )
+    told: list[Any] = []
+
+    class OnlyTheLast(api("coordinator.assignors.abstract").AbstractPartitionAssignor):  # type: ignore[misc]
+        name = "only-the-last"
+
+        @classmethod
+        def assign(cls, cluster: Any, members: Any) -> Any:
+            last = max(cluster.partitions_for_topic(TOPIC))
+            return {member: assignment(0, [(TOPIC, [last])], b"data") for member in members}
+
+        @classmethod
+        def metadata(cls, topics: Any) -> Any:
+            return metadata(0, list(topics), b"mine")
+
+        @classmethod
+        def on_assignment(cls, assignment: Any) -> None:
+            told.append((assignment.partitions(), assignment.user_data))
+
+    settings = options(kafka, partition_assignment_strategy=[OnlyTheLast])
+    async with api.AIOKafkaConsumer(TOPIC, group_id="g", **settings) as consumer:
+        assert consumer.assignment() == {api.TopicPartition(TOPIC, 1)}
+        assert await read(consumer, 1) == [b"1"]
+    assert told == [([api.TopicPartition(TOPIC, 1)], b"data")]
+
+
+async def test_refuses_wrong_arguments(api: Api, kafka: Client) -> None:
+    for wrong in ({"max_poll_records": 0}, {"security_protocol": "SOME"}, {"security_protocol": "SSL"}):
+        with pytest.raises(ValueError):
+            api.AIOKafkaConsumer(TOPIC, **options(kafka, **wrong))
