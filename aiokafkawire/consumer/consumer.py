@@ -139,17 +139,10 @@ class Consumer(MetricsPush, Generic[K, V]):
         """Start the background tasks; read nothing before the event ``after``."""
         if self._iteration.state != "new":
             raise UsageError(f"this consumer is {self._iteration.state}: make another with client.consumer()")
-        self._cluster.owner.spawn(self._fetch, after)
+        self._cluster.owner.spawn(_fetch, self._fetcher, after)
         self._iteration.state, self._opened_at = "open", opened_at()
         if self._auto_commit is not None:
             self._cluster.owner.spawn(self._run_auto_commit, self._auto_commit)
-
-    async def _fetch(self, after: Event | None) -> None:
-        try:
-            if after is not None:
-                await after.wait()
-        finally:  # the fetcher has to have run before it can be closed
-            await self._fetcher.run()
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -706,6 +699,14 @@ class Consumer(MetricsPush, Generic[K, V]):
 
 
 add_hints(Consumer, CONSUMER)
+
+
+async def _fetch(fetcher: Fetcher, after: Event | None) -> None:
+    try:
+        if after is not None:
+            await after.wait()
+    finally:  # the fetcher has to have run before it can be closed
+        await fetcher.run()
 
 
 def _commits(

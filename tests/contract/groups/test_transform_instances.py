@@ -16,7 +16,7 @@ from contract.test_exactly_once import PARTITIONS, Job, Record, Valve, doubles, 
 from support.readers import QUICK
 from support.transactional import settled
 
-from aiokafkawire import Client, OutgoingRecord
+from aiokafkawire import Client, OffsetSpec, OutgoingRecord, TopicPartition
 from aiokafkawire.protocol.api import ApiKey
 
 pytestmark = pytest.mark.anyio
@@ -151,6 +151,12 @@ async def test_instances_share_the_partitions(job: Job, settings: dict[str, Any]
 async def test_all_instances_end_once_the_group_has_reached_the_ends(job: Job, settings: dict[str, Any]) -> None:
     async with job.kafka.producer(transactional_id=f"{job.name}-source") as producer, producer.transaction() as tx:
         await tx.send_many(job.source, [b"%d" % one for one in range(0, _COUNT, PARTITIONS)], partition=0)
+    first = TopicPartition(job.source, 0)
+    async with job.kafka.consumer(isolation_level="read_committed") as reader:  # the marker comes a moment later
+        await settled(
+            lambda: reader.offsets({first: OffsetSpec.LATEST}),
+            lambda found: (end := found[first]) is not None and end.offset > _COUNT // PARTITIONS,
+        )
     async with running(job, settings) as instances:  # partition 0 ends with a marker, and partition 1 is empty
         started = [instances.start(until_end=True, max_records=5, stop=None) for _ in range(3)]
     assert sum(instance.count or 0 for instance in started) == _COUNT // PARTITIONS
