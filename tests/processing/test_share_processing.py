@@ -1,4 +1,4 @@
-"""Members of a share group whose handlers are slow: they keep their place, and leave what they cannot handle to others."""
+"""Members of a share group whose handlers are slow: they keep their place, and leave other records to others."""
 
 from __future__ import annotations
 
