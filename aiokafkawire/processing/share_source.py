@@ -45,7 +45,7 @@ class ShareSource:
         self._run = run
         # The records of a handler's call have a span, not those of a poll.
         self._consumer._tracing = None
-        # What is acquired is locked: other members may be free to handle it.
+        # An acquired record is locked, and other members may be free to handle it.
         self._consumer._fetcher.acquires_ahead = False
         run.start(self._read)
 

@@ -95,6 +95,8 @@ class ShareFetcher:
 
     async def run(self) -> None:
         """Fetch and acknowledge until closed."""
+        # A broker releases the records of a member as soon as its connection ends.
+        self._cluster.brokers.keep_open(self.lane)
         with self._cluster.metadata.on_update(self._worker.wake):
             await self._worker.run()
 

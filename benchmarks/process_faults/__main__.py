@@ -1,8 +1,8 @@
 """Instances of process(), process(share=True) and transform() while they and brokers die: is each record handled?
 
 Five instances of one group, a process each, handle the records that a producer writes to three brokers at a steady
-rate. One instance after the other is killed (kill -9), every 2 to 6 s, and started again; and the broker that leads most.
-Confluent's Parallel Consumer may take part. Each way has a fresh cluster.
+rate. One instance after the other is killed (kill -9), every 2 to 6 s, and started again; and so is the broker that
+leads most. Confluent's Parallel Consumer may take part. Each way has a fresh cluster.
 """
 
 import argparse
@@ -26,7 +26,7 @@ from benchmarks.java import CompilationFailed, missing_java
 from benchmarks.machine import describe
 from benchmarks.process_faults.instances import Instances
 from benchmarks.process_faults.judge import Event, check_copied, check_handled, done_of, events_of
-from benchmarks.process_faults.task import Task
+from benchmarks.process_faults.task import SESSION_TIMEOUT_MS, Task
 from benchmarks.process_faults.topics import Writer, committed_copies, create
 from benchmarks.processing.parallel_consumer import PARALLEL_CONSUMER, arguments, parallel_consumer
 from benchmarks.report import aligned
@@ -97,7 +97,13 @@ def _run(way: str, options: argparse.Namespace) -> Row:
     """Run one way on a cluster of its own; return its row of the report."""
     tell = _Progress(way)
     tell("booting the cluster")
-    properties = {"group.share.min.record.lock.duration.ms": "5000"}
+    properties = {
+        "group.share.min.record.lock.duration.ms": "5000",
+        "group.share.min.session.timeout.ms": str(SESSION_TIMEOUT_MS),
+        "group.share.session.timeout.ms": str(SESSION_TIMEOUT_MS),
+        "group.share.min.heartbeat.interval.ms": "1000",
+        "group.share.heartbeat.interval.ms": "1000",
+    }
     with KafkaCluster(properties=properties) as cluster, tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         create(cluster.bootstrap, {SOURCE: options.partitions, SINK: options.partitions}, 3, share_group=GROUP)

@@ -8,9 +8,7 @@ import anyio
 
 from aiokafkawire import Client, ConsumerRecord, OutgoingRecord
 from aiokafkawire.observe import Observer, PartitionsLost, RebalanceEnded
-from benchmarks.process_faults.task import Log, Task, read_task
-
-SESSION_TIMEOUT_MS = 10_000
+from benchmarks.process_faults.task import SESSION_TIMEOUT_MS, Log, Task, read_task
 
 
 class _Losses(Observer):

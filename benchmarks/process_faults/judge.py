@@ -57,7 +57,7 @@ def handled_too_early(events: Sequence[Event]) -> int:
 
 
 def check_handled(acknowledged: Collection[Place], events: Sequence[Event], *, ordered: bool) -> dict[str, int]:
-    """Return the figures of ``process``: lost and early must be 0; ``ordered`` tells whether keys have an order."""
+    """Return the figures of ``process``: lost and early must be 0; ``ordered`` is whether keys have an order."""
     done = done_of(events)
     return {
         "handled": len(done),

@@ -7,6 +7,9 @@ import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+SESSION_TIMEOUT_MS = 10_000
+"""After so long the partitions of a killed instance go to others, in groups of both kinds."""
+
 
 @dataclass(frozen=True)
 class Task:

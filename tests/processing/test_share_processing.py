@@ -73,3 +73,36 @@ def test_a_member_whose_handlers_hang_leaves_the_other_records_to_others() -> No
 
     simulate(main)
     assert not set(handled) & set(read)
+
+
+def test_a_member_whose_connections_are_idle_keeps_its_records() -> None:
+    handled = list[int]()
+
+    async def handle(record: ShareRecord[bytes, bytes]) -> None:
+        await anyio.sleep(6)
+        handled.append(record.offset)
+
+    async def main(sim: Simulation) -> None:
+        sim.broker.create_topic("a")
+        configs = {"share.auto.offset.reset": "earliest", "share.record.lock.duration.ms": "15000"}
+        sim.broker._cluster.configs.replace(ConfigKind.GROUP, "g", configs)
+        stop = anyio.Event()
+        async with (
+            sim.client("one", connections_max_idle_ms=1000) as one,
+            sim.client("two") as two,
+            anyio.create_task_group() as tasks,
+        ):
+            async with one.producer() as producer:
+                await producer.send("a", b"x")
+
+            async def process() -> None:
+                await one.process("a", handle, group_id="g", share=True, stop=stop, max_in_hand=1)
+
+            tasks.start_soon(process)
+            await anyio.sleep(3)
+            async with two.share_consumer("a", group_id="g") as other:
+                assert await other.poll(timeout=20) == []
+            stop.set()
+
+    simulate(main)
+    assert handled == [0]

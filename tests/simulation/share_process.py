@@ -40,7 +40,9 @@ class Plan:
     """What the members of one run have in common, all from the seed."""
 
     gentle: bool
-    """Nothing goes wrong, and every member leaves in order: so no record is handled twice."""
+    """Nothing goes wrong, locks are longer than any fetch waits, as those of Apache Kafka, and every member leaves in
+    order: so no record is handled twice. A member that leaves releases what it has not begun, which counts as a
+    delivery: so some records may be given up."""
     concurrency: int
     max_in_hand: int | None
     max_batch: int | None
@@ -49,10 +51,10 @@ class Plan:
     handler_timeout: float | None
 
     @classmethod
-    def of(cls, chance: Random) -> "Plan":
+    def of(cls, chance: Random, lock_ms: int) -> "Plan":
         """Choose one."""
         return cls(
-            gentle=chance.random() < 0.3,
+            gentle=chance.random() < 0.6 and lock_ms >= 15_000,
             concurrency=chance.choice((1, 3, 16)),
             max_in_hand=chance.choice((None, 3, 200)),
             max_batch=chance.choice((None, None, 4)),
@@ -190,12 +192,13 @@ class _Member:
             await (anyio.sleep_forever() if self.plan.gentle else self.calm.wait())
         if self.plan.handler_timeout is not None and not self.calm.is_set() and self.chance.random() < 0.005:
             await anyio.sleep(_FOREVER)
-        if self.chance.random() < 0.03 or any(is_poison(record.value) for record in records):
+        if self.chance.random() < 0.03 or any(is_poison(record.value or b"") for record in records):
             raise Refused
 
     def _take(self, record: Record) -> Delivery | None:
         partition, node = TopicPartition(record.topic, record.partition), record.acquisition.node_id
-        member = record.owner.begin.__self__._member.machine.member_id
+        begin: Any = record.owner.begin
+        member = begin.__self__._member.machine.member_id
         # A member that was cut off handles records whose locks ended while they waited.
         late = not self.plan.gentle
         count, value = record.delivery_count, record.raw_value
@@ -232,7 +235,7 @@ class _Play(share.Play):
         super().__attrs_post_init__()
         lock, limit = self.group.lock_ms / 1000, self.group.delivery_limit
         self.watch = _Watch(lock, limit, self.sim.now, lambda _: self.alarm.set(), value_of=self._value_of)
-        self.plan = Plan.of(self.sim.chance("plan"))
+        self.plan = Plan.of(self.sim.chance("plan"), self.group.lock_ms)
         self.gentle = self.plan.gentle
         if self.gentle:
             self.seats.ends = ("leaves",)
@@ -246,7 +249,6 @@ class _Play(share.Play):
         again = sum(count - 1 for count in self.handled.values())
         if self.gentle:
             assert not again, f"{again} records were handled again, and nothing was wrong"
-            assert not given_up, f"{given_up} were given up, and nothing was wrong"
         return Outcome(
             self.plan,
             self.group,
