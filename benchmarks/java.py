@@ -23,12 +23,13 @@ def missing_java() -> str | None:
     return missing() or (None if shutil.which("javac") else "Java's client needs the Java compiler: no `javac` on PATH")
 
 
-def compiled(source: Path, folder: Path) -> list[str]:
+def compiled(source: Path, folder: Path, libraries: Path | None = None) -> list[str]:
     """Compile a program into the folder; return the command that runs it.
 
+    :param libraries: the folder with the jars that it needs; by default those of Apache Kafka's newest release.
     :raises CompilationFailed: the compiler refused it.
     """
-    jars = f"{resolve(NEWEST)}/*"
+    jars = f"{libraries or resolve(NEWEST)}/*"
     command = ["javac", "-cp", jars, "-d", str(folder), str(source)]
     done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=_COMPILATION)
     if done.returncode != 0:

@@ -65,6 +65,7 @@ class ConnectionPool:
         self._observers = observers or Observers()
         self._node_ids: dict[Address, int] = {}
         self._lanes: dict[tuple[Address, str], _Lane] = {}
+        self._kept_open: set[str] = set()
         self._unreachable = TroubleLog(_log, runtime.now)
         self._throttled = TroubleLog(_log, runtime.now, first=logging.INFO)
         self._known: dict[Address, BrokerVersion] = {}
@@ -247,8 +248,13 @@ class ConnectionPool:
 
         return sorted(dict.fromkeys(addresses), key=load)
 
+    def keep_open(self, lane: str) -> None:
+        """Leave the lane's connections open while they are idle, until :meth:`close_lanes`."""
+        self._kept_open.add(lane)
+
     async def close_lanes(self, lane: str) -> None:
         """Close the lane's connections to all brokers, even if the calling task is cancelled."""
+        self._kept_open.discard(lane)
         with anyio.CancelScope(shield=True):
             for key in [key for key in self._lanes if key[1] == lane]:
                 lane_state = self._lanes.pop(key, None)
@@ -268,6 +274,8 @@ class ConnectionPool:
             connection = lane_state.connection
             if lane_state.opening.locked() or connection is None or self._lanes.get(key) is not lane_state:
                 continue  # others may have closed the lane while this task waited
+            if key[1] in self._kept_open:
+                continue
             if not connection.in_flight and now - connection.used_at >= limit:
                 del self._lanes[key]
                 await connection.close()

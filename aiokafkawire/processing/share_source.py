@@ -36,6 +36,7 @@ class ShareSource:
     def __init__(self, consumer: ShareConsumer[Any, Any], group: str, lanes: Lanes[Any], *, max_in_hand: int) -> None:
         self._consumer, self._group, self._lanes, self._max_in_hand = consumer, group, lanes, max_in_hand
         self._in_hand = 0
+        self._refill_at = max_in_hand - max(1, max_in_hand // 4)
         self._changed = anyio.Event()
         self._run: ProcessingRun | None = None
 
@@ -44,13 +45,16 @@ class ShareSource:
         self._run = run
         # The records of a handler's call have a span, not those of a poll.
         self._consumer._tracing = None
+        # An acquired record is locked, and other members may be free to handle it.
+        self._consumer._fetcher.acquires_ahead = False
         run.start(self._read)
 
     async def _read(self) -> None:
         assert self._run is not None  # which has started this
         while True:
-            while self._in_hand >= self._max_in_hand:
-                await self._changed.wait()
+            with self._consumer._staying():
+                while self._in_hand > self._refill_at:
+                    await self._changed.wait()
             for record in await self._consumer.poll(self._max_in_hand - self._in_hand):
                 self._in_hand += 1
                 self._consumer._begin(record)

@@ -1,6 +1,7 @@
 """The consumer of a share group (KIP-932)."""
 
-from collections.abc import AsyncIterator, Collection, Mapping
+from collections.abc import AsyncIterator, Collection, Iterator, Mapping
+from contextlib import contextmanager
 from itertools import chain
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, Literal, Self, TypeVar
@@ -292,6 +293,15 @@ class ShareConsumer(MetricsPush, Generic[K, V]):
                 if not self._waiting:
                     fetcher.end_request()
         return []
+
+    @contextmanager
+    def _staying(self) -> Iterator[None]:
+        """Count as a user that polls, since records that were handed out are being processed."""
+        self._waiting += 1
+        try:
+            yield
+        finally:
+            self._waiting -= 1
 
     def _polls(self) -> tuple[int, bool]:
         return self._count, self._waiting > 0

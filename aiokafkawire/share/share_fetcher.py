@@ -70,8 +70,8 @@ class ShareFetcher:
         self._cluster, self._config, self._member_id = cluster, config, member_id
         self.lane: str = lane
         """The consumer's name, which its connections have as well."""
-        # In this mode the user gets what it requests, and nothing is acquired ahead (KIP-1206).
-        self._is_strict = config.share_acquire_mode == "record_limit"
+        self.acquires_ahead: bool = config.share_acquire_mode != "record_limit"  # KIP-1206
+        """Whether to acquire records that the user has not requested yet."""
         self._clock = cluster.runtime.now
         self.size: FetchSize = FetchSize(config.max_poll_records)
         self.buffer: ShareBuffer = ShareBuffer(self.size)
@@ -95,6 +95,8 @@ class ShareFetcher:
 
     async def run(self) -> None:
         """Fetch and acknowledge until closed."""
+        # A broker releases the records of a member as soon as its connection ends.
+        self._cluster.brokers.keep_open(self.lane)
         with self._cluster.metadata.on_update(self._worker.wake):
             await self._worker.run()
 
@@ -164,7 +166,7 @@ class ShareFetcher:
         if records and not self._is_awaited:
             self.requested = 0
         self.locks.hand_out(records)
-        if not self._is_strict and self.size.wants(len(self.buffer), 0):
+        if self.acquires_ahead and self.size.wants(len(self.buffer), 0):
             self._worker.wake()
         return records
 
@@ -239,14 +241,14 @@ class ShareFetcher:
         if acknowledged and not is_open:
             return partial(self._fetch, broker, {}, [], 0)  # the first request of a session cannot acknowledge
         fetches = wanted and self.size.wants(len(self.buffer), self.requested)
-        if not self.requested and (broker.is_drained or self._is_strict):
+        if not self.requested and (broker.is_drained or not self.acquires_ahead):
             fetches = False  # a fetch ahead of an empty log would only delay acknowledgements
         is_due = flush_at is not None and now >= flush_at and (self._flushes or not fetches)
         if acknowledged and (is_due or self.queue.renews(acknowledged) or not set(acknowledged) <= set(wanted)):
             return partial(self._acknowledge, broker, acknowledged)
         if fetches:
             number = min(self.requested, self._config.max_poll_records)
-            if not self._is_strict:
+            if self.acquires_ahead:
                 number = max(number, self.size.records)
             partitions = {key: self.responses.assigned[key] for key in wanted}
             return partial(self._fetch, broker, partitions, acknowledged, number, waits=bool(self.requested))

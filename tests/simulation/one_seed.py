@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from aiokafkawire.testing.simulation import Run
 
-from . import groups, process, processing, scenario, share, transactions
+from . import groups, process, processing, scenario, share, share_process, transactions
 
 __all__ = ("RUN", "TOLD", "Outcome", "run_seed")
 
@@ -21,6 +21,7 @@ RUN: Mapping[str, Callable[..., Run[Any]]] = {
     "process": process.run,
     "transforms": processing.run_transforms,
     "share": share.run,
+    "share_process": share_process.run,
 }
 TOLD: Mapping[str, Callable[[Run[Any]], str]] = {
     "plain": scenario.told,
@@ -32,6 +33,7 @@ TOLD: Mapping[str, Callable[[Run[Any]], str]] = {
     "process": process.told,
     "transforms": processing.told,
     "share": share.told,
+    "share_process": share_process.told,
 }
 
 

@@ -1,7 +1,7 @@
 """A share group on a cluster in trouble: members come, process records, dawdle, go and die, and leaders move."""
 
 from collections.abc import Mapping, Sequence
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import anyio
 import attrs
@@ -25,7 +25,7 @@ from .share_wiretap import wiretap
 from .share_writers import due_records, write, write_in_transactions
 from .taking_part import logs_of
 
-__all__ = ("Outcome", "run", "told")
+__all__ = ("Outcome", "Play", "run", "told")
 
 _PATIENCE = 60.0
 """Virtual seconds for the group to become stable and finish all, beside those that it waits for the dead."""
@@ -67,12 +67,12 @@ class Outcome:
 def run(seed: int, *, keep: int = 2_000) -> Run[Outcome]:
     """One run. AssertionError, or what the client or the broker raised, if something is not as it must be."""
     with no_task_fails_unheard():
-        return simulate(lambda sim: _Play(sim).main(), seed=seed, keep=keep, min_insync_replicas=2)
+        return simulate(lambda sim: Play(sim).main(), seed=seed, keep=keep, min_insync_replicas=2)
 
 
 @attrs.define
-class _Play:
-    """One run, and what came of it."""
+class Play:
+    """One run, and what came of it. Its hooks are of the usual run, whose members are share consumers."""
 
     sim: Simulation
     watch: ShareWatch = attrs.field(init=False)
@@ -84,9 +84,11 @@ class _Play:
     """Set once all faults are over."""
     alarm: anyio.Event = attrs.field(factory=anyio.Event)
     """Set once something is wrong."""
-    seats: Seats[Member] = attrs.field(init=False)
+    seats: Seats[Any] = attrs.field(init=False)
     names: dict[str, str] = attrs.field(factory=dict)
     """The members' names by their ids."""
+    gentle: bool = False
+    """Whether nothing goes wrong, and every member leaves in order."""
     commits: int = 0
 
     def __attrs_post_init__(self) -> None:
@@ -96,7 +98,7 @@ class _Play:
         self.watch = ShareWatch(
             self.group.lock_ms / 1000, self.group.delivery_limit, sim.now, lambda _: self.alarm.set()
         )
-        self.seats = Seats(sim, self.calm, self._make_member, self._count_commits)
+        self.seats = Seats(sim, self.calm, self._make_member, self._member_gone)
 
     async def main(self) -> Outcome:
         """The run, and its checks."""
@@ -110,16 +112,19 @@ class _Play:
         sim.broker._cluster.configs.replace(ConfigKind.GROUP, GROUP, self.group.configs())
         writes = write_in_transactions if self.group.is_transactional else write
         seats, before = chance.randint(1, 4), tasks()
-        with wiretap(sim, self.watch, lambda member_id: self.names[member_id]):
+        with wiretap(sim, self.watch, self._name_of):
             async with anyio.create_task_group() as members, anyio.create_task_group() as looking:
                 looking.start_soon(self._look)
                 for seat in range(seats):
                     members.start_soon(self.seats.sit, seat)
-                sim.chaos(every=(0.2, chance.choice((1.0, 4.0, 10.0))), lasting=(0.05, chance.choice((1.0, 5.0, 20.0))))
+                every, lasting = chance.choice((1.0, 4.0, 10.0)), chance.choice((1.0, 5.0, 20.0))
+                if not self.gentle:
+                    sim.chaos(every=(0.2, every), lasting=(0.05, lasting))
                 with anyio.move_on_after(chance.uniform(10, 60)):
                     async with anyio.create_task_group() as trouble:
                         trouble.start_soon(writes, sim, self.topics, self.journal)
-                        trouble.start_soon(self._trouble)
+                        if not self.gentle:
+                            trouble.start_soon(self._trouble)
                 await self._end_faults()
                 settled = await self._settle()
                 looking.cancel_scope.cancel()
@@ -143,10 +148,13 @@ class _Play:
             settled=settled,
         )
 
-    def _make_member(self, seat: int, name: str) -> Member:
+    def _make_member(self, seat: int, name: str) -> Any:
         return Member(self.sim, self.watch, self.group, name, self.calm, self.names.__setitem__)
 
-    def _count_commits(self, member: Member) -> None:
+    def _name_of(self, member_id: str) -> str:
+        return self.names[member_id]
+
+    def _member_gone(self, member: Any) -> None:
         self.commits += member.commits
 
     async def _look(self) -> NoReturn:

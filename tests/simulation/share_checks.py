@@ -157,9 +157,17 @@ class ShareWatch:
     # --- what users see --------------------------------------------------------------------------------------------
 
     def hand_out(
-        self, member: str, partition: TopicPartition, offset: int, count: int, node: int, value: bytes | None
+        self,
+        member: str,
+        partition: TopicPartition,
+        offset: int,
+        count: int,
+        node: int,
+        value: bytes | None,
+        *,
+        may_be_late: bool = False,
     ) -> Delivery | None:
-        """The member's user gets a record; return its delivery."""
+        """The member's user gets a record; return its delivery. ``may_be_late``: its lock may have ended meanwhile."""
         told = f"{member} was given {partition}:{offset}, delivery {count} of broker {node}"
         self._values.setdefault((partition, offset), value)
         self._must(self._values[partition, offset] == value, f"{told}: its value is {value!r}")
@@ -176,7 +184,7 @@ class ShareWatch:
         this.is_handed_out = True
         ended = this.ended or ("its lock has ended" if not this.is_locked(self.now()) else "")
         is_excused = ended in ("", "new leader", "session", "connection")
-        self._must(is_excused, f"{told}, too late: {ended}, at {this.lock_end:.3f}")
+        self._must(is_excused or may_be_late, f"{told}, too late: {ended}, at {this.lock_end:.3f}")
         return this
 
     def committed(self, delivery: Delivery, kind: Acknowledge) -> None:

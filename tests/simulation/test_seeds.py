@@ -1,7 +1,7 @@
 """The scenarios with a few seeds in every run of the tests; `nox -s thorough` and `nox -s simulate` run more."""
 
 import pytest
-from simulation import groups, process, processing, scenario, share, transactions
+from simulation import groups, process, processing, scenario, share, share_process, transactions
 from simulation.transaction_checks import End
 from support.examples import seeds
 
@@ -12,6 +12,7 @@ PROCESSING = seeds((0, 3, 4, 1, 2, *range(5, 20)), 3)
 PROCESS = seeds((2, 4, *range(5, 20)), 2)
 TRANSFORMS = seeds((7, 3, *range(3), *range(4, 7), *range(8, 20)), 1)
 SHARE = seeds(range(20), 2)
+SHARE_PROCESS = seeds((2, 5, *range(6, 20)), 2)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -77,3 +78,10 @@ def test_a_share_group_finishes_every_record_and_undoes_no_acknowledgement(seed:
     assert done.value.records
     assert done.value.deliveries
     assert done.value.faults
+
+
+@pytest.mark.parametrize("seed", SHARE_PROCESS)
+def test_every_record_of_a_share_group_is_handled_or_a_dead_letter_before_it_is_accepted(seed: int) -> None:
+    done = share_process.run(seed)
+    print(share_process.told(done))
+    assert done.value.handled

@@ -1,0 +1,1 @@
+"""Handlers that clients call with each record: ``process`` beside FastStream and Confluent's Parallel Consumer."""
