@@ -13,7 +13,7 @@ SESSION_TIMEOUT_MS = 10_000
 
 @dataclass(frozen=True)
 class Task:
-    """What an instance processes, and how."""
+    """The topics that an instance processes, and how."""
 
     bootstrap: str
     source: str

@@ -32,7 +32,7 @@ class Writer:
         self._thread = threading.Thread(target=lambda: anyio.run(self._write), daemon=True)
 
     def start(self) -> None:
-        """Begin to write."""
+        """Start to write."""
         self._thread.start()
 
     def stop(self) -> None:
