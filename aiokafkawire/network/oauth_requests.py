@@ -80,10 +80,11 @@ def parse_template(source: str, data: bytes) -> AssertionTemplate:
         parsed = json.loads(data)
     except (ValueError, RecursionError):
         parsed = None
-    parts = [parsed.get(name, {}) for name in ("header", "payload")] if isinstance(parsed, dict) else [None]
-    if not all(isinstance(part, dict) for part in parts):
+    given: Any = parsed if isinstance(parsed, dict) else {"header": None}
+    header, payload = given.get("header", {}), given.get("payload", {})
+    if not isinstance(header, dict) or not isinstance(payload, dict):
         raise ConfigError(f"{source} must be a JSON object with the objects header and payload")
-    return AssertionTemplate(*parts)
+    return AssertionTemplate(header, payload)
 
 
 def assertion_parts(
