@@ -98,7 +98,6 @@ WITHOUT_EFFECT: Final[Mapping[str, str]] = {
     "log_level": _LOG,
     "logger": _LOG,
     "message.copy.max.bytes": _UNUSED,
-    "metadata.cluster.check.enable": "the client compares the cluster's id itself, and logs a replaced cluster",
     "metric.reporters": "aiokafkawire.prometheus and aiokafkawire.opentelemetry export metrics",
     "metrics.num.samples": _METRICS,
     "metrics.recording.level": _METRICS,
