@@ -34,7 +34,8 @@ __all__ = ("KafkaSettings", "is_property", "settings_from")
 _log = EventLog("aiokafkawire.config")
 
 _CONFIGS: Final = {"client": ClientConfig, "producer": ProducerConfig, "consumer": ConsumerConfig}
-"""The config classes, of which the first that has a setting gets it. A share consumer gets it as well."""
+"""The config classes. The client gets a setting that it has; others go to the producer, the consumer, or both. A share
+consumer gets those of a consumer as well."""
 _PARTS: Final = {**_CONFIGS, "share_consumer": ShareConsumerConfig}
 _PARTITIONERS: Final = {"RoundRobinPartitioner": "round_robin", "DefaultPartitioner": "default"}
 _RESETS: Final = {
@@ -151,7 +152,9 @@ class _Reader:
 
     def _apply(self, name: str, value: Any, named: str) -> bool:
         """Set the option of that name; return whether there is one."""
-        owners = [part for part, config in _CONFIGS.items() if name in attrs.fields_dict(config)][:1]
+        owners = [part for part, config in _CONFIGS.items() if name in attrs.fields_dict(config)]
+        if "client" in owners:
+            owners = ["client"]
         if name in attrs.fields_dict(ShareConsumerConfig):
             owners.append("share_consumer")
         for part in owners:

@@ -210,7 +210,6 @@ REFUSED: Final[Mapping[str, RefusedSetting]] = {
     "offset.store.method": _refused("brokers store the offsets; remove it", "broker"),
     "offset_commit_cb": _refused("await commit(), or pass observers= to Client"),
     "open_cb": _SOCKETS,
-    "partitioner.rack.aware": _refused("set partitioner to a function that knows the racks", "false"),
     "partitioner_cb": _refused("set partitioner to a function"),
     "plugin.library.paths": _refused("librdkafka's plug-ins are no Python; pass interceptors= or observers="),
     "queuing.strategy": _refused("records are sent in the order of the calls; remove it", "fifo"),
