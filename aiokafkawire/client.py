@@ -184,6 +184,11 @@ class Client(MetricsPush):
         """The admin client, for topics, groups and offsets."""
         return self._admin
 
+    @property
+    def cluster_id(self) -> str | None:
+        """The cluster's id, as of the last metadata; None before the client is opened, and before Kafka 0.10.1."""
+        return self._cluster.metadata.snapshot.cluster_id
+
     def health(self) -> "ClientHealth":
         """Return at once whether the client is ready and live, and why, with the health of its producers and consumers.
 

@@ -130,6 +130,7 @@ __all__ = (
     "RebootstrapRequired",
     "RecordListTooLarge",
     "RecordTooLarge",
+    "RecordsPurged",
     "Refresh",
     "ReplicaNotAvailable",
     "RequestTimedOut",
@@ -252,6 +253,10 @@ class RecordTooLarge(UsageError):
 
 class BufferFull(KafkaError):
     """``buffer_memory`` is full, and the call does not wait or has waited for ``max_block_ms``."""
+
+
+class RecordsPurged(KafkaError):
+    """The record was dropped by :meth:`Producer.purge` before it was sent."""
 
 
 class TopicNotReady(KafkaError):

@@ -25,8 +25,10 @@ OIDC = {
     "sasl.oauthbearer.client.id": "c",
     "sasl.oauthbearer.client.secret": "s",
 }
+SIGNED = {**OIDC, "sasl.oauthbearer.assertion.private.key.file": "k"}
 KEYED = {"ssl.certificate.pem": "c", "ssl.key.pem": "k"}
 HANDLER = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginCallbackHandler"
+JWT_RETRIEVER = "org.apache.kafka.common.security.oauthbearer.JwtBearerJwtRetriever"
 
 # The values that a type does not tell, and the settings beside which each can stand.
 VALUES: dict[str, Any] = {
@@ -51,6 +53,10 @@ VALUES: dict[str, Any] = {
     "sasl.mechanism": "SCRAM-SHA-256",
     "sasl.mechanisms": "SCRAM-SHA-256",
     "sasl.oauthbearer.extensions": "a=b",
+    "sasl.oauthbearer.assertion.algorithm": "es256",
+    "sasl.oauthbearer.grant.type": "urn:ietf:params:oauth:grant-type:jwt-bearer",
+    "sasl.oauthbearer.jwt.retriever.class": JWT_RETRIEVER,
+    "sasl.oauthbearer.metadata.authentication.type": "azure_imds",
     "sasl.oauthbearer.method": "oidc",
     "sasl.oauthbearer.token.endpoint.url": "https://b/token",
     "security.protocol": "sasl_plaintext",
@@ -67,6 +73,10 @@ BESIDE: dict[str, dict[str, str]] = {
     "compression.lz4.level": {"compression.type": "lz4"},
     "compression.zstd.level": {"compression.type": "zstd"},
     "sasl.login.callback.handler.class": OIDC,
+    "sasl.oauthbearer.assertion.claim.iss": SIGNED,
+    "sasl.oauthbearer.grant.type": SIGNED,
+    "sasl.oauthbearer.jwt.retriever.class": SIGNED,
+    "sasl.oauthbearer.metadata.authentication.type": OIDC,
     "ssl.certificate.location": {"ssl.key.location": "k"},
     "ssl.key.location": {"ssl.certificate.pem": "c"},
     "ssl.key.password": KEYED,
@@ -74,7 +84,7 @@ BESIDE: dict[str, dict[str, str]] = {
     "ssl.keystore.key": {"ssl.certificate.pem": "c"},
     "ssl.keystore.password": {"ssl.keystore.location": "k.p12"},
     "ssl.keystore.type": {"ssl.keystore.location": "k"},
-    "ssl.truststore.location": {"ssl.truststore.type": "PEM"},
+    "ssl.truststore.password": {"ssl.truststore.location": "t.jks"},
     "ssl.truststore.type": {"ssl.truststore.location": "t"},
 }
 SILENT = ("sasl.login.callback.handler.class", "sasl.oauthbearer.config", "sasl.oauthbearer.method")

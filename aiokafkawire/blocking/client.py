@@ -103,6 +103,11 @@ class Client(MetricsPush):
         return self._admin
 
     @property
+    def cluster_id(self) -> str | None:
+        """The cluster's id, as :attr:`.Client.cluster_id`."""
+        return self._client.cluster_id
+
+    @property
     def loop(self) -> LoopThread:
         """The client's thread; ``loop.call(kafka.asynchronous.method)`` calls methods that lack a blocking form."""
         return self._loop

@@ -112,10 +112,17 @@ class Producer(_Sending[K, V], MetricsPush):
         self._loop.call(self._producer.__aenter__)
         return self
 
-    def close(self) -> None:
-        """Send the waiting records, and stop. Raises DeliveryFailed for failed records that no caller awaited."""
+    def close(self, timeout: float | None = None) -> None:
+        """Send the waiting records within ``timeout`` seconds, by default ``delivery_timeout_ms``, and stop.
+
+        Raises DeliveryFailed for failed records that no caller awaited.
+        """
         if not self._loop.in_forked_process:
-            self._loop.call(self._producer.close)
+            self._loop.call(self._producer.close, timeout)
+
+    def purge(self) -> int:
+        """Drop the records that wait to be sent, as :meth:`aiokafkawire.Producer.purge`; return how many there were."""
+        return self._loop.call_sync(self._producer.purge)
 
     def enqueue_many(
         self,

@@ -2,16 +2,16 @@
 
 import logging
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 import anyio
 
 from ..config import ClientConfig
 from ..config.network import parse_proxy
-from ..errors import ConfigError, KafkaError, UsageError, copy_for_reraise
+from ..errors import ConfigError, ConnectionLost, KafkaError, RebootstrapRequired, UsageError, copy_for_reraise
 from ..event_log import EventLog, TroubleLog
 from ..network.client_security import Security
-from ..network.connection import Connection
+from ..network.connection import BrokerIdentity, Connection
 from ..network.connection_reports import ConnectionReports
 from ..network.connector import Connector
 from ..observe import Observers
@@ -64,6 +64,9 @@ class ConnectionPool:
         self._config, self._connector, self._owner, self._runtime = config, connector, owner, runtime
         self._observers = observers or Observers()
         self._node_ids: dict[Address, int] = {}
+        self._cluster_id: str | None = None
+        self.on_misrouted: Callable[[], None] = lambda: None
+        """Called when another broker than the metadata says listens at an address (KIP-1242)."""
         self._lanes: dict[tuple[Address, str], _Lane] = {}
         self._kept_open: set[str] = set()
         self._unreachable = TroubleLog(_log, runtime.now)
@@ -94,10 +97,20 @@ class ConnectionPool:
                 return lane_state.connection
             return await self._open(address, lane, lane_state, within)
 
-    def use_nodes(self, nodes: Iterable[Node]) -> None:
-        """Use the ids of these brokers in reports, and no others."""
+    def use_nodes(self, nodes: Iterable[Node], cluster_id: str | None) -> None:
+        """Use the ids of these brokers in reports, and expect these brokers of this cluster at their addresses."""
+        self._cluster_id = cluster_id
         self._node_ids.clear()
         self._node_ids.update((node.address, node.node_id) for node in nodes)
+
+    def accept_any_broker(self) -> None:
+        """Expect no certain brokers until :meth:`use_nodes`, since other brokers may have got their addresses."""
+        self._cluster_id = None
+
+    def _expected(self, address: Address) -> BrokerIdentity | None:
+        node_id = self._node_ids.get(address, -1)
+        checks = self._config.metadata_cluster_check_enable and self._config.metadata_recovery_strategy == "rebootstrap"
+        return BrokerIdentity(self._cluster_id, node_id) if checks and self._cluster_id and node_id >= 0 else None
 
     def opened(self, address: Address, lane: str) -> Connection | None:
         """Return the connection of a lane if it is open; None if it is not."""
@@ -185,8 +198,10 @@ class ConnectionPool:
                 known=known,
                 dialled=self.dial_address(address),
                 reports=reports,
+                expected=self._expected(address),
             )
-        except KafkaError as error:
+        except KafkaError as cause:
+            error = _misrouted(address, cause) if isinstance(cause, RebootstrapRequired) else cause
             self._forget(address, known)  # another broker may listen at this address by now
             delay = lane.backoff.next()
             lane.error, lane.retry_at = error, self._runtime.now() + delay
@@ -196,7 +211,10 @@ class ConnectionPool:
             if not self._closed:
                 self._unreachable.failed(address, message, broker=address, lane=name, delay=delay, error=error)
             reports.failed(self._runtime.now() - began, error)
-            raise
+            if error is cause:
+                raise
+            self.on_misrouted()
+            raise error from cause
         taken = self._runtime.now() - began
         message = "connected to %(broker)s (lane %(lane)s) in %(elapsed).3f s"
         _log.debug(message, broker=address, lane=name, elapsed=taken, client_id=self._config.client_id)
@@ -263,6 +281,7 @@ class ConnectionPool:
 
     async def abandon(self) -> None:
         """Close all connections, since they may lead to another cluster. New connections may be opened afterwards."""
+        self.accept_any_broker()
         for lane_state in list(self._lanes.values()):
             if lane_state.connection is not None:
                 await lane_state.connection.close()
@@ -292,3 +311,7 @@ class ConnectionPool:
         for lane_state in lanes.values():
             if lane_state.connection is not None:
                 await lane_state.connection.close()
+
+
+def _misrouted(address: Address, cause: RebootstrapRequired) -> ConnectionLost:
+    return ConnectionLost(f"{address} is another broker than the metadata says, or one of another cluster: {cause}")

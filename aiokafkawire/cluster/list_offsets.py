@@ -119,7 +119,12 @@ async def _ask(
         connection = await cluster.connection(node, deadline=deadline)
         version = _version(connection, asked)
         response = await connection.request(
-            _request(cluster.metadata.snapshot, asked, isolation if version >= _ISOLATION_SINCE else _READS_ALL),
+            _request(
+                cluster.metadata.snapshot,
+                asked,
+                isolation if version >= _ISOLATION_SINCE else _READS_ALL,
+                cluster.broker_timeout_ms(deadline),
+            ),
             timeout=deadline.left(cluster.runtime.now()),
             wanted=Versions(version, version),
         )
@@ -161,8 +166,9 @@ def _version(connection: Connection, asked: Mapping[TopicPartition, OffsetSpec])
 
 
 def _request(
-    snapshot: Snapshot, asked: Mapping[TopicPartition, OffsetSpec], isolation: IsolationLevel
+    snapshot: Snapshot, asked: Mapping[TopicPartition, OffsetSpec], isolation: IsolationLevel, timeout_ms: int
 ) -> ListOffsetsRequest:
+    """Return the request; the broker waits for ``timeout_ms`` for what it has in remote storage (KIP-1075)."""
     topics: dict[str, ListOffsetsTopic] = {}
     for partition, spec in asked.items():
         known = snapshot.partition(partition)
@@ -174,7 +180,9 @@ def _request(
                 timestamp=spec.timestamp,
             )
         )
-    return ListOffsetsRequest(replica_id=_CONSUMER, isolation_level=isolation, topics=list(topics.values()))
+    return ListOffsetsRequest(
+        replica_id=_CONSUMER, isolation_level=isolation, topics=list(topics.values()), timeout_ms=timeout_ms
+    )
 
 
 def _offset(partition: TopicPartition, answer: ListOffsetsPartitionResponse) -> OffsetAndTimestamp | None:

@@ -77,6 +77,7 @@ class MetadataUpdater(MetadataCache):
         self._config, self._brokers, self._on_abandon = config, brokers, on_abandon
         self._given = self._addresses = addresses
         self._recovery = RebootstrapPolicy(config)
+        brokers.on_misrouted = self._misrouted
         self._features: Mapping[str, int] = {}
         self._topics = TopicsInUse(config)
         self._log = MetadataLog(runtime.now)
@@ -120,7 +121,7 @@ class MetadataUpdater(MetadataCache):
     # --- metadata --------------------------------------------------------------------------------------
 
     def _replace(self, snapshot: Snapshot) -> None:
-        self._brokers.use_nodes(snapshot.nodes.values())
+        self._brokers.use_nodes(snapshot.nodes.values(), snapshot.cluster_id)
         super()._replace(snapshot)
 
     def mark_stale(self, seen: Snapshot) -> None:
@@ -287,8 +288,15 @@ class MetadataUpdater(MetadataCache):
             await self._abandon()
         if not bootstrap:
             return False
+        if not known:
+            self._brokers.accept_any_broker()
         bootstrap = await self._resolve(bootstrap)
         return await self._learn_from(self._brokers.least_loaded_first(bootstrap), errors, deadline)
+
+    def _misrouted(self) -> None:
+        """Use the bootstrap addresses for the next refresh, which begins now."""
+        self._recovery.demanded()
+        self._stale.set()
 
     async def _abandon(self) -> None:
         """Close all connections, since the addresses may belong to another cluster."""

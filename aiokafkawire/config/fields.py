@@ -1,6 +1,7 @@
 """Makes attrs fields for settings, which validate their values; an error says which values are valid."""
 
-from typing import Any
+import os
+from typing import Any, TypeAlias
 
 import attrs
 
@@ -9,17 +10,22 @@ from ..errors import ConfigError
 
 __all__ = (
     "INT32",
+    "FilePath",
     "choice",
     "is_text",
     "optional",
     "optional_text",
     "optional_integer",
+    "path",
     "provider",
     "secret",
     "text",
     "integer",
     "number",
 )
+
+FilePath: TypeAlias = str | os.PathLike[str]
+"""The path of a file, which the config stores as a string."""
 
 
 def integer(default: int, *, minimum: int = 0, maximum: int = INT32) -> Any:
@@ -88,6 +94,13 @@ def optional_integer(*, minimum: int) -> Any:
             )
 
     return attrs.field(default=None, validator=check)
+
+
+def path() -> Any:
+    """Return a field for a path, as a string or a ``pathlib.Path``, or None."""
+    made = optional(str, "a path")
+    made.converter = lambda value: os.fspath(value) if isinstance(value, os.PathLike) else value
+    return made
 
 
 def secret(expected: type | tuple[type, ...] = str, named: str = "a string") -> Any:

@@ -85,6 +85,7 @@ class NetworkOptions(SecurityOptions, total=False):
     receive_buffer_bytes: int | None
     metadata_recovery_strategy: Literal["rebootstrap", "none"]
     metadata_recovery_rebootstrap_trigger_ms: int
+    metadata_cluster_check_enable: bool
 
 
 @attrs.frozen(kw_only=True)
@@ -117,6 +118,10 @@ class NetworkConfig(SecurityConfig):
     REBOOTSTRAP_REQUIRED (KIP-899, KIP-1102)."""
     metadata_recovery_rebootstrap_trigger_ms: int = integer(300_000)
     """How long the known brokers may return no metadata before the client uses the bootstrap addresses (KIP-1102)."""
+    metadata_cluster_check_enable: bool = choice(True, True, False)
+    """Whether to send the cluster's id and the broker's id when connecting, so that a broker that has got the address
+    of another one refuses, and the client uses the bootstrap addresses (KIP-1242). Brokers before 4.4 do not check;
+    without ``metadata_recovery_strategy="rebootstrap"`` this has no effect."""
 
     def __attrs_post_init__(self) -> None:
         super().__attrs_post_init__()

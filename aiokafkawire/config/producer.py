@@ -6,7 +6,7 @@ from typing import Any, Final, Literal, TypedDict, get_args
 import attrs
 
 from ..errors import ConfigError
-from .fields import INT32, choice, integer, optional, optional_integer, optional_text
+from .fields import INT32, choice, integer, optional, optional_integer, optional_text, text
 
 __all__ = ("CompressionType", "Partitioner", "PartitionerName", "ProducerConfig", "ProducerOptions")
 
@@ -56,6 +56,8 @@ class ProducerOptions(TypedDict, total=False):
     partitioner_ignore_keys: bool
     partitioner_adaptive_partitioning_enable: bool
     partitioner_availability_timeout_ms: int
+    partitioner_rack_aware: bool
+    client_rack: str
 
 
 @attrs.frozen(kw_only=True)
@@ -108,6 +110,11 @@ class ProducerConfig:
     partitioner_availability_timeout_ms: int = integer(0)
     """How long batches may be unsendable to a broker before records without a key avoid its partitions; 0 for no
     limit."""
+    partitioner_rack_aware: bool = choice(False, True, False)
+    """Whether the default partitioner sends records without a key to partitions whose leader is in ``client_rack``, as
+    long as there is one (KIP-1123). Keys still decide where records with a key go."""
+    client_rack: str = text("")
+    """The rack of this client, as in the brokers' ``broker.rack``."""
 
     def __attrs_post_init__(self) -> None:
         if self.transactional_id == "":

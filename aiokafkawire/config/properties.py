@@ -25,6 +25,7 @@ from . import (
 )
 from .interceptor_classes import interceptors_of
 from .jaas import parse_jaas
+from .oauth import JWT_BEARER
 from .properties_parser import parse_properties
 from .property_names import ALIASES, REFUSED, SPECIAL, WITHOUT_EFFECT, why_without_effect
 
@@ -33,7 +34,8 @@ __all__ = ("KafkaSettings", "is_property", "settings_from")
 _log = EventLog("aiokafkawire.config")
 
 _CONFIGS: Final = {"client": ClientConfig, "producer": ProducerConfig, "consumer": ConsumerConfig}
-"""The config classes, of which the first that has a setting gets it. A share consumer gets it as well."""
+"""The config classes. The client gets a setting that it has; others go to the producer, the consumer, or both. A share
+consumer gets those of a consumer as well."""
 _PARTS: Final = {**_CONFIGS, "share_consumer": ShareConsumerConfig}
 _PARTITIONERS: Final = {"RoundRobinPartitioner": "round_robin", "DefaultPartitioner": "default"}
 _RESETS: Final = {
@@ -57,6 +59,14 @@ _STRATEGIES: Final = {
     "StickyAssignor": "sticky",
     "CooperativeStickyAssignor": "cooperative-sticky",
 }
+_STORE_TYPES: Final = ("JKS", "PKCS12", "JCEKS", "PEM")
+_RETRIEVERS: Final = {
+    "DefaultJwtRetriever": "client_credentials",
+    "ClientCredentialsJwtRetriever": "client_credentials",
+    "JwtBearerJwtRetriever": JWT_BEARER,
+}
+"""Java's classes that request tokens, and the grant types that they use."""
+_AZURE_IMDS: Final = "http://169.254.169.254/metadata/identity/oauth2/token"
 _MODULES: Final = {
     "PlainLoginModule": {"username": "sasl_username", "password": "sasl_password"},
     "ScramLoginModule": {"username": "sasl_username", "password": "sasl_password", "tokenauth": "sasl_tokenauth"},
@@ -145,7 +155,9 @@ class _Reader:
 
     def _apply(self, name: str, value: Any, named: str) -> bool:
         """Set the option of that name; return whether there is one."""
-        owners = [part for part, config in _CONFIGS.items() if name in attrs.fields_dict(config)][:1]
+        owners = [part for part, config in _CONFIGS.items() if name in attrs.fields_dict(config)]
+        if "client" in owners:
+            owners = ["client"]
         if name in attrs.fields_dict(ShareConsumerConfig):
             owners.append("share_consumer")
         for part in owners:
@@ -197,29 +209,25 @@ class _Reader:
 
     def _tls(self, client: dict[str, Any]) -> None:
         special = self.special
-        trusts = special.get("ssl.truststore.location")
-        if trusts is not None:
-            store_type = str(special.get("ssl.truststore.type", "JKS")).upper()
-            if store_type != "PEM":
-                raise ConfigError(
-                    f"ssl.truststore.location is a {store_type} file: write its certificates into a PEM file (keytool "
-                    "-exportcert -rfc, or openssl pkcs12 -nokeys) and set ssl.ca.location"
-                )
-            client["ssl_ca_location"] = str(trusts)
+        trusts = _store_type(special, "ssl.truststore.type")
+        if trusts == "PEM" and "ssl_truststore_location" in client:
+            client["ssl_ca_location"] = client.pop("ssl_truststore_location")
+            client.pop("ssl_truststore_password", None)
+        if "ssl_truststore_location" not in client:
+            client.pop("ssl_truststore_password", None)
         if not client.get("ssl_cipher_suites", ""):
             client.pop("ssl_cipher_suites", None)
         if set(client.get("ssl_enabled_protocols") or ()) in (set(), {"TLSv1.2", "TLSv1.3"}):
             client.pop("ssl_enabled_protocols", None)  # the default, which Java's files may name without TLS
-        if str(special.get("ssl.keystore.type", "")).upper() == "PEM" and "ssl_keystore_location" in client:
+        if _store_type(special, "ssl.keystore.type") == "PEM" and "ssl_keystore_location" in client:
             client["ssl_certificate_location"] = client.pop("ssl_keystore_location")
             client.pop("ssl_keystore_password", None)
-        if "ssl_keystore_location" in client:
-            client.pop("ssl_key_password", None)  # a PKCS12 file has a single password
 
     def _login(self, client: dict[str, Any]) -> None:
         jaas, callback = self.special.get("sasl.jaas.config"), self.special.get("oauth_cb")
         if jaas is not None:
             _take_jaas(client, str(jaas))
+        self._take_token_source(client)
         handler = str(self.special.get("sasl.login.callback.handler.class", ""))
         if "sasl_oauthbearer_token_endpoint_url" in client:
             client.setdefault("sasl_oauthbearer_method", "oidc")
@@ -227,6 +235,45 @@ class _Reader:
             raise ConfigError("sasl.login.callback.handler.class needs sasl.oauthbearer.token.endpoint.url")
         if callback is not None:
             client["sasl_oauthbearer_token"] = _provider(callback, str(self.special.get("sasl.oauthbearer.config", "")))
+
+    def _take_token_source(self, client: dict[str, Any]) -> None:
+        retriever = str(self.special.get("sasl.oauthbearer.jwt.retriever.class") or "")
+        name = retriever.rpartition(".")[2]
+        if name and name not in _RETRIEVERS:
+            known = ", ".join(_RETRIEVERS)
+            raise ConfigError(
+                f"sasl.oauthbearer.jwt.retriever.class {retriever!r:.200} cannot be used: known are Java's {known}; "
+                "for others, set sasl_oauthbearer_token to a function"
+            )
+        if name:
+            client.setdefault("sasl_oauthbearer_grant_type", _RETRIEVERS[name])
+        source = str(self.special.get("sasl.oauthbearer.metadata.authentication.type") or "none").lower()
+        if source not in ("none", "azure_imds"):
+            raise ConfigError(
+                f"sasl.oauthbearer.metadata.authentication.type {source!r:.200} cannot be used: known is azure_imds; "
+                "for others, set sasl_oauthbearer_token to a function, or sasl_mechanism to AWS_MSK_IAM"
+            )
+        if source == "azure_imds":
+            client["sasl_oauthbearer_metadata_authentication_type"] = source
+            url = client.get("sasl_oauthbearer_token_endpoint_url") or _AZURE_IMDS
+            config = str(self.special.get("sasl.oauthbearer.config", ""))
+            client["sasl_oauthbearer_token_endpoint_url"] = _with_query(url, config)
+
+
+def _with_query(url: str, config: str) -> str:
+    """Return the URL with the ``query`` of librdkafka's ``sasl.oauthbearer.config`` behind it, if there is one."""
+    given = dict(part.split("=", 1) for part in config.split(",") if "=" in part)
+    query = given.get("query", "")
+    return f"{url}{'&' if '?' in url else '?'}{query}" if query else url
+
+
+def _store_type(special: Mapping[str, Any], key: str) -> str:
+    """Return the type of a keystore or truststore; if it is not PEM, the content shows it."""
+    named = str(special.get(key) or "JKS").upper()
+    if named not in _STORE_TYPES:
+        known = ", ".join(_STORE_TYPES)
+        raise ConfigError(f"{key} {named!r:.200} cannot be read: known are {known}; convert it by keytool")
+    return named
 
 
 def _take_jaas(client: dict[str, Any], text: str) -> None:

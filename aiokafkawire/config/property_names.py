@@ -28,6 +28,7 @@ ALIASES: Final[Mapping[str, str]] = {
     "queue.buffering.max.ms": "linger.ms",
     "request.required.acks": "acks",
     "sasl.mechanisms": "sasl.mechanism",
+    "sasl.oauthbearer.assertion.jwt.template.file": "sasl.oauthbearer.assertion.template.file",
     "sasl.oauthbearer.client.credentials.client.id": "sasl.oauthbearer.client.id",
     "sasl.oauthbearer.client.credentials.client.secret": "sasl.oauthbearer.client.secret",
     "socket.receive.buffer.bytes": "receive.buffer.bytes",
@@ -52,10 +53,11 @@ SPECIAL: Final[Mapping[str, str]] = {
     "queue.buffering.max.kbytes": "`buffer_memory`, in bytes",
     "sasl.jaas.config": "`sasl_username`, `sasl_password` and others, by the login module",
     "sasl.login.callback.handler.class": "`sasl_oauthbearer_method`: Java's handler for OAUTHBEARER",
-    "sasl.oauthbearer.config": "the argument of `oauth_cb`",
-    "ssl.keystore.type": "PEM: `ssl_certificate_location`; PKCS12: `ssl_keystore_location`",
-    "ssl.truststore.location": "`ssl_ca_location`; a PEM file",
-    "ssl.truststore.type": "PEM",
+    "sasl.oauthbearer.config": "the argument of `oauth_cb`; with azure_imds, `query` for the endpoint's URL",
+    "sasl.oauthbearer.jwt.retriever.class": "`sasl_oauthbearer_grant_type`, by the name of Java's own class",
+    "sasl.oauthbearer.metadata.authentication.type": "azure_imds: `sasl_oauthbearer_metadata_authentication_type`",
+    "ssl.keystore.type": "PEM: `ssl_certificate_location`; JKS, JCEKS and PKCS12: `ssl_keystore_location`",
+    "ssl.truststore.type": "PEM: `ssl_ca_location`; JKS, JCEKS and PKCS12: `ssl_truststore_location`",
 }
 """Settings that decide others, or need more than a change of type; for each, what it decides."""
 
@@ -104,7 +106,6 @@ WITHOUT_EFFECT: Final[Mapping[str, str]] = {
     "log_level": _LOG,
     "logger": _LOG,
     "message.copy.max.bytes": _UNUSED,
-    "metadata.cluster.check.enable": "the client compares the cluster's id itself, and logs a replaced cluster",
     "metric.reporters": "aiokafkawire.prometheus and aiokafkawire.opentelemetry export metrics",
     "metrics.num.samples": _METRICS,
     "metrics.recording.level": _METRICS,
@@ -147,7 +148,6 @@ WITHOUT_EFFECT: Final[Mapping[str, str]] = {
     "ssl.provider": _JVM,
     "ssl.secure.random.implementation": _JVM,
     "ssl.trustmanager.algorithm": _JVM,
-    "ssl.truststore.password": "certificates in PEM have no password",
     "statistics.interval.ms": _METRICS,
     "stats_cb": _OBSERVERS,
     "sticky.partitioning.linger.ms": "the partition for records without a key changes with each full batch",
@@ -188,13 +188,8 @@ def _refused(instead: str, *unless: str) -> RefusedSetting:
 
 _CONTEXT: Final = _refused("pass ssl_context=, an ssl.SSLContext of your own, to Client")
 _SOCKETS: Final = _refused("the client opens its sockets itself; set proxy or advertised_listeners_map of Client")
-_ASSERTIONS: Final = (
-    "is not supported: the client requests tokens with an id and a secret; for others, set sasl_oauthbearer_token of "
-    "Client to a function that returns a token"
-)
 _PEM: Final = "give the certificate or key as PEM text: ssl.ca.pem, ssl.certificate.pem, ssl.key.pem"
 _KEYTAB: Final = _refused("get the ticket by kinit before the program starts", "kafkaclient")
-_JAVA_JWT: Final = "org.apache.kafka.common.security.oauthbearer."
 
 REFUSED: Final[Mapping[str, RefusedSetting]] = {
     "background_event_cb": _refused("await the calls, and pass observers= to Client"),
@@ -223,7 +218,6 @@ REFUSED: Final[Mapping[str, RefusedSetting]] = {
     "offset.store.method": _refused("brokers store the offsets; remove it", "broker"),
     "offset_commit_cb": _refused("await commit(), or pass observers= to Client"),
     "open_cb": _SOCKETS,
-    "partitioner.rack.aware": _refused("set partitioner to a function that knows the racks", "false"),
     "partitioner_cb": _refused("set partitioner to a function"),
     "plugin.library.paths": _refused("librdkafka's plug-ins are no Python; pass interceptors= or observers="),
     "queuing.strategy": _refused("records are sent in the order of the calls; remove it", "fifo"),
@@ -233,25 +227,6 @@ REFUSED: Final[Mapping[str, RefusedSetting]] = {
     "sasl.kerberos.keytab": _KEYTAB,
     "sasl.kerberos.principal": _KEYTAB,
     "sasl.login.class": _refused("Java classes cannot be used; set sasl_username and others"),
-    "sasl.oauthbearer.assertion.algorithm": RefusedSetting(_ASSERTIONS, ("", "rs256")),
-    "sasl.oauthbearer.assertion.claim.aud": RefusedSetting(_ASSERTIONS),
-    "sasl.oauthbearer.assertion.claim.exp.seconds": RefusedSetting(_ASSERTIONS, ("", "300")),
-    "sasl.oauthbearer.assertion.claim.iss": RefusedSetting(_ASSERTIONS),
-    "sasl.oauthbearer.assertion.claim.jti.include": RefusedSetting(_ASSERTIONS, ("", "false")),
-    "sasl.oauthbearer.assertion.claim.nbf.seconds": RefusedSetting(_ASSERTIONS, ("", "60")),
-    "sasl.oauthbearer.assertion.claim.sub": RefusedSetting(_ASSERTIONS),
-    "sasl.oauthbearer.assertion.file": RefusedSetting(_ASSERTIONS),
-    "sasl.oauthbearer.assertion.jwt.template.file": RefusedSetting(_ASSERTIONS),
-    "sasl.oauthbearer.assertion.private.key.file": RefusedSetting(_ASSERTIONS),
-    "sasl.oauthbearer.assertion.private.key.passphrase": RefusedSetting(_ASSERTIONS),
-    "sasl.oauthbearer.assertion.private.key.pem": RefusedSetting(_ASSERTIONS),
-    "sasl.oauthbearer.assertion.template.file": RefusedSetting(_ASSERTIONS),
-    "sasl.oauthbearer.grant.type": RefusedSetting(_ASSERTIONS, ("", "client_credentials")),
-    "sasl.oauthbearer.jwt.retriever.class": RefusedSetting(
-        _ASSERTIONS,
-        ("", *(f"{_JAVA_JWT}{name}".lower() for name in ("DefaultJwtRetriever", "ClientCredentialsJwtRetriever"))),
-    ),
-    "sasl.oauthbearer.metadata.authentication.type": RefusedSetting(_ASSERTIONS, ("", "none")),
     "socket_cb": _SOCKETS,
     "ssl.certificate.verify_cb": _CONTEXT,
     "ssl.crl.location": _CONTEXT,

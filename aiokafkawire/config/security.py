@@ -2,16 +2,15 @@
 Files are read when the client opens. No repr or error shows a secret.
 """
 
-import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any, Final, Literal, TypeAlias, TypedDict, get_args
-from urllib.parse import urlsplit
+from typing import Any, Final, Literal, TypeAlias, get_args
 
 import attrs
 
 from ..errors import ConfigError
-from ..types import AwsCredentials, OAuthBearerToken
-from .fields import choice, integer, number, optional, optional_text, provider, secret
+from ..types import AwsCredentials
+from .fields import FilePath, choice, integer, number, optional, optional_text, path, provider, secret
+from .oauth import OAuthConfig, OAuthOptions, TokenProvider, check_oauth
 
 __all__ = (
     "AwsProvider",
@@ -28,11 +27,6 @@ SecurityProtocol = Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"]
 TlsVersion = Literal["TLSv1.2", "TLSv1.3"]
 SaslMechanism = Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER", "GSSAPI", "AWS_MSK_IAM"]
 
-FilePath: TypeAlias = str | os.PathLike[str]
-"""The path of a file, which the config stores as a string."""
-_Token: TypeAlias = str | OAuthBearerToken
-TokenProvider: TypeAlias = Callable[[], _Token | Awaitable[_Token]]
-"""A function that returns a token for a login. A plain function is called on a thread, so it may block."""
 AwsProvider: TypeAlias = Callable[[], AwsCredentials | Awaitable[AwsCredentials]]
 """A function that returns AWS credentials for a login. A plain function is called on a thread, so it may block."""
 
@@ -42,11 +36,6 @@ _NEEDED: Final[Mapping[str, tuple[str, ...]]] = {
     "SCRAM-SHA-256": ("sasl_username", "sasl_password"),
     "SCRAM-SHA-512": ("sasl_username", "sasl_password"),
 }
-_OIDC: Final = (
-    "sasl_oauthbearer_token_endpoint_url",
-    "sasl_oauthbearer_client_id",
-    "sasl_oauthbearer_client_secret",
-)
 _IDENTITY: Final = ("ssl_certificate_location", "ssl_certificate_pem", "ssl_keystore_location")
 
 
@@ -57,18 +46,6 @@ def _upper(value: object) -> object:
 def _algorithm(value: object) -> object:
     # In the Java client an empty string means "none".
     return (value.lower() or "none") if isinstance(value, str) else value
-
-
-def _path() -> Any:
-    """Return a field for a path, as a string or a ``pathlib.Path``, or None."""
-    made = optional(str, "a path")
-    made.converter = lambda value: os.fspath(value) if isinstance(value, os.PathLike) else value
-    return made
-
-
-def _without_query(url: str | None) -> str:
-    # The query may contain a key.
-    return repr(url.partition("?")[0] if isinstance(url, str) else url)
 
 
 def _context(_: object, attribute: "attrs.Attribute[Any]", value: object) -> None:
@@ -93,14 +70,7 @@ def _one_of(default: object, names: tuple[str, ...], converter: Callable[[object
     return made
 
 
-def _extensions(_: object, attribute: "attrs.Attribute[Any]", value: object) -> None:
-    if value is None:
-        return
-    if not isinstance(value, Mapping) or not all(isinstance(text, str) for pair in value.items() for text in pair):
-        raise ConfigError(f"{attribute.name} must be a mapping of strings to strings or None, got {value!r:.200}")
-
-
-class SecurityOptions(TypedDict, total=False):
+class SecurityOptions(OAuthOptions, total=False):
     """Keyword arguments of ``Client`` about TLS and SASL; :class:`SecurityConfig` describes them."""
 
     security_protocol: SecurityProtocol
@@ -113,6 +83,8 @@ class SecurityOptions(TypedDict, total=False):
     ssl_key_password: str | None
     ssl_keystore_location: FilePath | None
     ssl_keystore_password: str | None
+    ssl_truststore_location: FilePath | None
+    ssl_truststore_password: str | None
     ssl_endpoint_identification_algorithm: Literal["https", "none"]
     ssl_cipher_suites: str | None
     ssl_enabled_protocols: Sequence[TlsVersion] | None
@@ -122,14 +94,6 @@ class SecurityOptions(TypedDict, total=False):
     sasl_password: str | None
     sasl_tokenauth: bool
     sasl_scram_iterations_max: int
-    sasl_oauthbearer_token: TokenProvider | None
-    sasl_oauthbearer_method: Literal["default", "oidc"]
-    sasl_oauthbearer_client_id: str | None
-    sasl_oauthbearer_client_secret: str | None
-    sasl_oauthbearer_token_endpoint_url: str | None
-    sasl_oauthbearer_scope: str | None
-    sasl_oauthbearer_header_urlencode: bool
-    sasl_oauthbearer_extensions: Mapping[str, str] | None
     sasl_login_refresh_window_factor: float
     sasl_login_refresh_window_jitter: float
     sasl_login_refresh_min_period_seconds: int
@@ -142,31 +106,36 @@ class SecurityOptions(TypedDict, total=False):
 
 
 @attrs.frozen(kw_only=True)
-class SecurityConfig:
+class SecurityConfig(OAuthConfig):
     """The settings of TLS and SASL."""
 
     security_protocol: SecurityProtocol = _one_of("PLAINTEXT", get_args(SecurityProtocol), _upper)
     """PLAINTEXT, SSL (which is TLS), SASL_PLAINTEXT (which encrypts nothing), or SASL_SSL."""
-    ssl_ca_location: FilePath | None = _path()
+    ssl_ca_location: FilePath | None = path()
     """A file with the certificates of the trusted authorities, in PEM, or a directory of such files with OpenSSL's
     hashes as names. If neither this nor ``ssl_ca_pem`` is set, the system's authorities are trusted."""
     ssl_ca_pem: str | None = optional(str, "a string of PEM")
     """The certificates of the trusted authorities, as PEM text."""
-    ssl_certificate_location: FilePath | None = _path()
+    ssl_certificate_location: FilePath | None = path()
     """A file with this client's certificate and its chain, in PEM."""
     ssl_certificate_pem: str | None = optional(str, "a string of PEM")
     """The client's certificate and its chain, as PEM text."""
-    ssl_key_location: FilePath | None = _path()
+    ssl_key_location: FilePath | None = path()
     """A file with the private key of this client's certificate, in PEM; by default the file of the certificate."""
     ssl_key_pem: str | None = secret(str, "a string of PEM")
     """The private key of this client's certificate, as PEM text."""
     ssl_key_password: str | None = secret()
-    """The password of the private key, if the key is encrypted."""
-    ssl_keystore_location: FilePath | None = _path()
-    """A PKCS12 file with this client's certificate and private key, instead of PEM; needs the extra
-    ``aiokafkawire[security]``."""
+    """The password of the private key, if the key is encrypted; of a JKS keystore, if it is not the store's."""
+    ssl_keystore_location: FilePath | None = path()
+    """A file with this client's certificate and private key, instead of PEM: PKCS12, which needs the extra
+    ``aiokafkawire[security]``, or Java's JKS or JCEKS, of which the first key is used. The content tells the type."""
     ssl_keystore_password: str | None = secret()
     """The password of the keystore."""
+    ssl_truststore_location: FilePath | None = path()
+    """A file with the certificates of the trusted authorities, instead of PEM: Java's JKS or JCEKS, or PKCS12, which
+    needs the extra ``aiokafkawire[security]``."""
+    ssl_truststore_password: str | None = secret()
+    """The password of the truststore. Without it the certificates of a JKS are not checked for changes."""
     ssl_endpoint_identification_algorithm: Literal["https", "none"] = _one_of("https", ("https", "none"), _algorithm)
     """Whether the broker's certificate must be for the host of its address; with "none" any server with a certificate
     of a trusted authority can impersonate the broker."""
@@ -193,25 +162,6 @@ class SecurityConfig:
     sasl_scram_iterations_max: int = integer(100_000, minimum=4096)
     """The maximal number of SCRAM's hash iterations that this client accepts from a broker. Brokers allow at most
     16,384 (KIP-554)."""
-    sasl_oauthbearer_token: TokenProvider | None = provider()
-    """A function, plain or async, that returns the OAUTHBEARER token: a str, or an
-    :class:`~aiokafkawire.types.OAuthBearerToken`."""
-    sasl_oauthbearer_method: Literal["default", "oidc"] = choice("default", "default", "oidc")
-    """The source of tokens: ``"default"`` for the function ``sasl_oauthbearer_token``, or ``"oidc"`` for the token
-    endpoint, which needs the client's id and secret (KIP-768)."""
-    sasl_oauthbearer_client_id: str | None = optional_text()
-    """The client's id at the token endpoint."""
-    sasl_oauthbearer_client_secret: str | None = secret()
-    """The client's secret at the token endpoint."""
-    sasl_oauthbearer_token_endpoint_url: str | None = optional_text("a URL", repr=_without_query)
-    """The token endpoint's URL, such as ``https://login.example.org/oauth2/token``."""
-    sasl_oauthbearer_scope: str | None = optional_text()
-    """The scope to request from the token endpoint, if the endpoint needs one."""
-    sasl_oauthbearer_header_urlencode: bool = choice(False, True, False)
-    """Whether the client's id and secret are URL-encoded in the request to the token endpoint, as RFC 6749 demands and
-    some endpoints expect."""
-    sasl_oauthbearer_extensions: Mapping[str, str] | None = attrs.field(default=None, validator=_extensions)
-    """Extensions to send with the token (KIP-342), such as ``{"logicalCluster": "lkc-1"}``."""
     sasl_login_refresh_window_factor: float = number(0.8, minimum=0.5, maximum=1.0)
     """The fraction of its lifetime after which an OAUTHBEARER token is replaced."""
     sasl_login_refresh_window_jitter: float = number(0.05, minimum=0.0, maximum=0.25)
@@ -292,16 +242,20 @@ def _check_tls(config: SecurityConfig) -> None:
     for location, pem in (("ssl_ca_location", "ssl_ca_pem"), ("ssl_key_location", "ssl_key_pem")):
         if len(_set(config, location, pem)) == 2:
             raise ConfigError(f"{location} and {pem} are two sources of the same: set one of them")
+    for name in _set(config, "ssl_ca_location", "ssl_ca_pem"):
+        if config.ssl_truststore_location is not None:
+            raise ConfigError(f"{name} and ssl_truststore_location are two sources of the same: set one of them")
     identity = _set(config, *_IDENTITY)
     if len(identity) > 1:
         raise ConfigError(f"{' and '.join(identity)} both set the client's certificate: set one of them")
     keys = _set(config, "ssl_key_location", "ssl_key_pem", "ssl_key_password")
-    if keys and identity == ["ssl_keystore_location"]:
+    if keys and keys != ["ssl_key_password"] and identity == ["ssl_keystore_location"]:
         raise ConfigError(f"{keys[0]} and ssl_keystore_location: a keystore contains its key (ssl_keystore_password)")
     if keys and not identity:
         raise ConfigError(f"{keys[0]} needs the certificate: ssl_certificate_location or ssl_certificate_pem")
-    if config.ssl_keystore_password is not None and config.ssl_keystore_location is None:
-        raise ConfigError("ssl_keystore_password needs ssl_keystore_location")
+    for store in ("ssl_keystore", "ssl_truststore"):
+        if getattr(config, f"{store}_password") is not None and getattr(config, f"{store}_location") is None:
+            raise ConfigError(f"{store}_password needs {store}_location")
 
 
 def _check_sasl(config: SecurityConfig) -> None:
@@ -315,38 +269,6 @@ def _check_sasl(config: SecurityConfig) -> None:
     if config.sasl_tokenauth and not mechanism.startswith("SCRAM-"):
         raise ConfigError(f"sasl_tokenauth needs SCRAM-SHA-256 or SCRAM-SHA-512 as sasl_mechanism, got {mechanism}")
     if mechanism == "OAUTHBEARER":
-        _check_oauth(config)
+        check_oauth(config)
     if mechanism == "PLAIN" and "\0" in f"{config.sasl_username}{config.sasl_password}":
         raise ConfigError("sasl_username and sasl_password cannot contain a NUL: PLAIN separates them by it")
-
-
-def _check_oauth(config: SecurityConfig) -> None:
-    given = _set(config, *_OIDC)
-    if config.sasl_oauthbearer_method == "oidc":
-        for name in _OIDC:
-            if not getattr(config, name):
-                raise ConfigError(f"sasl_oauthbearer_method 'oidc' needs {name}")
-        if config.sasl_oauthbearer_token is not None:
-            raise ConfigError("sasl_oauthbearer_token and sasl_oauthbearer_method 'oidc': set one of them")
-        _check_endpoint(str(config.sasl_oauthbearer_token_endpoint_url))
-        return
-    if config.sasl_oauthbearer_token is None:
-        hint = " ('oidc', since there is an endpoint?)" if given else ""
-        raise ConfigError(f"OAUTHBEARER needs sasl_oauthbearer_token, or sasl_oauthbearer_method 'oidc'{hint}")
-
-
-def _check_endpoint(url: str) -> None:
-    setting = "sasl_oauthbearer_token_endpoint_url"
-    try:
-        parts = urlsplit(url)
-        named = parts.hostname if parts.port != 0 else None
-    except ValueError:
-        raise ConfigError(f"{setting} is no URL; use https://host/path") from None
-    if parts.scheme not in ("https", "http"):
-        raise ConfigError(f"{setting} must begin with https:// or http://")
-    if not named or " " in url:
-        raise ConfigError(f"{setting} has no host; use https://host/path")
-    if not (url.isascii() and url.isprintable()):
-        raise ConfigError(f"{setting} has invalid characters: write them as %xx, and host names as xn--...")
-    if "@" in parts.netloc:
-        raise ConfigError(f"{setting} cannot contain a name or a password: set sasl_oauthbearer_client_id")

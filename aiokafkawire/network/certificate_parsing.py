@@ -5,7 +5,7 @@ import re
 from datetime import UTC, datetime
 from typing import Final, NamedTuple
 
-__all__ = ("Validity", "certificates_in", "has_encrypted_key", "has_key", "validity")
+__all__ = ("Validity", "certificates_in", "der_element", "has_encrypted_key", "has_key", "validity")
 
 _CERTIFICATE: Final = re.compile(
     r"-----BEGIN (?:TRUSTED )?CERTIFICATE-----(.*?)-----END (?:TRUSTED )?CERTIFICATE-----", re.S
@@ -47,27 +47,31 @@ def has_encrypted_key(pem: str) -> bool:
 def validity(der: bytes) -> Validity | None:
     """Return the validity of a certificate; None if the certificate cannot be decoded."""
     try:
-        _, certificate, _ = _element(der, 0)
-        _, signed, _ = _element(certificate, 0)
+        _, certificate, _ = der_element(der, 0)
+        _, signed, _ = der_element(certificate, 0)
         position = 0
-        tag, _, after = _element(signed, 0)
+        tag, _, after = der_element(signed, 0)
         if tag == _VERSION:
             position = after
         for _ in range(3):  # serial number, algorithm, issuer
-            _, _, position = _element(signed, position)
-        tag, times, _ = _element(signed, position)
+            _, _, position = der_element(signed, position)
+        tag, times, _ = der_element(signed, position)
         if tag != _SEQUENCE:
             return None
-        tag, first, position = _element(times, 0)
+        tag, first, position = der_element(times, 0)
         begins = _time(tag, first)
-        tag, second, _ = _element(times, position)
+        tag, second, _ = der_element(times, position)
         return Validity(begins, _time(tag, second))
     except (IndexError, ValueError):
         return None
 
 
-def _element(data: bytes, position: int) -> tuple[int, bytes, int]:
-    """Decode one DER element; return its tag, its content, and the position of the next element."""
+def der_element(data: bytes, position: int) -> tuple[int, bytes, int]:
+    """Decode one DER element; return its tag, its content, and the position of the next element.
+
+    Raises:
+        IndexError, ValueError: the element is truncated.
+    """
     tag, size = data[position], data[position + 1]
     position += 2
     if size & 0x80:

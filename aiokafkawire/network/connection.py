@@ -4,7 +4,7 @@ import logging
 from collections import deque
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any, Final, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 import anyio
 
@@ -31,7 +31,7 @@ from .request_log import LOG, log_answer, log_request
 from .transport import Transport
 from .transport_factory import TransportFactory
 
-__all__ = ("ANY_VERSION", "Connection", "versions_request")
+__all__ = ("ANY_VERSION", "BrokerIdentity", "Connection", "versions_request")
 
 R = TypeVar("R", bound=Response)
 
@@ -43,9 +43,22 @@ _LARGE: Final = 256 * 1024
 """The size in bytes above which responses are decoded on a thread, except Fetch, whose records are decoded later."""
 
 
-def versions_request() -> ApiVersionsRequest:
-    """Return the request for a broker's versions, with this client's name and version (KIP-511)."""
-    return ApiVersionsRequest(client_software_name="aiokafkawire", client_software_version=__version__)
+class BrokerIdentity(NamedTuple):
+    """The broker that a client means to connect to. From v5 of ApiVersions on, a broker checks it (KIP-1242)."""
+
+    cluster_id: str
+    node_id: int
+
+
+def versions_request(expected: BrokerIdentity | None = None) -> ApiVersionsRequest:
+    """Return the request for a broker's versions, with this client's name and version (KIP-511).
+
+    A broker that is not the ``expected`` one answers REBOOTSTRAP_REQUIRED.
+    """
+    request = ApiVersionsRequest(client_software_name="aiokafkawire", client_software_version=__version__)
+    if expected is not None:
+        request.cluster_id, request.node_id = expected
+    return request
 
 
 class _Reply:
@@ -101,6 +114,7 @@ class Connection:
         """The cluster's finalised feature levels by name (KIP-584); empty if the broker sends none."""
         self.known: BrokerVersion | None = None
         """The broker's version, detected or assumed; None if it is not known yet."""
+        self._expected: BrokerIdentity | None = None
         self._transport, self._pipeline, self._runtime = transport, pipeline, runtime
         self._request_timeout = config.request_timeout_ms / 1000
         self._chosen: dict[tuple[type[Request[Any]], Versions], int] = {}
@@ -135,15 +149,18 @@ class Connection:
         known: BrokerVersion | None = None,
         dialled: Address | None = None,
         reports: ConnectionReports | None = None,
+        expected: BrokerIdentity | None = None,
     ) -> "Connection":
         """Connect, negotiate versions and authenticate.
 
         The timeout is the shorter of ``within``, in seconds, and ``socket_connection_setup_timeout_ms``. ``known`` is
         the broker's version if an earlier connection has detected it; old versions are not probed then. ``dialled`` is
         the address to connect to, if it differs from ``host`` and ``port``; the certificate and SASL still use
-        ``host``. ``reports`` notifies observers of the connection's requests and its end.
+        ``host``. ``reports`` notifies observers of the connection's requests and its end. ``expected``
+        is the broker that must answer.
 
         Raises:
+            RebootstrapRequired: another broker than the expected one answers.
             ConnectionLost: the broker cannot be reached, closes the connection, or does not answer.
             WireError: the answering server is not Kafka.
             AuthenticationFailed: authentication failed.
@@ -168,6 +185,7 @@ class Connection:
                 broker_connector = TransportFactory(connector, security, at, dialled or at, options=options)
                 transport = await broker_connector.open(pipeline, patience, owner.faulted)
                 made = cls(transport, pipeline, at, config, runtime, security, reports)
+                made._expected = expected
                 owner.spawn(made._run)
                 if known is None and config.uses_sasl:
                     await made._expect_versions()
@@ -184,6 +202,7 @@ class Connection:
                         security=security,
                         dialled=dialled,
                         reports=reports,
+                        expected=expected,
                     )
                     soon = min(config.api_version_request_timeout_ms / 1000, max(limit / 4, _MIN_PROBE_SECONDS))
                     found = await negotiate_versions(made, lambda known: open_as(known=known), soon)
@@ -468,9 +487,10 @@ class Connection:
 
         Raises:
             ConnectionLost: the broker closes the connection, or does not answer within ``request_timeout_ms``.
+            RebootstrapRequired: this is not the expected broker.
             WireError: the answering server is not Kafka.
         """
-        ask = versions_request()
+        ask = versions_request(self._expected)
         spoken = ApiVersionsRequest.stable.last
         for _ in range(2):
             try:

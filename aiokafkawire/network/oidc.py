@@ -1,6 +1,5 @@
-"""Fetches tokens from an OpenID Connect token endpoint with a client's id and secret (KIP-768), in a blocking call."""
+"""Fetches tokens from an OpenID Connect token endpoint (KIP-768), in a blocking call."""
 
-import base64
 import io
 import json
 import socket
@@ -16,6 +15,8 @@ from typing import Any, Final
 from ..config.security import SecurityConfig
 from ..errors import AuthenticationFailed, ConnectionLost, KafkaError
 from ..types import OAuthBearerToken
+from .oauth_assertions import make_assertion
+from .oauth_requests import TokenRequest, token_request
 from .sasl import printable
 
 __all__ = ("fetch_token",)
@@ -89,33 +90,21 @@ def fetch_token(config: SecurityConfig) -> OAuthBearerToken:
     """Request a token from the endpoint in the settings.
 
     Raises:
+        ConfigError: the assertion cannot be made, as :func:`.oauth_assertions.make_assertion` says.
         AuthenticationFailed: the endpoint refuses, answers without a token, or has a certificate that is not trusted.
         ConnectionLost: the endpoint cannot be reached, is too slow, or has an internal error.
     """
-    url, client_id = config.sasl_oauthbearer_token_endpoint_url, config.sasl_oauthbearer_client_id
-    secret = config.sasl_oauthbearer_client_secret
+    url = config.sasl_oauthbearer_token_endpoint_url
     assert url is not None
-    assert secret is not None
-    form = {"grant_type": "client_credentials"}
-    if config.sasl_oauthbearer_scope:
-        form["scope"] = config.sasl_oauthbearer_scope
-    login = [str(client_id), secret]
-    if config.sasl_oauthbearer_header_urlencode:
-        login = [urllib.parse.quote_plus(part) for part in login]
-    known = base64.b64encode(":".join(login).encode()).decode()
-    headers = {
-        "Authorization": f"Basic {known}",
-        "Accept": "application/json",
-        "Content-Type": "application/x-www-form-urlencoded",
-    }
     endpoint = f"the token endpoint {url.partition('?')[0]}"
     began = time.time_ns() // 1_000_000
+    asked = token_request(config, make_assertion(config, began // 1000) if config.sends_assertions else None)
+    form = None if asked.form is None else urllib.parse.urlencode(asked.form).encode()
     try:
-        request = urllib.request.Request(url, urllib.parse.urlencode(form).encode(), headers)  # noqa: S310
-        answer = _exchange(request)
+        answer = _exchange(urllib.request.Request(url, form, dict(asked.headers)))  # noqa: S310
     except urllib.error.HTTPError as refusal:
         with refusal:
-            raise _refused(endpoint, refusal, (secret, login[1], known)) from None
+            raise _refused(endpoint, refusal, asked) from None
     except (OSError, HTTPException, ValueError) as error:
         cause = error.reason if isinstance(error, urllib.error.URLError) else error
         if isinstance(cause, ssl.SSLCertVerificationError):
@@ -137,19 +126,19 @@ def _exchange(request: urllib.request.Request) -> bytes:
     return body
 
 
-def _refused(endpoint: str, refusal: urllib.error.HTTPError, secrets: tuple[str, ...]) -> KafkaError:
+def _refused(endpoint: str, refusal: urllib.error.HTTPError, asked: TokenRequest) -> KafkaError:
     reason = ""
     try:
         answer = json.loads(refusal.read(65536))
         reason = ": " + " ".join(str(answer[name]) for name in ("error", "error_description") if answer.get(name))
     except (OSError, HTTPException, ValueError, AttributeError, RecursionError):
         reason = f": {refusal.reason}"
-    for secret in secrets:
+    for secret in asked.secrets:
         reason = reason.replace(secret, "***")
     message = f"{endpoint} answered {refusal.code}{printable(reason)}"
     if refusal.code >= 500 or refusal.code in _TRANSIENT:
         return ConnectionLost(message)
-    return AuthenticationFailed(f"{message} (see sasl_oauthbearer_client_id, _client_secret and _scope)")
+    return AuthenticationFailed(f"{message} (see {asked.settings})")
 
 
 def _token(endpoint: str, answer: bytes, began_ms: int) -> OAuthBearerToken:

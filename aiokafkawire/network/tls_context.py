@@ -2,27 +2,26 @@
 
 import contextlib
 import os
-import secrets
 import ssl
 import tempfile
 from collections.abc import Iterator
 from datetime import UTC, datetime
-from typing import Final
 
 from ..config.security import FilePath, SecurityConfig
 from ..errors import ConfigError
 from .certificate_parsing import certificates_in, has_encrypted_key, has_key, validity
 from .cipher_suites import CipherSuites, parse_cipher_suites
+from .keystores import client_identity, trusted_certificates
+from .setting_files import read_setting_file
 
 __all__ = ("files_of", "make_context")
-
-_MAX_FILE: Final = 16 * 1024 * 1024
 
 
 def files_of(config: SecurityConfig) -> tuple[str, ...]:
     """Return the files from which a context is made."""
     named = (
         config.ssl_ca_location,
+        config.ssl_truststore_location,
         config.ssl_certificate_location,
         config.ssl_key_location,
         config.ssl_keystore_location,
@@ -49,7 +48,7 @@ def make_context(config: SecurityConfig, *, looking: bool = False) -> ssl.SSLCon
     if looking:
         return context
     if config.ssl_keystore_location is not None:
-        certificate, key, password = _unpacked(config.ssl_keystore_location, config.ssl_keystore_password)
+        certificate, key, password = client_identity(config)
         _show(context, f"ssl_keystore_location {config.ssl_keystore_location!r}", certificate, key, password)
     else:
         _show_pem(context, config)
@@ -85,6 +84,9 @@ def _set_ciphers(context: ssl.SSLContext, suites: CipherSuites, ciphers: str) ->
 def _trust(context: ssl.SSLContext, config: SecurityConfig) -> None:
     source, text = "ssl_ca_pem", config.ssl_ca_pem
     location = config.ssl_ca_location
+    if config.ssl_truststore_location is not None:
+        _trust_store(context, config)
+        return
     if location is None and text is None:
         context.load_default_certs()
         return
@@ -100,6 +102,14 @@ def _trust(context: ssl.SSLContext, config: SecurityConfig) -> None:
         # Comments around the certificates may not be ASCII.
         context.load_verify_locations(cadata=text.encode("ascii", "replace").decode())
     except (ssl.SSLError, ValueError) as error:
+        raise ConfigError(f"{source}: its certificates cannot be read: {_reason(error)}") from None
+
+
+def _trust_store(context: ssl.SSLContext, config: SecurityConfig) -> None:
+    try:
+        context.load_verify_locations(cadata=trusted_certificates(config))
+    except (ssl.SSLError, ValueError) as error:
+        source = f"ssl_truststore_location {config.ssl_truststore_location!r}"
         raise ConfigError(f"{source}: its certificates cannot be read: {_reason(error)}") from None
 
 
@@ -153,33 +163,6 @@ def _check_times(source: str, certificate: bytes) -> None:
         raise ConfigError(f"the certificate in {source} is not valid before {valid.begins:%Y-%m-%d %H:%M:%S} UTC")
 
 
-def _unpacked(location: FilePath, password: str | None) -> tuple[str, str, str]:
-    """Return a PKCS12 file's certificates and key in PEM, and a random password with which the key is encrypted."""
-    try:
-        from cryptography.hazmat.primitives import serialization
-        from cryptography.hazmat.primitives.serialization import pkcs12
-    except ImportError:
-        needed = "ssl_keystore_location needs the library cryptography: pip install 'aiokafkawire[security]'"
-        raise ConfigError(f"{needed}, or use ssl_certificate_location and ssl_key_location (PEM)") from None
-    data = _read("ssl_keystore_location", location)
-    source = f"ssl_keystore_location {location!r}"
-    if data.startswith(b"\xfe\xed\xfe\xed"):
-        raise ConfigError(f"{source} is a Java keystore (JKS): convert it by keytool -importkeystore to PKCS12")
-    try:
-        key, certificate, more = pkcs12.load_key_and_certificates(data, None if password is None else password.encode())
-    except ValueError:
-        wrong = "is wrong" if password is not None else "is not set"
-        raise ConfigError(f"{source} cannot be opened: ssl_keystore_password {wrong}, or it is no PKCS12") from None
-    if key is None or certificate is None:
-        raise ConfigError(f"{source} holds no private key with its certificate")
-    chain = [certificate, *more]
-    text = "".join(link.public_bytes(serialization.Encoding.PEM).decode() for link in chain)
-    secret = secrets.token_hex(16)
-    encryption = serialization.BestAvailableEncryption(secret.encode())
-    shape = serialization.PrivateFormat.PKCS8
-    return text, key.private_bytes(serialization.Encoding.PEM, shape, encryption).decode(), secret
-
-
 @contextlib.contextmanager
 def _as_file(text: str) -> Iterator[str]:
     """Yield the path of a file with this text, since OpenSSL reads keys only from files; in memory if possible."""
@@ -199,21 +182,8 @@ def _as_file(text: str) -> Iterator[str]:
                 os.unlink(path)
 
 
-def _read(setting: str, location: FilePath) -> bytes:
-    try:
-        with open(location, "rb") as file:
-            data = file.read(_MAX_FILE + 1)
-    except OSError as error:
-        raise ConfigError(f"{setting} {location!r} cannot be read: {error.strerror or error}") from None
-    except ValueError as error:  # a NUL in the name
-        raise ConfigError(f"{setting} {location!r} cannot be read: {error}") from None
-    if len(data) > _MAX_FILE:
-        raise ConfigError(f"{setting} {location!r} is larger than {_MAX_FILE} bytes: is it the right file?")
-    return data
-
-
 def _read_text(setting: str, location: FilePath) -> str:
-    return _read(setting, location).decode(errors="replace")
+    return read_setting_file(setting, location).decode(errors="replace")
 
 
 def _reason(error: Exception) -> str:

@@ -12,6 +12,7 @@ from ..errors import (
     ErrorCode,
     KafkaError,
     MessageTooLarge,
+    RecordsPurged,
     Refresh,
     RequestTimeout,
     TopicNotReady,
@@ -221,8 +222,17 @@ class BatchCompletion:
         batch.result.resolve(base_offset, log_append_time)
         self._report(batch, None if base_offset < 0 else base_offset, None)
 
-    def fail(self, batch: ProducerBatch, error: KafkaError, *, is_abort: bool = False) -> None:
-        """Fail a batch with this error, and do not send it again; ``is_abort`` if its transaction is aborted."""
+    def fail(
+        self, batch: ProducerBatch, error: KafkaError, *, is_abort: bool = False, is_reported: bool = True
+    ) -> None:
+        """Fail a batch with this error, and do not send it again.
+
+        Args:
+            batch: the batch.
+            error: what its deliveries raise.
+            is_abort: whether the user asked for it: by aborting the batch's transaction, or by purging.
+            is_reported: whether the next flush reports the records that no caller awaits.
+        """
         self._backoffs.pop(batch.partition, None)
         self._accumulator.remove(batch)
         batch.result.fail(error)
@@ -232,7 +242,8 @@ class BatchCompletion:
             _log.debug(message, partition=batch.partition, records=batch.count, error=error)
         else:
             self._failures.failed(batch.partition, message, partition=batch.partition, records=batch.count, error=error)
-        self.failures.add(batch.result)
+        if is_reported:
+            self.failures.add(batch.result)
         if self._transaction is not None:
             self._transaction.batch_failed(batch.partition, error, sent=batch.base_sequence >= 0)
         if self.on_failure is not None:
@@ -278,6 +289,14 @@ class BatchCompletion:
         for batch, error in self._accumulator.take_waiting(error_of):
             self.fail(batch, error, is_abort=is_abort)
 
+    def purge(self) -> int:
+        """Fail all waiting batches with RecordsPurged, which no flush reports; return the number of their records."""
+        count = 0
+        for batch, error in self._accumulator.take_waiting(_purged):
+            count += batch.count
+            self.fail(batch, error, is_abort=True, is_reported=False)
+        return count
+
     def use_snapshot(self, snapshot: Snapshot) -> None:
         """Handle topics that this snapshot shows as recreated: fail lost batches, and restart sequence numbers."""
         if self._transaction is not None:
@@ -301,6 +320,11 @@ class BatchCompletion:
         error = RequestTimeout(f"{batch.partition} took no records for {seconds:g} s (delivery_timeout_ms){why}")
         error.__cause__ = last
         return error
+
+
+def _purged(batch: ProducerBatch) -> RecordsPurged:
+    doubt = "; a broker may have written it, since it was sent before and not answered" if batch.in_doubt else ""
+    return RecordsPurged(f"the record for {batch.partition} was dropped by purge(){doubt}")
 
 
 def _lost_with_topic(batch: ProducerBatch, snapshot: Snapshot) -> KafkaError | None:

@@ -82,6 +82,9 @@ class QueueSizes(Protocol):
     def unavailable(self, topic: str) -> Collection[int]:
         """Return the indexes of the topic's partitions whose leader is unavailable, see :class:`BrokerAvailability`."""
 
+    def leaders_in_rack(self, topic: str, rack: str) -> Collection[int]:
+        """Return the indexes of the topic's partitions whose leader is in the rack."""
+
 
 # --- by key --------------------------------------------------------------------------------------------
 
@@ -144,12 +147,14 @@ class UniformSticky:
 
     The next partition is random, and may be the same. With ``partitioner_adaptive_partitioning_enable`` a partition
     with few waiting batches is likelier: its weight is the longest queue's length plus 1, less its own queue's length.
+    With ``partitioner_rack_aware`` it is one whose leader is in ``client_rack``, if there is one (KIP-1123).
     """
 
     def __init__(self, config: ProducerConfig, chance: RandomSource, queues: QueueSizes, by_key: ByKey | None) -> None:
         """Choose the partition of a record with a key by ``by_key``; if ``by_key`` is None, ignore keys."""
         self._chance, self._queues, self._by_key = chance, queues, by_key
         self._adaptive = config.partitioner_adaptive_partitioning_enable
+        self._rack = config.client_rack if config.partitioner_rack_aware else ""
         self._skips_unavailable = config.partitioner_availability_timeout_ms > 0
         self._batch_size, self._max_sent = config.batch_size, 2 * config.batch_size
         self.sticky: dict[str, StickyPartition] = {}
@@ -179,7 +184,8 @@ class UniformSticky:
         elif self._adaptive and len(available) > 1:
             chosen = self._by_load(topic, available)
         else:
-            chosen = available[self._chance.randrange(len(available))]
+            nearby = self._nearby(topic, available)
+            chosen = nearby[self._chance.randrange(len(nearby))]
         sent = layout.HEADER_SIZE + size - RECORD_OVERHEAD
         self.sticky[topic] = StickyPartition(chosen, available, sent, self._batch_size, self._max_sent)
         return chosen
@@ -191,11 +197,19 @@ class UniformSticky:
             # A partition without waiting batches is kept: only a record sent to it shows whether its broker is back.
             kept = [index for index in available if index not in unavailable or not lengths.get(index)]
             available = kept or available
+        available = self._nearby(topic, available)
         if not lengths:
             return available[self._chance.randrange(len(available))]
         longest = max(lengths.get(index, 0) for index in available)
         table = list(accumulate(longest + 1 - lengths.get(index, 0) for index in available))
         return available[bisect_right(table, self._chance.randrange(table[-1]))]
+
+    def _nearby(self, topic: str, available: Sequence[int]) -> Sequence[int]:
+        """Return those of the partitions whose leader is in the client's rack; all if there are none."""
+        if not self._rack:
+            return available
+        in_rack = set(self._queues.leaders_in_rack(topic, self._rack))
+        return [index for index in available if index in in_rack] or available
 
 
 def _is_gone(sticky: StickyPartition, available: Sequence[int], count: int) -> bool:

@@ -13,7 +13,7 @@ from weakref import ref
 import anyio
 import anyio.lowlevel
 
-from ..argument_checks import refuse_list
+from ..argument_checks import check_seconds, refuse_list
 from ..cluster.cluster import Cluster
 from ..cluster.live_values import ProducerValues
 from ..cluster.metadata import Topic
@@ -122,16 +122,37 @@ class Producer(Appender[K, V], MetricsPush, Generic[K, V]):
             # This must not hide the body's own error.
             error.add_note(f"besides, {failed}")
 
-    async def close(self) -> None:
+    async def close(self, timeout: float | None = None) -> None:
         """Send the records that wait, and close the producer, within ``delivery_timeout_ms``. May be called again.
 
         If the call is cancelled, closing takes at most 5 seconds more; records that are not acknowledged by then fail.
 
+        Args:
+            timeout: how long to wait for acknowledgements, in seconds; records that are not acknowledged by then fail.
+                With 0 no record that waits is sent.
+
         Raises:
             DeliveryFailed: a record that no caller awaited has failed since the last :meth:`flush`.
+            UsageError: the running event loop is not the client's, or ``timeout`` is invalid.
+        """
+        check_seconds("timeout", timeout)
+        await self._close(timeout)
+        # After the timeout, the flush has not reported the records that were given up.
+        failed = self._sender.completion.failures.take() if timeout is not None else None
+        if failed is not None:
+            raise failed
+
+    def purge(self) -> int:
+        """Drop the records that wait to be sent, and return how many there were.
+
+        Their deliveries raise RecordsPurged, which :meth:`flush` and :meth:`close` do not report. Records in flight are
+        not dropped: brokers have them already. A transaction that loses records can only be aborted.
+
+        Raises:
             UsageError: the running event loop is not the client's.
         """
-        await self._close(None)
+        self._cluster.owner.require_own_loop()
+        return self._sender.completion.purge()
 
     async def _close(self, within: float | None) -> None:
         if self._state == "open":

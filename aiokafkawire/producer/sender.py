@@ -1,7 +1,7 @@
 """Sends ready batches to the leaders of their partitions, and passes the responses on to be handled."""
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Collection, Coroutine, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
@@ -147,6 +147,13 @@ class Sender:
             for partition in partitions
             if partition.leader is not None and self._availability.is_unavailable(partition.leader)
         ]
+
+    def leaders_in_rack(self, topic: str, rack: str) -> Collection[int]:
+        """Return the partitions whose leader is in the rack, as :class:`~.partitioner.QueueSizes` says."""
+        snapshot = self._cluster.metadata.snapshot
+        known = snapshot.topics.get(topic)
+        nearby = {node.node_id for node in snapshot.nodes.values() if node.rack == rack}
+        return [partition.index for partition in known.partitions if partition.leader in nearby] if known else []
 
     # --- sending ---------------------------------------------------------------------------------------
 

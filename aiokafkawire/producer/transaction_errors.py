@@ -16,6 +16,7 @@ from ..errors import (
     InvalidTxnState,
     KafkaError,
     ProducerFenced,
+    StaleMemberEpoch,
     TransactionalIdAuthorizationFailed,
     UnknownBrokerError,
     UnknownMemberId,
@@ -114,9 +115,12 @@ def _action(row: _Row, error: KafkaError) -> TransactionErrorAction:
     return row.fatal if error.fatal else row.abortable if error.abortable else row.other
 
 
+_NO_MEMBER: Final = (IllegalGeneration, StaleMemberEpoch, UnknownMemberId)
+
+
 def commit_failed(request: Request[Any], error: KafkaError) -> KafkaError:
     """Return CommitFailed if the coordinator refused offsets of a former group member; else ``error`` itself."""
-    if not isinstance(request, TxnOffsetCommitRequest) or not isinstance(error, IllegalGeneration | UnknownMemberId):
+    if not isinstance(request, TxnOffsetCommitRequest) or not isinstance(error, _NO_MEMBER):
         return error
     failed = CommitFailed(
         f"{error}: the group {request.group_id!r} has rebalanced without this consumer, so the partitions may be "

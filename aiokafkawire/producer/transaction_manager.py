@@ -14,9 +14,12 @@ from ..errors import KafkaError, RequestTimeout, UsageError, as_kafka_error, cop
 from ..event_log import EventLog
 from ..observe import TransactionEnded
 from ..plain_values import error_text
+from ..protocol.messages.transactions import TxnOffsetCommitRequest
+from ..protocol.schema import Request
 from ..runtime import Worker
 from ..types import CoordinatorType, ProducerIdentity, TopicPartition
 from .health import TransactionHealth
+from .transaction_requests import check_topic_ids, with_topic_ids
 from .transaction_state_machine import TransactionPhase, TransactionRequest, TransactionStateMachine
 
 __all__ = ("TransactionManager",)
@@ -72,14 +75,24 @@ class TransactionManager:
     async def _send(self, request: TransactionRequest) -> None:
         config = self._cluster.config
         backoff = Backoff(_FIRST_BACKOFF, config.retry_backoff_max_ms / 1000, self._cluster.runtime.chance)
+        metadata = self._cluster.metadata
+        sent = with_topic_ids(request, metadata.snapshot.topic_id)
+        if isinstance(sent.request, TxnOffsetCommitRequest):
+            metadata.track_topics(topic.name for topic in sent.request.topics)
+
+        def newer() -> Request[Any]:
+            check_topic_ids(sent, metadata.snapshot.topic_id)
+            return sent.request
+
         try:
             response = await self._cluster.ask_coordinator(
-                request.coordinator_type,
-                request.key,
-                request.request,
+                sent.coordinator_type,
+                sent.key,
+                sent.request,
                 self._commit_by or self._deadline(),
-                wanted=request.versions,
-                check=request.check,
+                wanted=sent.versions,
+                check=sent.check,
+                newer=newer,
                 backoff=backoff,
                 failed=self._attempt_failed,
             )

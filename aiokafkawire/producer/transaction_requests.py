@@ -6,12 +6,14 @@ and EndTxn also bumps the epoch (KIP-890). A transaction must use only one way, 
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from copy import copy
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, cast
+from uuid import UUID
 
 import attrs
 
-from ..errors import BrokerError, ErrorCode, OperationNotAttempted, broker_error
+from ..errors import BrokerError, CommitFailed, ErrorCode, OperationNotAttempted, broker_error
 from ..protocol.messages.transactions import (
     AddOffsetsToTxnRequest,
     AddOffsetsToTxnResponse,
@@ -26,7 +28,9 @@ from ..protocol.messages.transactions import (
     TxnOffsetCommitRequestPartition,
     TxnOffsetCommitRequestTopic,
     TxnOffsetCommitResponse,
+    TxnOffsetCommitResponseTopic,
 )
+from ..protocol.primitives import ZERO_UUID
 from ..protocol.schema import Request, Versions
 from ..types import CoordinatorType, GroupMetadata, OffsetAndMetadata, ProducerIdentity, TopicPartition
 
@@ -36,9 +40,11 @@ __all__ = (
     "TransactionRequest",
     "add_offsets",
     "add_partitions",
+    "check_topic_ids",
     "commit_offsets",
     "end_transaction",
     "init_producer_id",
+    "with_topic_ids",
 )
 
 PRODUCE_V1: Final = Versions.parse("3-11")
@@ -52,7 +58,8 @@ _ADD_PARTITIONS: Final = Versions.parse("0-3")  # later versions are for brokers
 _ADD_OFFSETS: Final = Versions.parse("0-4")
 _COMMIT_OFFSETS_V1: Final = Versions.parse("0-4")
 _COMMIT_OF_MEMBER_V1: Final = Versions.parse("3-4")  # KIP-447: older versions do not name the member
-_COMMIT_OFFSETS_V2: Final = Versions.parse("5")  # v6 has ids instead of topic names
+_COMMIT_OFFSETS_V2: Final = Versions.parse("5")
+_COMMIT_BY_ID: Final = Versions.parse("5-6")  # v6 has topic ids instead of names (KIP-1319)
 _END_V1: Final = Versions.parse("0-4")
 _END_V2: Final = Versions.parse("5+")
 
@@ -148,6 +155,39 @@ def commit_offsets(
     )
 
 
+def with_topic_ids(request: TransactionRequest, topic_id: Callable[[str], UUID]) -> TransactionRequest:
+    """Return the request of :func:`commit_offsets` with the topics' ids, if all are known; else ``request`` itself.
+
+    A coordinator since 4.4 refuses the ids of topics that were deleted, also if there are new topics of these names.
+    """
+    if request.versions is not _COMMIT_OFFSETS_V2:
+        return request
+    asked = cast("TxnOffsetCommitRequest", request.request)  # only this one has these versions
+    ids = {topic.name: topic_id(topic.name) for topic in asked.topics}
+    if ZERO_UUID in ids.values():
+        return request
+    asked = copy(asked)
+    asked.topics = [copy(topic) for topic in asked.topics]
+    for topic in asked.topics:
+        topic.topic_id = ids[topic.name]
+    names = {found: name for name, found in ids.items()}
+    check = partial(_check_committed, asked.group_id, names=names)
+    return attrs.evolve(request, request=asked, versions=_COMMIT_BY_ID, check=check)
+
+
+def check_topic_ids(request: TransactionRequest, topic_id: Callable[[str], UUID]) -> None:
+    """Raise CommitFailed if a topic of a request with topic ids has another id now."""
+    if request.versions is not _COMMIT_BY_ID:
+        return
+    asked = cast("TxnOffsetCommitRequest", request.request)  # only this one has these versions
+    for topic in asked.topics:
+        if topic_id(topic.name) not in (topic.topic_id, ZERO_UUID):
+            raise CommitFailed(
+                f"topic {topic.name!r} was deleted and created again, so the offsets of its records mean nothing now; "
+                "the transaction can only be aborted"
+            )
+
+
 def end_transaction(identity: ProducerIdentity, *, commit: bool) -> TransactionRequest:
     """Return the request that commits or aborts the transaction."""
     request = EndTxnRequest(
@@ -176,12 +216,18 @@ def _check_added(response: AddPartitionsToTxnResponse) -> None:
     )
 
 
-def _check_committed(group_id: str, response: TxnOffsetCommitResponse) -> None:
+def _check_committed(group_id: str, response: TxnOffsetCommitResponse, names: Mapping[UUID, str] | None = None) -> None:
+    names = names or {}
+    group = f"for group {group_id!r}"
     _raise_first(
-        (partition.error_code, f"TxnOffsetCommit of {topic.name}-{partition.partition_index} for group {group_id!r}")
+        (partition.error_code, f"TxnOffsetCommit of {_name(topic, names)}-{partition.partition_index} {group}")
         for topic in response.topics
         for partition in topic.partitions
     )
+
+
+def _name(topic: TxnOffsetCommitResponseTopic, names: Mapping[UUID, str]) -> str:
+    return names.get(topic.topic_id, topic.name)
 
 
 def _raise_first(results: Iterable[tuple[int, str]]) -> None:

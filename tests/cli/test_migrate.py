@@ -27,7 +27,7 @@ FILES = {
     ),
     "app/old.py": (
         "from confluent_kafka import Producer\n\nproducer = Producer({'bootstrap.servers': 'a', 'stats_cb': print})\n"
-        "producer.poll(0)\nproducer.poll(0)\nproducer.purge()\n"
+        "producer.poll(0)\nproducer.poll(0)\nproducer.set_sasl_credentials(1, 2)\n"
     ),
     "app/other.py": "import json\n",
     ".venv/lib/x.py": "import aiokafka\n",
@@ -65,7 +65,7 @@ def test_each_place_has_a_line(code: Path, capsys: Capture) -> None:
         "app/old.py:3:48 look confluent_kafka['stats_cb']",
         "app/old.py:4:10 look confluent_kafka.Producer.poll",
         "app/old.py:5:10 look confluent_kafka.Producer.poll",
-        "app/old.py:6:10 no-counterpart confluent_kafka.Producer.purge",
+        "app/old.py:6:10 no-counterpart confluent_kafka.Producer.set_sasl_credentials",
         "app/send.py:1:22 drop-in aiokafka.AIOKafkaProducer",
     ]
     with_link = [line for line in out.splitlines() if line.endswith("(docs/migrating.md#from-confluent-kafka)")]

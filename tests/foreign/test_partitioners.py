@@ -43,6 +43,9 @@ class _NothingOpen:
     def unavailable(self, topic: str) -> tuple[int, ...]:
         return ()
 
+    def leaders_in_rack(self, topic: str, rack: str) -> tuple[int, ...]:
+        return ()
+
 
 def keys() -> list[bytes]:
     """Every length up to 40, every byte; and a key whose FNV-1a is the one number without an absolute value."""

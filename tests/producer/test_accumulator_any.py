@@ -70,7 +70,9 @@ class Counted(BatchCompletion):
             self.ended.append(batch)
         super()._acknowledge(batch, base_offset, log_append_time)
 
-    def fail(self, batch: ProducerBatch, error: KafkaError, *, is_abort: bool = False) -> None:
+    def fail(
+        self, batch: ProducerBatch, error: KafkaError, *, is_abort: bool = False, is_reported: bool = True
+    ) -> None:
         self.ended.append(batch)
         super().fail(batch, error)
 

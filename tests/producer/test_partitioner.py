@@ -31,6 +31,9 @@ class Idle:
     def unavailable(self, topic: str) -> Collection[int]:
         return ()
 
+    def leaders_in_rack(self, topic: str, rack: str) -> Collection[int]:
+        return ()
+
 
 def partitioner(partitioner: Any = "default", **settings: Any) -> Choose:
     return make_partitioner(ProducerConfig(partitioner=partitioner, **settings), Random(7), Idle()).choose

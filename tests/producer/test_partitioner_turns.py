@@ -25,6 +25,7 @@ class QueueSizes:
 
     lengths: Mapping[int, int] = attrs.field(factory=dict)
     held: Collection[int] = ()
+    racks: Mapping[str, Collection[int]] = attrs.field(factory=dict)
     open: dict[TopicPartition, BatchBuilder] = attrs.field(factory=dict)
     full: list[int] = attrs.field(factory=list)
     """The sizes of those that were full."""
@@ -41,6 +42,10 @@ class QueueSizes:
     def unavailable(self, topic: str) -> Collection[int]:
         self.asked.append("unavailable")
         return self.held
+
+    def leaders_in_rack(self, topic: str, rack: str) -> Collection[int]:
+        self.asked.append("leaders_in_rack")
+        return self.racks.get(rack, ())
 
     def append(self, partition: int, value: bytes) -> None:
         where = TopicPartition("t", partition)
@@ -306,3 +311,53 @@ def test_without_a_timeout_no_broker_stalls() -> None:
     seen.record_attempt(1, 5.0, sent=False)
     seen.record_attempt(1, 500.0, sent=False)
     assert not seen.is_unavailable(1)
+
+
+# --- racks ---------------------------------------------------------------------------------------------
+
+NEARBY = {"r1": (1, 3), "r2": (0, 2)}
+
+
+@pytest.mark.parametrize("adaptive", [True, False])
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        ({"partitioner_rack_aware": True, "client_rack": "r1"}, {1, 3}),
+        ({"partitioner_rack_aware": True, "client_rack": "r3"}, {0, 1, 2, 3}),  # no leader is there
+        ({"partitioner_rack_aware": True}, {0, 1, 2, 3}),
+        ({"client_rack": "r1"}, {0, 1, 2, 3}),
+    ],
+)
+def test_leaders_in_the_clients_rack_are_preferred(
+    settings: dict[str, Any], expected: set[int], adaptive: bool
+) -> None:
+    queues = QueueSizes(racks=NEARBY)
+    choose = partitioner(queues, partitioner_adaptive_partitioning_enable=adaptive, **settings)
+    assert set(next_turns(choose, (0, 1, 2, 3), 4, 200)) == expected
+
+
+def test_without_an_available_leader_in_the_rack_others_are_chosen() -> None:
+    choose = partitioner(QueueSizes(racks=NEARBY), partitioner_rack_aware=True, client_rack="r1")
+    assert set(next_turns(choose, (0, 2), 4, 200)) == {0, 2}
+
+
+def test_a_nearby_broker_that_takes_nothing_is_left() -> None:
+    queues = QueueSizes({0: 1, 1: 1, 3: 1}, held=(1, 3), racks=NEARBY)
+    options: dict[str, Any] = {"partitioner_rack_aware": True, "client_rack": "r1"}
+    choose = partitioner(queues, partitioner_availability_timeout_ms=1, **options)
+    assert set(next_turns(choose, (0, 1, 2, 3), 4, 200)) == {0, 2}
+
+
+def test_the_queues_of_the_rack_decide_within_it() -> None:
+    queues = QueueSizes({1: 9, 0: 0}, racks=NEARBY)
+    choose = partitioner(queues, partitioner_rack_aware=True, client_rack="r1")
+    turns = next_turns(choose, (0, 1, 2, 3), 4, 500)
+    assert set(turns) == {1, 3}
+    assert turns[3] > 5 * turns[1]
+
+
+def test_keys_decide_before_racks() -> None:
+    queues = QueueSizes(racks=NEARBY)
+    choose = partitioner(queues, partitioner_rack_aware=True, client_rack="r1")
+    chosen = {choose("t", b"%d" % key, (0, 1, 2, 3), 4, 100) for key in range(100)}
+    assert chosen == {0, 1, 2, 3}

@@ -9,7 +9,7 @@ from support.faulty_cluster import FaultyCluster, a, serving
 from support.producing import producing
 from support.virtual_time import virtual_time
 
-from aiokafkawire import ConnectionLost, DeliveryFailed, Producer, RequestTimeout, UsageError
+from aiokafkawire import ConnectionLost, DeliveryFailed, Producer, RecordsPurged, RequestTimeout, UsageError
 from aiokafkawire.errors import MessageTooLarge
 
 pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("nothing_fails_unheard")]
@@ -175,3 +175,32 @@ async def test_failures_beyond_those_kept_are_told_too() -> None:
         await producer.enqueue("a", b"unheard")
         with pytest.raises(DeliveryFailed, match="1 record not delivered"):
             await producer.flush()
+
+
+@pytest.mark.parametrize("timeout", [0, 0.05])
+async def test_closing_gives_up_after_its_timeout_and_tells_what_was_lost(timeout: float) -> None:
+    async with serving({a(0): 1}) as cluster, cluster.client() as client:
+        silent(cluster)
+        async with producing(client) as producer:
+            delivery = await producer.enqueue("a", b"0")
+            await cluster.holds(1)
+            with pytest.raises(DeliveryFailed, match="1 record not delivered"):
+                await producer.close(timeout)
+            with pytest.raises(ConnectionLost, match="the producer was closed before the record was acknowledged"):
+                await delivery
+            await producer.close(timeout)  # again, which tells nothing twice
+
+
+async def test_purging_leaves_what_is_in_flight() -> None:
+    async with serving({a(0): 1}) as cluster, cluster.client() as client:
+        silent(cluster)
+        async with producing(client, max_in_flight_requests_per_connection=1) as producer:
+            sent = await producer.enqueue("a", b"0")
+            await cluster.holds(1)
+            waiting = await producer.enqueue("a", b"1")
+            assert producer.purge() == 1
+            with pytest.raises(RecordsPurged):
+                await waiting
+            await cluster.held[0].answer(cluster.written(cluster.held[0]))
+            assert (await sent).offset == 0
+        assert cluster.values(a(0)) == [b"0"]

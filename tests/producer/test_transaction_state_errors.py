@@ -169,7 +169,7 @@ def test_every_error_of_every_request(what: str, version: int, code: ErrorCode) 
         return
     doubtful = kind.retriable or code is ErrorCode.UNKNOWN_PRODUCER_ID
     bump = ["InitProducerId(bump)"] if version == 1 and doubtful else []
-    refused_member = code in (ErrorCode.ILLEGAL_GENERATION, ErrorCode.UNKNOWN_MEMBER_ID)
+    refused_member = code in (ErrorCode.ILLEGAL_GENERATION, ErrorCode.STALE_MEMBER_EPOCH, ErrorCode.UNKNOWN_MEMBER_ID)
     expected = CommitFailed if refused_member and what == "TxnOffsetCommit" else kind
     assert check_abortable(machine, expected, coordinators) == ["EndTxn(abort)", *bump]
 

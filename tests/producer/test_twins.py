@@ -53,6 +53,9 @@ class QueueSizes:
     def unavailable(self, topic: str) -> list[int]:
         return []
 
+    def leaders_in_rack(self, topic: str, rack: str) -> list[int]:
+        return []
+
 
 class Log:
     """What an appender asked of its subclass, and the sender that it has."""

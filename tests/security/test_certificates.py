@@ -165,9 +165,9 @@ def test_files_that_are_not_there_or_hold_something_else(papers: Papers, tmp_pat
     assert "there is no private key in PEM" in told(**own)
     assert "there is no private key in PEM" in told(**own, ssl_key_location=other)
     assert told(**own, ssl_key_location=none).startswith(f"ssl_key_location {none!r} cannot be read")
-    assert "or it is no PKCS12" in told(ssl_keystore_location=other, ssl_keystore_password=PASSWORD)
+    assert "or it is neither PKCS12 nor JKS" in told(ssl_keystore_location=other, ssl_keystore_password=PASSWORD)
     other.write_bytes(b"\xfe\xed\xfe\xed\0\0\0\2")
-    assert "is a Java keystore (JKS): convert it" in told(ssl_keystore_location=other)
+    assert "it is truncated" in told(ssl_keystore_location=other)
 
 
 def test_keys_and_passwords_that_are_wrong(papers: Papers, tmp_path: Path) -> None:

@@ -103,7 +103,8 @@ def test_a_login_by_a_delegation_token(given: str, means: bool) -> None:
         (
             {"security.protocol": "SSL", "ssl.keystore.location": "/k.p12", "ssl.keystore.password": "p",
              "ssl.key.password": "p"},
-            {"security_protocol": "SSL", "ssl_keystore_location": "/k.p12", "ssl_keystore_password": "p"},
+            {"security_protocol": "SSL", "ssl_keystore_location": "/k.p12", "ssl_keystore_password": "p",
+             "ssl_key_password": "p"},
         ),
         (
             {"security.protocol": "SSL", "ssl.keystore.type": "PEM", "ssl.keystore.location": "/k.pem",
@@ -176,8 +177,8 @@ def test_the_function_of_confluent_kafka() -> None:
         ({"acks": "2"}, "acks must be one of"),
         ({"security.protocol": "SASL_SSL"}, "SASL_SSL needs sasl_mechanism"),
         ({"enable.ssl.certificate.verification": "false"}, "cannot be turned off"),
-        ({"ssl.truststore.location": "/a.jks"}, "is a JKS file: write its certificates into a PEM file"),
-        ({"ssl.truststore.location": "/a", "ssl.truststore.type": "PKCS12"}, "is a PKCS12 file"),
+        ({"ssl.truststore.location": "/a", "ssl.truststore.type": "BKS"}, "ssl.truststore.type 'BKS' cannot be read"),
+        ({"ssl.keystore.location": "/a", "ssl.keystore.type": "DKS"}, "ssl.keystore.type 'DKS' cannot be read: known"),
         ({"sasl.jaas.config": PLAIN}, "sasl_username is set, but security_protocol is PLAINTEXT"),
         ({"sasl.jaas.config": PLAIN.replace("password", "passwort")}, "did you mean password?"),
         ({"sasl.jaas.config": PLAIN.replace("Plain", "Fancy")}, "unknown login module FancyLoginModule"),

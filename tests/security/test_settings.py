@@ -114,7 +114,12 @@ BAD: list[tuple[dict[str, Any], str]] = [
         {**TLS, "ssl_keystore_location": "/k", "ssl_certificate_pem": "x"},
         "ssl_certificate_pem and ssl_keystore_location both set the client's certificate",
     ),
-    ({**TLS, "ssl_keystore_location": "/k", "ssl_key_password": "s3cret"}, "a keystore contains its key"),
+    ({**TLS, "ssl_keystore_location": "/k", "ssl_key_pem": "s3cret"}, "a keystore contains its key"),
+    ({**TLS, "ssl_truststore_password": "s3cret"}, "ssl_truststore_password needs ssl_truststore_location"),
+    (
+        {**TLS, "ssl_truststore_location": "/t", "ssl_ca_pem": "x"},
+        "ssl_ca_pem and ssl_truststore_location are two sources of the same",
+    ),
     ({**TLS, "ssl_context": "x"}, "ssl_context must be an ssl.SSLContext or None, got 'x'"),
     (
         {**TLS, "ssl_context": ssl.create_default_context(), "ssl_ca_location": "/ca.pem"},
@@ -163,6 +168,7 @@ def test_no_repr_shows_a_secret() -> None:
         "ssl_key_pem",
         "ssl_key_password",
         "ssl_keystore_password",
+        "ssl_truststore_password",
         "sasl_password",
         "sasl_oauthbearer_client_secret",
     )

@@ -23,7 +23,7 @@ from aiokafkawire.protocol.messages.metadata import (
 from aiokafkawire.protocol.primitives import ZERO_UUID
 from aiokafkawire.runtime import Runtime
 
-__all__ = ("Net", "hang", "metadata", "opened", "partition", "topic")
+__all__ = ("QUICK", "Net", "hang", "metadata", "opened", "partition", "topic")
 
 QUICK: dict[str, Any] = {
     "retry_backoff_ms": 1,

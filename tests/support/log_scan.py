@@ -23,6 +23,9 @@ _SETTINGS = (
     "ssl_key_password",
     "ssl_key_pem",
     "ssl_keystore_password",
+    "ssl_truststore_password",
+    "sasl_oauthbearer_assertion_private_key_passphrase",
+    "sasl_oauthbearer_assertion_private_key_pem",
 )
 _LEAST = 6  # letters; a shorter one is in many a word
 

@@ -39,7 +39,7 @@ def endpoint(answer: Answer, tls: ssl.SSLContext | None = None) -> Iterator[tupl
             answer(self)
 
         def do_GET(self) -> None:
-            seen.append({"path": self.path, "who": self.headers["Authorization"]})
+            seen.append({"path": self.path, "who": self.headers["Authorization"], "metadata": self.headers["Metadata"]})
             answer(self)
 
         def log_message(self, *_: Any) -> None:

@@ -688,6 +688,7 @@ def _consumer() -> Iterator[Case]:
         lambda hands, one: hands.consumer.poll(one, timeout=0.1),
         [None, 0, -1, 1.0, 0.5, "5", True, Strange(), math.nan],
     )
+    yield Case("producer.close(timeout)", filled("producer", "close", timeout=HOLE), NO_SECONDS)
     for name in ("poll", "unsubscribe", "close"):
         yield Case(
             f"consumer.{name}(timeout)",

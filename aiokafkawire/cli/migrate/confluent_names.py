@@ -38,7 +38,7 @@ _NAMES: Final[Mapping[str, Advice]] = {
         "abort_transaction",
         "send_offsets_to_transaction",
     ),
-    "Producer.purge": no_counterpart("records leave the buffer when they are sent, or after `delivery_timeout_ms`"),
+    "Producer.purge": Advice("`purge()`; it drops what waits to be sent, never what is in flight"),
     "Producer.set_sasl_credentials": _NEW_CREDENTIALS,
     "Consumer": Advice(
         "`Client(...).consumer(*topics, **settings.consumer)`, with `settings = aiokafkawire.from_confluent(config)`",
