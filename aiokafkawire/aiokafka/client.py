@@ -106,8 +106,8 @@ class AIOKafkaClient:
         self._client_id = client_id
         self._request_timeout_ms = request_timeout_ms
         with TRANSLATED:
-            self.wire_client = Client(servers_of(bootstrap_servers), **options)
-        self.cluster = ClusterMetadata(lambda: self._metadata.snapshot)
+            self.wire_client: Client = Client(servers_of(bootstrap_servers), **options)
+        self.cluster: ClusterMetadata = ClusterMetadata(lambda: self._metadata.snapshot)
         self._following = ExitStack()
         self._is_open = False
 

@@ -36,5 +36,5 @@ class NewTopic:
         self.name = name
         self.num_partitions = num_partitions
         self.replication_factor = replication_factor
-        self.replica_assignments = replica_assignments or {}
-        self.topic_configs = topic_configs or {}
+        self.replica_assignments: Mapping[int, Sequence[int]] = replica_assignments or {}
+        self.topic_configs: Mapping[str, str | None] = topic_configs or {}

@@ -33,7 +33,7 @@ class BatchBuilder:
         key_serializer: Callable[[Any], Any] | None = None,
         value_serializer: Callable[[Any], Any] | None = None,
     ) -> None:
-        self.builder = RecordBatchBuilder(limit=batch_size, codec=compression_type)
+        self.builder: RecordBatchBuilder = RecordBatchBuilder(limit=batch_size, codec=compression_type)
         self.timestamps: list[int] = []
         self._key_serializer, self._value_serializer = key_serializer, value_serializer
         self._closed = False

@@ -97,7 +97,7 @@ class AIOKafkaProducer:
             partitioner=None if type(partitioner) is DefaultPartitioner else partitioner,
         )
         make_config(ProducerConfig, self._options)
-        self.client = AIOKafkaClient(
+        self.client: AIOKafkaClient = AIOKafkaClient(
             bootstrap_servers=bootstrap_servers,
             client_id=f"aiokafka-producer-{AIOKafkaProducer._client_ids}" if client_id is None else client_id,
             metadata_max_age_ms=metadata_max_age_ms,

@@ -1,13 +1,20 @@
 """Which variables of a module hold objects of other Kafka clients, as far as assignments and annotations say it."""
 
 import re
-from collections.abc import Iterator
-from typing import Final, NamedTuple
+from collections.abc import Collection, Iterator
+from typing import ClassVar, Final, NamedTuple
 
 import attrs
 import libcst as cst
 from libcst.helpers import get_full_name_for_node
-from libcst.metadata import ClassScope, PositionProvider, QualifiedNameSource, Scope, ScopeProvider
+from libcst.metadata import (
+    BaseMetadataProvider,
+    ClassScope,
+    PositionProvider,
+    QualifiedNameSource,
+    Scope,
+    ScopeProvider,
+)
 
 from .advice import Library
 from .libraries import is_class, library_of
@@ -48,7 +55,7 @@ class ModuleVisitor(cst.CSTVisitor):
         known: the knowledge about the module, which visitors share.
     """
 
-    METADATA_DEPENDENCIES = (PositionProvider, ScopeProvider)
+    METADATA_DEPENDENCIES: ClassVar[Collection[type[BaseMetadataProvider[object]]]] = (PositionProvider, ScopeProvider)
 
     def __init__(self, known: "KnownNames") -> None:
         super().__init__()
