@@ -250,7 +250,7 @@ def setting_hint(config: str, name: str, known: Sequence[str], others: Mapping[s
         if config in _SETTINGS and owner != config and plain in settings:
             return f"here: {_MADE_BY[owner].format(plain)}"
     near = get_close_matches(plain, [*known, *_ARGUMENTS.get(config, ())], n=1)
-    return f"did you mean {near[0]}?" if near else f"known are {', '.join(known)}"
+    return f"did you mean {near[0]}?" if near else f"known are {', '.join(sorted(known))}"
 
 
 class _ForeignName:

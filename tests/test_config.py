@@ -154,7 +154,7 @@ def test_acks_all_is_minus_one_on_the_wire() -> None:
         ("clientid", "did you mean client_id?"),
         ("request.timeout.ms", "did you mean request_timeout_ms?"),
         ("metadata_max_age", "did you mean metadata_max_age_ms?"),
-        ("zzz", "known are security_protocol, ssl_ca_location, "),
+        ("zzz", "known are advertised_listeners_map, allow_auto_create_topics, "),
     ],
 )
 def test_an_unknown_name_gets_a_suggestion(name: str, hint: str) -> None:
