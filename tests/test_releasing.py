@@ -2,21 +2,17 @@
 
 import ast
 import re
-import sys
 import tarfile
 import tomllib
 from io import BytesIO
 from pathlib import Path
 
 import pytest
+from releasing.distributions import normalize_sdist, without_extensions
+from releasing.prepare import changelog_problem, version
+from releasing.wheels import PYTHONS
 
 from aiokafkawire import __version__
-
-sys.path.append(str(Path(__file__).parent.parent))  # the folder release/ is not installed
-
-from release.distributions import normalize_sdist
-from release.prepare import changelog_problem, version
-from release.wheels import PYTHONS
 
 ROOT = Path(__file__).parent.parent
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
@@ -106,6 +102,13 @@ def test_the_version_has_one_place() -> None:
 def test_a_release_needs_its_section_of_the_changelog(heading: str, problem: str | None) -> None:
     found = changelog_problem("# Changelog\n\n" + heading, "1.2.3")
     assert (found is None) if problem is None else (found is not None and problem in found)
+
+
+def test_the_pure_wheel_is_built_without_the_extensions_and_as_before_otherwise() -> None:
+    text = (ROOT / "pyproject.toml").read_text()
+    expected = tomllib.loads(text)
+    assert expected["tool"]["setuptools"].pop("ext-modules")
+    assert tomllib.loads(without_extensions(text)) == expected
 
 
 def write_sdist(path: Path, names: list[str], time: int) -> None:

@@ -3,15 +3,18 @@
 import gzip
 import io
 import os
+import re
 import subprocess
 import sys
 import tarfile
 import tempfile
 from pathlib import Path
 
-__all__ = ("ROOT", "build_reproducibly", "commit_time", "committed_tree", "normalize_sdist")
+__all__ = ("ROOT", "build_reproducibly", "commit_time", "committed_tree", "normalize_sdist", "without_extensions")
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
+
+_EXTENSION = re.compile(r"^\[\[tool\.setuptools\.ext-modules\]\].*?(?=^\[)", re.MULTILINE | re.DOTALL)
 
 
 def commit_time() -> int:
@@ -24,10 +27,20 @@ def commit_time() -> int:
 
 
 def committed_tree(target: Path) -> None:
-    """Write the files of the commit that is checked out to ``target``: nothing that lies about gets into a release."""
-    packed = subprocess.run(["git", "archive", "HEAD"], cwd=ROOT, check=True, capture_output=True).stdout
+    """Write the files of the commit that is checked out to ``target``, without the tests.
+
+    setuptools would take some of the tests without the modules beside them, and files that are not committed.
+    """
+    packed = subprocess.run(
+        ["git", "archive", "HEAD", ".", ":(exclude)tests"], cwd=ROOT, check=True, capture_output=True
+    ).stdout
     with tarfile.open(fileobj=io.BytesIO(packed)) as archive:
         archive.extractall(target, filter="data")
+
+
+def without_extensions(settings: str) -> str:
+    """Return the text of pyproject.toml without the compiled modules, so that the wheel is ``py3-none-any``."""
+    return _EXTENSION.sub("", settings)
 
 
 def normalize_sdist(path: Path, time: int) -> None:
@@ -65,7 +78,7 @@ def build_reproducibly(target: Path) -> list[Path]:
 
 def _build() -> dict[str, bytes]:
     time = commit_time()
-    environment = os.environ | {"SOURCE_DATE_EPOCH": str(time), "AIOKAFKAWIRE_BUILD": "pure"}
+    environment = os.environ | {"SOURCE_DATE_EPOCH": str(time)}
     with tempfile.TemporaryDirectory() as folder:
         tree, made = Path(folder, "tree"), Path(folder, "made")
         committed_tree(tree)
@@ -76,5 +89,7 @@ def _build() -> dict[str, bytes]:
         with tarfile.open(sdist) as archive:
             archive.extractall(folder, filter="data")
         source = Path(folder, sdist.name.removesuffix(".tar.gz"))
+        settings = source / "pyproject.toml"
+        settings.write_text(without_extensions(settings.read_text()))
         subprocess.run([*build, "--wheel", str(source)], check=True, env=environment, stdout=subprocess.DEVNULL)
         return {path.name: path.read_bytes() for path in sorted(made.iterdir())}

@@ -1,7 +1,7 @@
 """Checks an installed distribution: its modules, compiled or pure, and the demo on few records.
 
-``python release/check_installed.py`` wants the compiled modules; ``--pure`` wants none of them. It runs outside a
-checkout, in an environment with ``aiokafkawire[demo]`` and nothing else, on each platform that has a wheel.
+``python tests/releasing/check_installed.py`` wants the compiled modules; ``--pure`` wants none of them. It runs
+outside a checkout, in an environment with ``aiokafkawire[demo]`` and nothing else, on each platform that has a wheel.
 """
 
 import argparse

@@ -90,7 +90,7 @@ def check(python: str, wheel: Path, pure: bool = False) -> None:
         install = [inside, "-m", "pip", "install", "--quiet", *wheels_only, f"{wheel}[demo]"]
         subprocess.run(install, check=True, env=bare)
         options = ["--pure"] if pure else []
-        script = str(ROOT / "release" / "check_installed.py")
+        script = str(Path(__file__).with_name("check_installed.py"))
         subprocess.run([inside, "-I", script, *options], check=True, env=bare, cwd=folder)
 
 
