@@ -50,6 +50,8 @@ class AIOKafkaProducer:
     _append: Callable[..., tuple[Any, int]]
     _wire: Producer[Any, Any] | None = None
     _closed: bool | None = None
+    _client_class: Callable[..., AIOKafkaClient] = AIOKafkaClient
+    """Makes the client; a subclass may return one that it shares."""
 
     def __init__(
         self,
@@ -97,7 +99,7 @@ class AIOKafkaProducer:
             partitioner=None if type(partitioner) is DefaultPartitioner else partitioner,
         )
         make_config(ProducerConfig, self._options)
-        self.client: AIOKafkaClient = AIOKafkaClient(
+        self.client: AIOKafkaClient = self._client_class(
             bootstrap_servers=bootstrap_servers,
             client_id=f"aiokafka-producer-{AIOKafkaProducer._client_ids}" if client_id is None else client_id,
             metadata_max_age_ms=metadata_max_age_ms,
