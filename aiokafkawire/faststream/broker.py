@@ -67,7 +67,10 @@ class KafkaBroker(FastStreamBroker):
                 await admin.start()
                 config.admin.admin_client = admin
         except BaseException:
-            await self._close_client()
+            try:
+                await config.disconnect()
+            finally:
+                await self._close_client()
             raise
         consumer_arguments = accepted_arguments(AIOKafkaConsumer, arguments) | {"client_rack": config.client_rack}
         config.builder = partial(sharing(AIOKafkaConsumer, client), **consumer_arguments)
