@@ -276,6 +276,8 @@ class AIOKafkaProducer:
             raise ValueError("the batch is empty")
         batch.close()
         try:
+            if partition is None:
+                partition = random.choice(sorted(await self.client._wait_on_metadata(topic)))  # noqa: S311, no secret
             result = await self._wire._enqueue_batch(TopicPartition(topic, partition), batch.builder, batch.timestamps)
         except own.UsageError as error:
             raise ValueError(str(error)) from error
