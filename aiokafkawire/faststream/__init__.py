@@ -15,7 +15,6 @@ from faststream.kafka import (  # noqa: E402, after install()
     KafkaRoute,
     KafkaRouter,
     TestKafkaBroker,
-    Topic,
     TopicPartition,
 )
 
@@ -29,6 +28,5 @@ __all__ = (
     "KafkaRoute",
     "KafkaRouter",
     "TestKafkaBroker",
-    "Topic",
     "TopicPartition",
 )
