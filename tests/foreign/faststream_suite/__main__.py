@@ -19,6 +19,16 @@ from aiokafkawire.testing import BackgroundBroker
 
 HERE = Path(__file__).parent
 REPOSITORY = "https://github.com/ag2ai/faststream"
+SETTINGS = """\
+[pytest]
+asyncio_mode = auto
+asyncio_default_fixture_loop_scope = function
+markers =
+    all
+    connected
+    kafka
+    slow
+"""
 HELP = f"""\
 Run the tests of FastStream's Kafka broker on aiokafkawire.faststream, and print each outcome.
 
@@ -29,6 +39,8 @@ topics automatically. known.toml has the tests that fail for a known reason.
 
     PYTHONPATH=tests python -m foreign.faststream_suite --source ~/faststream
     PYTHONPATH=tests python -m foreign.faststream_suite --source ~/faststream test_consume.py -k batch
+
+One module of them needs nats-py and aio-pika, and some need fastapi and dirty-equals.
 
 Exit status: 0 if all tests passed, or failed as known.toml says; 1 if not; 2 for a wrong usage.
 """
@@ -72,11 +84,20 @@ def broker(asked: argparse.Namespace) -> Iterator[str]:
 def run(folder: Path, modules: list[str], words: str, bootstrap: str) -> dict[str, str]:
     """Run the modules by pytest; return each test's error, which is empty for one that passed."""
     results, tests = folder / "results.xml", folder / "tests" / "brokers" / "kafka"
-    (folder / "pytest.ini").write_text("[pytest]\nasyncio_mode = auto\nasyncio_default_fixture_loop_scope = function\n")
+    (folder / "pytest.ini").write_text(SETTINGS)
     paths = [str(path) for module in modules or ["test_*.py"] for path in sorted(tests.rglob(module))]
     environment = os.environ | {"SUITE_BOOTSTRAP": bootstrap}
     environment["PYTHONPATH"] = os.pathsep.join([str(HERE.parents[1]), str(HERE.parents[2])])
-    options = ["-q", "-p", "foreign.faststream_suite.plugin", "-p", "no:xdist", "-p", "no:cacheprovider"]
+    options = [
+        "-q",
+        "--continue-on-collection-errors",
+        "-p",
+        "foreign.faststream_suite.plugin",
+        "-p",
+        "no:xdist",
+        "-p",
+        "no:cacheprovider",
+    ]
     options += ["--timeout=90", "--tb=short", f"--junitxml={results}", "-k", words, "-m", "not slow"]
     subprocess.run([sys.executable, "-m", "pytest", *options, *paths], cwd=folder, env=environment, check=False)
     return dict(outcomes_in(results)) if results.exists() else {}
