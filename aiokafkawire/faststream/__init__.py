@@ -15,6 +15,7 @@ from faststream.kafka import (  # noqa: E402, after install()
     KafkaRoute,
     KafkaRouter,
     TestKafkaBroker,
+    Topic,
     TopicPartition,
 )
 
@@ -28,5 +29,6 @@ __all__ = (
     "KafkaRoute",
     "KafkaRouter",
     "TestKafkaBroker",
+    "Topic",
     "TopicPartition",
 )
