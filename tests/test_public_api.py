@@ -23,6 +23,8 @@ def test_the_list_shows_signatures_and_inherited_members() -> None:
 def test_every_exported_name_can_be_imported(package: str) -> None:
     if package.endswith(".spark") and find_spec("pyspark") is None:
         pytest.skip("needs pyspark")
+    if ".faststream" in package:
+        pytest.skip("puts aiokafka's API in place for the whole process; tests/faststream_broker imports it in another")
     module = importlib.import_module(package)
     for name in module.__all__:
         assert getattr(module, name) is not None, name

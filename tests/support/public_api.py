@@ -32,6 +32,8 @@ PACKAGES = tuple(
         ".claim_check",
         ".config",
         ".errors",
+        ".faststream",
+        ".faststream.fastapi",
         ".interceptors",
         ".json_serialization",
         ".legacy",

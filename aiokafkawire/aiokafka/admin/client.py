@@ -1,6 +1,6 @@
 """aiokafka's AIOKafkaAdminClient on this client."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Final, Self, TypeVar
 
@@ -68,6 +68,9 @@ class AIOKafkaAdminClient:
         ValueError: an argument is wrong.
     """
 
+    _client_class: Callable[..., AIOKafkaClient] = AIOKafkaClient
+    """Makes the client; a subclass may return one that it shares."""
+
     def __init__(
         self,
         *,
@@ -89,7 +92,7 @@ class AIOKafkaAdminClient:
         sasl_oauth_token_provider: AbstractTokenProvider | None = None,
     ) -> None:
         warn_deprecated(loop, api_version, stacklevel=2)
-        self._client = AIOKafkaClient(
+        self._client = self._client_class(
             bootstrap_servers=bootstrap_servers,
             client_id=client_id,
             metadata_max_age_ms=metadata_max_age_ms,

@@ -55,6 +55,8 @@ class AIOKafkaConsumer(Generic[KT, VT]):
     """
 
     _closed: bool | None = None
+    _client_class: Callable[..., AIOKafkaClient] = AIOKafkaClient
+    """Makes the client; a subclass may return one that it shares."""
 
     def __init__(
         self,
@@ -120,7 +122,7 @@ class AIOKafkaConsumer(Generic[KT, VT]):
             "sasl_kerberos_domain_name": sasl_kerberos_domain_name,
             "sasl_oauth_token_provider": sasl_oauth_token_provider,
         }
-        self._client = AIOKafkaClient(**self._client_arguments)
+        self._client = self._client_class(**self._client_arguments)
         self._group_id, self._group_instance_id = group_id, group_instance_id
         self._options: dict[str, Any] = {
             "group_id": group_id,
@@ -199,7 +201,7 @@ class AIOKafkaConsumer(Generic[KT, VT]):
                 await session.end(finishes=False)
             await self._client.close()
         if not self._closed:  # a client whose opening has failed cannot be opened again
-            self._client = AIOKafkaClient(**self._client_arguments)
+            self._client = self._client_class(**self._client_arguments)
 
     def _new_session(self, after: anyio.Event) -> Session:
         """Open another consumer, which reads nothing before the event ``after``."""

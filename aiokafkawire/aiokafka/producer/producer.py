@@ -52,6 +52,8 @@ class AIOKafkaProducer:
     _append: Callable[..., tuple[Any, int]]
     _wire: Producer[Any, Any] | None = None
     _closed: bool | None = None
+    _client_class: Callable[..., AIOKafkaClient] = AIOKafkaClient
+    """Makes the client; a subclass may return one that it shares."""
 
     def __init__(
         self,
@@ -149,7 +151,7 @@ class AIOKafkaProducer:
         await self.stop()
 
     def _make_client(self) -> None:
-        self.client: AIOKafkaClient = AIOKafkaClient(**self._client_arguments)
+        self.client: AIOKafkaClient = self._client_class(**self._client_arguments)
         self._metadata = self.client.cluster
 
     async def start(self) -> None:
@@ -293,6 +295,8 @@ class AIOKafkaProducer:
             raise ValueError("the batch is empty")
         batch.close()
         try:
+            if partition is None:
+                partition = random.choice(sorted(await self.client._wait_on_metadata(topic)))  # noqa: S311, no secret
             result = await self._wire._enqueue_batch(TopicPartition(topic, partition), batch.builder, batch.timestamps)
         except own.UsageError as error:
             raise ValueError(str(error)) from error

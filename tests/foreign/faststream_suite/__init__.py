@@ -1,0 +1,1 @@
+"""Runs the tests of aiokafka itself on ``aiokafkawire.aiokafka``, against a real broker."""
