@@ -43,7 +43,7 @@ class KafkaLifespan(HealthSource, Generic[K, V]):
     Args:
         make_client: returns a client that is not open yet.
         make_producer: returns a producer of this client; by default one that sends bytes.
-        on_failure: a function that gets the error of a worker that has failed.
+        on_failure: a function, plain or async, that gets the error of a worker that has failed.
         shutdown_timeout: how long the workers may take to finish in the end, in seconds, before they are cancelled.
 
     Raises:
@@ -171,19 +171,19 @@ class KafkaLifespan(HealthSource, Generic[K, V]):
     async def _running_workers(self, client: Client, failed: list[tuple[str, Exception]]) -> AsyncIterator[None]:
         """Run the workers; collect the errors of those that fail."""
         owner, stop = Owner(), anyio.Event()
-        running: dict[LifespanWorker, anyio.Event] = {worker: anyio.Event() for worker in self._workers}
+        running = [(worker, anyio.Event()) for worker in self._workers]
         await owner.open()
         try:
-            for worker, ended in running.items():
+            for worker, ended in running:
                 owner.spawn(self._work, worker, client, stop, ended, failed)
             try:
                 yield
             finally:
                 stop.set()
                 with anyio.move_on_after(self._shutdown_timeout):
-                    for ended in running.values():
+                    for _, ended in running:
                         await ended.wait()
-                for worker, ended in running.items():
+                for worker, ended in running:
                     if not ended.is_set():
                         _log.warning(
                             "the worker %(worker)s was cancelled: it did not end in %(elapsed)g s (shutdown_timeout)",
@@ -201,25 +201,18 @@ class KafkaLifespan(HealthSource, Generic[K, V]):
         ended: anyio.Event,
         failed: list[tuple[str, Exception]],
     ) -> None:
-        name, error = _name(worker), None
+        name = _name(worker)
         try:
-            await worker(client, stop)
-            _log.info("the worker %(worker)s has ended", text={"worker": name})
-        except Exception as raised:
-            error = raised
-        except anyio.get_cancelled_exc_class() as cancelled:
-            if is_being_cancelled():
-                raise
-            # It would end the worker without an error.
-            error = KafkaError(f"the worker has raised {type(cancelled).__name__}, and nothing has cancelled it")
-            error.__cause__ = cancelled
+            error = await _error_of(worker, client, stop)
+            if error is None:
+                _log.info("the worker %(worker)s has ended", text={"worker": name})
+                return
+            failed.append((name, error))
+            await self._report(client, name, error)
         finally:
             ended.set()
-        if error is not None:
-            failed.append((name, error))
-            self._report(client, name, error)
 
-    def _report(self, client: Client, name: str, error: Exception) -> None:
+    async def _report(self, client: Client, name: str, error: Exception) -> None:
         """Make the failure of a worker known."""
         client._health.failures.append(f"the worker {name} has failed: {error_text(error)}")
         _log.error(
@@ -230,7 +223,9 @@ class KafkaLifespan(HealthSource, Generic[K, V]):
         )
         if self._on_failure is not None:
             try:
-                self._on_failure(error)
+                result = self._on_failure(error)
+                if inspect.isawaitable(result):
+                    await result
             except Exception as raised:
                 _log.error("on_failure has raised an error: %(error)s", error=raised, exc_info=raised)
 
@@ -238,6 +233,27 @@ class KafkaLifespan(HealthSource, Generic[K, V]):
         return UsageError(
             "the application does not run: give it this object as its lifespan, or enter 'async with kafka(app)'"
         )
+
+
+async def _error_of(worker: LifespanWorker, client: Client, stop: anyio.Event) -> Exception | None:
+    """Run a worker; return the error that has ended it, if one has."""
+    try:
+        await worker(client, stop)
+    except Exception as error:
+        return error
+    except SystemExit as exit_:
+        # It would end the event loop before requests are answered.
+        error = KafkaError(f"the worker has raised SystemExit({exit_.code!r})")
+        error.__cause__ = exit_
+        return error
+    except anyio.get_cancelled_exc_class() as cancelled:
+        if is_being_cancelled():
+            raise
+        # It would end the worker without an error.
+        error = KafkaError(f"the worker has raised {type(cancelled).__name__}, and nothing has cancelled it")
+        error.__cause__ = cancelled
+        return error
+    return None
 
 
 def _checked_producer(producer: Producer[K, V]) -> Producer[K, V]:

@@ -218,6 +218,7 @@ BENCHMARKS: Final = {
 ALONE: Final = {
     "benchmarks.faults": "producers while brokers are killed (docs/faults.md)",
     "benchmarks.group_faults": "consumer groups while brokers and members are killed",
+    "benchmarks.aiokafka_api": "one program with aiokafka's API, on aiokafka and on aiokafkawire.aiokafka",
     "benchmarks.group_growth": "what one more member costs the others of a large group (KIP-848)",
     "benchmarks.soak": "a group that rebalances every few seconds for minutes or hours: memory, tasks, lost records",
     "benchmarks.closing": "how long a consumer takes to stop when its broker has just been killed",

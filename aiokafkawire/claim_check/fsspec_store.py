@@ -55,12 +55,12 @@ class FsspecStore:
         return data
 
     def names(self, folder: str) -> Iterable[str]:
-        """Return the names in a folder, without those in folders below."""
+        """Return the names in a folder, without those in folders below; none if it is an object, or is not there."""
         path = self._path(folder)
         self._fs.invalidate_cache(path)
         try:
             found = self._fs.ls(path, detail=False)
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return []
         return [name.rstrip("/").rpartition("/")[2] for name in found]
 

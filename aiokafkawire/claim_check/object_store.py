@@ -1,5 +1,6 @@
 """The interface of object stores, and calls of them on worker threads."""
 
+import inspect
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import partial
@@ -70,6 +71,12 @@ class StoreCalls:
             raise UsageError(
                 f"store must be an object with the methods {', '.join(_METHODS)}, such as "
                 f"FsspecStore('s3://bucket/folder'), got {shown(store)}"
+            )
+        awaited = [name for name in _METHODS if inspect.iscoroutinefunction(getattr(store, name))]
+        if awaited:
+            raise UsageError(
+                f"{', '.join(awaited)} of the store {shown(store)} must be plain functions, which may block: threads "
+                "call them, and await nothing"
             )
         check_integer("concurrency", concurrency, 1)
         check_seconds("timeout", timeout, optional=False)

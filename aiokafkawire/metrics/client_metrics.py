@@ -1,7 +1,6 @@
 """The measurements of a client: gathered from its events, read as Java's metrics or as instruments for exporters."""
 
 import math
-import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final, TypeVar
@@ -27,6 +26,7 @@ from .live import LiveClient
 from .measurements import Measurements
 from .metric import Metric
 from .raw_instruments import raw_instruments
+from .reentrant_lock import ReentrantLock
 
 __all__ = ("ClientMetrics",)
 
@@ -56,8 +56,8 @@ class ClientMetrics:
         self._requests: list[RequestNote] = []
         self._batches: list[BatchNote] = []
         self._due = -math.inf
-        # A signal handler may read the values while its own thread counts.
-        self._counting = threading.RLock()
+        # A signal handler may read the values while its own thread counts, and a forked process may read them.
+        self._counting = ReentrantLock()
         self.on_requests: Callable[[Sequence[RequestNote]], None] | None = None
         """Gets the notes of requests once they are counted, for an exporter of single requests. It must not raise."""
 

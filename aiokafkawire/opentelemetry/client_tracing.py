@@ -33,6 +33,7 @@ from .attributes import (
 )
 from .headers import carried, context_in, headers_for
 from .process_spans import MAX_LINKS, processing, sampled_contexts, start_process
+from .root_sampling import RootSampling
 from .send_spans import SendSpan, shared_span
 
 __all__ = ("ClientTracing",)
@@ -60,6 +61,7 @@ class ClientTracing:
 
     def __init__(self, cluster: Cluster, tracer: Tracer, process_ended: ProcessEnded) -> None:
         self._cluster, self._tracer, self._process_ended = cluster, tracer, process_ended
+        self._roots = RootSampling(tracer)
         self._client = {} if cluster.config.client_id is None else {CLIENT_ID: cluster.config.client_id}
         self.has_send_spans: bool = not isinstance(tracer, NoOpTracer)
         self.is_on: bool = True
@@ -87,26 +89,39 @@ class ClientTracing:
         alone: bool,
     ) -> RecordTrace | None:
         """Return the span of a record as :meth:`.Tracing.begin`: sampled ones only."""
-        parent = trace.get_current_span(context).get_span_context()
-        if parent.is_valid and not parent.trace_flags.sampled:
-            return None
-        if not self.is_on or context.get(otel_context._SUPPRESS_INSTRUMENTATION_KEY):
+        parent_id = 0
+        if context:
+            parent = trace.get_current_span(context).get_span_context()
+            if parent.is_valid and not parent.trace_flags.sampled:
+                return None
+            if context.get(otel_context._SUPPRESS_INSTRUMENTATION_KEY):
+                return None
+            parent_id = parent.span_id if parent.is_valid else 0
+        elif self.variable.get(None) is None:
+            # CPython finds a variable that has a value at once, and searches for one that has none at each record.
+            self.variable.set(context)
+        if not self.is_on:
             return None
         try:
             # A record without a span around it shares that of its batch: the sampler decides once for all of them.
-            parent_id = parent.span_id if parent.is_valid else 0
             sharing = None if alone and parent_id else parent_id
             if headers and carried(headers):
                 return None
             if sharing is not None and (known := shared_span(result, sharing)) is not None:
                 return known if room >= _size(known.headers) else None
-            return self._start_send(topic, partition, context, key, value, room, sharing)
+            if room < _ROOM:
+                return None
+            tracer = self._tracer if parent_id else self._roots.tracer()
+            if tracer is None:
+                return None
+            return self._start_send(tracer, topic, partition, context, key, value, room, sharing)
         except Exception:
             self._log_failure("a record is sent without a span")
             return None
 
     def _start_send(
         self,
+        tracer: Tracer,
         topic: str,
         partition: int,
         context: Any,
@@ -115,10 +130,8 @@ class ClientTracing:
         room: int,
         sharing: int | None,
     ) -> SendSpan | None:
-        if room < _ROOM:
-            return None
         attributes = self._described(topic, partition)
-        span = self._tracer.start_span(f"send {topic}", context, _PRODUCER, attributes)
+        span = tracer.start_span(f"send {topic}", context, _PRODUCER, attributes)
         if not span.get_span_context().trace_flags.sampled:
             if span.is_recording():
                 span.end()

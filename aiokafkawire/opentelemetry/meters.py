@@ -1,7 +1,6 @@
 """The measurements of clients as OpenTelemetry's metrics; most are read from the clients when they are collected."""
 
 import math
-import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 from weakref import WeakKeyDictionary, ref
@@ -13,6 +12,7 @@ from ..event_log import EventLog
 from ..metrics.client_metrics import ClientMetrics
 from ..metrics.instrument import Buckets, Instrument
 from ..metrics.instrument_list import INSTRUMENTS
+from ..metrics.reentrant_lock import ReentrantLock
 from ..notes import RequestNote
 from ..observe import CommitEnded
 from ..version import __version__
@@ -76,7 +76,7 @@ class Meters:
         )
         self._clients: dict[ref[Client], tuple[str, ClientMetrics]] = {}
         self._ended = EndedClients()
-        self._reading = threading.RLock()  # a signal handler may collect while its own thread does
+        self._reading = ReentrantLock()  # a signal handler may collect while its own thread does, and a forked process
         self._read: dict[str, list[Instrument]] = {}
         self._observed: set[tuple[str, str]] = set()
         for name in INSTRUMENTS:

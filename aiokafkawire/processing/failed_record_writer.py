@@ -2,13 +2,18 @@
 
 import traceback
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
+from ..errors import KafkaError
 from ..producer.producer import Producer
 from ..share._implementation import ShareRecord
 from .failures import Failure, failure_of, with_failure
 
 __all__ = ("FailedRecordWriter", "describe_failure")
+
+
+_NOTE_LIMIT: Final = 500
+"""The size in characters to which the note of a write that has failed is shortened."""
 
 
 class FailedRecordWriter:
@@ -28,8 +33,21 @@ class FailedRecordWriter:
         """Write the records with their keys, values and headers as they were read; wait until they are acknowledged.
 
         Raises:
-            KafkaError: the records are not written.
+            KafkaError: the records are not written; a note has the error of the handler.
         """
+        try:
+            await self._write(topic, records, attempts, error, not_before_ms)
+        except KafkaError as refused:
+            first = records[0]
+            refused.add_note(
+                f"{first.topic}-{first.partition} offset {first.offset} was not written to {topic!r}; "
+                f"it has failed with {type(error).__name__}: {_text_of(error)}"[:_NOTE_LIMIT]
+            )
+            raise
+
+    async def _write(
+        self, topic: str, records: Sequence[Any], attempts: int, error: Exception, not_before_ms: int
+    ) -> None:
         deliveries = []
         for record in records:
             failure = describe_failure(record, self._group, attempts, error, not_before_ms)

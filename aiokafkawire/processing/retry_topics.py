@@ -18,7 +18,7 @@ def _check_name(_: object, __: "attrs.Attribute[str]", value: object) -> None:
 
 def _check_delay(_: object, __: "attrs.Attribute[int]", value: object) -> None:
     if not is_integer(value, 1, INT32):
-        raise ConfigError(f"delay_ms must be an integer of at least 1, got {shown(value)}")
+        raise ConfigError(f"delay_ms must be an integer from 1 to {INT32}, got {shown(value)}")
 
 
 @attrs.frozen

@@ -204,6 +204,14 @@ class BatchResult:
             return await part.wait(part_index)
         return self.metadata_at(index)
 
+    def outcome(self, index: int) -> RecordMetadata:
+        """Return the metadata of record ``index``, which is done (:meth:`is_done`), or raise the error of its batch."""
+        self._awaited.add(index)
+        if self.parts:
+            part, part_index = self._part(index)
+            return part.outcome(part_index)
+        return self.metadata_at(index)
+
     def wait_handle(self, index: int) -> Awaitable[object]:
         """Count record ``index`` as awaited, and return an awaitable that ends when the batch is completed."""
         self._awaited.add(index)

@@ -5,6 +5,7 @@ import ssl
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
+from itertools import islice
 from typing import Any, TypeAlias
 
 import aiokafka
@@ -17,6 +18,8 @@ VERSION = str(aiokafka.__version__)
 Reading: TypeAlias = Callable[[Any, int], Awaitable[int]]
 """Reads so many bytes of values from a consumer; how many it has read."""
 
+_GATHERED = 10_000
+
 
 async def send(job: Job) -> None:
     """``await producer.send(...)`` for every record, which waits for buffer space only, then flush."""
@@ -27,6 +30,17 @@ async def send(job: Job) -> None:
                 await producer.send(topic, value)
             await producer.flush()
     print_throughput(job, watch, done=job.records, version=VERSION)
+
+
+async def send_gathered(job: Job) -> None:
+    """``await producer.send(...)`` for every record, and ``asyncio.gather`` for the futures of each 10,000."""
+    watch, done = Watch(job), 0
+    async with _producer(job, job.linger_ms) as producer:
+        with watch:
+            work = job.work()
+            while futures := [await producer.send(topic, value) for topic, value in islice(work, _GATHERED)]:
+                done += len(await asyncio.gather(*futures))
+    print_throughput(job, watch, done=done, version=VERSION)
 
 
 async def send_batch(job: Job) -> None:
@@ -61,6 +75,23 @@ async def getmany(job: Job) -> None:
                         size += len(value)
                     if record.key is not None:
                         keys += 1
+        return size
+
+    await _consume(job, read)
+
+
+async def getone(job: Job) -> None:
+    """``await consumer.getone()``, reading every key and value."""
+
+    async def read(consumer: Any, wanted: int) -> int:
+        size = keys = 0
+        while size < wanted:
+            record = await consumer.getone()
+            value = record.value
+            if value is not None:
+                size += len(value)
+            if record.key is not None:
+                keys += 1
         return size
 
     await _consume(job, read)
@@ -197,8 +228,10 @@ async def _consumer(job: Job, partitions: list[TopicPartition]) -> AsyncIterator
 
 WAYS = {
     "send": send,
+    "send_gathered": send_gathered,
     "send_batch": send_batch,
     "getmany": getmany,
+    "getone": getone,
     "async_for": async_for,
     "awaited_send": awaited_send,
     "send_and_read": send_and_read,

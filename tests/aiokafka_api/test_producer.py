@@ -185,6 +185,32 @@ async def test_calls_in_the_wrong_state_say_so() -> None:
                 await producer.start()
 
 
+async def test_a_start_that_failed_or_was_cancelled_can_be_repeated() -> None:
+    with anyio.fail_after(SOON):
+        async with Broker() as broker:
+            broker.create_topic("t")
+            producer = AIOKafkaProducer(bootstrap_servers=broker.bootstrap)
+            with anyio.CancelScope() as scope:
+                scope.cancel()
+                await producer.start()
+            assert scope.cancelled_caught
+            with pytest.raises(IllegalOperation, match="was not started"):
+                await producer.send("t", b"v")
+            await producer.start()
+            assert await producer.partitions_for("t") == {0}
+            with pytest.raises(IllegalStateError, match="has been called already"):
+                await producer.start()
+            await producer.send_and_wait("t", b"v")
+            await producer.stop()
+            with pytest.raises(IllegalStateError, match="is stopped: make another"):
+                await producer.start()
+
+
+def test_settings_of_this_client_are_wrong_with_aiokafkas_error() -> None:
+    with pytest.raises(ValueError, match="linger_ms must be a whole number"):
+        AIOKafkaProducer(linger_ms=-1)
+
+
 async def test_deprecated_arguments_warn_and_do_nothing() -> None:
     for make in (AIOKafkaProducer, AIOKafkaClient, AIOKafkaAdminClient):
         with pytest.warns(DeprecationWarning, match="loop") as caught:

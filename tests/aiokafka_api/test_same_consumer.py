@@ -379,3 +379,11 @@ async def test_refuses_wrong_arguments(api: Api, kafka: Client) -> None:
     for wrong in ({"max_poll_records": 0}, {"security_protocol": "SOME"}, {"security_protocol": "SSL"}):
         with pytest.raises(ValueError):
             api.AIOKafkaConsumer(TOPIC, **options(kafka, **wrong))
+
+
+async def test_unsubscribe_after_stop_forgets_the_subscription(api: Api, kafka: Client) -> None:
+    consumer = api.AIOKafkaConsumer(TOPIC, **options(kafka, group_id="billing"))
+    await consumer.start()
+    await consumer.stop()
+    consumer.unsubscribe()
+    assert (consumer.assignment(), consumer.subscription()) == (frozenset(), frozenset())

@@ -80,6 +80,13 @@ class Objects:
         self.objects.pop(key, None)
 
 
+class AsyncObjects(Objects):
+    """A store whose ``write`` would have to be awaited."""
+
+    async def write(self, key: str, data: bytes) -> None:  # type: ignore[override]
+        raise AssertionError
+
+
 @pytest.fixture(params=["memory", "file"])
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> FsspecStore:
     return FsspecStore(f"memory://{uuid4().hex}" if request.param == "memory" else f"file://{tmp_path}/not/yet/there")
@@ -522,6 +529,15 @@ def test_an_empty_store(store: FsspecStore) -> None:
     assert delete_expired(store) == 0
 
 
+def test_files_where_folders_are_expected_stay(tmp_path: Path) -> None:
+    (tmp_path / ".DS_Store").touch()
+    (tmp_path / "t").mkdir()
+    (tmp_path / "t" / ".nfs01").touch()
+    assert delete_expired(FsspecStore(f"file://{tmp_path}")) == 0
+    assert (tmp_path / ".DS_Store").exists()
+    assert (tmp_path / "t" / ".nfs01").exists()
+
+
 def test_an_expiry_beyond_the_calendar() -> None:
     check = serializer(Objects(), expires_after=float("inf"))
 
@@ -562,6 +578,7 @@ def test_the_extra_is_named_where_it_is_missing(monkeypatch: pytest.MonkeyPatch)
     [
         ({"store": None}, r"store must be an object with the methods write, read, names, delete, such as FsspecStore"),
         ({"store": Objects}, "store must be an object"),
+        ({"store": AsyncObjects()}, "write of the store .* must be plain functions"),
         ({"threshold": -1}, "threshold must be"),
         ({"threshold": 1.5}, "threshold must be"),
         ({"expires_after": -1}, "expires_after must be"),

@@ -63,6 +63,11 @@ class Push(NamedTuple):
         return [one for one in self.values if one.name == PREFIX + name]
 
 
+def total(pushes: list[Push], name: str) -> float:
+    """Return the sum of an application metric over pushes."""
+    return sum(one.value for push in pushes for one in push.named(f"application.{name.replace('-', '.')}"))
+
+
 def by_plugin(push: ReceivedPush) -> Push:
     assert push.content_type == CONTENT_TYPE
     return Push(push.instance_id, push.is_terminating, *values_of(push.data))
@@ -167,14 +172,14 @@ async def test_a_client_pushes_what_is_subscribed(cluster: Receiving, operator: 
         async with kafka.producer() as producer, kafka.consumer(client_id, **options) as consumer:
             await producer.send_many(client_id, [b"x"] * 50)
             done.value = len(await consumer.poll(50))
-            await cluster.pushed(client_id, lambda found: len(found) >= 3)
+            await cluster.pushed(client_id, lambda found: len(found) >= 3 and total(found, done.name) == done.value)
         instance_id = await kafka.client_instance_id()
         producer.unregister_metric_from_subscription(done)
     pushes = await cluster.pushed(client_id, lambda found: found[-1].is_terminating)
     assert [push.is_terminating for push in pushes] == [False] * (len(pushes) - 1) + [True]
     assert {push.instance_id for push in pushes} == {instance_id}
     assert pushes[-2].resource["group_id"] == client_id
-    assert sum(one.value for push in pushes for one in push.named("application.flights.done")) == done.value > 0
+    assert total(pushes, done.name) == done.value > 0
     sent = [one for push in pushes for one in push.named("producer.record.send.total") if not one.attributes]
     assert sum(one.value for one in sent) == 50
     assert [later.start_ns for later in sent[1:]] == [earlier.time_ns for earlier, _ in pairwise(sent)]

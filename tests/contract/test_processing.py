@@ -280,7 +280,7 @@ async def test_the_health_tells_of_handlers_that_hang_and_of_abandoned_threads(k
 
     try:
         retry = Retry(attempts=3, backoff_ms=60_000, max_backoff_ms=60_000)
-        await process(kafka, topic, handle, handler_timeout=0.02, retry=retry, stop=stop, on_progress=told)
+        await process(kafka, topic, handle, handler_timeout=0.3, retry=retry, stop=stop, on_progress=told)
     finally:
         release.set()
     health, one = found[0]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import anyio
 import pytest
 
-from aiokafkawire import Client, ConsumerRecord, Retry
+from aiokafkawire import Client, ConsumerRecord, RecordTooLarge, Retry
 from aiokafkawire.protocol import ApiKey
 from aiokafkawire.testing import Broker
 
@@ -36,3 +36,21 @@ async def test_the_end_does_not_wait_for_dead_letters_of_cancelled_calls() -> No
                 dead_letter_topic="dead",
             )
         assert (summary.processed, summary.dead_lettered) == (0, 0)
+
+
+@pytest.mark.every_loop
+async def test_a_dead_letter_that_is_too_large_names_the_error_of_the_handler() -> None:
+    async with Broker() as broker, Client(broker.bootstrap) as kafka:
+        broker.create_topic("t")
+        broker.create_topic("dead")
+        async with kafka.producer() as producer:
+            await producer.send("t", bytes(1_048_400))
+
+        async def handle(record: ConsumerRecord[bytes, bytes]) -> None:
+            raise ValueError("no such customer")
+
+        with anyio.fail_after(60), pytest.raises(RecordTooLarge) as caught:
+            await kafka.process("t", handle, group_id="g", retry=Retry(attempts=1), dead_letter_topic="dead")
+        assert caught.value.__notes__ == [
+            "t-0 offset 0 was not written to 'dead'; it has failed with ValueError: no such customer"
+        ]

@@ -73,8 +73,8 @@ async def test_a_batch_without_space_or_place_is_refused() -> None:
     with anyio.fail_after(SOON):
         async with Broker(port=None) as broker, Client(broker.bootstrap, connector=broker.connect) as client:
             broker.create_topic("t")
-            async with client.producer(buffer_memory=1_500, max_block_ms=10) as producer:
-                await producer.partitions_for("t")
+            async with client.producer() as patient, client.producer(buffer_memory=1_500, max_block_ms=10) as producer:
+                await patient.partitions_for("t")
                 with pytest.raises(RecordTooLarge):
                     await enqueue(producer, b"v" * 2_000)
                 with pytest.raises(UsageError, match="no 9"):

@@ -223,6 +223,58 @@ async def test_several_workers_fail_and_one_cancels_itself() -> None:
         assert caught.value.__notes__[1].startswith("the worker second has failed as well: ExceptionGroup")
 
 
+@pytest.mark.every_loop
+async def test_an_async_on_failure_is_awaited_also_in_the_end() -> None:
+    async with Broker(port=None) as broker:
+        failures: list[Exception] = []
+
+        async def on_failure(error: Exception) -> None:
+            await anyio.lowlevel.checkpoint()
+            failures.append(error)
+
+        kafka = KafkaLifespan(on(broker), on_failure=on_failure)
+
+        @kafka.worker
+        async def fails_in_the_end(client: Client, stop: anyio.Event) -> None:
+            await stop.wait()
+            raise ValueError("x")
+
+        with pytest.raises(ValueError, match="x") as caught, anyio.fail_after(SOON):
+            async with kafka():
+                pass
+        assert failures == [caught.value]
+
+
+@pytest.mark.every_loop
+async def test_a_worker_that_exits_fails_and_requests_are_answered() -> None:
+    async with Broker(port=None) as broker:
+        failed = anyio.Event()
+        kafka = KafkaLifespan(on(broker), on_failure=lambda _: failed.set())
+
+        @kafka.worker
+        async def exits(client: Client, stop: anyio.Event) -> None:
+            raise SystemExit(3)
+
+        with pytest.raises(KafkaError, match=r"the worker has raised SystemExit\(3\)"), anyio.fail_after(SOON):
+            async with kafka():
+                await failed.wait()
+                assert not kafka.health().live
+
+
+async def test_a_worker_that_is_added_twice_runs_twice() -> None:
+    async with Broker(port=None) as broker:
+        kafka = KafkaLifespan(on(broker))
+        runs = []
+
+        async def work(client: Client, stop: anyio.Event) -> None:
+            runs.append(True)
+
+        kafka.worker(kafka.worker(work))
+        async with kafka():
+            pass
+        assert runs == [True, True]
+
+
 async def test_an_error_of_the_application_comes_first() -> None:
     async with Broker(port=None) as broker:
         kafka = KafkaLifespan(on(broker))

@@ -320,9 +320,15 @@ class AIOKafkaConsumer(Generic[KT, VT]):
         return frozenset() if self._wanted is None else frozenset(self._wanted.topics)
 
     def unsubscribe(self) -> None:
-        """Read nothing any more; commit (``enable_auto_commit``) and leave the group in the background."""
+        """Read nothing any more; commit (``enable_auto_commit``) and leave the group in the background.
+
+        After :meth:`stop`, which has done both, it only forgets the subscription.
+        """
         session, self._wanted = self._session, None
         if session is None or session.wanted is None:
+            return
+        if self._closed:
+            session.wanted = None
             return
         finishes = sys.exception() is None and not session.reader.is_another_at_work
         if finishes and not session.reader.has_ended:

@@ -7,6 +7,8 @@ from contextlib import suppress
 from types import TracebackType
 from typing import Any, Final, Self
 
+import anyio
+
 from ... import errors as own
 from ...config import ProducerConfig, ProducerOptions, make_config
 from ...producer.producer import Producer
@@ -17,7 +19,7 @@ from ..abc import AbstractTokenProvider
 from ..client import AIOKafkaClient
 from ..client_options import warn_deprecated
 from ..error_translation import TRANSLATED, translated
-from ..errors import IllegalOperation, MessageSizeTooLargeError, ProducerClosed
+from ..errors import IllegalOperation, IllegalStateError, MessageSizeTooLargeError, ProducerClosed
 from ..partitioner import DefaultPartitioner
 from ..structs import OffsetAndMetadata, RecordMetadata
 from ..util import commit_structure_validate
@@ -96,24 +98,25 @@ class AIOKafkaProducer:
             transaction_timeout_ms=transaction_timeout_ms,
             partitioner=None if type(partitioner) is DefaultPartitioner else partitioner,
         )
-        make_config(ProducerConfig, self._options)
-        self.client: AIOKafkaClient = AIOKafkaClient(
-            bootstrap_servers=bootstrap_servers,
-            client_id=f"aiokafka-producer-{AIOKafkaProducer._client_ids}" if client_id is None else client_id,
-            metadata_max_age_ms=metadata_max_age_ms,
-            request_timeout_ms=request_timeout_ms,
-            retry_backoff_ms=retry_backoff_ms,
-            security_protocol=security_protocol,
-            ssl_context=ssl_context,
-            connections_max_idle_ms=connections_max_idle_ms,
-            sasl_mechanism=sasl_mechanism,
-            sasl_plain_username=sasl_plain_username,
-            sasl_plain_password=sasl_plain_password,
-            sasl_kerberos_service_name=sasl_kerberos_service_name,
-            sasl_kerberos_domain_name=sasl_kerberos_domain_name,
-            sasl_oauth_token_provider=sasl_oauth_token_provider,
-        )
-        self._metadata = self.client.cluster
+        with TRANSLATED:
+            make_config(ProducerConfig, self._options)
+        self._client_arguments: dict[str, Any] = {
+            "bootstrap_servers": bootstrap_servers,
+            "client_id": f"aiokafka-producer-{AIOKafkaProducer._client_ids}" if client_id is None else client_id,
+            "metadata_max_age_ms": metadata_max_age_ms,
+            "request_timeout_ms": request_timeout_ms,
+            "retry_backoff_ms": retry_backoff_ms,
+            "security_protocol": security_protocol,
+            "ssl_context": ssl_context,
+            "connections_max_idle_ms": connections_max_idle_ms,
+            "sasl_mechanism": sasl_mechanism,
+            "sasl_plain_username": sasl_plain_username,
+            "sasl_plain_password": sasl_plain_password,
+            "sasl_kerberos_service_name": sasl_kerberos_service_name,
+            "sasl_kerberos_domain_name": sasl_kerberos_domain_name,
+            "sasl_oauth_token_provider": sasl_oauth_token_provider,
+        }
+        self._make_client()
         self._key_serializer = key_serializer
         self._value_serializer = value_serializer
         self._serializes = (
@@ -130,7 +133,7 @@ class AIOKafkaProducer:
         self._transaction: Transaction[Any, Any] | None = None
         self._has_aborted = False
         self._unyielded = 0
-        self._closed = False
+        self._starts = self._closed = False
 
     def __del__(self) -> None:
         if self._wire is not None and self._closed is False:
@@ -145,19 +148,35 @@ class AIOKafkaProducer:
     ) -> None:
         await self.stop()
 
+    def _make_client(self) -> None:
+        self.client: AIOKafkaClient = AIOKafkaClient(**self._client_arguments)
+        self._metadata = self.client.cluster
+
     async def start(self) -> None:
         """Connect to the cluster; with a ``transactional_id``, fence older producers with the same one.
 
+        If it fails, it may be called again.
+
         Raises:
             KafkaConnectionError: no bootstrap server answered as a broker.
+            IllegalStateError: it has been called already, or the producer was stopped.
         """
-        await self.client.bootstrap()
+        if self._closed:
+            raise IllegalStateError("this producer is stopped: make another")
+        if self._starts:
+            raise IllegalStateError("start() has been called already")
+        self._starts = True
         try:
+            await self.client.bootstrap()
             with TRANSLATED:
                 wire = self.client.wire_client.producer(**self._options)
                 await wire.__aenter__()
         except BaseException:
-            await self.client.close()
+            self._starts = False
+            with anyio.CancelScope(shield=True):
+                await self.client.close()
+            if not self._closed:  # a client whose opening has failed cannot be opened again
+                self._make_client()
             raise
         owner, no_answers = self.client.wire_client._cluster.owner, self._options["acks"] == 0
         self._watcher = BatchWatcher(owner, unacknowledged=no_answers)
@@ -371,7 +390,8 @@ class AIOKafkaProducer:
     async def commit_transaction(self) -> None:
         """Commit the transaction, once all its records are acknowledged. If that fails, it is aborted.
 
-        If the call is cancelled, the commit goes on.
+        If the call is cancelled while records are not acknowledged, the transaction is aborted; later, the commit goes
+        on.
 
         Raises:
             IllegalOperation: no transaction is open.

@@ -5,9 +5,11 @@ from collections.abc import Callable, Generator
 from contextvars import Context
 from typing import Any, Final
 
+from ...errors import KafkaError
 from ...producer.batch import BatchResult
 from ...runtime import Owner
-from ..error_translation import TRANSLATED
+from ...types import RecordMetadata as OwnRecordMetadata
+from ..error_translation import TRANSLATED, translated
 from ..structs import RecordMetadata, TopicPartition
 
 __all__ = ("BatchWatcher", "SendFuture")
@@ -42,6 +44,9 @@ class SendFuture:
     async def _wait(self) -> RecordMetadata | None:
         with TRANSLATED:
             written = await self._result.wait(self._index)
+        return self._as_theirs(written)
+
+    def _as_theirs(self, written: OwnRecordMetadata) -> RecordMetadata | None:
         if self._watcher.unacknowledged:
             return None
         partition = TopicPartition(written.topic, written.partition)
@@ -128,12 +133,12 @@ class SendFuture:
             future.set_result(outcome)
 
     def _outcome(self) -> RecordMetadata | None:
+        """Return the metadata of a record that is done, or raise its error; no coroutine runs for each record."""
         try:
-            self._wait().send(None)  # ends at once, since the record's batch is completed
-        except StopIteration as ended:
-            found: RecordMetadata | None = ended.value
-            return found
-        raise AssertionError("the record is not done")
+            written = self._result.outcome(self._index)
+        except KafkaError as error:  # cheaper than TRANSLATED
+            raise translated(error) from error
+        return self._as_theirs(written)
 
 
 class _Callback:
