@@ -15,6 +15,8 @@ from aiokafkawire.producer.partitioner import partition_for_key
 
 pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed: pip install aiokafkawire[arrow]")
 
+pytestmark = pytest.mark.anyio
+
 PARTITIONS = 3
 HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
 
