@@ -1,6 +1,6 @@
 """The conversion of Arrow arrays to the columns that the appender encodes; imported on demand: pyarrow is an extra."""
 
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 try:
     import pyarrow as pa
@@ -175,7 +175,7 @@ def _binary_buffers(array: "pa.Array") -> BinaryColumn:
     )
 
 
-def _part(buffer: "pa.Buffer | None", code: str, first: int, count: int) -> memoryview:
+def _part(buffer: "pa.Buffer | None", code: Literal["i", "q"], first: int, count: int) -> memoryview:
     """Return ``count`` numbers of a buffer, or a 0 if it is empty, as for an array without items."""
     width = 8 if code == "q" else 4
     view = memoryview(b"" if buffer is None else buffer).cast("B")[first * width : (first + count) * width]

@@ -109,7 +109,7 @@ class HeadersColumn:
         )
 
 
-def _check_timestamp(_instance: object, _attribute: object, given: object) -> None:
+def _check_timestamp(_instance: object, _attribute: object, given: int | None) -> None:
     if given is not None and not (type(given) is int and 0 <= given < 2**63):
         raise invalid_timestamp(given)
 

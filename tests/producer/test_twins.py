@@ -21,7 +21,7 @@ from aiokafkawire.producer import _implementation, _pure
 from aiokafkawire.producer.partitioner import Partitioning, make_partitioner, partition_for_key
 from aiokafkawire.producer.record_columns import BinaryColumn, HeadersColumn, RecordColumns
 from aiokafkawire.records import batch
-from aiokafkawire.types import Header, TopicPartition
+from aiokafkawire.types import Header, Headers, TopicPartition
 
 COMPILED = batch.IMPLEMENTATION == "cython"
 BUILT = pytest.mark.skipif(not COMPILED, reason="the compiled record loop is not in use here")
@@ -176,6 +176,9 @@ def header_lists(lists: Sequence[Sequence[tuple[str, bytes | None]] | None]) -> 
     return HeadersColumn(memoryview(ends), names, contents, len(pairs), memoryview(bits))
 
 
+COMMON_HEADERS: list[Headers] = [(), [("a", b"1"), ("b", None)], {"c": b""}]
+
+
 @st.composite
 def columns(draw: st.DrawFn) -> RecordColumns:
     count = draw(st.integers(0, 5))
@@ -195,7 +198,7 @@ def columns(draw: st.DrawFn) -> RecordColumns:
         None if partitions is None else numbers(partitions),
         draw(st.none() | st.integers(0, 1 << 42)),
         None if times is None else numbers(times),
-        draw(st.sampled_from([(), [("a", b"1"), ("b", None)], {"c": b""}])),
+        draw(st.sampled_from(COMMON_HEADERS)),
         None if headers is None else header_lists(headers),
     )
 
