@@ -9,7 +9,7 @@ from ..argument_checks import refuse_list
 from ..errors import UsageError
 from .record_columns import ManyRecords, RecordColumns, RecordParts, RecordRows
 
-__all__ = ("ArrowData", "RecordLists", "RecordSource", "check_column", "is_arrow", "many_records")
+__all__ = ("ArrowData", "RecordLists", "RecordsInParts", "check_column", "is_arrow", "many_records")
 
 
 class _GivesArray(Protocol):
@@ -24,7 +24,7 @@ ArrowData: TypeAlias = _GivesArray | _GivesStream
 """Data with the Arrow PyCapsule interface: arrays, series and tables of pyarrow, Polars, pandas and others."""
 
 
-class RecordSource(Protocol):
+class RecordsInParts(Protocol):
     """Many records, of which :meth:`rows` returns a part."""
 
     def __len__(self) -> int:
@@ -69,7 +69,7 @@ class _Sequences:
     partition: Any
     timestamp_ms: Any
     headers: Any
-    columns: RecordSource | None
+    columns: RecordsInParts | None
     """The partitions, timestamps and headers, if one of them is a column."""
 
     def __len__(self) -> int:
@@ -84,7 +84,9 @@ class _Sequences:
         return RecordRows(values, keys, cast("RecordColumns", self.columns.rows(first, count)))
 
 
-def many_records(values: Any, keys: Any, partition: Any, timestamp_ms: Any, headers: Any, *, raw: bool) -> RecordSource:
+def many_records(
+    values: Any, keys: Any, partition: Any, timestamp_ms: Any, headers: Any, *, raw: bool
+) -> RecordsInParts:
     """Return the records of columns; with ``raw``, Arrow arrays of keys and values are read as they are.
 
     Raises:

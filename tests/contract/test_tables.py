@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime as dt
 import json
-from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
 
@@ -123,14 +122,14 @@ async def test_what_is_no_table_is_refused(kafka: Client, topic: str) -> None:
         await kafka.write_table(topic, [{"v": 1}], value="v")  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("serializer", [None, lambda value: str(value).encode()])
+@pytest.mark.parametrize("options", [{}, {"value_serializer": lambda value: str(value).encode()}])
 async def test_columns_pass_through_a_small_buffer_and_through_serializers(
-    kafka: Client, topic: str, serializer: Callable[[Any], bytes] | None
+    kafka: Client, topic: str, options: dict[str, Any]
 ) -> None:
     numbers = list(range(3_000))
-    values = pa.array(numbers) if serializer else pa.array([b"%d" % number for number in numbers])
+    values = pa.array(numbers) if options else pa.array([b"%d" % number for number in numbers])
     partitions = pa.array([number % PARTITIONS for number in numbers])
-    async with kafka.producer(buffer_memory=20_000, batch_size=2_000, value_serializer=serializer) as producer:
+    async with kafka.producer(buffer_memory=20_000, batch_size=2_000, **options) as producer:
         assert await producer.enqueue_many(topic, values, partition=partitions, timestamp_ms=5) == len(numbers)
     found = await kafka.read_table(topic)
     assert sorted(map(int, found["value"].to_pylist())) == numbers
