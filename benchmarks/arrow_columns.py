@@ -95,6 +95,6 @@ class Encoder(Appender[bytes, bytes]):
         return BufferFull(f"{size} bytes")
 
 
-def to_arrow(reader: AnyReader[bytes | None, bytes | None]) -> object:
+def to_arrow(reader: AnyReader[Any, Any]) -> object:
     """Return the records of a batch as an Arrow record batch."""
     return record_batch(reader.columns(), "t", 0)
