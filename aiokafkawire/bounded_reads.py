@@ -255,6 +255,15 @@ class BoundedBatches(BoundedReader["pa.RecordBatch"]):
         self._columns = _checked_columns(columns)
         self._error: Exception | None = None
 
+    @property
+    def schema(self) -> "pa.Schema":
+        """The schema of the record batches."""
+        import pyarrow as pa
+
+        from .records.arrow import SCHEMA
+
+        return SCHEMA if self._columns is None else pa.schema([SCHEMA.field(name) for name in self._columns])
+
     async def _next(self) -> "pa.RecordBatch":
         while True:
             error, self._error = self._error, None

@@ -49,6 +49,8 @@ from .types import (
 )
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from .bounded_reads import BoundedBatches, BoundedRecords, Bounds
     from .client_health import ClientHealth
     from .group.assignors import Assignor
@@ -60,6 +62,7 @@ if TYPE_CHECKING:
     from .processing.retry import Retry
     from .processing.retry_topics import RetryTopic
     from .processing.summary import ProcessSummary
+    from .producer.many_records import ArrowData
     from .producer.producer import Producer
     from .records.deserialization import FailureHandler
     from .share.share_consumer import ShareConsumer
@@ -596,6 +599,79 @@ class Client(MetricsPush):
         from .bounded_reads import BoundedBatches, reader_options
 
         return BoundedBatches(self._consumer((), reader_options(options)), topic, start, end, columns)
+
+    async def read_table(
+        self,
+        topic: str,
+        *,
+        start: "Bounds" = OffsetSpec.EARLIEST,
+        end: "Bounds | None" = None,
+        columns: Sequence[str] | None = None,
+        **options: Unpack[ConsumerOptions],
+    ) -> "pa.Table":
+        """Read a topic from a start to an end into one ``pyarrow.Table``, in memory; see :meth:`read_batches`.
+
+        Args:
+            topic, start, end, columns, options: as for :meth:`read_batches`.
+
+        Raises:
+            ConfigError, UsageError, ImportError: as :meth:`read_batches`.
+            OffsetOutOfRange: records between start and end were deleted.
+            KafkaError: fetching fails permanently, or fails after ``default_api_timeout_ms`` of retries.
+        """
+        from .tables import read_whole_table
+
+        return await read_whole_table(self.read_batches(topic, start=start, end=end, columns=columns, **options))
+
+    async def write_table(
+        self,
+        topic: str,
+        table: "ArrowData",
+        *,
+        key: str | None = None,
+        value: str | None = None,
+        value_format: Literal["json"] | None = None,
+        partition: str | None = None,
+        timestamp: str | None = None,
+        headers: str | None = None,
+        **options: Unpack[ProducerOptions],
+    ) -> int:
+        """Write each row of a table as a record, and wait until all are acknowledged.
+
+        Args:
+            topic: the topic of all records.
+            table: a ``pyarrow.Table``, or any object with the Arrow PyCapsule interface: frames of Polars and pandas,
+                relations of DuckDB, readers of record batches. Of a stream only one batch at a time is in memory.
+            key: the column of the keys, bytes or text; None for records without keys.
+            value: the column of the values, bytes or text.
+            value_format: "json", instead of ``value``: each value is a JSON object with all columns of its row, except
+                those of ``partition``, ``timestamp`` and ``headers``; times are ISO 8601, decimals are text.
+            partition, timestamp, headers: columns as for :meth:`Producer.enqueue_many`.
+            options: see :class:`~aiokafkawire.config.ProducerConfig`.
+
+        Returns:
+            The number of records.
+
+        Raises:
+            ConfigError: a setting is wrong.
+            UsageError: the table lacks a column, or a column has an unsuitable type.
+            DeliveryFailed: records were not delivered; the others are written.
+            KafkaError: a record was not accepted; the records before it are still sent.
+            ImportError: pyarrow is not installed (``pip install aiokafkawire[arrow]``).
+        """
+        from .tables import TableColumns, open_table, write_batches
+
+        batches = open_table(table)
+        columns = TableColumns(
+            batches.schema,
+            key=key,
+            value=value,
+            value_format=value_format,
+            partition=partition,
+            timestamp=timestamp,
+            headers=headers,
+        )
+        return await write_batches(self.producer(**options), topic, batches, columns)
 
     async def request(
         self,

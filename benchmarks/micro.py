@@ -19,6 +19,7 @@ from typing import NamedTuple
 from uuid import UUID
 
 import anyio
+import pyarrow as pa
 
 from aiokafkawire.config import ProducerConfig
 from aiokafkawire.producer.accumulator import RecordAccumulator
@@ -28,6 +29,7 @@ from aiokafkawire.protocol.messages.produce import PartitionProduceData, Produce
 from aiokafkawire.protocol.schema import Message
 from aiokafkawire.records.batch import IMPLEMENTATION, BatchBuilder, Delivery, RecordBatch, RecordReader
 from aiokafkawire.types import TopicPartition
+from benchmarks.arrow_columns import Encoder, to_arrow
 from benchmarks.codec.messages import metadata
 from benchmarks.machine import describe
 from benchmarks.report import aligned
@@ -36,6 +38,7 @@ TIMESTAMP = 1_700_000_000_000
 TOPIC_ID = UUID(int=7)
 BATCH_LIMIT = 1_000_000
 WAITING = 200_000
+ROWS = 100_000
 
 IMPORT_LINE = re.compile(r"import time:\s+(\d+) \|\s+(\d+) \|( +)(\S+)")
 
@@ -92,6 +95,13 @@ def _timings(repeat: int, seconds: float, value_size: int) -> Iterator[Timing]:
     yield timed("check its CRC32C", "batch", lambda: RecordBatch.parse(view).check())
     yield timed("step over its records", "record", lambda: _step(view), count)
     yield timed("read its records, key and value", "record", lambda: _touch(view), count)
+    yield timed("turn it into an Arrow record batch", "record", lambda: to_arrow(_reader(view)), count)
+    values = pa.array([value] * ROWS)
+    keys = pa.array([b"%d" % number for number in range(ROWS)])
+    encoder = Encoder(BATCH_LIMIT)
+    shape = f"{ROWS:,} rows to built batches"
+    yield timed(f"Arrow column, {shape}", "record", lambda: encoder.encode(values, None), ROWS)
+    yield timed(f"Arrow columns with keys, {shape}", "record", lambda: encoder.encode(values, keys), ROWS)
 
 
 def _full_batch(value: bytes) -> BatchBuilder:

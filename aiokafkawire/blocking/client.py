@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from ..processing.retry import Retry
     from ..processing.retry_topics import RetryTopic
     from ..processing.summary import ProcessSummary
+    from ..producer.many_records import ArrowData
     from .share_consumer import ShareConsumer
 
 __all__ = ("Client",)
@@ -283,6 +284,46 @@ class Client(MetricsPush):
             lambda: self._client.read_batches(topic, start=start, end=end, columns=columns, **options)
         )
         return _batches_of(self._loop, made)
+
+    def read_table(
+        self,
+        topic: str,
+        *,
+        start: "Bounds" = OffsetSpec.EARLIEST,
+        end: "Bounds | None" = None,
+        columns: Sequence[str] | None = None,
+        **options: Unpack[ConsumerOptions],
+    ) -> "pa.Table":
+        """Read a topic from a start to an end into one ``pyarrow.Table``; see :meth:`.Client.read_table`."""
+        return self._loop.call(lambda: self._client.read_table(topic, start=start, end=end, columns=columns, **options))
+
+    def write_table(
+        self,
+        topic: str,
+        table: "ArrowData",
+        *,
+        key: str | None = None,
+        value: str | None = None,
+        value_format: Literal["json"] | None = None,
+        partition: str | None = None,
+        timestamp: str | None = None,
+        headers: str | None = None,
+        **options: Unpack[ProducerOptions],
+    ) -> int:
+        """Write each row of a table as a record; return their number; see :meth:`.Client.write_table`."""
+        return self._loop.call(
+            lambda: self._client.write_table(
+                topic,
+                table,
+                key=key,
+                value=value,
+                value_format=value_format,
+                partition=partition,
+                timestamp=timestamp,
+                headers=headers,
+                **options,
+            )
+        )
 
     def transform(
         self,

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
 from ..loop_thread import LoopThread
 from ..other_clients_names import BLOCKING_PRODUCER, add_hints
+from ..producer.many_records import ArrowData
 from ..producer.producer import Producer as AsyncProducer
 from ..records.batch import Delivery as AsyncDelivery
 from ..types import GroupMetadata, Headers, OffsetAndMetadata, ProducerIdentity, RecordMetadata, TopicPartition
@@ -13,8 +14,6 @@ from .consumer import Consumer
 from .metrics_push import MetricsPush
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from ..producer.health import ProducerHealth
     from ..producer.transaction import Transaction as AsyncTransaction
 
@@ -127,12 +126,12 @@ class Producer(_Sending[K, V], MetricsPush):
     def enqueue_many(
         self,
         topic: str,
-        values: "Sequence[V | None] | pa.Array | pa.ChunkedArray",
+        values: Sequence[V | None] | ArrowData,
         *,
-        keys: "Sequence[K | None] | pa.Array | pa.ChunkedArray | None" = None,
-        partition: int | None = None,
-        timestamp_ms: int | None = None,
-        headers: Headers = (),
+        keys: Sequence[K | None] | ArrowData | None = None,
+        partition: int | ArrowData | None = None,
+        timestamp_ms: int | ArrowData | None = None,
+        headers: Headers | ArrowData = (),
     ) -> int:
         """Enqueue whole columns, which is fastest; return the number of records. :meth:`flush` raises failures."""
         return self._loop.call(

@@ -2,12 +2,13 @@
 """The appender, which encodes records into their batches, compiled: the fast twin of _pure.py."""
 
 from cpython cimport array
+from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from cpython.contextvars cimport get_value
 from cpython.dict cimport PyDict_GetItemWithError
 from cpython.list cimport PyList_GET_ITEM
 from cpython.object cimport PyObject
-from libc.stdint cimport int64_t, uint8_t, uint32_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
 from libc.string cimport memcpy
 
 from ..records._hot cimport BatchBuilder, Delivery, encoded_headers
@@ -29,11 +30,9 @@ from .record_checks import (
     invalid_topic,
     wrong_thread,
 )
+from .record_columns import RecordColumns, damaged_column
 
 __all__ = ("Appender", "BatchEvent", "BufferSpace", "OpenBatch", "OpenTopic", "StickyPartition")
-
-include "_hot_batch_event.pxi"
-
 
 cdef extern from "Python.h":
     bint PyBytes_Check(object)
@@ -57,6 +56,10 @@ cdef Py_ssize_t RECORD_OVERHEAD = _RECORD_OVERHEAD
 cdef Py_ssize_t YIELD_EVERY = _YIELD_EVERY
 cdef tuple NO_HEADERS = ()
 cdef Py_ssize_t EMPTY_RECORD_SIZE = record_size_bound(None, None)
+
+
+include "_hot_batch_event.pxi"
+include "_hot_columns.pxi"
 
 
 @cython.final
@@ -118,11 +121,8 @@ cdef class OpenBatch:
         return self.put(space, timestamp, <bytes>key, <bytes>value, encoded_headers(headers) if headers else None)
 
     cdef Py_ssize_t put(self, BufferSpace space, int64_t timestamp, bytes key, bytes value, bytes headers) except -2:
-        cdef BatchBuilder builder = self.builder
-        cdef Py_ssize_t index, before = builder.used
-        if self.closed:
-            return -1
-        index = builder.add(
+        return self.put_parts(
+            space,
             timestamp,
             NULL if key is None else PyBytes_AS_STRING(key),
             -1 if key is None else PyBytes_GET_SIZE(key),
@@ -130,6 +130,23 @@ cdef class OpenBatch:
             -1 if value is None else PyBytes_GET_SIZE(value),
             headers,
         )
+
+    cdef Py_ssize_t put_parts(
+        self,
+        BufferSpace space,
+        int64_t timestamp,
+        const char *key,
+        Py_ssize_t key_size,
+        const char *value,
+        Py_ssize_t value_size,
+        bytes headers,
+    ) except -2:
+        """Append a record as :meth:`append`; a null key or value is NULL, with size -1."""
+        cdef BatchBuilder builder = self.builder
+        cdef Py_ssize_t index, before = builder.used
+        if self.closed:
+            return -1
+        index = builder.add(timestamp, key, key_size, value, value_size, headers)
         if index < 0:
             self.closed = True
             return -1
@@ -325,6 +342,82 @@ cdef class Appender:
                 self._wake()
         return stop
 
+    def _append_columns(self, topic, columns, Py_ssize_t start, Py_ssize_t stop):
+        """Append records given as columns, as :meth:`_append_many`; all without a timestamp get the same."""
+        cdef int64_t now = now_ms() if self._has_system_clock else self._read_clock()
+        cdef ColumnsView view = None
+        cdef OpenTopic opened = None
+        cdef OpenBatch batch
+        cdef Py_ssize_t at, index
+        cdef object added = None  # one byte for each partition: whether it was added to the transaction
+        if self._is_bound and PyThread_get_thread_ident() != self._thread:
+            raise wrong_thread()
+        if columns.count < stop:
+            raise IndexError(f"{stop} of {columns.count} records")
+        # Serializers and tracing need each record as Python objects.
+        if self._tracing is None and self._serialize_key is None and self._serialize_value is None:
+            if type(columns) is RecordColumns:
+                view = ColumnsView(columns, now)
+        for at in range(start, stop):
+            try:
+                if opened is not None and view.read(at) and self.put_row(opened, view, added):
+                    continue
+                index = 0
+                parts = columns.record(at, now)
+                batch = self.put(topic, parts[0], parts[1], parts[2], parts[3], parts[4], False, &index)
+            except Exception:
+                if at == start:
+                    raise
+                return at
+            if index == 0 or batch.builder.used >= batch.builder.limit:
+                self._wake()
+            if view is not None and self._topics.get(topic) is not opened:
+                opened = self._topics.get(topic)
+                if opened is not None and self._transactional:
+                    added = bytearray(opened.count)
+        return stop
+
+    @cython.final
+    cdef bint put_row(self, OpenTopic opened, ColumnsView view, added) except -1:
+        """Append the row to the open batch of its partition; return False if `put` must append or refuse it."""
+        cdef StickyPartition sticky = None
+        cdef OpenBatch batch
+        cdef PyObject *found
+        cdef Py_ssize_t chosen = view.partition, sent = 0
+        if view.size > self._max_record_size or self._space.used + view.size > self._space.limit:
+            return False
+        if chosen < 0:
+            if view.key_size >= 0 and self._hashes_keys:
+                chosen = (murmur2(view.key, view.key_size) & 0x7FFFFFFF) % opened.count
+            elif opened.sticky is not None and (view.key_size < 0 or self._ignores_keys):
+                sticky = opened.sticky
+                sent = sticky.sent + view.size - RECORD_OVERHEAD
+                chosen = sticky.partition
+                if sent > sticky.limit and not (
+                    sent <= sticky.max_sent and has_room(opened.batches[chosen], view.size)
+                ):
+                    return False
+            else:
+                return False
+        elif chosen >= opened.count:
+            return False
+        found = PyList_GET_ITEM(opened.batches, chosen)
+        if found is <PyObject *>None:
+            return False
+        if added is not None and not added[chosen]:
+            self._add_to_transaction(opened.name, chosen)
+            added[chosen] = 1
+        batch = <OpenBatch>found
+        if batch.put_parts(
+            self._space, view.timestamp, view.key, view.key_size, view.value, view.value_size, view.headers
+        ) < 0:
+            return False
+        if sticky is not None:
+            sticky.sent = sent
+        if batch.builder.used >= batch.builder.limit:
+            self._wake()
+        return True
+
     @cython.final
     cdef OpenBatch put(self, topic, value, key, partition, timestamp_ms, headers, bint alone, Py_ssize_t *index):
         cdef int64_t timestamp = 0
@@ -452,7 +545,7 @@ cdef class Appender:
         cdef StickyPartition sticky = opened.sticky
         cdef Py_ssize_t sent, chosen
         if key is not None and self._hashes_keys:
-            return (murmur2(key) & 0x7FFFFFFF) % opened.count
+            return (murmur2(PyBytes_AS_STRING(key), PyBytes_GET_SIZE(key)) & 0x7FFFFFFF) % opened.count
         if sticky is not None and (key is None or self._ignores_keys):
             sent = sticky.sent + size - RECORD_OVERHEAD
             if sent <= sticky.limit or (
@@ -491,10 +584,9 @@ cdef inline int64_t now_ms() noexcept:
     return <int64_t>now.tv_sec * 1000 + now.tv_nsec // 1_000_000
 
 
-cdef uint32_t murmur2(bytes data) noexcept:
-    """Return the same hash as partitioner.murmur2."""
-    cdef const uint8_t *at = <const uint8_t *>PyBytes_AS_STRING(data)
-    cdef Py_ssize_t left = PyBytes_GET_SIZE(data)
+cdef uint32_t murmur2(const char *data, Py_ssize_t left) noexcept nogil:
+    """Return the same hash of ``left`` bytes as partitioner.murmur2."""
+    cdef const uint8_t *at = <const uint8_t *>data
     cdef uint32_t h = <uint32_t>0x9747B28C ^ <uint32_t>left, k
     while left >= 4:
         k = at[0] | <uint32_t>at[1] << 8 | <uint32_t>at[2] << 16 | <uint32_t>at[3] << 24

@@ -21,6 +21,7 @@ from .record_checks import (
     invalid_topic,
     wrong_thread,
 )
+from .record_columns import ManyRecords
 
 __all__ = ("Appender", "BatchEvent", "BufferSpace", "OpenBatch", "OpenTopic", "StickyPartition")
 
@@ -424,6 +425,20 @@ class Appender(Generic[K, V]):
             try:
                 key = None if keys is None else keys[at]
                 batch, index = self._append(topic, values[at], key, partition, timestamp_ms, headers)
+            except Exception:
+                if at == start:
+                    raise
+                return at
+            if not index or batch.builder.size >= batch.builder.limit:
+                self._wake()
+        return stop
+
+    def _append_columns(self, topic: str, columns: ManyRecords, start: int, stop: int) -> int:
+        """Append records given as columns, as :meth:`_append_many`; all without a timestamp get the same."""
+        now = self._wall_ms()
+        for at in range(start, stop):
+            try:
+                batch, index = self._append(topic, *columns.record(at, now))
             except Exception:
                 if at == start:
                     raise

@@ -2,18 +2,18 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
 from itertools import repeat
 from threading import get_ident
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 from weakref import ref
 
 import anyio
 import anyio.lowlevel
 
-from ..argument_checks import check_seconds, refuse_list
+from ..argument_checks import check_seconds
 from ..cluster.cluster import Cluster
 from ..cluster.live_values import ProducerValues
 from ..cluster.metadata import Topic
@@ -27,18 +27,17 @@ from ..runtime import CLOSE_SECONDS, finish, opened_at, warn_unclosed
 from ..types import Header, Headers, ProducerIdentity, RecordMetadata, TopicPartition, check_topic_name
 from ._implementation import Appender, OpenBatch, OpenTopic
 from .batch import BatchResult
+from .many_records import ArrowData, RecordLists, check_column, many_records
 from .partitioner import make_partitioner
 from .record_checks import YIELD_EVERY, invalid_partition
 from .sender import Sender
 
-if TYPE_CHECKING:  # most producers use no Arrow arrays, and make no transactions
-    import pyarrow as pa
-
+if TYPE_CHECKING:  # most producers make no transactions
     from .health import ProducerHealth
     from .transaction import Transaction
     from .transaction_manager import TransactionManager
 
-__all__ = ("Producer", "checked_columns", "part_of_column")
+__all__ = ("Producer",)
 
 K = TypeVar("K", contravariant=True)
 V = TypeVar("V", contravariant=True)
@@ -76,6 +75,7 @@ class Producer(Appender[K, V], MetricsPush, Generic[K, V]):
         self._watching = ExitStack()
         self._has_closed = anyio.Event()
         self._opened_at = ""
+        self._has_serializers = not (key_serializer is None and value_serializer is None)
         # The calls that wait for a topic's metadata.
         self._waiting_for = Counter[str]()
         super().__init__(
@@ -353,9 +353,9 @@ class Producer(Appender[K, V], MetricsPush, Generic[K, V]):
             ValueError: the numbers of keys and values differ.
             KafkaError: a record was not accepted, see :meth:`enqueue`; the records before it are still sent.
         """
-        _check_column("values", values)
+        check_column("values", values)
         if keys is not None:
-            _check_column("keys", keys)
+            check_column("keys", keys)
         accepted: list[Delivery] = []
         pairs = zip(values, repeat(None)) if keys is None else zip(values, keys, strict=True)
         for value, key in pairs:
@@ -377,45 +377,50 @@ class Producer(Appender[K, V], MetricsPush, Generic[K, V]):
     async def enqueue_many(
         self,
         topic: str,
-        values: "Sequence[V | None] | pa.Array | pa.ChunkedArray",
+        values: Sequence[V | None] | ArrowData,
         *,
-        keys: "Sequence[K | None] | pa.Array | pa.ChunkedArray | None" = None,
-        partition: int | None = None,
-        timestamp_ms: int | None = None,
-        headers: Headers = (),
+        keys: Sequence[K | None] | ArrowData | None = None,
+        partition: int | ArrowData | None = None,
+        timestamp_ms: int | ArrowData | None = None,
+        headers: Headers | ArrowData = (),
     ) -> int:
         """Accept many records as columns, the fastest way to send; :meth:`flush` raises the errors of their delivery.
+
+        An Arrow array of bytes or text, chunked or not, is encoded as it is: without a Python object for each record.
+        Arrays of Polars, pandas and others are taken by the Arrow PyCapsule interface.
 
         Args:
             topic: the topic of all records.
             values: the records' values, each as ``value`` of :meth:`send`, in a list or an Arrow array.
             keys: one key for each value; None for records without keys.
-            partition, timestamp_ms, headers: as for :meth:`send`, the same for all records.
+            partition: the partition of all records, or an Arrow array with the partition of each, or null.
+            timestamp_ms: the timestamp of all records, or an Arrow array of integers or times; null for the present.
+            headers: the headers of all records, or an Arrow array of lists of structs of a name and bytes.
 
         Returns:
             The number of records.
 
         Raises:
-            UsageError: the numbers of keys and values differ.
+            UsageError: the lengths of two columns differ, or an Arrow array has an unsuitable type.
             KafkaError: a record was not accepted, see :meth:`enqueue`; the records before it are still sent, and
                 their number is in the error's note.
         """
-        count = checked_columns(values, keys)
+        records = many_records(values, keys, partition, timestamp_ms, headers, raw=not self._has_serializers)
+        count = len(records)
         for first in range(0, count, YIELD_EVERY):
             # Yield before the records are accepted: a caller that is cancelled here knows that they were not accepted.
             await self._let_others_run()
-            part = part_of_column(values, first)
-            part_keys = None if keys is None else part_of_column(keys, first)
             done = 0
             try:
-                while done < len(part):
+                part = records.rows(first, YIELD_EVERY)
+                while done < part.count:
                     try:
-                        done = self._append_many(
-                            topic, part, part_keys, partition, timestamp_ms, headers, done, len(part)
-                        )
+                        if isinstance(part, RecordLists):
+                            done = self._append_many(topic, *part.arguments, done, part.count)
+                        else:
+                            done = self._append_columns(topic, part, done, part.count)
                     except (BufferFull, TopicNotReady):
-                        key = None if part_keys is None else part_keys[done]
-                        await self._wait_and_append(topic, part[done], key, partition, timestamp_ms, headers)
+                        await self._wait_and_append(topic, *part.record(done))
                         self._sender.wake()
                         done += 1
             except KafkaError as error:
@@ -500,37 +505,6 @@ class Producer(Appender[K, V], MetricsPush, Generic[K, V]):
 
 
 add_hints(Producer, PRODUCER)
-
-
-def _check_column(name: str, column: object) -> None:
-    """Raise UsageError unless ``column`` is an iterable of values; text, bytes and mappings are refused as well."""
-    if isinstance(column, str | bytes | bytearray | memoryview | Mapping) or not isinstance(column, Iterable):
-        raise refuse_list(name, column, "[b'one', b'two']")
-
-
-def _length(name: str, column: Any) -> int:
-    _check_column(name, column)
-    if not hasattr(column, "__len__") or not hasattr(column, "__getitem__"):
-        raise refuse_list(name, column, "[b'one', b'two'], with a length (send_many() takes any iterable)")
-    return len(column)
-
-
-def checked_columns(values: Any, keys: Any) -> int:
-    """Return the number of records in columns of values and, unless None, keys.
-
-    Raises:
-        UsageError: a column is no sequence, or the numbers of keys and values differ.
-    """
-    count = _length("values", values)
-    if keys is not None and _length("keys", keys) != count:
-        raise UsageError(f"{count} values and {len(keys)} keys: there must be one key for each value")
-    return count
-
-
-def part_of_column(column: Any, first: int) -> Sequence[Any]:
-    """Return the Python values of the next ``YIELD_EVERY`` rows of a sequence or an Arrow array."""
-    part = column[first : first + YIELD_EVERY]
-    return cast("Sequence[Any]", part.to_pylist()) if hasattr(part, "to_pylist") else cast("Sequence[Any]", part)
 
 
 def _weak_invalidation(producer: "Producer[Any, Any]") -> Callable[[], None]:

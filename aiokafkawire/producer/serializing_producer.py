@@ -1,7 +1,7 @@
 """The producer whose records are prepared before they are appended. Producers with functions alone use none of this."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from ..cluster.cluster import Cluster
 from ..config import ProducerConfig
@@ -10,12 +10,10 @@ from ..records.batch import Delivery
 from ..serialization import AnySerializer, knows_record
 from ..types import Headers, ProducerIdentity, RecordMetadata
 from ._implementation import OpenBatch
-from .producer import Producer, checked_columns, part_of_column
+from .many_records import ArrowData, many_records
+from .producer import Producer
 from .record_checks import YIELD_EVERY
 from .record_serializer import RecordSerializer
-
-if TYPE_CHECKING:  # most producers use no Arrow arrays
-    import pyarrow as pa
 
 __all__ = ("SerializingProducer",)
 
@@ -102,27 +100,26 @@ class SerializingProducer(Producer[K, V]):
     async def enqueue_many(
         self,
         topic: str,
-        values: "Sequence[V | None] | pa.Array | pa.ChunkedArray",
+        values: Sequence[V | None] | ArrowData,
         *,
-        keys: "Sequence[K | None] | pa.Array | pa.ChunkedArray | None" = None,
-        partition: int | None = None,
-        timestamp_ms: int | None = None,
-        headers: Headers = (),
+        keys: Sequence[K | None] | ArrowData | None = None,
+        partition: int | ArrowData | None = None,
+        timestamp_ms: int | ArrowData | None = None,
+        headers: Headers | ArrowData = (),
     ) -> int:
         """Accept many records as :meth:`Producer.enqueue_many`, each prepared by itself."""
-        count, done = checked_columns(values, keys), 0
+        records, done = many_records(values, keys, partition, timestamp_ms, headers, raw=False), 0
         try:
-            for first in range(0, count, YIELD_EVERY):
+            for first in range(0, len(records), YIELD_EVERY):
                 await self._let_others_run()
-                part = part_of_column(values, first)
-                part_keys = [None] * len(part) if keys is None else part_of_column(keys, first)
-                for value, key in zip(part, part_keys, strict=True):
-                    self._wake_for(*await self._accept(topic, value, key, partition, timestamp_ms, headers))
+                part = records.rows(first, YIELD_EVERY)
+                for index in range(part.count):
+                    self._wake_for(*await self._accept(topic, *part.record(index)))
                     done += 1
         except KafkaError as error:
             error.add_note(f"{done} records before it were accepted")
             raise
-        return count
+        return len(records)
 
     async def _accept(
         self,

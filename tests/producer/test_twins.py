@@ -6,6 +6,7 @@ from asyncio import iscoroutinefunction
 from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
 from inspect import signature
+from itertools import accumulate
 from random import Random
 from typing import Any
 
@@ -18,8 +19,9 @@ from aiokafkawire.config import ProducerConfig
 from aiokafkawire.errors import BufferFull, KafkaError, RecordTooLarge, TopicNotReady, UsageError
 from aiokafkawire.producer import _implementation, _pure
 from aiokafkawire.producer.partitioner import Partitioning, make_partitioner, partition_for_key
+from aiokafkawire.producer.record_columns import BinaryColumn, HeadersColumn, RecordColumns
 from aiokafkawire.records import batch
-from aiokafkawire.types import Header, TopicPartition
+from aiokafkawire.types import Header, Headers, TopicPartition
 
 COMPILED = batch.IMPLEMENTATION == "cython"
 BUILT = pytest.mark.skipif(not COMPILED, reason="the compiled record loop is not in use here")
@@ -148,6 +150,66 @@ ways = st.sampled_from(["send_nowait", "enqueue", "send", "append_many"])
 steps = st.lists(st.sampled_from(["forget", "close", "free"]) | st.tuples(ways, records), max_size=40)
 
 
+def binary(items: Sequence[bytes | None], first: int, code: str) -> BinaryColumn:
+    """A column whose items begin in the middle of its bits and bytes."""
+    ends, bits = array(code, [first]), bytearray((first + len(items) + 7) // 8)
+    for index, item in enumerate(items, first):
+        ends.append(ends[-1] + len(item or b""))
+        bits[index >> 3] |= (item is not None) << (index & 7)
+    validity = memoryview(bits) if None in items else None
+    return BinaryColumn(
+        memoryview(ends), memoryview(bytes(first) + b"".join(map(bytes, filter(None, items)))), validity, first
+    )
+
+
+def numbers(items: Sequence[int]) -> memoryview:
+    return memoryview(array("q", items))
+
+
+def header_lists(lists: Sequence[Sequence[tuple[str, bytes | None]] | None]) -> HeadersColumn:
+    pairs = [pair for headers in lists for pair in headers or ()]
+    ends = array("i", [0, *accumulate(len(headers or ()) for headers in lists)])
+    bits = bytearray((len(lists) + 7) // 8)
+    for index, headers in enumerate(lists):
+        bits[index >> 3] |= (headers is not None) << (index & 7)
+    names, contents = binary([name.encode() for name, _ in pairs], 0, "i"), binary([it for _, it in pairs], 0, "i")
+    return HeadersColumn(memoryview(ends), names, contents, len(pairs), memoryview(bits))
+
+
+COMMON_HEADERS: list[Headers] = [(), [("a", b"1"), ("b", None)], {"c": b""}]
+
+
+@st.composite
+def columns(draw: st.DrawFn) -> RecordColumns:
+    count = draw(st.integers(0, 5))
+
+    def some(item: Any) -> Any:
+        return draw(st.none() | st.lists(item, min_size=count, max_size=count))
+
+    first, code = draw(st.integers(0, 9)), draw(st.sampled_from("iq"))
+    values, keys = some(st.none() | st.binary(max_size=3500)), some(st.none() | st.binary(max_size=40))
+    partitions, times = some(st.integers(-1, 7)), some(st.integers(-1, 1 << 42))
+    headers = some(st.none() | st.lists(st.tuples(st.text(max_size=3), st.none() | st.binary(max_size=3)), max_size=2))
+    return RecordColumns(
+        count,
+        None if values is None else binary(values, first, code),
+        None if keys is None else binary(keys, first, code),
+        draw(st.none() | st.integers(0, 6) | st.sampled_from(ODD_PARTITIONS)),
+        None if partitions is None else numbers(partitions),
+        draw(st.none() | st.integers(0, 1 << 42)),
+        None if times is None else numbers(times),
+        draw(st.sampled_from(COMMON_HEADERS)),
+        None if headers is None else header_lists(headers),
+    )
+
+
+runs_of_columns = st.lists(
+    st.sampled_from(["forget", "close", "free"])
+    | st.tuples(st.just("append_columns"), st.tuples(st.sampled_from(["a", "b", "unknown"]), columns())),
+    max_size=6,
+)
+
+
 def outcome(act: Callable[[], Any]) -> Any:
     try:
         made = act()
@@ -185,6 +247,9 @@ def run(twin: Any, todo: Sequence[Any], partitioner: Any, limit: int, serializes
                 one.closed = True
         elif step == "free":
             log.space.used = 0
+        elif step[0] == "append_columns":
+            topic, given_columns = step[1]
+            told.append(repr(outcome(partial(appender._append_columns, topic, given_columns, 0, given_columns.count))))
         else:
             way, record = step
             rest = {name: given for name, given in record.items() if name != "topic"}
@@ -198,7 +263,9 @@ def run(twin: Any, todo: Sequence[Any], partitioner: Any, limit: int, serializes
                 )
             told.append(repr(outcome(act)))
     written = [(one.closed, one.timestamps.tolist(), one.builder.size, one.builder.build()) for one in log.batches]
-    return told, log.asked, written, log.space.used
+    # For columns, the compiled one asks once a partition and call whether a transaction may have it.
+    allowed = {entry for entry in log.asked if entry[0] == "may"}
+    return told, [entry for entry in log.asked if entry[0] != "may"], allowed, written, log.space.used
 
 
 def by_length(topic: str, key: bytes | None, available: Sequence[int], partitions: Sequence[int], /) -> int:
@@ -216,6 +283,23 @@ def by_length(topic: str, key: bytes | None, available: Sequence[int], partition
     st.integers(0, 9),
 )
 def test_both_do_the_same(
+    todo: list[Any], partitioner: Any, limit: int, serializes: bool, asks: bool, chance: int
+) -> None:
+    pure, hot = (run(twin, todo, partitioner, limit, serializes, asks, chance) for twin in (_pure, _implementation))
+    assert hot == pure
+
+
+@BUILT
+@settings(max_examples=examples(300))
+@given(
+    runs_of_columns,
+    st.sampled_from(["default", "consistent_random", "fnv1a", by_length]),
+    st.sampled_from([100, 1000, 4000]),
+    st.booleans(),
+    st.booleans(),
+    st.integers(0, 9),
+)
+def test_both_append_columns_alike(
     todo: list[Any], partitioner: Any, limit: int, serializes: bool, asks: bool, chance: int
 ) -> None:
     pure, hot = (run(twin, todo, partitioner, limit, serializes, asks, chance) for twin in (_pure, _implementation))
@@ -284,3 +368,19 @@ def test_a_turn_goes_on_while_its_open_batch_has_room(name: str, closes: bool, m
         if closes and accepted == 6:
             log.batches[0].closed = True
     assert accepted == asked
+
+
+@pytest.mark.parametrize("name", ["pure", pytest.param("compiled", marks=BUILT)])
+@pytest.mark.parametrize("part", ["values", "keys"])
+@pytest.mark.parametrize("ends", [[0, 5], [3, 2], [1, -1], [0, 1 << 40]])
+def test_offsets_outside_of_the_data_are_refused(name: str, part: str, ends: list[int]) -> None:
+    twin: Any = _pure if name == "pure" else _implementation
+    log = Log(twin, 1000, refuses=False)
+    partitioning = make_partitioner(ProducerConfig(), Random(1), QueueSizes())
+    appender = subclass_of(twin, log)(log, log.space, 3000, partitioning, lambda: 1)
+    good = binary([b"1", b"2"], 0, "q")
+    damaged = BinaryColumn(numbers([0, *ends]), memoryview(b"four"))
+    parts: dict[str, Any] = {"values": good, "keys": good, part: damaged}
+    assert appender._append_columns("a", RecordColumns(2, **parts), 0, 2) == 1
+    with pytest.raises(UsageError, match="row 1 of an Arrow array cannot be read"):
+        appender._append_columns("a", RecordColumns(2, **parts), 1, 2)
