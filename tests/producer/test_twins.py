@@ -188,7 +188,7 @@ def columns(draw: st.DrawFn) -> RecordColumns:
 
     first, code = draw(st.integers(0, 9)), draw(st.sampled_from("iq"))
     values, keys = some(st.none() | st.binary(max_size=3500)), some(st.none() | st.binary(max_size=40))
-    partitions, times = some(st.integers(-1, 7)), some(st.integers(-1, 1 << 42))
+    partitions, times = some(st.integers(-1, 7)), some(st.sampled_from([-1, 0, 1]) | st.integers(-1, 1 << 42))
     headers = some(st.none() | st.lists(st.tuples(st.text(max_size=3), st.none() | st.binary(max_size=3)), max_size=2))
     return RecordColumns(
         count,
