@@ -239,12 +239,12 @@ async def _error_of(worker: LifespanWorker, client: Client, stop: anyio.Event) -
     """Run a worker; return the error that has ended it, if one has."""
     try:
         await worker(client, stop)
-    except Exception as error:
-        return error
-    except SystemExit as exit_:
+    except Exception as raised:
+        return raised
+    except SystemExit as ended:
         # It would end the event loop before requests are answered.
-        error = KafkaError(f"the worker has raised SystemExit({exit_.code!r})")
-        error.__cause__ = exit_
+        error = KafkaError(f"the worker has raised SystemExit({ended.code!r})")
+        error.__cause__ = ended
         return error
     except anyio.get_cancelled_exc_class() as cancelled:
         if is_being_cancelled():

@@ -50,7 +50,8 @@ class KafkaBroker(FastStreamBroker):
         """
         if not self.config.producer:
             raise IncorrectState(_NOT_CONNECTED)
-        producer: AIOKafkaProducer = self.config.producer._producer.producer
+        shared: Any = self.config.producer
+        producer: AIOKafkaProducer = shared._producer.producer
         return producer.transaction()
 
     async def _connect(self) -> Callable[..., AIOKafkaConsumer[Any, Any]]:

@@ -73,4 +73,4 @@ def _bound(tracer: Any, sampler: Any) -> int | None:
 
 
 def _decides_as(sampler: object, kind: Any) -> bool:
-    return isinstance(sampler, kind) and type(sampler).should_sample is kind.should_sample  # type: ignore[attr-defined]
+    return isinstance(sampler, kind) and type(sampler).should_sample is kind.should_sample

@@ -72,7 +72,8 @@ async def test_publishers_subscribers_and_routers_share_one_client(cluster: Brok
 
         @broker.subscriber("invoices", auto_offset_reset="earliest")
         async def mail(invoice: str, message: KafkaMessage) -> None:
-            assert message.consumer._client.wire_client is broker.client
+            consumer: Any = message.consumer
+            assert consumer._client.wire_client is broker.client
             await received.add(invoice)
 
         await broker.start()
@@ -202,7 +203,8 @@ async def test_the_test_broker_answers_requests() -> None:
 async def test_the_application_of_the_page_bills(cluster: Broker) -> None:
     names: dict[str, Any] = {"__name__": "page"}
     exec(BLOCKS[0].replace("localhost:9092", cluster.bootstrap), names)
-    broker, received = names["broker"], Received()
+    broker: KafkaBroker = names["broker"]
+    received = Received()
 
     @broker.subscriber("invoices", auto_offset_reset="earliest")
     async def mail(invoice: dict[str, int]) -> None:
@@ -220,4 +222,4 @@ async def test_the_transaction_of_the_page_commits(cluster: Broker) -> None:
     names: dict[str, Any] = {"__name__": "page"}
     exec(BLOCKS[1], names)
     await names["transfer"](cluster.bootstrap)
-    assert sorted(await values_in(cluster, "accounts")) == [b"+100", b"-100"]
+    assert sorted(value or b"" for value in await values_in(cluster, "accounts")) == [b"+100", b"-100"]

@@ -26,6 +26,5 @@ class LocalRouter(KafkaRouter):
         super().__init__(bootstrap_servers, **arguments)
 
 
-faststream.kafka.KafkaBroker = LocalBroker
-faststream.kafka.fastapi.KafkaBroker = LocalBroker
-faststream.kafka.fastapi.KafkaRouter = LocalRouter
+vars(faststream.kafka)["KafkaBroker"] = LocalBroker
+vars(faststream.kafka.fastapi).update(KafkaBroker=LocalBroker, KafkaRouter=LocalRouter)
