@@ -14,7 +14,7 @@ from aiokafkawire.testing import Broker
 
 
 async def run(servers: str) -> None:
-    """Publish three orders, and print their invoices."""
+    """Send three orders, and print their invoices."""
     broker, billed = KafkaBroker(servers), asyncio.Semaphore(0)
 
     @broker.subscriber("orders", group_id="billing", auto_offset_reset="earliest", ack_policy=AckPolicy.NACK_ON_ERROR)

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 import anyio
+import pyarrow as pa
 
 from aiokafkawire import (
     AbortTransactionSpec,
@@ -628,7 +629,7 @@ def _process() -> Iterator[Case]:
 
 
 def _bounded_reads() -> Iterator[Case]:
-    for method in ("read_records", "read_batches"):
+    for method in ("read_records", "read_batches", "read_table"):
         yield Case(f"client.{method}(topic)", filled("client", method, HOLE), NO_NAME)
         for bound in ("start", "end"):
             wrong = NO_START if bound == "end" else [None, *NO_START]
@@ -636,7 +637,24 @@ def _bounded_reads() -> Iterator[Case]:
     for name in ("key_deserializer", "value_deserializer"):
         yield Case(f"client.read_records({name})", filled("client", "read_records", "t", **{name: HOLE}), NO_FUNCTION)
     columns = [5, "nothing", ["nothing"], [5], Strange()]
-    yield Case("client.read_batches(columns)", filled("client", "read_batches", "t", columns=HOLE), columns)
+    for method in ("read_batches", "read_table"):
+        yield Case(f"client.{method}(columns)", filled("client", method, "t", columns=HOLE), columns)
+
+
+def _tables() -> Iterator[Case]:
+    table = pa.table({"id": ["a"], "payload": [b"x"]})
+    yield Case("client.write_table(topic)", filled("client", "write_table", HOLE, table, value="payload"), NO_NAME)
+    no_table = [None, 5, "t", b"t", [], {"payload": [b"x"]}, Strange()]
+    yield Case("client.write_table(table)", filled("client", "write_table", "t", HOLE, value="payload"), no_table)
+    no_column = [5, b"id", "", "none", ["id"], Strange()]
+    for name in ("key", "partition", "timestamp", "headers"):
+        call = filled("client", "write_table", "t", table, value="payload", **{name: HOLE})
+        yield Case(f"client.write_table({name})", call, no_column)
+    yield Case("client.write_table(value)", filled("client", "write_table", "t", table, value=HOLE), [None, *no_column])
+    no_format = [None, 5, "avro", b"json", Strange()]
+    yield Case(
+        "client.write_table(value_format)", filled("client", "write_table", "t", table, value_format=HOLE), no_format
+    )
 
 
 def _metrics_push() -> Iterator[Case]:
@@ -1243,6 +1261,7 @@ CASES: list[Case] = [
     *_services(),
     *_claim_check(),
     *_bounded_reads(),
+    *_tables(),
     *_producers(),
     *_metrics_push(),
     *_consumer(),
