@@ -10,4 +10,4 @@ __all__ = ("KafkaRouter",)
 class KafkaRouter(FastStreamRouter):
     """A router of FastAPI with subscribers and publishers; its ``broker`` is a :class:`KafkaBroker` of this package."""
 
-    broker_class = KafkaBroker
+    broker_class: type[KafkaBroker] = KafkaBroker
