@@ -47,7 +47,7 @@ class _Release(Distribution):
     """The release of aiokafka whose API this package has, for frameworks that choose by its version."""
 
     def read_text(self, filename: str) -> str | None:
-        """Return the metadata; other files there are none."""
+        """Return the metadata, and None for every other file."""
         return f"Metadata-Version: 2.1\nName: {_NAME}\nVersion: {_RELEASE}\n" if filename == "METADATA" else None
 
     def locate_file(self, path: str | PathLike[str]) -> Path:

@@ -133,7 +133,7 @@ class SendFuture:
             future.set_result(outcome)
 
     def _outcome(self) -> RecordMetadata | None:
-        """Return the metadata of a record that is done, or raise its error; no coroutine runs for each record."""
+        """Return the metadata as aiokafka has it; None if the producer waits for no acknowledgement (acks=0)."""
         try:
             written = self._result.outcome(self._index)
         except KafkaError as error:  # cheaper than TRANSLATED
