@@ -11,7 +11,7 @@ PARALLEL_CONSUMER: Final = "parallel-consumer"
 """Its name in reports, and on command lines."""
 VERSION: Final = "0.5.3.3"
 
-_PROGRAM: Final = Path(__file__).with_name("ParallelProcessing.java")
+PROGRAM: Final = Path(__file__).with_name("ParallelProcessing.java")
 _WANTED: Final = (f"io.confluent.parallelconsumer:parallel-consumer-core:{VERSION}", "org.slf4j:slf4j-simple:2.0.13")
 _UNWANTED: Final = ("io.stubbs.truth",)
 """What its own tests need, and Maven Central does not have."""
@@ -23,7 +23,7 @@ def parallel_consumer(folder: Path) -> list[str]:
     :raises BootFailed: Maven failed.
     :raises CompilationFailed: the compiler refused the program.
     """
-    return compiled(_PROGRAM, folder, by_maven("parallel-consumer", VERSION, _WANTED, _UNWANTED))
+    return compiled(PROGRAM, folder, by_maven("parallel-consumer", VERSION, _WANTED, _UNWANTED))
 
 
 def arguments(
