@@ -10,7 +10,7 @@ from ..config import ClientOptions
 from ..types import OAuthBearerToken
 from .abc import AbstractTokenProvider
 
-__all__ = ("client_options", "servers_of", "warn_deprecated")
+__all__ = ("check_milliseconds", "client_options", "servers_of", "warn_deprecated")
 
 _PROTOCOLS: Final = ("SSL", "PLAINTEXT", "SASL_PLAINTEXT", "SASL_SSL")
 _MECHANISMS: Final = ("PLAIN", "GSSAPI", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
@@ -25,6 +25,13 @@ def warn_deprecated(loop: object, api_version: object, *, stacklevel: int) -> No
         if given is not None:
             text = f"the argument {name} is deprecated, and does nothing"
             warnings.warn(text, DeprecationWarning, stacklevel=stacklevel + 1)
+
+
+def check_milliseconds(**given: object) -> None:
+    """Raise ValueError unless each argument is a number; which numbers are valid, the settings check themselves."""
+    for name, value in given.items():
+        if not isinstance(value, int | float) or isinstance(value, bool):
+            raise ValueError(f"{name} must be a number of milliseconds, got {shown(value)}")
 
 
 def servers_of(bootstrap_servers: str | Sequence[str]) -> str | list[str]:
@@ -53,6 +60,7 @@ def client_options(
     Raises:
         ValueError: an argument is wrong, or one is missing.
     """
+    check_milliseconds(request_timeout_ms=request_timeout_ms, retry_backoff_ms=retry_backoff_ms)
     options: ClientOptions = {
         "client_id": client_id,
         "metadata_max_age_ms": metadata_max_age_ms,

@@ -186,6 +186,68 @@ async def test_start_can_be_called_again_after_it_failed(broker: Broker, kafka: 
         consumer.subscribe([TOPIC])
 
 
+class _Stopping(ConsumerRebalanceListener):
+    """Calls a method of its consumer, once."""
+
+    def __init__(self, name: str) -> None:
+        self.consumer: AIOKafkaConsumer[Any, Any] | None = None
+        self.called = anyio.Event()
+        self.errors: list[Exception] = []
+        self._name = name
+
+    async def on_partitions_revoked(self, revoked: object) -> None:
+        """Do nothing."""
+
+    async def on_partitions_assigned(self, assigned: object) -> None:
+        """Call the method."""
+        if self.called.is_set():
+            return
+        try:
+            called = getattr(self.consumer, self._name)()
+            if called is not None:
+                await called
+        except IllegalStateError as error:
+            self.errors.append(error)
+        self.called.set()
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("name", ["stop", "unsubscribe"])
+async def test_a_listener_that_stops_its_own_consumer_does_not_wait_for_itself(
+    broker: Broker, kafka: Client, name: str
+) -> None:
+    listener = _Stopping(name)
+    with anyio.fail_after(PATIENCE):
+        async with consumer_of(broker) as consumer:
+            listener.consumer = consumer
+            consumer.subscribe([TOPIC], listener=listener)
+            await listener.called.wait()
+            if name == "stop":
+                assert "a listener cannot stop the consumer" in str(listener.errors[0])
+                assert (await consumer.getone()).value == b"0"
+            else:
+                assert not listener.errors
+                assert consumer.subscription() == frozenset()
+
+
+@pytest.mark.parametrize("name", ["session_timeout_ms", "heartbeat_interval_ms", "rebalance_timeout_ms"])
+def test_a_time_that_is_no_number_is_refused(name: str) -> None:
+    settings: dict[str, Any] = {name: "1"}
+    with pytest.raises(ValueError, match=f"{name} must be a number of milliseconds, got '1'"):
+        AIOKafkaConsumer(**settings)
+
+
+@pytest.mark.anyio
+async def test_wrong_arguments_of_a_call_are_refused_in_words(broker: Broker, kafka: Client) -> None:
+    nothing: Any = None
+    listed: Any = [WHERE]
+    async with consumer_of(broker, TOPIC) as consumer:
+        with pytest.raises(ValueError, match="timeout_ms must be a number of milliseconds, got None"):
+            await consumer.getmany(timeout_ms=nothing)
+        with pytest.raises(TypeError, match="timestamps must be a dict of partitions"):
+            await consumer.offsets_for_times(listed)
+
+
 @pytest.mark.anyio
 async def test_the_group_s_refusal_ends_the_start(broker: Broker, kafka: Client) -> None:
     consumer = consumer_of(broker, TOPIC, session_timeout_ms=200, heartbeat_interval_ms=100)

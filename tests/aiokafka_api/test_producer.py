@@ -211,6 +211,26 @@ def test_settings_of_this_client_are_wrong_with_aiokafkas_error() -> None:
         AIOKafkaProducer(linger_ms=-1)
 
 
+@pytest.mark.parametrize("name", ["linger_ms", "request_timeout_ms", "retry_backoff_ms"])
+def test_a_time_that_is_no_number_is_refused(name: str) -> None:
+    settings: dict[str, Any] = {name: "1"}
+    with pytest.raises(ValueError, match=f"{name} must be a number of milliseconds, got '1'"):
+        AIOKafkaProducer(**settings)
+
+
+async def test_an_admin_client_whose_start_failed_can_be_started_again() -> None:
+    with anyio.fail_after(SOON):
+        async with Broker() as broker:
+            admin = AIOKafkaAdminClient(bootstrap_servers=broker.bootstrap)
+            with anyio.CancelScope() as scope:
+                scope.cancel()
+                await admin.start()
+            assert scope.cancelled_caught
+            await admin.start()
+            assert await admin.list_topics() == []
+            await admin.close()
+
+
 async def test_deprecated_arguments_warn_and_do_nothing() -> None:
     for make in (AIOKafkaProducer, AIOKafkaClient, AIOKafkaAdminClient):
         with pytest.warns(DeprecationWarning, match="loop") as caught:

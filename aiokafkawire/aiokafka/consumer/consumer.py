@@ -18,7 +18,7 @@ from ...types import OffsetAndMetadata as OwnOffsetAndMetadata
 from ...types import OffsetSpec
 from ..abc import AbstractTokenProvider, ConsumerRebalanceListener
 from ..client import CLIENT_ID, AIOKafkaClient
-from ..client_options import warn_deprecated
+from ..client_options import check_milliseconds, warn_deprecated
 from ..coordinator.assignors.abstract import AbstractPartitionAssignor
 from ..coordinator.assignors.adapter import adapted
 from ..coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
@@ -142,6 +142,9 @@ class AIOKafkaConsumer(Generic[KT, VT]):
         }
         if group_instance_id is not None and group_id is not None:
             self._options["group_instance_id"] = group_instance_id
+        check_milliseconds(session_timeout_ms=session_timeout_ms, heartbeat_interval_ms=heartbeat_interval_ms)
+        if rebalance_timeout_ms is not None:
+            check_milliseconds(rebalance_timeout_ms=rebalance_timeout_ms)
         timeout_ms = session_timeout_ms if rebalance_timeout_ms is None else rebalance_timeout_ms
         for_user = max(0, timeout_ms - heartbeat_interval_ms) / 1000 * _FOR_USER
         self._patience = RebalancePatience(timeout_ms, for_user)
@@ -218,11 +221,16 @@ class AIOKafkaConsumer(Generic[KT, VT]):
 
         The last records count as unfinished, and will be read again, if an exception is being handled, as in the end of
         an ``async with`` that has failed, or if another task has taken them and still runs.
+
+        Raises:
+            IllegalStateError: a listener of this consumer called it.
         """
         if self._closed:
             return
-        self._closed = True
         session = self._session
+        if session is not None and session.is_listening:
+            raise IllegalStateError("a listener cannot stop the consumer: the rebalance waits for the listener")
+        self._closed = True
         try:
             if session is not None:
                 finishes = sys.exception() is None and not session.reader.is_another_at_work
@@ -386,6 +394,7 @@ class AIOKafkaConsumer(Generic[KT, VT]):
         """
         if self._closed:
             raise ConsumerStoppedError
+        check_milliseconds(timeout_ms=timeout_ms)
         _check_count("max_records", max_records)
         session = self._started()
         with TRANSLATED:
@@ -554,9 +563,12 @@ class AIOKafkaConsumer(Generic[KT, VT]):
         """Return the first offset whose timestamp is not before each time in ms; None if there is none.
 
         Raises:
+            TypeError: the times are no dict of partitions.
             ValueError: a time is negative.
             KafkaTimeoutError: as :meth:`beginning_offsets`.
         """
+        if not isinstance(timestamps, Mapping):
+            raise TypeError(f"timestamps must be a dict of partitions and times in ms, got {shown(timestamps)}")
         checked_partitions(timestamps)
         return await self._offsets(
             {partition: OffsetSpec.at(int(timestamp)) for partition, timestamp in timestamps.items()}

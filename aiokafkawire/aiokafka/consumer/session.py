@@ -81,6 +81,11 @@ class Session:
         self._following: anyio.CancelScope | None = None
         self._has_begun = False
 
+    @property
+    def is_listening(self) -> bool:
+        """Whether the caller is the listener of a rebalance, which waits for it."""
+        return self.consumer._commits is not None and self.consumer._commits.is_listening
+
     # --- reading -----------------------------------------------------------------------------------------
 
     def read(self, wanted: Wanted) -> None:

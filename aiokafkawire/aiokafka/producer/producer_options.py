@@ -5,6 +5,7 @@ from typing import Any, Final
 
 from ...argument_checks import shown
 from ...config import ProducerOptions
+from ..client_options import check_milliseconds
 
 __all__ = ("producer_options",)
 
@@ -38,6 +39,7 @@ def producer_options(
         raise ValueError(f"acks must be 0, 1, -1 or 'all', got {shown(acks)}")
     if compression_type not in _CODECS:
         raise ValueError(f"compression_type must be one of {_CODECS}, got {shown(compression_type)}")
+    check_milliseconds(request_timeout_ms=request_timeout_ms, linger_ms=linger_ms)
     is_idempotent = bool(enable_idempotence) or transactional_id is not None
     if acks is None:
         acks = -1 if is_idempotent else 1
@@ -54,9 +56,7 @@ def producer_options(
         "max_request_size": max_request_size,
         "linger_ms": linger_ms,
         "max_block_ms": request_timeout_ms,
-        "delivery_timeout_ms": max(delivery_timeout_ms, _IDEMPOTENT_DELIVERY_MS)
-        if is_idempotent
-        else delivery_timeout_ms,
+        "delivery_timeout_ms": delivery_timeout_ms,
         "enable_idempotence": True if is_idempotent else None if waits_for_all else False,
         "max_in_flight_requests_per_connection": 5 if waits_for_all else 1,
     }
