@@ -258,11 +258,9 @@ class BoundedBatches(BoundedReader["pa.RecordBatch"]):
     @property
     def schema(self) -> "pa.Schema":
         """The schema of the record batches."""
-        import pyarrow as pa
+        from .records.arrow import schema_of
 
-        from .records.arrow import SCHEMA
-
-        return SCHEMA if self._columns is None else pa.schema([SCHEMA.field(name) for name in self._columns])
+        return schema_of(self._columns)
 
     async def _next(self) -> "pa.RecordBatch":
         while True:
@@ -294,11 +292,11 @@ class BoundedBatches(BoundedReader["pa.RecordBatch"]):
         from .records.arrow import record_batch
 
         columns, end = batch.columns(), self._ends[batch.partition]
-        converted = record_batch(columns, batch.topic, batch.partition)
+        converted = record_batch(columns, batch.topic, batch.partition, self._columns)
         if batch.next_offset > end:
             # Offsets ascend, but may have gaps after compaction, so search for the end.
             converted = converted.slice(0, bisect_left(memoryview(columns.offsets).cast("q"), end))
-        return converted if self._columns is None else converted.select(self._columns)
+        return converted
 
 
 def reader_options(options: ConsumerOptions) -> ConsumerOptions:
@@ -336,11 +334,11 @@ def _checked(topic: str, name: str, bounds: object) -> Bounds | None:
     return checked
 
 
-def _checked_columns(columns: object) -> list[str] | None:
-    if columns is None:
-        return None
+def _checked_columns(columns: object) -> list[str]:
     from .records.arrow import SCHEMA
 
+    if columns is None:
+        return list(SCHEMA.names)
     if isinstance(columns, str) or not isinstance(columns, Sequence) or not columns:
         raise UsageError(f"columns must be a list of names such as ['key', 'value'], got {columns!r:.200}")
     for name in columns:

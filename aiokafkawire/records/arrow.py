@@ -11,9 +11,11 @@ except ImportError as _missing:
 from ..types import Header
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
     from .columns import BytesColumn, Columns
 
-__all__ = ("SCHEMA", "record_batch")
+__all__ = ("SCHEMA", "record_batch", "schema_of")
 
 _HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
 SCHEMA = pa.schema(
@@ -30,20 +32,33 @@ SCHEMA = pa.schema(
 """The schema of the Arrow record batches that :func:`record_batch` returns."""
 
 
-def record_batch(columns: "Columns", topic: str, partition: int) -> "pa.RecordBatch":
-    """Convert one partition's records, given as columns, to an Arrow record batch for ``ConsumerBatch.to_arrow``."""
+def record_batch(
+    columns: "Columns", topic: str, partition: int, names: "Sequence[str]" = tuple(SCHEMA.names)
+) -> "pa.RecordBatch":
+    """Convert one partition's records, given as columns, to an Arrow record batch for ``ConsumerBatch.to_arrow``.
+
+    Only the columns of ``names`` are made, in their order.
+    """
     count = columns.count
-    timestamps = pa.Array.from_buffers(pa.int64(), count, [None, pa.py_buffer(columns.timestamps)])
-    arrays = [
-        _binary(columns.keys, count),
-        _binary(columns.values, count),
-        pa.DictionaryArray.from_arrays(pa.repeat(pa.scalar(0, pa.int32()), count), pa.array([topic], pa.string())),
-        pa.repeat(pa.scalar(partition, pa.int32()), count),
-        pa.Array.from_buffers(pa.int64(), count, [None, pa.py_buffer(columns.offsets)]),
-        _without_minus_one(timestamps).cast(SCHEMA.field("timestamp").type),
-        _headers(columns.headers, count),
-    ]
-    return pa.RecordBatch.from_arrays(arrays, schema=SCHEMA)
+    make: dict[str, Callable[[], pa.Array]] = {
+        "key": lambda: _binary(columns.keys, count),
+        "value": lambda: _binary(columns.values, count),
+        "topic": lambda: pa.DictionaryArray.from_arrays(_repeated(0, count), pa.array([topic], pa.string())),
+        "partition": lambda: _repeated(partition, count),
+        "offset": lambda: pa.Array.from_buffers(pa.int64(), count, [None, pa.py_buffer(columns.offsets)]),
+        "timestamp": lambda: _timestamps(columns.timestamps, count),
+        "headers": lambda: _headers(columns.headers, count),
+    }
+    return pa.RecordBatch.from_arrays([make[name]() for name in names], schema=schema_of(names))
+
+
+def schema_of(names: "Sequence[str]") -> "pa.Schema":
+    """Return the schema of the columns with these names, in their order."""
+    return pa.schema([SCHEMA.field(name) for name in names])
+
+
+def _repeated(value: int, count: int) -> "pa.Array":
+    return pa.repeat(pa.scalar(value, pa.int32()), count)
 
 
 def _binary(column: "BytesColumn", count: int) -> "pa.Array":
@@ -52,18 +67,20 @@ def _binary(column: "BytesColumn", count: int) -> "pa.Array":
     return pa.Array.from_buffers(pa.binary(), count, buffers, null_count=column.nulls)
 
 
-def _without_minus_one(timestamps: "pa.Array") -> "pa.Array":
-    """Replace the timestamp -1 by null; messages from before Kafka 0.10 have no timestamp."""
+def _timestamps(timestamps: bytes, count: int) -> "pa.Array":
+    """Make times of milliseconds; -1 becomes null, since messages from before Kafka 0.10 have no timestamp."""
     import pyarrow.compute as pc
 
-    unknown = pc.equal(timestamps, -1)
-    return pc.if_else(unknown, None, timestamps) if pc.any(unknown).as_py() else timestamps
+    known = pa.Array.from_buffers(pa.int64(), count, [None, pa.py_buffer(timestamps)])
+    unknown = pc.equal(known, -1)
+    found = pc.if_else(unknown, None, known) if pc.any(unknown).as_py() else known
+    return found.cast(SCHEMA.field("timestamp").type)
 
 
 def _headers(headers: list[tuple[Header, ...]] | None, count: int) -> "pa.Array":
     if headers is None:
         empty = pa.array([], SCHEMA.field("headers").type.value_type)
-        return pa.ListArray.from_arrays(pa.repeat(pa.scalar(0, pa.int32()), count + 1), empty)
+        return pa.ListArray.from_arrays(_repeated(0, count + 1), empty)
     pairs = [pair for record_headers in headers for pair in record_headers]
     names = pa.array([name for name, _ in pairs], pa.string())
     values = pa.array([value for _, value in pairs], pa.binary())
