@@ -149,7 +149,8 @@ def _plain(chunk: "pa.Array") -> "pa.Array":
     if isinstance(chunk, pa.ExtensionArray):
         chunk = chunk.storage
     if pa.types.is_dictionary(chunk.type):
-        chunk = _plain(chunk.dictionary_decode())
+        # Arrow cannot take from views, which Polars's categories are.
+        chunk = pa.DictionaryArray.from_arrays(chunk.indices, _plain(chunk.dictionary)).dictionary_decode()
     if _needs_cast(chunk.type):
         # Arrow casts text views to text only, and both have the same layout.
         is_text = pa.types.is_string_view(chunk.type)

@@ -72,6 +72,10 @@ def test_all_types_slices_and_chunks_are_read(
 def test_fixed_sizes_and_nulls_are_read() -> None:
     assert [row[0] for row in rows(pa.array([b"ab", None, b"cd"], pa.binary(2)))] == [b"ab", None, b"cd"]
     assert [row[0] for row in rows(pa.nulls(4).slice(1))] == [None] * 3
+    views = pa.DictionaryArray.from_arrays(
+        pa.array([1, None, 0, 1], pa.uint32()), pa.array(["a", "b"], pa.string_view())
+    )
+    assert [row[0] for row in rows(views.slice(1))] == [None, b"a", b"b"]
     assert rows(pa.array([], pa.binary())) == rows(pa.chunked_array([], pa.string())) == []
 
 
