@@ -32,10 +32,11 @@ _HELP_RUNS: Final = 9
 
 
 class Measured(NamedTuple):
-    """The wall time and the user's CPU time of a program, in seconds."""
+    """The wall time and the user's CPU time of a program, in seconds, and its largest resident memory, in bytes."""
 
     wall: float
     cpu: float
+    memory: int
 
 
 # pip compiles a package's modules as it installs them, and Python otherwise when they are first imported.
@@ -57,7 +58,7 @@ def measure(command: Sequence[str], source: Path | None = None) -> Measured:
         stream.close()
     if process.returncode:
         raise SystemExit(f"{' '.join(command[:6])}... ended with {process.returncode}")
-    return Measured(wall, usage.ru_utime)
+    return Measured(wall, usage.ru_utime, usage.ru_maxrss * 1024)
 
 
 def java_tool(name: str, *arguments: str) -> list[str]:
