@@ -206,9 +206,9 @@ def test_the_examples_of_the_help_work(argv: list[str], capsys: Capture) -> None
     assert run(capsys, *argv)[0] == 0
 
 
-def test_the_example_of_the_readme_is_what_it_prints(capsys: Capture) -> None:
-    readme = (Path(__file__).parents[2] / "README.md").read_text()
-    found = re.search(r"^\$ aiokafkawire wire (.*)\n((?:.*\n)*?)```$", readme, re.MULTILINE)
+def test_the_example_of_the_page_is_what_it_prints(capsys: Capture) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "wire.md").read_text()
+    found = re.search(r"^\$ aiokafkawire wire (.*)\n((?:.*\n)*?)```$", page, re.MULTILINE)
     assert found is not None
     assert run(capsys, *shlex.split(found[1])) == (0, found[2])
 

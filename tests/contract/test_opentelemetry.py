@@ -414,7 +414,7 @@ async def test_metrics_have_the_conventions_names(kafka: Client, topic: str, col
         point.attributes["messaging.operation.name"]: point for point in metrics["messaging.client.operation.duration"]
     }
     assert set(durations) == {"send", "poll", "commit"}
-    assert 1 <= durations["send"].count <= 5  # under load, a sample
+    assert durations["send"].count >= 1  # under load, a sample; a batch that is tried again counts each time
     counts = metrics["aiokafkawire.request.duration.count"]
     (produced,) = (point.value for point in counts if point.attributes["api"] == "Produce")
     assert produced >= 5  # more if the new topic's leader was not ready
