@@ -1,6 +1,7 @@
 """The project's chores: `nox -l` lists them, `nox -s lint types` runs some."""
 
 import json
+import shutil
 import tomllib
 from pathlib import Path
 
@@ -194,6 +195,17 @@ def bench(session: nox.Session) -> None:
     """aiokafkawire beside its peers: `nox -s bench -- codecs --plots docs/plots`; keep the machine quiet meanwhile."""
     session.install("-e", ".[test,bench]", "matplotlib")
     session.run("python", "-m", "benchmarks", *(session.posargs or ("produce", "consume", "latency")))
+
+
+@nox.session
+def docs(session: nox.Session) -> None:
+    """The site, of docs/ and of all docstrings; `nox -s docs -- serve` shows it at localhost:8000."""
+    session.install("zensical>=0.0.73", "mkdocstrings[python]>=1.0.8")
+    sources = Path(session.create_tmp()) / "sources"
+    shutil.rmtree(sources, ignore_errors=True)
+    session.run("python", "docs/site/pages.py", str(sources))
+    session.run("zensical", *(session.posargs or ["build", "--strict"]), "--config-file", str(sources / "mkdocs.yml"))
+    session.log(f"the site is in {sources / 'site'}")
 
 
 @nox.session

@@ -57,7 +57,7 @@ def public_api() -> str:
     lines = []
     for package in PACKAGES:
         lines.append(f"# {package}")
-        for name in sorted(_exported(package)):
+        for name in sorted(exported(package)):
             lines.extend(_described(package, name))
         lines.append("")
     return "\n".join(lines)
@@ -73,21 +73,22 @@ def _is_package(module: str) -> bool:
     return ROOT.joinpath(*module.split(".")).is_dir()
 
 
-def _exported(module: str) -> list[str]:
+def exported(module: str) -> list[str]:
+    """Return the names that a module exports."""
     for node in _tree(module).body:
         if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
             return list(ast.literal_eval(node.value))
     return []
 
 
-def _find(module: str, name: str) -> tuple[str, ast.stmt] | None:
+def find(module: str, name: str) -> tuple[str, ast.stmt] | None:
     """Find the statement that defines a name, through the imports of the package's own modules."""
     for node in ast.walk(_tree(module)):
         if isinstance(node, ast.ImportFrom):
             for alias in node.names:
                 if (alias.asname or alias.name) == name:
                     source = _absolute(module, node)
-                    return _find(source, alias.name) if source.startswith("aiokafkawire") else None
+                    return find(source, alias.name) if source.startswith("aiokafkawire") else None
         elif isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             if node.name == name:
                 return module, node
@@ -110,7 +111,7 @@ def _targets(node: ast.Assign | ast.AnnAssign) -> list[str]:
 
 
 def _described(module: str, name: str) -> Iterator[str]:
-    found = _find(module, name)
+    found = find(module, name)
     if found is None:
         yield name
     elif isinstance(found[1], ast.ClassDef):
@@ -139,7 +140,7 @@ def _members(module: str, cls: ast.stmt, overridden: frozenset[str] = frozenset(
                     yield f"{target}: {ast.unparse(node.annotation)}" if isinstance(node, ast.AnnAssign) else target
     for base in cls.bases:
         name = ast.unparse(base.value if isinstance(base, ast.Subscript) else base)
-        found = _find(module, name)
+        found = find(module, name)
         if found is not None and isinstance(found[1], ast.ClassDef):
             yield from _members(*found, overridden.union(method.name for method in methods))
 
