@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from support.apache_kafka import ApacheKafka, missing
-from support.mixed_groups import java_command
+from support.java_tools import java_command
 from support.needing import require
 
 from aiokafkawire import ClusterNode, FeatureUpdate, UpgradeType, blocking

@@ -16,7 +16,7 @@ import anyio
 import pytest
 from support.apache_kafka import ApacheKafka, missing
 from support.hanging import hang, unverified
-from support.mixed_groups import java_command
+from support.java_tools import java_command
 from support.needing import require
 from support.raw_client import RawClient
 from support.shell import Shell

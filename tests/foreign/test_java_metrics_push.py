@@ -9,7 +9,7 @@ from typing import Any
 import anyio
 import anyio.to_thread
 import pytest
-from support.mixed_groups import java_command
+from support.java_tools import java_command
 
 from aiokafkawire import Client
 from aiokafkawire.admin.config_resources import ConfigResource

@@ -12,9 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.apache_kafka import NEWEST, missing, resolve
 from support.examples import sampled
-from support.needing import require
+from support.java_tools import java_command
 from support.patience import PATIENCE
 
 pytestmark = [pytest.mark.thorough, pytest.mark.kafka, pytest.mark.timeout(300)]
@@ -36,9 +35,7 @@ Tool = Callable[..., str]
 @pytest.fixture(scope="module")
 def java() -> list[str]:
     """The command that runs a tool of Kafka's newest release."""
-    require(missing())
-    quick = ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"]
-    return ["java", *quick, "-cp", f"{resolve(NEWEST, 'kafka-tools')}/*:{resolve(NEWEST)}/*"]
+    return java_command()
 
 
 @pytest.fixture

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 from support.apache_kafka import missing
+from support.java_tools import java_command
 from support.kafka_cluster import KafkaCluster
-from support.mixed_groups import java_command
 from support.needing import require
 from support.shell import Shell
 

@@ -12,8 +12,8 @@ from typing import Any
 import anyio
 import pytest
 from support.apache_kafka import missing
+from support.java_tools import java_command
 from support.kafka_cluster import KafkaCluster
-from support.mixed_groups import java_command
 from support.needing import require
 from support.patience import PATIENCE
 from support.transactional import settled

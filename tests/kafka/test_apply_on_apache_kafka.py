@@ -11,8 +11,8 @@ from typing import Final
 import pytest
 from support.apache_kafka import ApacheKafka, missing
 from support.authorizing import apache_with_acls
+from support.java_tools import java_command
 from support.kafka_releases import KafkaRelease
-from support.mixed_groups import java_command
 from support.needing import require
 from support.shell import Shell
 

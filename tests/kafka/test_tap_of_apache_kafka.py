@@ -15,7 +15,7 @@ import anyio
 import anyio.to_thread
 import pytest
 from support.apache_kafka import ApacheKafka
-from support.mixed_groups import java_command
+from support.java_tools import java_command
 from support.patience import PATIENCE
 
 from aiokafkawire import Client

@@ -9,7 +9,7 @@ from typing import Final
 
 import anyio
 from support.authorizing import ADMIN, Authorizing, password
-from support.mixed_groups import java_command
+from support.java_tools import java_command
 
 from aiokafkawire import (
     AclBinding,

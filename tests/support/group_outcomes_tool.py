@@ -6,7 +6,7 @@ from typing import Final
 
 import anyio
 import pytest
-from support.mixed_groups import java_command
+from support.java_tools import java_command
 
 from aiokafkawire import Client, OffsetAndMetadata, OffsetSpec, TopicPartition
 from aiokafkawire.errors import AdminError, GroupIdNotFound

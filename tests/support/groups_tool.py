@@ -6,7 +6,7 @@ from contextlib import AsyncExitStack
 from typing import Final
 
 import anyio
-from support.mixed_groups import java_command
+from support.java_tools import java_command
 from support.readers import Reader, reading
 
 from aiokafkawire import Client, OffsetAndMetadata, TopicPartition

@@ -12,8 +12,7 @@ from typing import Any, Final, Protocol
 import anyio
 import pytest
 from anyio.from_thread import BlockingPortal
-from support.apache_kafka import NEWEST, missing, resolve
-from support.needing import require
+from support.java_tools import java_command
 from support.readers import QUICK, Reader, Readers, reading
 from support.transactional import settled
 
@@ -21,13 +20,12 @@ from aiokafkawire import Client, GroupDescription, TopicPartition
 
 from .patience import PATIENCE
 
-__all__ = ("Member", "MixedGroup", "check_a_change_of_protocol", "java_command", "mixed_group")
+__all__ = ("Member", "MixedGroup", "check_a_change_of_protocol", "mixed_group")
 
 _BY_THE_COORDINATOR: Final = "-consumer"
 """The end of the names of members with group.protocol=consumer (KIP-848), whose coordinator assigns."""
 _VERIFIABLE_CONSUMER: Final = "org.apache.kafka.tools.VerifiableConsumer"
 _JAVAS_NAMES: Final = {"range": "RangeAssignor", "cooperative-sticky": "CooperativeStickyAssignor"}
-_JVM: Final = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn")
 
 
 class Member(Protocol):
@@ -43,12 +41,6 @@ class Member(Protocol):
 
     async def leave(self) -> None:
         """Close it in order."""
-
-
-def java_command() -> list[str]:
-    """The command that runs a tool of Kafka's newest release; skips the test where there is no Java, or no Maven."""
-    require(missing())
-    return ["java", *_JVM, "-cp", f"{resolve(NEWEST, 'kafka-tools')}/*:{resolve(NEWEST)}/*"]
 
 
 class Ours:

@@ -14,7 +14,7 @@ from typing import Any, Final
 import anyio
 import anyio.to_thread
 import pytest
-from support.mixed_groups import java_command
+from support.java_tools import java_command
 
 from aiokafkawire import Client, ConfigResource
 from aiokafkawire.errors import GroupIdNotFound

@@ -9,7 +9,7 @@ from typing import Final
 
 import anyio
 from support.groups_tool import rows
-from support.mixed_groups import java_command
+from support.java_tools import java_command
 
 from aiokafkawire import Client, ConfigResource, ShareGroupDescription, SharePartitionOffsetInfo, TopicPartition
 from aiokafkawire.errors import GroupIdNotFound

@@ -7,7 +7,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Final
 
 import anyio
-from support.mixed_groups import java_command
+from support.java_tools import java_command
 from support.raw_client import RawClient
 from support.streams_members import StreamsMember
 from support.transactional import settled

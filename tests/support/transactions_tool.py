@@ -9,7 +9,7 @@ from typing import Final
 import anyio
 from support.groups_tool import rows
 from support.hanging import hang, unverified
-from support.mixed_groups import java_command
+from support.java_tools import java_command
 from support.raw_client import RawClient
 from support.transactional import settled
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from support.apache_kafka import ApacheKafka
-from support.mixed_groups import java_command
+from support.java_tools import java_command
 from support.securing import login
 
 from aiokafkawire.testing.background import BackgroundBroker

@@ -644,7 +644,7 @@ def _bounded_reads() -> Iterator[Case]:
 def _tables() -> Iterator[Case]:
     table = pa.table({"id": ["a"], "payload": [b"x"]})
     yield Case("client.write_table(topic)", filled("client", "write_table", HOLE, table, value="payload"), NO_NAME)
-    no_table = [None, 5, "t", b"t", [], {"payload": [b"x"]}, Strange()]
+    no_table: list[Any] = [None, 5, "t", b"t", [], {"payload": [b"x"]}, Strange()]
     yield Case("client.write_table(table)", filled("client", "write_table", "t", HOLE, value="payload"), no_table)
     no_column = [5, b"id", "", "none", ["id"], Strange()]
     for name in ("key", "partition", "timestamp", "headers"):
