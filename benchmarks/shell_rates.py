@@ -6,6 +6,7 @@ Every program runs as a user starts it, from its start to its end: ``consume`` r
 
 import argparse
 import os
+import re
 import shutil
 import statistics
 import subprocess
@@ -13,6 +14,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -29,6 +31,7 @@ SIZES: Final = {100: 5_000_000, 1024: 1_000_000}
 _OURS: Final = (sys.executable, "-m", "aiokafkawire")
 _TOOLS: Final = "kafka-tools"
 _HELP_RUNS: Final = 9
+_LOOK_EVERY: Final = 0.02
 
 
 class Measured(NamedTuple):
@@ -43,22 +46,48 @@ class Measured(NamedTuple):
 _ENVIRONMENT = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
 
 
-def measure(command: Sequence[str], source: Path | None = None) -> Measured:
-    """Run a program with its output to ``/dev/null``, and the file as its input.
+def measure(command: Sequence[str], source: Path | None = None, *, quiet: bool = False) -> Measured:
+    """Run a program with its output to ``/dev/null``, its errors too if ``quiet``, and the file as its input.
 
     :raises SystemExit: it failed.
     """
     stream = None if source is None else source.open("rb")
     began = time.perf_counter()
-    process = subprocess.Popen(command, stdin=stream or subprocess.DEVNULL, stdout=subprocess.DEVNULL, env=_ENVIRONMENT)
-    _, status, usage = os.wait4(process.pid, 0)
-    wall = time.perf_counter() - began
+    process = subprocess.Popen(
+        command,
+        stdin=stream or subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL if quiet else None,
+        env=_ENVIRONMENT,
+    )
+    with ThreadPoolExecutor(1) as watching:
+        memory = watching.submit(_peak_memory, process.pid)
+        _, status, usage = os.wait4(process.pid, 0)
+        wall = time.perf_counter() - began
     process.returncode = os.waitstatus_to_exitcode(status)
     if stream is not None:
         stream.close()
     if process.returncode:
         raise SystemExit(f"{' '.join(command[:6])}... ended with {process.returncode}")
-    return Measured(wall, usage.ru_utime, usage.ru_maxrss * 1024)
+    return Measured(wall, usage.ru_utime, memory.result())
+
+
+def _peak_memory(pid: int) -> int:
+    """Return the largest resident memory of a process, in bytes, once it has ended.
+
+    The system's own figure for an ended child (``ru_maxrss``) counts what this process had when it forked.
+    """
+    found = 0
+    while True:
+        try:
+            status = Path(f"/proc/{pid}/status").read_text()
+        except OSError:
+            return found
+        peak = re.search(r"^VmHWM:\s+(\d+) kB$", status, re.MULTILINE)
+        if peak is None:  # it has ended
+            return found
+        found = int(peak[1]) * 1024
+        time.sleep(_LOOK_EVERY)
 
 
 def java_tool(name: str, *arguments: str) -> list[str]:

@@ -93,7 +93,7 @@ def main() -> int:
             for number in range(options.rounds):
                 advance(f"{what}, round {number + 1}")
                 for which in (0, 1) if number % 2 == 0 else (1, 0):
-                    runs[which].append(measure(pair[which]))
+                    runs[which].append(measure(pair[which], quiet=True))
             report(what, runs)
     return 0
 
