@@ -38,6 +38,13 @@ def test_every_link_leads_somewhere(page: Path) -> None:
     assert broken(page) == []
 
 
+def test_every_page_is_in_the_navigation_of_the_site() -> None:
+    docs = ROOT / "docs"
+    settings = (docs / "site" / "mkdocs.yml").read_text()
+    named = set(re.findall(r"[\w/-]+\.md", settings[settings.index("\nnav:") :]))
+    assert named == {path.name for path in docs.glob("*.md")}
+
+
 def test_a_link_that_leads_nowhere_is_found(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text("# One heading\n\n[a](#one-heading) [b](#two) [c](other.md) [d](https://example.org)\n")
