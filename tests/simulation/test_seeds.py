@@ -6,13 +6,14 @@ from simulation.transaction_checks import End
 from support.examples import seeds
 
 # The seeds that run always are those that take the least time.
-SEEDS = seeds(range(25), 3)
-GROUPS = seeds((4, 6, 5, *range(7, 12)), 2)
-PROCESSING = seeds((0, 3, 4, 1, 2, *range(5, 20)), 3)
-PROCESS = seeds((2, 4, *range(5, 20)), 2)
-TRANSFORMS = seeds((7, 3, *range(3), *range(4, 7), *range(8, 20)), 1)
-SHARE = seeds(range(20), 2)
-SHARE_PROCESS = seeds((2, 5, *range(6, 20)), 2)
+SEEDS = seeds(range(5), 3)
+GROUPS = seeds((4, 6, 5), 2)
+PROCESSING = seeds((0, 3, 4, 1, 2), 3)
+PROCESS = seeds((2, 4, 5), 2)
+TRANSFORMS = seeds((7, 3, 0), 1)
+SHARE = seeds(range(3), 2)
+SHARE_PROCESS = seeds((2, 5, 7), 2)
+# `nox -s simulate` runs more.
 
 
 @pytest.mark.parametrize("seed", SEEDS)
