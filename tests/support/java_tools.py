@@ -8,6 +8,8 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
+from aiokafkawire.testing import BackgroundBroker
+
 from .apache_kafka import NEWEST, missing, resolve
 from .needing import require
 from .patience import PATIENCE
@@ -16,7 +18,6 @@ __all__ = ("java_command",)
 
 _JVM: Final = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn")
 _TYPICAL: Final = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
-_NO_BROKER: Final = ("--bootstrap-server", "127.0.0.1:1", "--timeout", "1000", "--list")
 
 
 def java_command() -> list[str]:
@@ -29,15 +30,17 @@ def java_command() -> list[str]:
 
 @cache
 def _archive(tools: Path, jars: str) -> Path:
-    """The archive of the classes that a tool loads, made once on this machine by a tool that reaches no broker.
+    """The archive of the classes that a tool loads, made once on this machine by a tool that lists groups.
 
     Java does without an archive that is not there, or that another release of Java has made.
     """
     archive = tools.parent / "classes.jsa"
     if not archive.exists():
         made = archive.with_suffix(f".{os.getpid()}")
-        command = ["java", f"-XX:ArchiveClassesAtExit={made}", *_JVM, "-cp", jars, _TYPICAL, *_NO_BROKER]
-        subprocess.run(command, check=False, capture_output=True, timeout=PATIENCE * 4)
+        with BackgroundBroker() as broker:
+            command = ["java", f"-XX:ArchiveClassesAtExit={made}", *_JVM, "-cp", jars, _TYPICAL]
+            command += ["--bootstrap-server", broker.bootstrap, "--list"]
+            subprocess.run(command, check=False, capture_output=True, timeout=PATIENCE * 4)
         if made.exists():
             made.replace(archive)
     return archive
