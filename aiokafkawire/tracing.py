@@ -98,9 +98,9 @@ class Tracing(Protocol):
     """The context variable that has the tracing system's context; equal contexts are one object."""
 
     @property
-    def has_send_spans(self) -> bool: ...
+    def makes_spans(self) -> bool: ...
 
-    """Whether :meth:`begin` may return spans; otherwise producers that are opened now need not call it."""
+    """Whether there may be spans; otherwise producers and consumers that are opened now trace no records."""
 
     def begin(
         self,

@@ -97,6 +97,11 @@ class Cluster:
 
         return TelemetryReporter(self)
 
+    @property
+    def record_tracing(self) -> Tracing | None:
+        """The tracing system, if it makes spans of single records; otherwise None, so that records cost nothing."""
+        return self.tracing if self.tracing is not None and self.tracing.makes_spans else None
+
     def deadline(self, allowed: float) -> Deadline:
         """Return the deadline that is ``allowed`` seconds from now."""
         return Deadline.after(allowed, self.runtime.now())

@@ -103,7 +103,7 @@ class RecordIteration(Generic[K, V]):
         """The consumer's state, which :class:`Consumer` sets."""
         self._yielded_at = 0.0
         self._was_cancelled = False
-        self.tracing: Tracing | None = cluster.tracing
+        self.tracing: Tracing | None = cluster.record_tracing
         """What makes spans of the records handed out; None if nothing does."""
         self._handling: Handling | None = None
         self._met_headers = False

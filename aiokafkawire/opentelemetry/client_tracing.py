@@ -63,7 +63,7 @@ class ClientTracing:
         self._cluster, self._tracer, self._process_ended = cluster, tracer, process_ended
         self._roots = RootSampling(tracer)
         self._client = {} if cluster.config.client_id is None else {CLIENT_ID: cluster.config.client_id}
-        self.has_send_spans: bool = not isinstance(tracer, NoOpTracer)
+        self.makes_spans: bool = not isinstance(tracer, NoOpTracer)
         self.is_on: bool = True
         """Whether new spans are made."""
         self._has_failed = False

@@ -104,8 +104,8 @@ class Producer(Appender[K, V], MetricsPush, Generic[K, V]):
                 await finish(self._stop)
                 raise
         self._watching.enter_context(self._cluster.metadata.on_update(self._forget_topics))
-        if self._cluster.tracing is not None and self._cluster.tracing.has_send_spans:
-            self._trace(self._cluster.tracing)
+        if (tracing := self._cluster.record_tracing) is not None:
+            self._trace(tracing)
         self._bind_thread()
         self._state = "open"
         return self

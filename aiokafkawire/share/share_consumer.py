@@ -72,7 +72,7 @@ class ShareConsumer(MetricsPush, Generic[K, V]):
         for topic in topics:
             check_topic_name(topic)
         self._cluster, self._config, self._topics = cluster, config, topics
-        self._tracing: Tracing | None = cluster.tracing
+        self._tracing: Tracing | None = cluster.record_tracing
         member_id = new_member_id(cluster.runtime.chance)
         self._failures = failures
         functions: tuple[Any, Any] = key_deserializer, value_deserializer

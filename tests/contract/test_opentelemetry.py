@@ -440,6 +440,10 @@ async def test_without_a_tracer_there_are_metrics_only(kafka: Client, topic: str
     assert record.headers == ()
     (sent,) = collected.metrics()["messaging.client.sent.messages"]
     assert sent.value >= 1
+    # Nor do records cost more: nothing looks at their headers for a span.
+    assert kafka._cluster.tracing is not None
+    assert kafka.consumer(topic)._iteration.tracing is None
+    assert kafka.share_consumer(topic, group_id=topic)._tracing is None
 
 
 async def test_after_uninstrument_there_is_nothing_more(cluster: Where, topic: str, collected: Collected) -> None:
