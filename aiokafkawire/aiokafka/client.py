@@ -5,8 +5,11 @@ import socket
 from collections.abc import Awaitable, Callable, Generator, Iterable, Sequence
 from contextlib import ExitStack
 from enum import IntEnum
+from functools import partial
 from ipaddress import ip_address
 from typing import Any, TypeVar
+
+import anyio
 
 from .. import errors as own
 from ..argument_checks import shown
@@ -105,8 +108,9 @@ class AIOKafkaClient:
         self._bootstrap_servers = bootstrap_servers
         self._client_id = client_id
         self._request_timeout_ms = request_timeout_ms
+        self._make_wire_client = partial(Client, servers_of(bootstrap_servers), **options)
         with TRANSLATED:
-            self.wire_client: Client = Client(servers_of(bootstrap_servers), **options)
+            self.wire_client: Client = self._make_wire_client()
         self.cluster: ClusterMetadata = ClusterMetadata(lambda: self._metadata.snapshot)
         self._following = ExitStack()
         self._is_open = False
@@ -143,6 +147,12 @@ class AIOKafkaClient:
         self._is_open = False
         with TRANSLATED:
             await self.wire_client.close()
+
+    async def _reset(self) -> None:
+        """Close all connections after a start that failed, so that the client can be started again."""
+        with anyio.CancelScope(shield=True):
+            await self.close()
+        self.wire_client = self._make_wire_client()  # one whose opening has failed cannot be opened again
 
     # --- metadata ----------------------------------------------------------------------------------------
 

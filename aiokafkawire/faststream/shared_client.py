@@ -21,6 +21,9 @@ class SharedClient(AIOKafkaClient):
     async def close(self) -> None:
         """Leave the connections open for the other users."""
 
+    async def _reset(self) -> None:
+        """Leave the connections open for the other users."""
+
     async def close_shared(self) -> None:
         """Close all connections."""
         await super().close()

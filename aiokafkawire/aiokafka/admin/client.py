@@ -4,8 +4,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Final, Self, TypeVar
 
-import anyio
-
 from ... import types
 from ...protocol.messages.configs import (
     DescribeConfigsRequest,
@@ -94,23 +92,22 @@ class AIOKafkaAdminClient:
         sasl_oauth_token_provider: AbstractTokenProvider | None = None,
     ) -> None:
         warn_deprecated(loop, api_version, stacklevel=2)
-        self._client_arguments: dict[str, Any] = {
-            "bootstrap_servers": bootstrap_servers,
-            "client_id": client_id,
-            "metadata_max_age_ms": metadata_max_age_ms,
-            "request_timeout_ms": request_timeout_ms,
-            "retry_backoff_ms": retry_backoff_ms,
-            "ssl_context": ssl_context,
-            "security_protocol": security_protocol,
-            "connections_max_idle_ms": connections_max_idle_ms,
-            "sasl_mechanism": sasl_mechanism,
-            "sasl_plain_username": sasl_plain_username,
-            "sasl_plain_password": sasl_plain_password,
-            "sasl_kerberos_service_name": sasl_kerberos_service_name,
-            "sasl_kerberos_domain_name": sasl_kerberos_domain_name,
-            "sasl_oauth_token_provider": sasl_oauth_token_provider,
-        }
-        self._client = self._client_class(**self._client_arguments)
+        self._client = self._client_class(
+            bootstrap_servers=bootstrap_servers,
+            client_id=client_id,
+            metadata_max_age_ms=metadata_max_age_ms,
+            request_timeout_ms=request_timeout_ms,
+            retry_backoff_ms=retry_backoff_ms,
+            ssl_context=ssl_context,
+            security_protocol=security_protocol,
+            connections_max_idle_ms=connections_max_idle_ms,
+            sasl_mechanism=sasl_mechanism,
+            sasl_plain_username=sasl_plain_username,
+            sasl_plain_password=sasl_plain_password,
+            sasl_kerberos_service_name=sasl_kerberos_service_name,
+            sasl_kerberos_domain_name=sasl_kerberos_domain_name,
+            sasl_oauth_token_provider=sasl_oauth_token_provider,
+        )
         self._request_timeout_ms = request_timeout_ms
         self._started = self._closed = False
 
@@ -134,10 +131,7 @@ class AIOKafkaAdminClient:
         try:
             await self._client.bootstrap()
         except BaseException:
-            with anyio.CancelScope(shield=True):
-                await self._client.close()
-            if not self._closed:  # a client whose opening has failed cannot be opened again
-                self._client = self._client_class(**self._client_arguments)
+            await self._client._reset()
             raise
         self._started = True
 

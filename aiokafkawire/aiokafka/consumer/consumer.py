@@ -106,23 +106,22 @@ class AIOKafkaConsumer(Generic[KT, VT]):
         _check_count("max_poll_records", max_poll_records)
         if isolation_level not in ("read_uncommitted", "read_committed"):
             raise ValueError(f"Incorrect isolation level {isolation_level}: read_uncommitted or read_committed")
-        self._client_arguments: dict[str, Any] = {
-            "bootstrap_servers": bootstrap_servers,
-            "client_id": client_id,
-            "metadata_max_age_ms": metadata_max_age_ms,
-            "request_timeout_ms": request_timeout_ms,
-            "retry_backoff_ms": retry_backoff_ms,
-            "ssl_context": ssl_context,
-            "security_protocol": security_protocol,
-            "connections_max_idle_ms": connections_max_idle_ms,
-            "sasl_mechanism": sasl_mechanism,
-            "sasl_plain_username": sasl_plain_username,
-            "sasl_plain_password": sasl_plain_password,
-            "sasl_kerberos_service_name": sasl_kerberos_service_name,
-            "sasl_kerberos_domain_name": sasl_kerberos_domain_name,
-            "sasl_oauth_token_provider": sasl_oauth_token_provider,
-        }
-        self._client = self._client_class(**self._client_arguments)
+        self._client = self._client_class(
+            bootstrap_servers=bootstrap_servers,
+            client_id=client_id,
+            metadata_max_age_ms=metadata_max_age_ms,
+            request_timeout_ms=request_timeout_ms,
+            retry_backoff_ms=retry_backoff_ms,
+            ssl_context=ssl_context,
+            security_protocol=security_protocol,
+            connections_max_idle_ms=connections_max_idle_ms,
+            sasl_mechanism=sasl_mechanism,
+            sasl_plain_username=sasl_plain_username,
+            sasl_plain_password=sasl_plain_password,
+            sasl_kerberos_service_name=sasl_kerberos_service_name,
+            sasl_kerberos_domain_name=sasl_kerberos_domain_name,
+            sasl_oauth_token_provider=sasl_oauth_token_provider,
+        )
         self._group_id, self._group_instance_id = group_id, group_instance_id
         self._options: dict[str, Any] = {
             "group_id": group_id,
@@ -202,9 +201,7 @@ class AIOKafkaConsumer(Generic[KT, VT]):
         with anyio.CancelScope(shield=True):
             if session is not None:
                 await session.end(finishes=False)
-            await self._client.close()
-        if not self._closed:  # a client whose opening has failed cannot be opened again
-            self._client = self._client_class(**self._client_arguments)
+            await self._client._reset()
 
     def _new_session(self, after: anyio.Event) -> Session:
         """Open another consumer, which reads nothing before the event ``after``."""

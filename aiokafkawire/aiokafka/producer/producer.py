@@ -7,8 +7,6 @@ from contextlib import suppress
 from types import TracebackType
 from typing import Any, Final, Self
 
-import anyio
-
 from ... import errors as own
 from ...config import ProducerConfig, ProducerOptions, make_config
 from ...producer.producer import Producer
@@ -102,23 +100,23 @@ class AIOKafkaProducer:
         )
         with TRANSLATED:
             make_config(ProducerConfig, self._options)
-        self._client_arguments: dict[str, Any] = {
-            "bootstrap_servers": bootstrap_servers,
-            "client_id": f"aiokafka-producer-{AIOKafkaProducer._client_ids}" if client_id is None else client_id,
-            "metadata_max_age_ms": metadata_max_age_ms,
-            "request_timeout_ms": request_timeout_ms,
-            "retry_backoff_ms": retry_backoff_ms,
-            "security_protocol": security_protocol,
-            "ssl_context": ssl_context,
-            "connections_max_idle_ms": connections_max_idle_ms,
-            "sasl_mechanism": sasl_mechanism,
-            "sasl_plain_username": sasl_plain_username,
-            "sasl_plain_password": sasl_plain_password,
-            "sasl_kerberos_service_name": sasl_kerberos_service_name,
-            "sasl_kerberos_domain_name": sasl_kerberos_domain_name,
-            "sasl_oauth_token_provider": sasl_oauth_token_provider,
-        }
-        self._make_client()
+        self.client: AIOKafkaClient = self._client_class(
+            bootstrap_servers=bootstrap_servers,
+            client_id=f"aiokafka-producer-{AIOKafkaProducer._client_ids}" if client_id is None else client_id,
+            metadata_max_age_ms=metadata_max_age_ms,
+            request_timeout_ms=request_timeout_ms,
+            retry_backoff_ms=retry_backoff_ms,
+            security_protocol=security_protocol,
+            ssl_context=ssl_context,
+            connections_max_idle_ms=connections_max_idle_ms,
+            sasl_mechanism=sasl_mechanism,
+            sasl_plain_username=sasl_plain_username,
+            sasl_plain_password=sasl_plain_password,
+            sasl_kerberos_service_name=sasl_kerberos_service_name,
+            sasl_kerberos_domain_name=sasl_kerberos_domain_name,
+            sasl_oauth_token_provider=sasl_oauth_token_provider,
+        )
+        self._metadata = self.client.cluster
         self._key_serializer = key_serializer
         self._value_serializer = value_serializer
         self._serializes = (
@@ -150,10 +148,6 @@ class AIOKafkaProducer:
     ) -> None:
         await self.stop()
 
-    def _make_client(self) -> None:
-        self.client: AIOKafkaClient = self._client_class(**self._client_arguments)
-        self._metadata = self.client.cluster
-
     async def start(self) -> None:
         """Connect to the cluster; with a ``transactional_id``, fence older producers with the same one.
 
@@ -175,10 +169,7 @@ class AIOKafkaProducer:
                 await wire.__aenter__()
         except BaseException:
             self._starts = False
-            with anyio.CancelScope(shield=True):
-                await self.client.close()
-            if not self._closed:  # a client whose opening has failed cannot be opened again
-                self._make_client()
+            await self.client._reset()
             raise
         owner, no_answers = self.client.wire_client._cluster.owner, self._options["acks"] == 0
         self._watcher = BatchWatcher(owner, unacknowledged=no_answers)
