@@ -334,17 +334,17 @@ def _checked(topic: str, name: str, bounds: object) -> Bounds | None:
     return checked
 
 
-def _checked_columns(columns: object) -> list[str]:
+def _checked_columns(columns: object) -> tuple[str, ...]:
     from .records.arrow import SCHEMA
 
     if columns is None:
-        return list(SCHEMA.names)
+        return tuple(SCHEMA.names)
     if isinstance(columns, str) or not isinstance(columns, Sequence) or not columns:
         raise UsageError(f"columns must be a list of names such as ['key', 'value'], got {columns!r:.200}")
     for name in columns:
         if name not in SCHEMA.names:
             raise UsageError(f"unknown column {name!r:.200}; known: {', '.join(SCHEMA.names)}")
-    return list(columns)
+    return tuple(columns)
 
 
 def _bound(bounds: Bounds | None, partition: TopicPartition, otherwise: OffsetSpec) -> int | OffsetSpec:

@@ -1,5 +1,6 @@
 """The conversion of a batch's columns to Arrow's classes; imported on demand, since pyarrow is an extra."""
 
+from functools import cache
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
@@ -11,7 +12,7 @@ except ImportError as _missing:
 from ..types import Header
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
     from .columns import BytesColumn, Columns
 
@@ -33,7 +34,7 @@ SCHEMA = pa.schema(
 
 
 def record_batch(
-    columns: "Columns", topic: str, partition: int, names: "Sequence[str]" = tuple(SCHEMA.names)
+    columns: "Columns", topic: str, partition: int, names: tuple[str, ...] = tuple(SCHEMA.names)
 ) -> "pa.RecordBatch":
     """Convert one partition's records, given as columns, to an Arrow record batch for ``ConsumerBatch.to_arrow``.
 
@@ -52,7 +53,8 @@ def record_batch(
     return pa.RecordBatch.from_arrays([make[name]() for name in names], schema=schema_of(names))
 
 
-def schema_of(names: "Sequence[str]") -> "pa.Schema":
+@cache
+def schema_of(names: tuple[str, ...]) -> "pa.Schema":
     """Return the schema of the columns with these names, in their order."""
     return pa.schema([SCHEMA.field(name) for name in names])
 

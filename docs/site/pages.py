@@ -1,4 +1,4 @@
-"""Writes the sources of the site: the pages of docs/, and the reference of every public name, from its docstring.
+"""Writes the sources of the site: README's beginning, the pages of docs/, and the reference, from the docstrings.
 
 ``python docs/site/pages.py FOLDER``; `nox -s docs` then builds the site from the folder.
 """
@@ -26,6 +26,7 @@ def write(folder: Path) -> None:
     shutil.copytree(docs, pages, ignore=shutil.ignore_patterns("site"))
     for path in pages.rglob("*.md"):
         path.write_text(with_links_of_the_site(path.read_text(), docs / path.relative_to(pages)))
+    (pages / "index.md").write_text(start_page((ROOT / "README.md").read_text()))
     (pages / "reference").mkdir()
     packages = [package for package in PACKAGES if exported(package)]
     for package in packages:
@@ -36,6 +37,12 @@ def write(folder: Path) -> None:
     references = "".join(f"\n          - {package}: reference/{package}.md" for package in packages)
     settings = settings.replace(" REFERENCE", references).replace(" DECISIONS", decisions(docs / "decisions"))
     (folder / "mkdocs.yml").write_text(settings)
+
+
+def start_page(readme: str) -> str:
+    """Return the start page: the beginning of the README, with links from docs/ instead of the folder above."""
+    beginning = readme[: readme.index("## Try it")].replace("](docs/", "](")
+    return f"{beginning}[First records](first-records.md) takes five minutes.\n"
 
 
 def reference(package: str) -> str:
