@@ -1,8 +1,6 @@
 """Runs the ``aiokafkawire`` command for ``python -m aiokafkawire``."""
 
-import sys
-
-from .cli.main import main
+from .cli.main import run
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run()

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Self, TypeVar, Unpack, ov
 
 import anyio
 
-from .admin.admin import Admin
 from .argument_checks import check_flag, check_stop, flattened, items_of, shown
 from .cluster.cluster import Cluster
 from .cluster.metrics_push import MetricsPush
@@ -26,7 +25,6 @@ from .config import (
     make_config,
     parse_servers,
 )
-from .consumer.consumer import Consumer
 from .errors import ConfigError, UsageError
 from .group.member_ids import new_member_id
 from .health_monitor import HealthMonitor
@@ -51,8 +49,10 @@ from .types import (
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from .admin.admin import Admin
     from .bounded_reads import BoundedBatches, BoundedRecords, Bounds
     from .client_health import ClientHealth
+    from .consumer.consumer import Consumer
     from .group.assignors import Assignor
     from .interceptors import ConsumerInterceptor, ConsumerInterceptors, ProducerInterceptor, ProducerInterceptors
     from .metrics.client_metrics import ClientMetrics
@@ -118,7 +118,7 @@ class Client(MetricsPush):
         addresses = _addresses(bootstrap_servers, config)
         self._cluster = Cluster(addresses, config, connector, runtime or Runtime(), Observers(observers))
         self._connector = connector
-        self._admin = Admin(self._cluster)
+        self._admin: Admin | None = None
         self._live = LiveClient(self._cluster)
         self._health = HealthMonitor(self._live)
         self._metrics: ClientMetrics | None = None
@@ -183,8 +183,12 @@ class Client(MetricsPush):
             warn_unclosed(self, "client", self._opened_at)
 
     @property
-    def admin(self) -> Admin:
+    def admin(self) -> "Admin":
         """The admin client, for topics, groups and offsets."""
+        if self._admin is None:
+            from .admin.admin import Admin
+
+            self._admin = Admin(self._cluster)
         return self._admin
 
     @property
@@ -316,7 +320,7 @@ class Client(MetricsPush):
         assignors: Sequence["Assignor"] = (),
         interceptors: Sequence["ConsumerInterceptor"] = (),
         **options: Unpack[ConsumerOptions],
-    ) -> Consumer[bytes, bytes]: ...
+    ) -> "Consumer[bytes, bytes]": ...
     @overload
     def consumer(
         self,
@@ -325,7 +329,7 @@ class Client(MetricsPush):
         assignors: Sequence["Assignor"] = (),
         interceptors: Sequence["ConsumerInterceptor"] = (),
         **options: Unpack[ConsumerOptions],
-    ) -> Consumer[K, bytes]: ...
+    ) -> "Consumer[K, bytes]": ...
     @overload
     def consumer(
         self,
@@ -334,7 +338,7 @@ class Client(MetricsPush):
         assignors: Sequence["Assignor"] = (),
         interceptors: Sequence["ConsumerInterceptor"] = (),
         **options: Unpack[ConsumerOptions],
-    ) -> Consumer[bytes, V]: ...
+    ) -> "Consumer[bytes, V]": ...
     @overload
     def consumer(
         self,
@@ -344,7 +348,7 @@ class Client(MetricsPush):
         assignors: Sequence["Assignor"] = (),
         interceptors: Sequence["ConsumerInterceptor"] = (),
         **options: Unpack[ConsumerOptions],
-    ) -> Consumer[K, V]: ...
+    ) -> "Consumer[K, V]": ...
     def consumer(
         self,
         *topics: str | Collection[str],
@@ -353,7 +357,7 @@ class Client(MetricsPush):
         assignors: Sequence["Assignor"] = (),
         interceptors: Sequence["ConsumerInterceptor"] = (),
         **options: Unpack[ConsumerOptions],
-    ) -> Consumer[Any, Any]:
+    ) -> "Consumer[Any, Any]":
         """Make a consumer; use it as ``async with``.
 
         Args:
@@ -384,7 +388,9 @@ class Client(MetricsPush):
         assignors: Sequence["Assignor"] = (),
         *,
         interceptors: "ConsumerInterceptors | None" = None,
-    ) -> Consumer[Any, Any]:
+    ) -> "Consumer[Any, Any]":
+        from .consumer.consumer import Consumer
+
         _check_brokers(self._cluster.config, "consumer")
         config = make_config(ConsumerConfig, options)
         _check_membership(config)

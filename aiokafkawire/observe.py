@@ -8,8 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from difflib import get_close_matches
 from typing import Any, Final
 
-import attrs
-
+from ._lazy_classes import frozen
 from .argument_checks import methods_of, shown
 from .errors import ConfigError, KafkaError
 from .event_log import EventLog
@@ -41,7 +40,7 @@ __all__ = (
 _log = EventLog("aiokafkawire.observe")
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class ConnectionOpened:
     """A connection to a broker was opened, and is authenticated."""
 
@@ -56,7 +55,7 @@ class ConnectionOpened:
     """How long opening took."""
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class ConnectionFailed:
     """A connection to a broker could not be opened."""
 
@@ -67,7 +66,7 @@ class ConnectionFailed:
     error: KafkaError
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class ConnectionClosed:
     """A connection that was open has ended."""
 
@@ -78,7 +77,7 @@ class ConnectionClosed:
     """Why, also if this client has closed it; None if its task was cancelled."""
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class RequestEnded:
     """A request was answered, or its connection ended. A request without an answer (``acks=0``) ends with its write."""
 
@@ -105,7 +104,7 @@ class RequestEnded:
     """Why there is no response; None if there is one, whatever it says."""
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class Throttled:
     """A broker throttles this client, since it has exceeded a quota (KIP-219)."""
 
@@ -116,7 +115,7 @@ class Throttled:
     seconds: float
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class BatchEnded:
     """A batch of a producer was acknowledged, or has failed for good."""
 
@@ -144,7 +143,7 @@ class BatchEnded:
     error: KafkaError | None
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class FetchEnded:
     """A fetch of a consumer or share consumer was answered without an error."""
 
@@ -169,7 +168,7 @@ class FetchEnded:
     """The time from sending the fetch until its response was read; brokers wait for new records meanwhile."""
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class CommitEnded:
     """A commit of offsets, of the user or an auto-commit, was accepted, or has failed for good."""
 
@@ -181,7 +180,7 @@ class CommitEnded:
     error: KafkaError | None
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class AcknowledgementEnded:
     """Acknowledgements of a share consumer have a result: one event for those accepted, one for each partition refused.
 
@@ -199,7 +198,7 @@ class AcknowledgementEnded:
     error: KafkaError | None
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class RebalanceEnded:
     """A member of a group has its partitions: after it has joined, or after a rebalance."""
 
@@ -219,7 +218,7 @@ class RebalanceEnded:
     """How many partitions the member has now."""
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class PartitionsLost:
     """A member of a group has lost partitions: its membership has ended, or their topics are gone."""
 
@@ -228,7 +227,7 @@ class PartitionsLost:
     reason: str
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class CoordinatorChanged:
     """The coordinator of a group or a transactional id was found, or does not coordinate it any more."""
 
@@ -240,7 +239,7 @@ class CoordinatorChanged:
     """Whether this broker is the coordinator no more; otherwise it is the new one."""
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class MetadataUpdated:
     """The metadata of the cluster was refreshed, or could not be."""
 
@@ -251,7 +250,7 @@ class MetadataUpdated:
     """Why no broker has answered; the numbers are then those of the metadata so far."""
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class TransactionEnded:
     """A transaction was committed or aborted."""
 
@@ -261,7 +260,7 @@ class TransactionEnded:
     """The time since the transaction began."""
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class PartitionStalled:
     """A partition has made no progress for ``stall_report_ms``: records wait to be delivered, or to be received."""
 
@@ -277,7 +276,7 @@ class PartitionStalled:
     """What they wait for, as in the health of the producer or consumer."""
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class StallEnded:
     """A partition that was stalled makes progress again, or has nothing left that could wait."""
 

@@ -7,6 +7,7 @@ from typing import ClassVar, NamedTuple, Protocol, TypeAlias
 
 import attrs
 
+from ._lazy_classes import frozen
 from .argument_checks import INT32, INT64, check_integer, check_mapping, check_text, is_integer, items_of, shown
 from .errors import UsageError
 
@@ -118,7 +119,7 @@ class IsolationLevel(IntEnum):
     READ_COMMITTED = 1
 
 
-@attrs.frozen
+@frozen
 class OffsetAndMetadata:
     """The content of a commit: the next offset to read, a text, and the leader epoch of the last record read."""
 
@@ -127,7 +128,7 @@ class OffsetAndMetadata:
     leader_epoch: int | None = None
 
 
-@attrs.frozen
+@frozen
 class OffsetAndTimestamp:
     """The result of an offset lookup. ``timestamp`` is in ms since the epoch, or -1 if the broker sent none."""
 
@@ -136,7 +137,7 @@ class OffsetAndTimestamp:
     leader_epoch: int | None = None
 
 
-@attrs.frozen
+@frozen
 class OAuthBearerToken:
     """A token for SASL/OAUTHBEARER; its repr does not show the token.
 
@@ -152,7 +153,7 @@ class OAuthBearerToken:
     extensions: Mapping[str, str] = attrs.field(factory=dict)
 
 
-@attrs.frozen
+@frozen
 class AwsCredentials:
     """Credentials that sign requests to AWS; the repr shows only the key's id."""
 
@@ -180,7 +181,7 @@ class ElectionType(IntEnum):
     UNCLEAN = 1
 
 
-@attrs.frozen
+@frozen
 class GroupMetadata:
     """The group and the member that commit offsets (KIP-447). For a commit without a member, generation_id is -1."""
 
@@ -190,7 +191,7 @@ class GroupMetadata:
     group_instance_id: str | None = None
 
 
-@attrs.frozen
+@frozen
 class ProducerIdentity:
     """A transactional producer's id and epoch, with which another producer can send records in its open transaction.
 

@@ -6,6 +6,7 @@ from typing import TypeAlias
 
 import attrs
 
+from .._lazy_classes import frozen
 from ..argument_checks import INT32, check_text, is_integer, shown
 from ..errors import UsageError
 from ..types import check_group_id, check_topic_name
@@ -32,7 +33,7 @@ class ConfigResourceType(IntEnum):
     GROUP = 32
 
 
-@attrs.frozen
+@frozen
 class ConfigResource:
     """A resource that has configs, such as ``ConfigResource.topic("orders")``."""
 
@@ -105,7 +106,7 @@ class ConfigSource(IntEnum):
     DYNAMIC_GROUP_CONFIG = 8
 
 
-@attrs.frozen
+@frozen
 class ConfigSynonym:
     """A config from which another one may take its value, such as the brokers' default of a topic's config."""
 
@@ -114,7 +115,7 @@ class ConfigSynonym:
     source: ConfigSource
 
 
-@attrs.frozen
+@frozen
 class ConfigEntry:
     """A config of a resource.
 
@@ -149,7 +150,7 @@ class ConfigOpType(IntEnum):
     SUBTRACT = 3
 
 
-@attrs.frozen
+@frozen
 class ConfigOp:
     """A change of a config: a new value, back to the default, or other items in a list. Its repr hides the value."""
 

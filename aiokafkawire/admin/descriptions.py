@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 import attrs
 
+from .._lazy_classes import frozen
 from ..types import Address, OffsetAndMetadata, TopicPartition
 
 __all__ = (
@@ -16,7 +17,7 @@ __all__ = (
 )
 
 
-@attrs.frozen
+@frozen
 class GroupListing:
     """A group of any type, as the brokers list it.
 
@@ -32,7 +33,7 @@ class GroupListing:
     coordinator: Address
 
 
-@attrs.frozen
+@frozen
 class GroupMember:
     """A member of a group.
 
@@ -60,7 +61,7 @@ class GroupMember:
     target_assignment: tuple[TopicPartition, ...] | None = None
 
 
-@attrs.frozen
+@frozen
 class GroupDescription:
     """A classic group or a consumer group (KIP-848), with its members and committed offsets.
 
@@ -86,7 +87,7 @@ class GroupDescription:
     assignment_epoch: int | None = None
 
 
-@attrs.frozen
+@frozen
 class ShareMemberDescription:
     """A member of a share group (KIP-932).
 
@@ -103,7 +104,7 @@ class ShareMemberDescription:
     rack: str | None
 
 
-@attrs.frozen
+@frozen
 class ShareGroupDescription:
     """A share group (KIP-932) with its members.
 
@@ -123,7 +124,7 @@ class ShareGroupDescription:
     assignor: str
 
 
-@attrs.frozen
+@frozen
 class SharePartitionOffsetInfo:
     """The progress of a share group in one partition (KIP-932).
 

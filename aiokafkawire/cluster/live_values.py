@@ -1,13 +1,12 @@
 """The present values of producers and consumers, which metrics and the labels of pushed metrics have."""
 
-import attrs
-
+from .._lazy_classes import frozen
 from ..types import TopicPartition
 
 __all__ = ("MemberValues", "PartitionValues", "ProducerValues")
 
 
-@attrs.frozen
+@frozen
 class ProducerValues:
     """A producer."""
 
@@ -18,7 +17,7 @@ class ProducerValues:
     buffer_used: int
 
 
-@attrs.frozen
+@frozen
 class MemberValues:
     """A consumer or share consumer, also one without a group."""
 
@@ -35,7 +34,7 @@ class MemberValues:
     for some, within 10 ms. None for never."""
 
 
-@attrs.frozen
+@frozen
 class PartitionValues:
     """A consumer's partition."""
 

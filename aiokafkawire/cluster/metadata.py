@@ -9,6 +9,7 @@ from uuid import UUID
 
 import attrs
 
+from .._lazy_classes import frozen
 from ..errors import ErrorCode
 from ..protocol.messages.metadata import MetadataResponse, MetadataResponsePartition, MetadataResponseTopic
 from ..protocol.primitives import ZERO_UUID
@@ -30,7 +31,7 @@ __all__ = (
 _LARGE: Final = 10_000
 
 
-@attrs.frozen
+@frozen
 class Node:
     """A broker and its address."""
 
@@ -39,7 +40,7 @@ class Node:
     rack: str | None = None
 
 
-@attrs.frozen
+@frozen
 class Partition:
     """A partition. ``leader`` is None while there is no leader; ``leader_epoch`` is -1 if the broker sends no epoch."""
 
@@ -132,7 +133,7 @@ class _Topics(Mapping[str, Topic]):
         return len(self._answered)
 
 
-@attrs.frozen
+@frozen
 class Snapshot:
     """The cluster's metadata at one time. Each new snapshot has a higher ``generation``."""
 

@@ -6,6 +6,7 @@ from typing import Any, Final, Literal, TypedDict, get_args
 
 import attrs
 
+from .._lazy_classes import frozen
 from ..errors import ConfigError
 from ..types import IsolationLevel
 from .fields import choice, integer, optional_integer, optional_text, text
@@ -80,7 +81,7 @@ class ConsumerOptions(TypedDict, total=False):
     dead_letter_topic: str | None
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class ConsumerConfig:
     """The settings of a consumer. Sizes are in bytes, times in ms."""
 

@@ -6,6 +6,7 @@ from urllib.parse import urlsplit
 
 import attrs
 
+from .._lazy_classes import frozen
 from ..errors import ConfigError
 from ..types import OAuthBearerToken
 from .fields import FilePath, choice, integer, optional_text, path, provider, secret
@@ -66,7 +67,7 @@ class OAuthOptions(TypedDict, total=False):
     sasl_oauthbearer_metadata_authentication_type: Literal["none", "azure_imds"]
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class OAuthConfig:
     """The settings of OAUTHBEARER."""
 

@@ -5,6 +5,7 @@ from typing import Any, Final, Literal, TypedDict, get_args
 
 import attrs
 
+from .._lazy_classes import frozen
 from ..errors import ConfigError
 from .fields import INT32, choice, integer, optional, optional_integer, optional_text, text
 
@@ -60,7 +61,7 @@ class ProducerOptions(TypedDict, total=False):
     client_rack: str
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class ProducerConfig:
     """The settings of a producer. Sizes are in bytes, times in ms."""
 

@@ -4,6 +4,7 @@ import math
 import re
 from collections.abc import Callable, Mapping
 from difflib import get_close_matches
+from functools import cache
 from typing import Any, Final, cast, get_type_hints
 
 import attrs
@@ -131,7 +132,10 @@ def settings_from(properties: str | Mapping[str, Any]) -> KafkaSettings:
 
 def is_property(name: str) -> bool:
     """Return whether :func:`settings_from` knows a property of that name."""
-    return any(name in names for names in (ALIASES, SPECIAL, REFUSED, _KNOWN)) or why_without_effect(name) is not None
+    return (
+        any(name in names for names in (ALIASES, SPECIAL, REFUSED, _own_names()))
+        or why_without_effect(name) is not None
+    )
 
 
 class _Reader:
@@ -149,7 +153,7 @@ class _Reader:
         elif key in SPECIAL:
             self.special[key] = value
         elif not self._apply(key.replace(".", "_"), value, named):
-            near = get_close_matches(named, [*_KNOWN, *SPECIAL, *ALIASES, *WITHOUT_EFFECT, *REFUSED], n=1)
+            near = get_close_matches(named, [*_own_names(), *SPECIAL, *ALIASES, *WITHOUT_EFFECT, *REFUSED], n=1)
             hint = f"did you mean {near[0]}?" if near else "no known property is similar"
             raise ConfigError(f"unknown property {named!r}: {hint}")
 
@@ -335,7 +339,7 @@ def _converted(config: Any, name: str, value: Any, key: str) -> Any:
         return tuple(part.strip() for part in value.split(",") if part.strip())
     if name == "sasl_oauthbearer_extensions":
         return dict(part.split("=", 1) for part in value.split(",") if "=" in part)
-    setting_type = _TYPES[config][name]
+    setting_type = _types(config)[name]
     if setting_type is int:
         return _number(value, key)
     if setting_type is float:
@@ -369,7 +373,12 @@ def _type(hint: Any) -> type | None:
     return None
 
 
-_TYPES: Final = {
-    config: {name: _type(hint) for name, hint in get_type_hints(config).items()} for config in _PARTS.values()
-}
-_KNOWN: Final = [name.replace("_", ".") for config in _PARTS.values() for name in attrs.fields_dict(config)]
+@cache
+def _types(config: type) -> dict[str, type | None]:
+    return {name: _type(hint) for name, hint in get_type_hints(config).items()}
+
+
+@cache
+def _own_names() -> list[str]:
+    """Return the names of our settings, written as properties."""
+    return [name.replace("_", ".") for config in _PARTS.values() for name in attrs.fields_dict(config)]

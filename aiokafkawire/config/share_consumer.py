@@ -2,8 +2,7 @@
 
 from typing import Literal, TypedDict
 
-import attrs
-
+from .._lazy_classes import frozen
 from .fields import choice, integer, optional_text, text
 
 __all__ = ("ShareConsumerConfig", "ShareConsumerOptions")
@@ -26,7 +25,7 @@ class ShareConsumerOptions(TypedDict, total=False):
     dead_letter_topic: str | None
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class ShareConsumerConfig:
     """The settings of a share consumer. Sizes are in bytes, times in ms.
 

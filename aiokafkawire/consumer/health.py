@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
+from .._lazy_classes import frozen
 from ..cluster.cluster import Cluster
 from ..cluster.missing_topics import say_missing
 from ..errors import LeaderNotAvailable
@@ -22,7 +23,7 @@ if TYPE_CHECKING:  # consumers with assign() join no group
 __all__ = ("ConsumerHealth", "PartitionHealth", "health_snapshot", "why_idle")
 
 
-@attrs.frozen
+@frozen
 class PartitionHealth:
     """The health of one assigned partition. ``answered`` is in seconds before now, None for never."""
 
@@ -66,7 +67,7 @@ class PartitionHealth:
         return None
 
 
-@attrs.frozen
+@frozen
 class ConsumerHealth:
     """A consumer's health at one moment. Times are in seconds before that moment, None for never."""
 

@@ -5,8 +5,7 @@ from enum import Enum
 from typing import Any, Protocol, TypeAlias
 from uuid import UUID
 
-import attrs
-
+from .._lazy_classes import frozen
 from ..cluster.request_variants import RequestVariant
 from ..errors import BrokerError, KafkaError
 from ..protocol.schema import Request
@@ -65,7 +64,7 @@ class RequestKind(Enum):
         return self in (RequestKind.JOIN, RequestKind.SYNC)
 
 
-@attrs.frozen
+@frozen
 class MemberSettings:
     """The settings of a member, which are the same in all generations.
 
@@ -97,7 +96,7 @@ class MemberSettings:
         return f"group {self.group_id!r}"
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class CoordinatorRequest:
     """A request, with variants for newer and older brokers.
 
@@ -114,7 +113,7 @@ class CoordinatorRequest:
         return type(self.forms[0].request).__name__.removesuffix("Request")
 
 
-@attrs.frozen
+@frozen
 class JoinedMember:
     """A member as the leader sees it, with its metadata for the chosen protocol."""
 
@@ -123,7 +122,7 @@ class JoinedMember:
     metadata: bytes
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class PrepareRejoin:
     """The task to revoke partitions before a rejoin, and to build the subscription.
 
@@ -134,7 +133,7 @@ class PrepareRejoin:
     reason: str = ""
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Assign:
     """The leader's task to compute the assignment of all members.
 
@@ -146,7 +145,7 @@ class Assign:
     decided: bool
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class ApplyAssignment:
     """The task to apply an assignment. A ``leader`` also watches for topic changes that require a rebalance."""
 
@@ -156,7 +155,7 @@ class ApplyAssignment:
     leader: bool
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Reconcile:
     """The task to change the member's partitions to the ``assignment`` of a consumer group's coordinator."""
 
@@ -164,7 +163,7 @@ class Reconcile:
     assignment: TopicIdPartitions
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class LosePartitions:
     """The task to drop all partitions, since the membership has ended for ``reason``."""
 

@@ -34,6 +34,7 @@ from typing import (
 
 import attrs
 
+from .._lazy_classes import define
 from .primitives import WireType
 
 __all__ = (
@@ -176,6 +177,7 @@ def field(
         secret: whether ``repr`` hides the bytes, since messages may be logged.
     """
     declared = {
+        "default": default,
         "versions": Versions.parse(versions),
         "nullable": Versions.parse(nullable),
         "tag": tag,
@@ -207,9 +209,9 @@ def nested(cls: type[T]) -> type[T]:
     unknown = attrs.field(default=None, repr=_repr_if_any, metadata={"unknown": True})
     setattr(cls, "unknown_tagged_fields", unknown)  # noqa: B010  # a name that the class does not declare
     # Without slots for weak references: a metadata response has hundreds of thousands of objects.
-    made = attrs.define(cls, kw_only=True, slots=True, weakref_slot=False, eq=True)
-    factories = ((spec.name, getattr(spec.default, "factory", list)) for spec in attrs.fields(made))  # type: ignore[arg-type]
-    defaults = {name: factory for name, factory in factories if factory is not list}
+    made = define(cls, kw_only=True, weakref_slot=False)
+    specs = ((name, getattr(spec, "metadata", {}).get("default")) for name, spec in cls.__dict__.items())
+    defaults = {name: default for name, default in specs if callable(default) and default is not list}
     if defaults:
         setattr(made, "__getattr__", _default_on_access(defaults))  # noqa: B010  # type checkers know no such fields
     return made
@@ -284,10 +286,7 @@ def schema_of(cls: type[Any]) -> StructSchema:
 
 def _field_schema(attribute: "attrs.Attribute[Any]") -> FieldSchema:
     kind, array = _kind_of(attribute.type)
-    # attrs' type annotations declare a Factory as the value that it makes.
-    default: Any = attribute.default
-    default = getattr(default, "factory", default)
-    return FieldSchema(name=attribute.name, kind=kind, array=array, default=default, **attribute.metadata)
+    return FieldSchema(name=attribute.name, kind=kind, array=array, **attribute.metadata)
 
 
 def _kind_of(annotation: Any) -> "tuple[WireType | type[Any], bool]":

@@ -34,7 +34,12 @@ def test_the_package_alone_loads_none_of_its_modules() -> None:
 
 def test_only_the_families_of_messages_that_clients_always_need_are_loaded(modules: set[str]) -> None:
     families = {name.rpartition(".")[2] for name in modules if name.startswith("aiokafkawire.protocol.messages.")}
-    assert families == {"metadata", "offsets", "fetch"}
+    assert families == {"metadata"}
+
+
+@pytest.mark.parametrize("part", ["admin", "consumer", "producer", "share"])
+def test_what_a_client_may_do_is_loaded_when_it_does_it(modules: set[str], part: str) -> None:
+    assert f"aiokafkawire.{part}" not in modules
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,155 @@
+"""Classes that attrs completes on first use: whatever touches them first, they are as attrs makes them."""
+
+import copy
+import inspect
+import pickle
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import attrs
+import pytest
+
+from aiokafkawire import _lazy_classes
+
+
+@attrs.frozen
+class Eager:
+    """A point."""
+
+    ORIGIN: ClassVar[str] = "middle"
+
+    x: int
+    y: list[int] = attrs.field(factory=list, hash=False)
+
+    @property
+    def double(self) -> int:
+        return 2 * self.x
+
+
+class _Body:
+    """The same body for every test, which makes a class of its own that nothing has completed."""
+
+    def __new__(cls) -> Any:
+        namespace = {
+            name: value for name, value in vars(Eager).items() if name in {"__doc__", "ORIGIN", "double", "__module__"}
+        }
+        namespace["__annotations__"] = dict(Eager.__annotations__)
+        namespace["y"] = attrs.field(factory=list, hash=False)
+        namespace["__qualname__"] = "Eager"
+        return type("Eager", (), namespace)
+
+
+def lazy(**options: bool) -> Any:
+    return _lazy_classes.frozen(**options)(_Body()) if options else _lazy_classes.frozen(_Body())
+
+
+def changeable(**options: bool) -> Any:
+    return _lazy_classes.define(**options)(_Body()) if options else _lazy_classes.define(_Body())
+
+
+def is_complete(cls: type) -> bool:
+    return not any(isinstance(value, _lazy_classes._LazyAttribute) for value in vars(cls).values())
+
+
+FIRST_USES: list[Callable[[Any], Any]] = [
+    lambda cls: repr(cls(3)),
+    lambda cls: repr(cls(3, [1])),
+    lambda cls: cls(x=1).y,
+    lambda cls: cls(1) == cls(1),
+    lambda cls: cls(1) != cls(1),
+    lambda cls: hash(cls(1)) == hash(cls(1)),
+    lambda cls: cls(2).double,
+    lambda cls: str(inspect.signature(cls)),
+    lambda cls: [field.name for field in attrs.fields(cls)],
+    lambda cls: attrs.has(cls),
+    lambda cls: attrs.asdict(cls(1)),
+    lambda cls: repr(attrs.evolve(cls(1), x=2)),
+    lambda cls: cls.__match_args__,
+    lambda cls: repr(copy.copy(cls(4))),
+    lambda cls: cls.__slots__,
+    lambda cls: cls.__doc__,
+    lambda cls: cls.ORIGIN,
+    lambda cls: hasattr(cls(1), "__dict__"),
+    lambda cls: cls.__new__(cls) == 1,
+]
+
+
+@pytest.mark.parametrize("use", FIRST_USES)
+def test_the_first_use_finds_what_attrs_makes(use: Callable[[Any], Any]) -> None:
+    assert use(lazy()) == use(Eager)
+
+
+def test_a_class_is_completed_by_its_first_use_and_no_earlier() -> None:
+    cls = lazy()
+    assert not is_complete(cls)
+    assert vars(cls)["__init__"].__class__ is _lazy_classes._LazyAttribute
+    cls(1)
+    assert is_complete(cls)
+    assert vars(cls).keys() == vars(Eager).keys() - {"__attrs_base_of_slotted__", "__attrs_own_setattr__"}
+
+
+def test_an_instance_made_without_its_method_completes_the_class() -> None:
+    cls = lazy()
+    one = cls.__new__(cls)
+    with pytest.raises(attrs.exceptions.FrozenInstanceError):
+        one.x = 3
+    assert is_complete(cls)
+
+
+@pytest.mark.parametrize("change", [lambda one: setattr(one, "x", 2), lambda one: delattr(one, "x")])
+def test_frozen_instances_do_not_change(change: Callable[[Any], None]) -> None:
+    with pytest.raises(attrs.exceptions.FrozenInstanceError):
+        change(lazy()(1))
+
+
+def test_defined_classes_change_and_have_no_hash() -> None:
+    cls = changeable()
+    assert cls.__hash__ is None
+    one = cls(1)
+    one.x = 5
+    assert one == cls(5)
+    with pytest.raises(TypeError, match="unhashable"):
+        hash(one)
+
+
+def test_classes_that_do_not_compare_are_equal_only_to_themselves() -> None:
+    cls = changeable(eq=False)
+    one = cls(1)
+    assert one == one
+    assert one != cls(1)
+    assert hash(one) == object.__hash__(one)
+
+
+def test_wrong_arguments_are_refused_on_the_first_use_too() -> None:
+    with pytest.raises(TypeError, match="missing 1 required positional argument: 'x'"):
+        lazy()()
+    with pytest.raises(TypeError, match="positional"):
+        lazy(kw_only=True)(1)
+
+
+def test_weak_references_are_possible_unless_they_are_left_out() -> None:
+    assert "__weakref__" in vars(lazy())
+    assert "__weakref__" not in vars(lazy(weakref_slot=False))
+
+
+@_lazy_classes.frozen
+class Named:
+    """A class that pickle finds by its name."""
+
+    x: int
+
+
+def test_instances_are_pickled() -> None:
+    assert pickle.loads(pickle.dumps(Named(1))) == Named(1)
+
+
+def test_methods_of_the_body_stay() -> None:
+    @_lazy_classes.frozen
+    class Shown:
+        x: int
+
+        def __repr__(self) -> str:
+            return f"<{self.x}>"
+
+    assert repr(Shown(1)) == "<1>"
+    assert Shown(1) == Shown(1)
