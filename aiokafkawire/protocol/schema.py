@@ -17,6 +17,7 @@ version; compiling checks this.
 
 import re
 from collections.abc import Callable
+from inspect import get_annotations
 from types import UnionType
 from typing import (
     Annotated,
@@ -185,7 +186,7 @@ def field(
         "flexible": None if flexible is None else Versions.parse(flexible),
     }
     made = attrs.Factory(default) if callable(default) else default
-    return attrs.field(default=made, repr=_size_alone if secret else _short_repr, metadata=declared)
+    return attrs.field(default=made, repr=_size_alone if secret else _short_repr, metadata={"declared": declared})
 
 
 def _short_repr(value: object) -> str:
@@ -210,11 +211,17 @@ def nested(cls: type[T]) -> type[T]:
     setattr(cls, "unknown_tagged_fields", unknown)  # noqa: B010  # a name that the class does not declare
     # Without slots for weak references: a metadata response has hundreds of thousands of objects.
     made = define(cls, kw_only=True, weakref_slot=False)
-    specs = ((name, getattr(spec, "metadata", {}).get("default")) for name, spec in cls.__dict__.items())
-    defaults = {name: default for name, default in specs if callable(default) and default is not list}
+    declared = {name: spec.metadata["declared"] for name, spec in cls.__dict__.items() if _is_declared(spec)}
+    setattr(made, "__declared__", declared)  # noqa: B010  # as above
+    defaults = {name: one["default"] for name, one in declared.items() if callable(one["default"])}
+    defaults = {name: default for name, default in defaults.items() if default is not list}
     if defaults:
-        setattr(made, "__getattr__", _default_on_access(defaults))  # noqa: B010  # type checkers know no such fields
+        setattr(made, "__getattr__", _default_on_access(defaults))  # noqa: B010  # as above
     return made
+
+
+def _is_declared(spec: object) -> bool:
+    return "declared" in getattr(spec, "metadata", {})
 
 
 def _default_on_access(defaults: dict[str, Callable[[], Any]]) -> Callable[[Any, str], Any]:
@@ -278,15 +285,16 @@ def schema_of(cls: type[Any]) -> StructSchema:
     """Return the schema of a declared class; the schema refers to nested structs by their classes."""
     schema: StructSchema | None = cls.__dict__.get("__schema__")
     if schema is None:
-        fields = (_field_schema(attribute) for attribute in attrs.fields(cls) if "versions" in attribute.metadata)
+        kinds = get_annotations(cls)
+        fields = (_field_schema(name, kinds[name], declared) for name, declared in cls.__declared__.items())
         schema = StructSchema(cls.__name__, tuple(fields))
         cls.__schema__ = schema
     return schema
 
 
-def _field_schema(attribute: "attrs.Attribute[Any]") -> FieldSchema:
-    kind, array = _kind_of(attribute.type)
-    return FieldSchema(name=attribute.name, kind=kind, array=array, **attribute.metadata)
+def _field_schema(name: str, annotation: Any, declared: dict[str, Any]) -> FieldSchema:
+    kind, array = _kind_of(annotation)
+    return FieldSchema(name=name, kind=kind, array=array, **declared)
 
 
 def _kind_of(annotation: Any) -> "tuple[WireType | type[Any], bool]":

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from importlib.machinery import PathFinder
 from importlib.util import find_spec, module_from_spec
+from typing import cast
 
 from ..protocol.primitives import Buffer
 
@@ -29,4 +30,4 @@ def _load() -> Callable[[Buffer, int], int]:
         return compute
     extension = module_from_spec(found)
     found.loader.exec_module(extension)
-    return extension.crc32c
+    return cast("Callable[[Buffer, int], int]", extension.crc32c)
