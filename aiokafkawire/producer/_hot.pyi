@@ -1,3 +1,3 @@
-from ._pure import Appender, BatchEvent, BufferSpace, OpenBatch, OpenTopic, StickyPartition
+from ._pure import Appender, BatchEvent, BufferSpace, OpenBatch, OpenTopic, StickyPartition, item_ends
 
-__all__ = ("Appender", "BatchEvent", "BufferSpace", "OpenBatch", "OpenTopic", "StickyPartition")
+__all__ = ("Appender", "BatchEvent", "BufferSpace", "OpenBatch", "OpenTopic", "StickyPartition", "item_ends")

@@ -12,7 +12,7 @@ cdef class BinaryView:
     cdef const int32_t *short_ends
     cdef const int64_t *long_ends
     cdef const uint8_t *bits
-    cdef Py_ssize_t first_bit
+    cdef Py_ssize_t first_bit, gap
 
     def __cinit__(self, column, Py_ssize_t count):
         cdef Py_ssize_t width = column.ends.itemsize
@@ -21,7 +21,7 @@ cdef class BinaryView:
         self.holds_ends = True
         PyObject_GetBuffer(column.data, &self.data, PyBUF_SIMPLE)
         self.holds_data = True
-        self.first_bit = column.first_bit
+        self.first_bit, self.gap = column.first_bit, column.gap
         if column.validity is not None:
             PyObject_GetBuffer(column.validity, &self.validity, PyBUF_SIMPLE)
             self.holds_validity = True
@@ -53,6 +53,7 @@ cdef class BinaryView:
             begin, end = self.short_ends[index], self.short_ends[index + 1]
         else:
             begin, end = self.long_ends[index], self.long_ends[index + 1]
+        begin += self.gap
         if not 0 <= begin <= end <= self.data.len:
             return False
         at[0], size[0] = <const char *>self.data.buf + begin, end - begin
@@ -154,3 +155,39 @@ cdef class ColumnsView:
 
 cdef inline bint is_null(const uint8_t *bits, Py_ssize_t bit) noexcept nogil:
     return bits is not NULL and not bits[bit >> 3] >> (bit & 7) & 1
+
+
+def item_ends(bytes text not None, bytes delimiter not None):
+    cdef const char *start = PyBytes_AS_STRING(text)
+    cdef const char *at = start
+    cdef const char *end = start + PyBytes_GET_SIZE(text)
+    cdef const char *mark = PyBytes_AS_STRING(delimiter)
+    cdef Py_ssize_t size = PyBytes_GET_SIZE(delimiter), count = 1, room = 1024
+    cdef int64_t *grown
+    cdef int64_t *ends
+    if not size:
+        raise ValueError("empty delimiter")
+    ends = <int64_t *>PyMem_Malloc(room * sizeof(int64_t))
+    if ends is NULL:
+        raise MemoryError
+    try:
+        ends[0] = -size
+        while end - at >= size:
+            at = <const char *>memchr(at, mark[0], end - at - size + 1)
+            if at is NULL:
+                break
+            if size > 1 and memcmp(at, mark, size):
+                at += 1
+                continue
+            if count == room:
+                room *= 2
+                grown = <int64_t *>PyMem_Realloc(ends, room * sizeof(int64_t))
+                if grown is NULL:
+                    raise MemoryError
+                ends = grown
+            ends[count] = at - start
+            count += 1
+            at += size
+        return PyBytes_FromStringAndSize(<const char *>ends, count * sizeof(int64_t))
+    finally:
+        PyMem_Free(ends)

@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING
 from ..records.batch import load_beside
 
 if TYPE_CHECKING:
-    from ._pure import Appender, BatchEvent, BufferSpace, OpenBatch, OpenTopic, StickyPartition
+    from ._pure import Appender, BatchEvent, BufferSpace, OpenBatch, OpenTopic, StickyPartition, item_ends
 
-__all__ = ("Appender", "BatchEvent", "BufferSpace", "OpenBatch", "OpenTopic", "StickyPartition")
+__all__ = ("Appender", "BatchEvent", "BufferSpace", "OpenBatch", "OpenTopic", "StickyPartition", "item_ends")
 
 if not TYPE_CHECKING:
     _twin = load_beside(__package__)
@@ -17,3 +17,4 @@ if not TYPE_CHECKING:
     OpenBatch = _twin.OpenBatch
     OpenTopic = _twin.OpenTopic
     StickyPartition = _twin.StickyPartition
+    item_ends = _twin.item_ends

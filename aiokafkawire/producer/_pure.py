@@ -23,7 +23,7 @@ from .record_checks import (
 )
 from .record_columns import ManyRecords
 
-__all__ = ("Appender", "BatchEvent", "BufferSpace", "OpenBatch", "OpenTopic", "StickyPartition")
+__all__ = ("Appender", "BatchEvent", "BufferSpace", "OpenBatch", "OpenTopic", "StickyPartition", "item_ends")
 
 K = TypeVar("K", contravariant=True)
 V = TypeVar("V", contravariant=True)
@@ -519,3 +519,23 @@ def _raw(given: Any, serialize: Callable[[Any], bytes] | None, part: str) -> byt
         return None
     raw = serialize(given) if serialize is not None else given
     return raw if isinstance(raw, bytes) else copy_bytes(raw, part, serialized=serialize is not None)
+
+
+def item_ends(text: bytes, delimiter: bytes) -> bytes:
+    """Return where the items of a text end that have a delimiter after them, as int64 numbers.
+
+    The first number is where the first item begins, less the size of the delimiter: each item begins that many bytes
+    after the number before its end.
+
+    Raises:
+        ValueError: the delimiter is empty.
+    """
+    if not delimiter:
+        raise ValueError("empty delimiter")
+    size = len(delimiter)
+    ends = array("q", [-size])
+    at = text.find(delimiter)
+    while at >= 0:
+        ends.append(at)
+        at = text.find(delimiter, at + size)
+    return ends.tobytes()

@@ -7,6 +7,7 @@ import attrs
 
 from ..argument_checks import refuse_list
 from ..errors import UsageError
+from .delimited_values import DelimitedRecords, DelimitedValues
 from .record_columns import ManyRecords, RecordColumns, RecordParts, RecordRows
 
 __all__ = ("ArrowData", "RecordLists", "RecordsInParts", "check_column", "is_arrow", "many_records")
@@ -96,11 +97,14 @@ def many_records(
         from .arrow_columns import ArrowRecords
 
         return ArrowRecords(values, keys, partition, timestamp_ms, headers)
+    is_column = any(map(is_arrow, (partition, timestamp_ms, headers)))
+    if raw and keys is None and not is_column and isinstance(values, DelimitedValues):
+        return DelimitedRecords(values, partition, timestamp_ms, headers)
     count = _length("values", values)
     if keys is not None and _length("keys", keys) != count:
         raise UsageError(f"{count} values and {len(keys)} keys: there must be one key for each value")
     columns = None
-    if any(map(is_arrow, (partition, timestamp_ms, headers))):
+    if is_column:
         from .arrow_columns import ArrowRecords, nulls
 
         columns = ArrowRecords(nulls(count), None, partition, timestamp_ms, headers)

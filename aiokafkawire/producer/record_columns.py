@@ -58,6 +58,8 @@ class BinaryColumn:
     """One bit for each item, the lowest bit first: 1 if the item is not null. None if no item is null."""
     first_bit: int = 0
     """The index of the first item's bit in ``validity``."""
+    gap: int = 0
+    """The number of bytes before each item that do not belong to it, such as the size of a delimiter."""
 
     def item(self, index: int) -> bytes | None:
         """Return the item, or None if it is null.
@@ -67,7 +69,7 @@ class BinaryColumn:
         """
         if self.is_null(index):
             return None
-        begin, end = self.ends[index], self.ends[index + 1]
+        begin, end = self.ends[index] + self.gap, self.ends[index + 1]
         if not 0 <= begin <= end <= len(self.data):
             raise damaged_column(index)
         return bytes(self.data[begin:end])

@@ -209,3 +209,20 @@ def test_wrong_usage_is_said_in_plain_words(argv: str, said: str, capsys: pytest
         main(argv.split())
     assert ended.value.code == 2
     assert capsys.readouterr().err.startswith(f"aiokafkawire: {said}")
+
+
+@pytest.mark.parametrize("verb", ["consume", "topics list"])
+@pytest.mark.parametrize("is_installed", [True, False])
+def test_records_are_received_on_uvloop_if_it_is_installed(
+    verb: str, is_installed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started: list[dict[str, bool]] = []
+
+    def run(*_: object, backend_options: dict[str, bool]) -> int:
+        started.append(backend_options)
+        return 0
+
+    monkeypatch.setattr("anyio.run", run)
+    monkeypatch.setattr("aiokafkawire.cli.shell.session.find_spec", lambda _: object() if is_installed else None)
+    assert main([*verb.split(), *(["orders"] if verb == "consume" else []), "-b", "localhost"]) == 0
+    assert started == [{"use_uvloop": is_installed and verb == "consume"}]

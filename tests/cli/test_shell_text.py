@@ -4,6 +4,7 @@ import itertools
 import json
 from collections.abc import Sequence
 from datetime import datetime
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -212,12 +213,13 @@ def test_a_wrong_regular_expression_is_wrong_usage() -> None:
 # --- lines -----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("feed", [LineSplitter.feed, LineSplitter.feed_values])
 @given(st.binary(max_size=40), st.sampled_from([b"\n", b"ab", b"\0"]), st.lists(st.integers(0, 40), max_size=4))
-def test_pieces_of_any_size_give_the_same_lines(data: bytes, delimiter: bytes, cuts: list[int]) -> None:
+def test_pieces_of_any_size_give_the_same_lines(feed: Any, data: bytes, delimiter: bytes, cuts: list[int]) -> None:
     splitter = LineSplitter(delimiter)
     bounds = [0, *sorted(cuts), len(data)]
     found = [
-        line for start, end in itertools.pairwise(bounds) if start < end for line in splitter.feed(data[start:end])
+        line for start, end in itertools.pairwise(bounds) if start < end for line in feed(splitter, data[start:end])
     ]
     found += splitter.finish()
     expected = data.split(delimiter)

@@ -8,6 +8,7 @@ from typing import Any
 
 import attrs
 
+from ...producer.delimited_values import DelimitedValues
 from ...types import Header
 from ..exit_status import CommandFailed
 
@@ -29,6 +30,12 @@ class LineSplitter:
         else:
             lines = (self._rest + data).split(self._delimiter)  # two pieces may share a delimiter
         self._rest = lines.pop()
+        return lines
+
+    def feed_values(self, data: bytes) -> DelimitedValues:
+        """Return the same lines, without an object for each."""
+        lines = DelimitedValues(self._rest + data, self._delimiter)
+        self._rest = lines.rest
         return lines
 
     def finish(self) -> list[bytes]:

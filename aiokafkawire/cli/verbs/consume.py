@@ -149,7 +149,7 @@ def command(
         quiet=quiet,
     )
     _check(options)
-    return run_with_client(shared, partial(consume, options=options), quiet=quiet)
+    return run_with_client(shared, partial(consume, options=options), quiet=quiet, on_fast_loop=True)
 
 
 def _formatter(form: str, delimiter: str, key_separator: str | None, null: bytes) -> Formatter:

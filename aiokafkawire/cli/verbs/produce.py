@@ -222,6 +222,8 @@ class _Sender:
         self._options, self._producer, self._meter = options, producer, meter
         self._lines = LineSplitter(options.delimiter)
         self._whole: list[bytes] = []
+        asked = (options.key, options.key_separator, options.null)
+        self._are_lines_values = options.form == "lines" and asked == (None, None, None)
         self.number: int = 1
         """The number of the next line, or of the line that failed; lines of all files are counted."""
 
@@ -230,6 +232,10 @@ class _Sender:
         self._meter.add(0, len(piece))
         if self._options.form == "whole":
             self._whole.append(piece)
+        elif self._are_lines_values:
+            values = self._lines.feed_values(piece)
+            if values:
+                await self._send_values(values, None)
         else:
             await self._send(self._lines.feed(piece))
 
