@@ -27,7 +27,8 @@ class Way:
 
 
 WAYS: Final = {
-    "send": Way("send_gathered", "send() for every record; the futures of each 10,000 are gathered"),
+    "send": Way("send", "send() for every record, then flush()"),
+    "send_gathered": Way("send_gathered", "send() for every record; the futures of each 10,000 are gathered"),
     "send_and_wait": Way("senders", "100 tasks, each with one send_and_wait() after the other, linger 0", share=0.25),
     "send_batch": Way("send_batch", "create_batch(), append() for every record, send_batch()"),
     "async_for": Way("async_for", "async for record in consumer", reads=True),

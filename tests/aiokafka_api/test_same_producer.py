@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Awaitable, Callable
+from contextvars import Context, ContextVar
 from typing import Any
 from unittest import mock
 
@@ -74,6 +75,55 @@ def test_futures_work_with_what_asyncio_has_for_them(api: Api) -> None:
             late: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
             future.add_done_callback(late.set_result)
             assert await late is future
+
+    run(test)
+
+
+def test_callbacks_are_called_in_their_order_and_context_and_none_stops_the_others(api: Api) -> None:
+    variable: ContextVar[str] = ContextVar("variable", default="outside")
+    seen: list[str] = []
+    told: list[dict[str, Any]] = []
+
+    def callback(name: str) -> Callable[[Any], None]:
+        return lambda _: seen.append(f"{name} {variable.get()} {asyncio.current_task()}")
+
+    def fail(_: Any) -> None:
+        raise asyncio.CancelledError if len(told) else LookupError
+
+    async def test(broker: Broker) -> None:
+        asyncio.get_running_loop().set_exception_handler(lambda _, context: told.append(context))
+        async with api.AIOKafkaProducer(bootstrap_servers=broker.bootstrap) as producer:
+            future = await producer.send("t", b"one")
+            future.add_done_callback(callback("first"))
+            future.add_done_callback(fail)
+            variable.set("inside")
+            future.add_done_callback(callback("second"))
+            future.add_done_callback(fail)
+            future.add_done_callback(callback("third"), context=Context())
+            await future
+            for _ in range(5):
+                await asyncio.sleep(0)
+            assert seen == ["first outside None", "second inside None", "third outside None"]
+            assert [type(one["exception"]) for one in told] == [LookupError, asyncio.CancelledError]
+            assert fail.__name__ in told[0]["message"]
+
+    run(test)
+
+
+def test_a_future_that_is_cancelled_calls_its_callbacks(api: Api) -> None:
+    async def test(broker: Broker) -> None:
+        async with api.AIOKafkaProducer(bootstrap_servers=broker.bootstrap) as producer:
+            future = await producer.send("t", b"one")
+            called: list[Any] = []
+            future.add_done_callback(called.append)
+            gathered = asyncio.gather(future, return_exceptions=True)
+            assert future.cancel("no more")
+            assert not future.cancel()
+            assert called == []
+            assert [str(one) for one in await gathered] == ["no more"]
+            assert called == [future]
+            await producer.flush()
+            assert called == [future]
 
     run(test)
 

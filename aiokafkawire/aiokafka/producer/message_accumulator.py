@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from ... import errors as own
 from ...producer.record_checks import copy_bytes, header_pairs
@@ -10,6 +10,8 @@ from ...records.batch import BatchBuilder as RecordBatchBuilder
 from ...records.compression import Codec
 
 __all__ = ("BatchBuilder", "RecordInBatch")
+
+_new_tuple: Final = tuple.__new__
 
 
 class RecordInBatch(NamedTuple):
@@ -59,21 +61,25 @@ class BatchBuilder:
         """
         if self._closed:
             return None
-        key = key if self._key_serializer is None else self._key_serializer(key)
-        value = value if self._value_serializer is None else self._value_serializer(value)
+        if self._key_serializer is not None:
+            key = self._key_serializer(key)
+        if self._value_serializer is not None:
+            value = self._value_serializer(value)
         if timestamp is None:
             timestamp = time.time_ns() // 1_000_000
-        before = self.builder.size
+        builder = self.builder
+        before = builder.size
         try:
-            pairs = header_pairs(headers if isinstance(headers, Mapping) else list(headers or ()))
-            index = self.builder.append(timestamp, _raw(key, "key"), _raw(value, "value"), pairs)
+            pairs = header_pairs(headers if isinstance(headers, Mapping) else list(headers)) if headers else ()
+            index = builder.append(timestamp, _raw(key, "key"), _raw(value, "value"), pairs)
         except own.UsageError as error:
             raise TypeError(str(error)) from error
         if index < 0:
             self.close()
             return None
         self.timestamps.append(timestamp)
-        return RecordInBatch(index, None, self.builder.size - before, timestamp)
+        # The same as RecordInBatch(...), but without a function call for each record.
+        return _new_tuple(RecordInBatch, (index, None, builder.size - before, timestamp))
 
     def close(self) -> None:
         """Take no more records."""

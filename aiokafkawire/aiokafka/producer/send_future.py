@@ -2,8 +2,8 @@
 
 import asyncio
 from collections.abc import Callable, Generator
-from contextvars import Context
-from typing import Any, Final
+from contextvars import Context, copy_context
+from typing import Any, Final, TypeAlias
 
 from ...errors import KafkaError
 from ...producer.batch import BatchResult
@@ -16,16 +16,17 @@ __all__ = ("BatchWatcher", "SendFuture")
 
 _new_tuple: Final = tuple.__new__
 
+_Callback: TypeAlias = tuple[Callable[[Any], object], Context]
+
 
 class SendFuture:
     """The outcome of sending one record, with the interface of :class:`asyncio.Future`.
 
     It may be awaited repeatedly, and by several tasks, and given to ``asyncio.gather``, ``asyncio.wait`` and others.
-    Only these, and :meth:`add_done_callback`, make a future of the event loop; awaiting it does not. Cancelling it does
-    not stop the record.
+    Cancelling it does not stop the record.
     """
 
-    __slots__ = ("_future", "_index", "_result", "_watcher")
+    __slots__ = ("_callbacks", "_cancel_message", "_index", "_is_cancelled", "_metadata", "_result", "_watcher")
 
     _asyncio_future_blocking = False
     """By this attribute asyncio knows a future."""
@@ -34,14 +35,20 @@ class SendFuture:
         self._watcher = watcher
         self._result = result
         self._index = index
-        self._future: asyncio.Future[RecordMetadata | None] | None = None
+        self._callbacks: list[_Callback] | None = None
+        self._is_cancelled = False
+        self._cancel_message: Any = None  # asyncio.gather reads it
+        self._metadata: RecordMetadata | None = None
+        """What :meth:`result` returned, if it is not None."""
 
     def __await__(self) -> Generator[Any, Any, RecordMetadata | None]:
-        return self._wait().__await__() if self._future is None else self._future.__await__()
+        return self._wait().__await__()
 
     __iter__ = __await__
 
     async def _wait(self) -> RecordMetadata | None:
+        if self._is_cancelled:
+            raise self._make_cancelled_error()
         with TRANSLATED:
             written = await self._result.wait(self._index)
         return self._as_theirs(written)
@@ -57,7 +64,7 @@ class SendFuture:
 
     def done(self) -> bool:
         """Return whether the record is acknowledged, has failed, or the future was cancelled."""
-        return self._result.is_done(self._index) if self._future is None else self._future.done()
+        return self._is_cancelled or self._result.is_done(self._index)
 
     def result(self) -> RecordMetadata | None:
         """Return the record's metadata, or raise its error.
@@ -65,11 +72,18 @@ class SendFuture:
         Raises:
             asyncio.InvalidStateError: the outcome is not known yet.
         """
-        if self._future is not None:
-            return self._future.result()
+        if self._metadata is not None:
+            return self._metadata
+        if self._is_cancelled:
+            raise self._make_cancelled_error()
         if not self._result.is_done(self._index):
             raise asyncio.InvalidStateError("Result is not set.")
-        return self._outcome()
+        try:
+            written = self._result.outcome(self._index)
+        except KafkaError as error:  # cheaper than TRANSLATED
+            raise translated(error) from error
+        self._metadata = self._as_theirs(written)
+        return self._metadata
 
     def exception(self) -> BaseException | None:
         """Return the record's error, or None if it is acknowledged. Raises as :meth:`result` if it is not done."""
@@ -83,23 +97,39 @@ class SendFuture:
 
     def add_done_callback(self, callback: Callable[[Any], object], *, context: Context | None = None) -> None:
         """Call ``callback(self)`` soon after the outcome is known."""
-        self._as_future().add_done_callback(_Callback(callback, self), context=context)
+        made = callback, copy_context() if context is None else context
+        if self.done():
+            self._watcher.call_soon([(self, made)])
+        elif self._callbacks is None:
+            self._watcher.watch(self._result, self)
+            self._callbacks = [made]
+        else:
+            self._callbacks.append(made)
 
     def remove_done_callback(self, callback: Callable[[Any], object]) -> int:
         """Remove all instances of a callback; return how many there were."""
-        return 0 if self._future is None else self._future.remove_done_callback(_Callback(callback, self))
+        before = self._callbacks or []
+        kept = [one for one in before if one[0] != callback]
+        before[:], removed = kept, len(before) - len(kept)
+        return removed
 
     def cancel(self, msg: Any = None) -> bool:
         """Cancel the future, and not the record; return whether the outcome was not known yet."""
-        return not self.done() and self._as_future().cancel(msg)
+        if self.done():
+            return False
+        self._is_cancelled, self._cancel_message = True, msg
+        self._watcher.call_soon(self.take_callbacks())
+        return True
 
     def cancelled(self) -> bool:
         """Return whether the future was cancelled."""
-        return self._future is not None and self._future.cancelled()
+        return self._is_cancelled
 
     def _make_cancelled_error(self) -> BaseException:
         """Return the error of a cancelled future, which ``asyncio.gather`` needs."""
-        return asyncio.CancelledError()
+        return (
+            asyncio.CancelledError() if self._cancel_message is None else asyncio.CancelledError(self._cancel_message)
+        )
 
     def get_loop(self) -> asyncio.AbstractEventLoop:
         """Return the event loop of the producer."""
@@ -108,59 +138,16 @@ class SendFuture:
     def __repr__(self) -> str:
         return f"<SendFuture {'done' if self.done() else 'pending'}>"
 
-    def _as_future(self) -> "asyncio.Future[RecordMetadata | None]":
-        if self._future is None:
-            self._future = self._watcher.loop.create_future()
-            if self._result.completed and self._result.is_done(self._index):
-                self._settle()
-            else:
-                self._watcher.watch(self._result, self)
-        return self._future
-
-    def _settle(self) -> None:
-        """Give the outcome to the event loop's future, unless that was cancelled."""
-        future = self._future
-        if future is None or future.done():
-            return
-        if not self._result.is_done(self._index):
-            future.cancel("the client was closed")
-            return
-        try:
-            outcome = self._outcome()
-        except Exception as error:
-            future.set_exception(error)
-        else:
-            future.set_result(outcome)
-
-    def _outcome(self) -> RecordMetadata | None:
-        """Return the metadata as aiokafka has it; None if the producer waits for no acknowledgement (acks=0)."""
-        try:
-            written = self._result.outcome(self._index)
-        except KafkaError as error:  # cheaper than TRANSLATED
-            raise translated(error) from error
-        return self._as_theirs(written)
-
-
-class _Callback:
-    """A callback that gets the SendFuture instead of the event loop's future. Equal callbacks make equal objects."""
-
-    __slots__ = ("_callback", "_sent")
-
-    def __init__(self, callback: Callable[[Any], object], sent: SendFuture) -> None:
-        self._callback, self._sent = callback, sent
-
-    def __call__(self, future: object) -> None:
-        self._callback(self._sent)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Callback) and self._callback == other._callback
-
-    def __hash__(self) -> int:
-        return hash(self._callback)
+    def take_callbacks(self) -> "list[tuple[SendFuture, _Callback]]":
+        """Return the callbacks, once. The batch is completed, or the future was cancelled."""
+        if not self.done():
+            self._is_cancelled, self._cancel_message = True, "the client was closed"
+        callbacks, self._callbacks = self._callbacks, []
+        return [(self, one) for one in callbacks or ()]
 
 
 class BatchWatcher:
-    """Settles the futures of a producer's batches, with one task for each watched batch.
+    """Calls the callbacks of a producer's futures, with one task for each watched batch.
 
     Closing the producer completes all batches, and so ends the tasks.
 
@@ -188,7 +175,7 @@ class BatchWatcher:
         return loop
 
     def watch(self, result: BatchResult, sent: SendFuture) -> None:
-        """Settle ``sent`` when its batch is completed."""
+        """Call the callbacks of ``sent`` when its batch is completed."""
         watched = self._watched.get(result)
         if watched is not None:
             watched.append(sent)
@@ -202,5 +189,20 @@ class BatchWatcher:
             await result.wait_until_complete()
         finally:
             del self._tasks[result]
-            for sent in self._watched.pop(result):
-                sent._settle()
+            self.call_soon([one for sent in self._watched.pop(result) for one in sent.take_callbacks()])
+
+    def call_soon(self, callbacks: "list[tuple[SendFuture, _Callback]]") -> None:
+        """Call the callbacks in the next turn of the event loop, by one entry of its queue."""
+        if callbacks:
+            self.loop.call_soon(self._call, callbacks, context=Context())
+
+    def _call(self, callbacks: "list[tuple[SendFuture, _Callback]]") -> None:
+        for done, (sent, (callback, context)) in enumerate(callbacks, 1):
+            try:
+                context.run(callback, sent)
+            except (SystemExit, KeyboardInterrupt):
+                self.call_soon(callbacks[done:])
+                raise
+            except BaseException as error:  # as asyncio does
+                told = {"message": f"Exception in callback {callback!r}", "exception": error, "future": sent}
+                self.loop.call_exception_handler(told)
