@@ -1,7 +1,7 @@
 """The futures of records that were sent: made from the results of their batches, without an event for each record."""
 
 import asyncio
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterable
 from contextvars import Context, copy_context
 from typing import Any, Final, TypeAlias
 
@@ -87,6 +87,8 @@ class SendFuture:
 
     def exception(self) -> BaseException | None:
         """Return the record's error, or None if it is acknowledged. Raises as :meth:`result` if it is not done."""
+        if self._metadata is not None:
+            return None
         try:
             self.result()
         except (asyncio.InvalidStateError, asyncio.CancelledError):
@@ -99,7 +101,7 @@ class SendFuture:
         """Call ``callback(self)`` soon after the outcome is known."""
         made = callback, copy_context() if context is None else context
         if self.done():
-            self._watcher.call_soon([(self, made)])
+            self._watcher.call_soon(((self, made),))
         elif self._callbacks is None:
             self._watcher.watch(self._result, self)
             self._callbacks = [made]
@@ -161,6 +163,7 @@ class BatchWatcher:
         self.unacknowledged: bool = unacknowledged
         self._watched: dict[BatchResult, list[SendFuture]] = {}
         self._tasks: dict[BatchResult, asyncio.Task[None]] = {}
+        self._due: list[tuple[SendFuture, _Callback]] = []
 
     @property
     def loop(self) -> asyncio.AbstractEventLoop:
@@ -191,17 +194,21 @@ class BatchWatcher:
             del self._tasks[result]
             self.call_soon([one for sent in self._watched.pop(result) for one in sent.take_callbacks()])
 
-    def call_soon(self, callbacks: "list[tuple[SendFuture, _Callback]]") -> None:
-        """Call the callbacks in the next turn of the event loop, by one entry of its queue."""
-        if callbacks:
-            self.loop.call_soon(self._call, callbacks, context=Context())
+    def call_soon(self, callbacks: "Iterable[tuple[SendFuture, _Callback]]") -> None:
+        """Call the callbacks in the next turn of the event loop, all by one entry of its queue."""
+        is_scheduled = bool(self._due)
+        self._due.extend(callbacks)
+        if self._due and not is_scheduled:
+            self.loop.call_soon(self._call_due, context=Context())
 
-    def _call(self, callbacks: "list[tuple[SendFuture, _Callback]]") -> None:
-        for done, (sent, (callback, context)) in enumerate(callbacks, 1):
+    def _call_due(self) -> None:
+        due, self._due = self._due, []
+        for done, (sent, (callback, context)) in enumerate(due, 1):
             try:
                 context.run(callback, sent)
             except (SystemExit, KeyboardInterrupt):
-                self.call_soon(callbacks[done:])
+                rest, self._due = [*due[done:], *self._due], []
+                self.call_soon(rest)
                 raise
             except BaseException as error:  # as asyncio does
                 told = {"message": f"Exception in callback {callback!r}", "exception": error, "future": sent}
