@@ -26,25 +26,23 @@ class Eager:
         return 2 * self.x
 
 
-class _Body:
-    """The same body for every test, which makes a class of its own that nothing has completed."""
-
-    def __new__(cls) -> Any:
-        namespace = {
-            name: value for name, value in vars(Eager).items() if name in {"__doc__", "ORIGIN", "double", "__module__"}
-        }
-        namespace["__annotations__"] = dict(Eager.__annotations__)
-        namespace["y"] = attrs.field(factory=list, hash=False)
-        namespace["__qualname__"] = "Eager"
-        return type("Eager", (), namespace)
+def _body() -> type:
+    """The same body for every test, in a class of its own that nothing has completed."""
+    names = {"__doc__", "ORIGIN", "double", "__module__"}
+    namespace: dict[str, Any] = {name: value for name, value in vars(Eager).items() if name in names}
+    namespace["__annotations__"] = dict(Eager.__annotations__)
+    namespace["y"] = attrs.field(factory=list, hash=False)
+    return type("Eager", (), namespace)
 
 
 def lazy(**options: bool) -> Any:
-    return _lazy_classes.frozen(**options)(_Body()) if options else _lazy_classes.frozen(_Body())
+    make: Any = _lazy_classes.frozen
+    return make(**options)(_body()) if options else make(_body())
 
 
 def changeable(**options: bool) -> Any:
-    return _lazy_classes.define(**options)(_Body()) if options else _lazy_classes.define(_Body())
+    make: Any = _lazy_classes.define
+    return make(**options)(_body()) if options else make(_body())
 
 
 def is_complete(cls: type) -> bool:
