@@ -188,7 +188,7 @@ class GroupSource:
         for record in work.records:
             tracker.finish(record.offset)
         self._dirty.set()
-        if self._partitions.commit_early:
+        if self._partitions.commits_early(work.partition):
             self._due.set()
 
     def failed(self, work: Work[Any]) -> None:

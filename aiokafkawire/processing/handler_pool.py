@@ -1,12 +1,11 @@
 """Runs the handler for the works of lanes: several at once, and again after failures; passes on what still fails."""
 
 from collections.abc import Callable, Collection
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import anyio
 import anyio.abc
 import anyio.lowlevel
-import attrs
 
 from ..cluster.cluster import Cluster
 from ..types import TopicPartition
@@ -24,9 +23,8 @@ _YIELD_EVERY: Final = 0.01
 """Seconds after which a handler that does not wait lets other tasks run."""
 
 
-@attrs.define(eq=False)
-class _Running:
-    """A call of the handler."""
+class _Running(NamedTuple):
+    """A call of the handler, in the cancel scope of its worker."""
 
     since: float
     scope: anyio.CancelScope
@@ -69,7 +67,10 @@ class HandlerPool:
         self._tasks: anyio.abc.TaskGroup | None = None
         self._workers = 0
         self._running: dict[Work[Any], _Running] = {}
-        self._changed = anyio.Event()
+        self._wake = anyio.Event()
+        """Set when a work waits for another attempt, and when there is room for one: a worker has ended."""
+        self._has_ended: anyio.Event | None = None
+        """Set when a call has ended; None if nobody waits for that."""
         self._processed = self._retried = self._deferred = self._dead_lettered = 0
 
     async def run(self, tasks: anyio.abc.TaskGroup) -> None:
@@ -77,10 +78,10 @@ class HandlerPool:
         self._tasks = tasks
         self.start()
         while True:
-            due, changed = self._lanes.wake_at, self._changed
+            due, self._wake = self._lanes.wake_at, anyio.Event()
             wait = None if due is None else max(0.0, due - self._runtime.now())
             with anyio.move_on_after(wait):
-                await changed.wait()
+                await self._wake.wait()
             self.start()
 
     def start(self) -> None:
@@ -99,36 +100,44 @@ class HandlerPool:
         following: Work[Any] | None = work
         try:
             while following is not None:
-                work = following
-                await self._handle(work)
-                if now() - yielded_at > _YIELD_EVERY:
-                    await anyio.lowlevel.checkpoint()
-                    yielded_at = now()
-                following = self._lanes.take(now())
+                # Entering a scope takes longer than many handlers: it is left only if it was cancelled, or to yield.
+                with anyio.CancelScope() as scope:
+                    while following is not None:
+                        work, following = following, None
+                        await self._handle(work, scope)
+                        if scope.cancel_called or now() - yielded_at > _YIELD_EVERY:
+                            break
+                        following = self._lanes.take(now())
+                    else:
+                        return
+                await anyio.lowlevel.checkpoint()
+                yielded_at = now()
+                following = self._lanes.take(yielded_at)
         except Exception as error:
             self._on_failed(work, error)
         finally:
             self._workers -= 1
+            self._wake.set()
 
-    async def _handle(self, work: Work[Any]) -> None:
+    async def _handle(self, work: Work[Any], scope: anyio.CancelScope) -> None:
         failed: Exception | None = None
         is_over = False
-        with anyio.CancelScope() as scope:
-            self._running[work] = _Running(self._runtime.now(), scope)
+        self._running[work] = _Running(self._runtime.now(), scope)
+        try:
+            self._call.check_threads()
             try:
-                self._call.check_threads()
-                try:
-                    await self._call(work.records)
-                except Exception as error:
-                    failed = error
-                is_over = failed is None or await self._has_given_up(work, failed)
-            # The failed record is not written, the threads are used up, or the handler ends the program.
-            except (Exception, SystemExit, KeyboardInterrupt) as error:
-                self._on_failed(work, error)
-            finally:
-                del self._running[work]
-                self._lanes.running.pop(work, None)
-                self._notify()
+                await self._call(work.records)
+            except Exception as error:
+                failed = error
+            is_over = failed is None or await self._has_given_up(work, failed)
+        # The failed record is not written, the threads are used up, or the handler ends the program.
+        except (Exception, SystemExit, KeyboardInterrupt) as error:
+            self._on_failed(work, error)
+        finally:
+            del self._running[work]
+            self._lanes.running.pop(work, None)
+            if self._has_ended is not None:
+                self._has_ended.set()
         if is_over and not work.dropped:
             if failed is None:
                 self._processed += len(work.records)
@@ -144,6 +153,7 @@ class HandlerPool:
         if delay is not None and is_readable:
             self._retried += 1
             self._lanes.delay(work, self._runtime.now() + delay)
+            self._wake.set()
             return False
         may_retry = is_readable and isinstance(error, self._retry.on)
         following = self._retry_topics.after(work.partition.topic) if may_retry else None
@@ -173,16 +183,14 @@ class HandlerPool:
     async def wait_until_idle(self, partitions: Collection[TopicPartition] | None = None) -> None:
         """Wait until no call runs for these partitions, by default for any."""
         while any(partitions is None or work.partition in partitions for work in self._running):
-            await self._changed.wait()
+            if self._has_ended is None or self._has_ended.is_set():
+                self._has_ended = anyio.Event()
+            await self._has_ended.wait()
 
     @property
     def abandoned(self) -> int:
         """The number of threads that go on with a call that was cancelled."""
         return self._call.abandoned
-
-    def _notify(self) -> None:
-        changed, self._changed = self._changed, anyio.Event()
-        changed.set()
 
     def summary(self, *, skipped: int, in_hand: int, waiting: int) -> ProcessSummary:
         """Return what is done so far."""

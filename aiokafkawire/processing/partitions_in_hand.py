@@ -66,13 +66,12 @@ class PartitionsInHand:
         share = self._share
         return max(1, min(share - share // 2, self._max_in_hand - self.in_hand))
 
-    @property
-    def commit_early(self) -> bool:
-        """Whether to commit now, since what is finished and not committed takes a quarter of what may be in hand."""
-        if self.uncommitted * 4 >= self._max_in_hand:
-            return True
-        share = self._share
-        return any(tracker.uncommitted * 4 >= share for tracker in self._trackers.values())
+    def commits_early(self, partition: TopicPartition) -> bool:
+        """Return whether to commit now, as a record of the partition is finished.
+
+        That is if what is finished and not committed takes a quarter of what the partition may have in hand.
+        """
+        return self._trackers[partition].uncommitted * 4 >= self._share
 
     @property
     def _share(self) -> int:

@@ -32,7 +32,7 @@ def test_no_more_than_the_limit_is_in_hand_and_reading_goes_on_after_commits(
             tracker = partitions[partition]
             for offset in range(end - tracker.in_hand, end):
                 tracker.finish(offset)
-        assert partitions.commit_early
+        assert any(map(partitions.commits_early, offsets))
         partitions.committed(partitions.progress())
         assert partitions.in_hand == partitions.uncommitted == 0
         assert not partitions.full()
