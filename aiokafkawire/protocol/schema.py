@@ -17,7 +17,6 @@ version; compiling checks this.
 
 import re
 from collections.abc import Callable
-from inspect import get_annotations
 from types import UnionType
 from typing import (
     Annotated,
@@ -212,7 +211,8 @@ def nested(cls: type[T]) -> type[T]:
     # Without slots for weak references: a metadata response has hundreds of thousands of objects.
     made = define(cls, kw_only=True, weakref_slot=False)
     declared = {name: spec.metadata["declared"] for name, spec in cls.__dict__.items() if _is_declared(spec)}
-    setattr(made, "__declared__", declared)  # noqa: B010  # as above
+    kinds = cls.__annotations__
+    setattr(made, "__declared__", {name: (kinds[name], one) for name, one in declared.items()})  # noqa: B010  # as above
     defaults = {name: one["default"] for name, one in declared.items() if callable(one["default"])}
     defaults = {name: default for name, default in defaults.items() if default is not list}
     if defaults:
@@ -285,8 +285,7 @@ def schema_of(cls: type[Any]) -> StructSchema:
     """Return the schema of a declared class; the schema refers to nested structs by their classes."""
     schema: StructSchema | None = cls.__dict__.get("__schema__")
     if schema is None:
-        kinds = get_annotations(cls)
-        fields = (_field_schema(name, kinds[name], declared) for name, declared in cls.__declared__.items())
+        fields = (_field_schema(name, kind, declared) for name, (kind, declared) in cls.__declared__.items())
         schema = StructSchema(cls.__name__, tuple(fields))
         cls.__schema__ = schema
     return schema
