@@ -26,8 +26,9 @@ async def to_broker(cluster: Cluster, node_id: int | None, deadline: Deadline) -
         return node
 
     snapshot = cluster.metadata.snapshot
-    if node_id not in snapshot.nodes:
-        await cluster.metadata.refresh(snapshot, deadline)
+    for _ in range(2):  # a refresh that had begun before this call may not know a broker that has just started
+        if node_id not in snapshot.nodes:
+            snapshot = await cluster.metadata.refresh(snapshot, deadline)
     return route
 
 
