@@ -8,13 +8,11 @@ from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from inspect import get_annotations
-from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar, get_origin
+from typing import TYPE_CHECKING, Any, ClassVar, Final, get_origin
 
 import attrs
 
 __all__ = ("define", "frozen")
-
-T = TypeVar("T")
 
 _MADE_BY_ATTRS: Final = (
     "__attrs_attrs__",

@@ -46,11 +46,6 @@ class PartitionsInHand:
         """The number of records in hand."""
         return sum(tracker.in_hand for tracker in self._trackers.values())
 
-    @property
-    def uncommitted(self) -> int:
-        """The number of finished records that are not committed."""
-        return sum(tracker.uncommitted for tracker in self._trackers.values())
-
     # --- reading -----------------------------------------------------------------------------------------------
 
     def full(self) -> Collection[TopicPartition]:

@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from typing import Any, overload
 
+import attrs
+
 from ._implementation import item_ends
 from .record_columns import BinaryColumn, RecordColumns
 
@@ -40,12 +42,11 @@ class DelimitedValues(Sequence[bytes]):
         return self._value(found) if isinstance(found, int) else [self._value(each) for each in found]
 
     def _value(self, index: int) -> bytes:
-        column = self._column
-        return self._text[column.ends[index] + column.gap : column.ends[index + 1]]
+        return self._column.item(index) or b""  # no value is null
 
     def column(self, first: int, count: int) -> BinaryColumn:
         """Return ``count`` values from ``first`` on, as a column."""
-        return BinaryColumn(self._column.ends[first : first + count + 1], self._column.data, gap=self._column.gap)
+        return attrs.evolve(self._column, ends=self._column.ends[first : first + count + 1])
 
 
 class DelimitedRecords:

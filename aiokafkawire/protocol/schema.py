@@ -16,7 +16,7 @@ version; compiling checks this.
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from types import UnionType
 from typing import (
     Annotated,
@@ -185,7 +185,7 @@ def field(
         "flexible": None if flexible is None else Versions.parse(flexible),
     }
     made = attrs.Factory(default) if callable(default) else default
-    return attrs.field(default=made, repr=_size_alone if secret else _short_repr, metadata={"declared": declared})
+    return attrs.field(default=made, repr=_size_alone if secret else _short_repr, metadata=declared)
 
 
 def _short_repr(value: object) -> str:
@@ -204,24 +204,19 @@ T = TypeVar("T")
 @dataclass_transform(kw_only_default=True, field_specifiers=(field,))
 def nested(cls: type[T]) -> type[T]:
     """Make the class a struct of a message; add the field ``unknown_tagged_fields``: bytes by tag, or None."""
+    declared = {name: (kind, getattr(cls, name).metadata) for name, kind in cls.__annotations__.items()}
     cls.__annotations__["unknown_tagged_fields"] = dict[int, bytes] | None
     # Decoding and encoding keep a newer broker's fields. The default is None, which is cheaper than {}.
-    unknown = attrs.field(default=None, repr=_repr_if_any, metadata={"unknown": True})
+    unknown = attrs.field(default=None, repr=_repr_if_any)
     setattr(cls, "unknown_tagged_fields", unknown)  # noqa: B010  # a name that the class does not declare
     # Without slots for weak references: a metadata response has hundreds of thousands of objects.
     made = define(cls, kw_only=True, weakref_slot=False)
-    declared = {name: spec.metadata["declared"] for name, spec in cls.__dict__.items() if _is_declared(spec)}
-    kinds = cls.__annotations__
-    setattr(made, "__declared__", {name: (kinds[name], one) for name, one in declared.items()})  # noqa: B010  # as above
-    defaults = {name: one["default"] for name, one in declared.items() if callable(one["default"])}
-    defaults = {name: default for name, default in defaults.items() if default is not list}
+    setattr(made, "__declared__", declared)  # noqa: B010  # as above
+    given = ((name, metadata["default"]) for name, (_, metadata) in declared.items())
+    defaults = {name: default for name, default in given if callable(default) and default is not list}
     if defaults:
         setattr(made, "__getattr__", _default_on_access(defaults))  # noqa: B010  # as above
     return made
-
-
-def _is_declared(spec: object) -> bool:
-    return "declared" in getattr(spec, "metadata", {})
 
 
 def _default_on_access(defaults: dict[str, Callable[[], Any]]) -> Callable[[Any, str], Any]:
@@ -285,15 +280,15 @@ def schema_of(cls: type[Any]) -> StructSchema:
     """Return the schema of a declared class; the schema refers to nested structs by their classes."""
     schema: StructSchema | None = cls.__dict__.get("__schema__")
     if schema is None:
-        fields = (_field_schema(name, kind, declared) for name, (kind, declared) in cls.__declared__.items())
+        fields = (_field_schema(name, kind, metadata) for name, (kind, metadata) in cls.__declared__.items())
         schema = StructSchema(cls.__name__, tuple(fields))
         cls.__schema__ = schema
     return schema
 
 
-def _field_schema(name: str, annotation: Any, declared: dict[str, Any]) -> FieldSchema:
+def _field_schema(name: str, annotation: Any, metadata: Mapping[str, Any]) -> FieldSchema:
     kind, array = _kind_of(annotation)
-    return FieldSchema(name=name, kind=kind, array=array, **declared)
+    return FieldSchema(name=name, kind=kind, array=array, **metadata)
 
 
 def _kind_of(annotation: Any) -> "tuple[WireType | type[Any], bool]":

@@ -110,10 +110,11 @@ class SendFuture:
 
     def remove_done_callback(self, callback: Callable[[Any], object]) -> int:
         """Remove all instances of a callback; return how many there were."""
-        before = self._callbacks or []
-        kept = [one for one in before if one[0] != callback]
-        before[:], removed = kept, len(before) - len(kept)
-        return removed
+        if self._callbacks is None:
+            return 0
+        before = len(self._callbacks)
+        self._callbacks = [one for one in self._callbacks if one[0] != callback]
+        return before - len(self._callbacks)
 
     def cancel(self, msg: Any = None) -> bool:
         """Cancel the future, and not the record; return whether the outcome was not known yet."""
@@ -211,5 +212,6 @@ class BatchWatcher:
                 self.call_soon(rest)
                 raise
             except BaseException as error:  # as asyncio does
-                told = {"message": f"Exception in callback {callback!r}", "exception": error, "future": sent}
-                self.loop.call_exception_handler(told)
+                self.loop.call_exception_handler(
+                    {"message": f"Exception in callback {callback!r}", "exception": error, "future": sent}
+                )
