@@ -1,6 +1,8 @@
 """Processes the records of a consumer group's member: reads, commits what is finished, and follows rebalances."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
+from operator import attrgetter
 from typing import Any, Final
 
 import anyio
@@ -15,10 +17,11 @@ from .commit_metadata import decode_metadata
 from .failures import failure_of
 from .handler_pool import HandlerPool
 from .lanes import Lanes, Work
+from .offset_tracker import OffsetTracker
 from .partitions_in_hand import PartitionsInHand, offsets_of
 from .processing_run import ProcessingRun
 from .retry_topics import RetryTopics
-from .unreadable_record import UnreadableRecord, failed_partition
+from .unreadable_record import UnreadableRecord
 from .waiting_records import WaitingRecords
 
 __all__ = ("GroupSource",)
@@ -62,7 +65,7 @@ class GroupSource:
         self._consumer, self._topics, self._lanes = consumer, topics, lanes
         self._retry_topics, self._dead_letter_topic = retry_topics, dead_letter_topic
         self._partitions = PartitionsInHand(max_in_hand)
-        self._waiting: WaitingRecords[tuple[TopicPartition, bytes | None, Any, bool]] = WaitingRecords()
+        self._waiting: WaitingRecords[Any] = WaitingRecords()
         self._polling = anyio.CancelScope()
         self._polls_until: float | None = None
         self._interval = commit_interval_ms / 1000
@@ -111,10 +114,9 @@ class GroupSource:
             try:
                 records = await self._poll()
             except DeserializationError as error:
-                self._receive(failed_partition(error), error.raw_key, UnreadableRecord(error), alone=True)
-                records = []
-            for record in records:
-                self._receive(TopicPartition(record.topic, record.partition), record.raw_key, record)
+                records = [UnreadableRecord(error)]
+            for place, run in groupby(records, attrgetter("topic", "partition")):
+                self._receive(TopicPartition(*place), run)
 
     async def _poll(self) -> list[Any]:
         """Return the next records; none once a waiting record can be added."""
@@ -128,36 +130,47 @@ class GroupSource:
         """Add the waiting records that are due, as far as their partitions have room."""
         now, partitions = self._runtime.now(), self._partitions
         while due := self._waiting.take(now, partitions.full(), partitions.read_limit):
-            for partition, key, record, alone in due:
-                self._add(partition, key, record, alone=alone)
+            self._add(TopicPartition(due[0].topic, due[0].partition), due)
 
-    def _receive(self, partition: TopicPartition, key: bytes | None, record: Any, *, alone: bool = False) -> None:
-        """Add a record that was read; or let it wait, if it is of a retry topic and not due."""
-        if partition.topic in self._retry_topics:
+    def _receive(self, partition: TopicPartition, records: Iterable[Any]) -> None:
+        """Add records that were read; those of a retry topic wait until they are due."""
+        self._add(partition, self._due_now(partition, records) if partition.topic in self._retry_topics else records)
+
+    def _due_now(self, partition: TopicPartition, records: Iterable[Any]) -> Iterator[Any]:
+        """Yield the records of a retry topic that are due, up to the first that is not; all others wait."""
+        for record in records:
             # A record that cannot be read fails in its turn, without a wait of its own.
-            failure = None if alone else failure_of(record.headers)
+            failure = None if isinstance(record, UnreadableRecord) else failure_of(record.headers)
             wait = self._retry_topics.wait(partition.topic, failure, self._runtime.wall_ms())
             if wait > 0 or partition in self._waiting:
-                self._waiting.add(partition, self._runtime.now() + wait, (partition, key, record, alone))
-                return
-        self._add(partition, key, record, alone=alone)
+                self._waiting.add(partition, self._runtime.now() + wait, record)
+            else:
+                yield record
 
-    def _add(self, partition: TopicPartition, key: bytes | None, record: Any, *, alone: bool) -> None:
+    def _add(self, partition: TopicPartition, records: Iterable[Any]) -> None:
+        """Add records of a partition to those in hand."""
+        tracker, lanes, is_retry_topic = None, self._lanes, partition.topic in self._retry_topics
+        for record in records:
+            if tracker is None:
+                tracker = self._tracker(partition, record.offset)
+            if not tracker.add(record.offset, record.leader_epoch):
+                self.skipped += 1
+                self._dirty.set()
+            elif is_retry_topic and self._is_of_another_group(record):
+                tracker.finish(record.offset)
+                self.skipped += 1
+                self._dirty.set()
+            else:
+                lanes.add(partition, record.raw_key, record, alone=isinstance(record, UnreadableRecord))
+
+    def _tracker(self, partition: TopicPartition, offset: int) -> OffsetTracker:
+        """Return the tracker of a partition, of which this is the next offset."""
         if partition not in self._partitions:
             self._partitions.assign(partition)
-        elif self._partitions[partition].precedes(record.offset):
+        elif self._partitions[partition].precedes(offset):
             self._forget((partition,))
             self._partitions.assign(partition)
-        tracker = self._partitions[partition]
-        if not tracker.add(record.offset, record.leader_epoch):
-            self.skipped += 1
-            self._dirty.set()
-        elif partition.topic in self._retry_topics and self._is_of_another_group(record):
-            tracker.finish(record.offset)
-            self.skipped += 1
-            self._dirty.set()
-        else:
-            self._lanes.add(partition, key, record, alone=alone)
+        return self._partitions[partition]
 
     def _is_of_another_group(self, record: Any) -> bool:
         failure = failure_of(record.headers)
@@ -184,11 +197,10 @@ class GroupSource:
 
     def finished(self, work: Work[Any]) -> None:
         """Record that the records of a work are finished."""
-        tracker = self._partitions[work.partition]
-        for record in work.records:
-            tracker.finish(record.offset)
-        self._dirty.set()
-        if self._partitions.commits_early(work.partition):
+        if not self._dirty.is_set():
+            self._dirty.set()
+        is_due = self._partitions.finish(work.partition, [record.offset for record in work.records])
+        if is_due and not self._due.is_set():
             self._due.set()
 
     def failed(self, work: Work[Any]) -> None:

@@ -47,7 +47,7 @@ class HandlerCall:
         self._threads: set[object] = set()
         self._limiter = None if self._is_async else anyio.CapacityLimiter(threads)
 
-    async def __call__(self, records: list[Any]) -> None:
+    def __call__(self, records: list[Any]) -> Awaitable[None]:
         """Let the handler process the records.
 
         Raises:
@@ -57,6 +57,12 @@ class HandlerCall:
         """
         if isinstance(records[0], UnreadableRecord):
             raise records[0].error
+        if self._timeout is None and self._cluster.tracing is None:
+            return self._run(records)
+        return self._run_limited(records)
+
+    async def _run_limited(self, records: list[Any]) -> None:
+        """Run the handler in a span and within its time, as far as there are such."""
         tracing = self._cluster.tracing
         with nullcontext() if tracing is None else tracing.processing(records, self._group):
             if self._timeout is None:
@@ -70,9 +76,10 @@ class HandlerCall:
     async def _run(self, records: list[Any]) -> None:
         argument = records if self._takes_batch else records[0]
         try:
-            result = (
-                self._handle(argument) if self._is_async else await self._on_thread(partial(self._handle, argument))
-            )
+            if self._is_async:
+                await self._handle(argument)
+                return
+            result = await self._on_thread(partial(self._handle, argument))
             if inspect.isawaitable(result):
                 await result
         except anyio.get_cancelled_exc_class() as error:
@@ -91,7 +98,7 @@ class HandlerCall:
 
     def check_threads(self) -> None:
         """Raise KafkaError if as many threads go on with cancelled calls as there may be calls."""
-        if self.abandoned >= self._most_threads:
+        if self._threads and self.abandoned >= self._most_threads:
             raise KafkaError(
                 f"{self.abandoned} threads go on with calls of the handler that were cancelled, as many as there may "
                 "be calls at once (concurrency), and Python cannot end them: give what the handler waits for a timeout "

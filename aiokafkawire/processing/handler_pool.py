@@ -1,7 +1,7 @@
 """Runs the handler for the works of lanes: several at once, and again after failures; passes on what still fails."""
 
 from collections.abc import Callable, Collection
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import anyio
 import anyio.abc
@@ -21,13 +21,6 @@ __all__ = ("HandlerPool",)
 
 _YIELD_EVERY: Final = 0.01
 """Seconds after which a handler that does not wait lets other tasks run."""
-
-
-class _Running(NamedTuple):
-    """A call of the handler, in the cancel scope of its worker."""
-
-    since: float
-    scope: anyio.CancelScope
 
 
 class HandlerPool:
@@ -65,8 +58,9 @@ class HandlerPool:
         self._concurrency = concurrency
         self._on_finished, self._on_failed = on_finished, on_failed
         self._tasks: anyio.abc.TaskGroup | None = None
-        self._workers = 0
-        self._running: dict[Work[Any], _Running] = {}
+        self._workers = self._starting = 0
+        self._scopes: dict[Work[Any], anyio.CancelScope] = {}
+        """The scope of each call that is running."""
         self._wake = anyio.Event()
         """Set when a work waits for another attempt, and when there is room for one: a worker has ended."""
         self._has_ended: anyio.Event | None = None
@@ -74,7 +68,7 @@ class HandlerPool:
         self._processed = self._retried = self._deferred = self._dead_lettered = 0
 
     async def run(self, tasks: anyio.abc.TaskGroup) -> None:
-        """Start works in these tasks, those that wait for another attempt when they are due."""
+        """Run works in these tasks, those that wait for another attempt when they are due."""
         self._tasks = tasks
         self.start()
         while True:
@@ -85,64 +79,75 @@ class HandlerPool:
             self.start()
 
     def start(self) -> None:
-        """Start as many workers as there are works to run."""
-        lanes, now = self._lanes, self._runtime.now()
-        while self._tasks is not None and self._workers < self._concurrency:
-            work = lanes.take(now)
-            if work is None:
-                return
-            self._workers += 1
-            self._tasks.start_soon(self._work, work)
+        """Start workers, if there are works to run.
 
-    async def _work(self, work: Work[Any]) -> None:
-        """Run this work, and others until there are no more."""
-        now, yielded_at = self._runtime.now, self._runtime.now()
-        following: Work[Any] | None = work
+        No more of them are on their way than calls are running, and one: handlers that do not wait need few workers.
+        """
+        if self._tasks is None:
+            return
+        wanted = min(self._lanes.available(self._runtime.now()), len(self._lanes.running) + 1)
+        while self._starting < wanted and self._workers < self._concurrency:
+            self._starting += 1
+            self._workers += 1
+            self._tasks.start_soon(self._work)
+
+    async def _work(self) -> None:
+        """Run works until there are no more."""
+        self._starting -= 1
         try:
-            while following is not None:
-                # Entering a scope takes longer than many handlers: it is left only if it was cancelled, or to yield.
-                with anyio.CancelScope() as scope:
-                    while following is not None:
-                        work, following = following, None
-                        await self._handle(work, scope)
-                        if scope.cancel_called or now() - yielded_at > _YIELD_EVERY:
-                            break
-                        following = self._lanes.take(now())
-                    else:
-                        return
+            while await self._run_works():
                 await anyio.lowlevel.checkpoint()
-                yielded_at = now()
-                following = self._lanes.take(yielded_at)
-        except Exception as error:
-            self._on_failed(work, error)
         finally:
             self._workers -= 1
-            self._wake.set()
+            if self._lanes.next_due is not None:
+                self._wake.set()
+
+    async def _run_works(self) -> bool:
+        """Run works for a short time, or until one is cancelled; return False if there are no more.
+
+        They have one cancel scope, since entering a scope takes longer than many handlers.
+        """
+        now, take = self._runtime.now, self._lanes.take
+        began = now()
+        work = take(began)
+        if work is None:
+            return False
+        with anyio.CancelScope() as scope:
+            self.start()
+            while work is not None:
+                await self._handle(work, scope)
+                ended = now()
+                if scope.cancel_called or ended - began > _YIELD_EVERY:
+                    return True
+                work = take(ended)
+            return False
+        return True  # the scope was cancelled
 
     async def _handle(self, work: Work[Any], scope: anyio.CancelScope) -> None:
+        """Call the handler once, and let the work finish, wait for another attempt, or end the processing."""
         failed: Exception | None = None
-        is_over = False
-        self._running[work] = _Running(self._runtime.now(), scope)
+        self._scopes[work] = scope
         try:
-            self._call.check_threads()
             try:
-                await self._call(work.records)
-            except Exception as error:
-                failed = error
-            is_over = failed is None or await self._has_given_up(work, failed)
+                self._call.check_threads()
+                try:
+                    await self._call(work.records)
+                except Exception as error:
+                    failed = error
+                is_over = failed is None or await self._has_given_up(work, failed)
+            finally:
+                del self._scopes[work]
+                self._lanes.running.pop(work, None)
+                if self._has_ended is not None:
+                    self._has_ended.set()
+            if is_over and not work.dropped:
+                if failed is None:
+                    self._processed += len(work.records)
+                self._on_finished(work)
+                self._lanes.finish(work)
         # The failed record is not written, the threads are used up, or the handler ends the program.
         except (Exception, SystemExit, KeyboardInterrupt) as error:
             self._on_failed(work, error)
-        finally:
-            del self._running[work]
-            self._lanes.running.pop(work, None)
-            if self._has_ended is not None:
-                self._has_ended.set()
-        if is_over and not work.dropped:
-            if failed is None:
-                self._processed += len(work.records)
-            self._on_finished(work)
-            self._lanes.finish(work)
 
     async def _has_given_up(self, work: Work[Any], error: Exception) -> bool:
         """Return whether a failed work is finished, its records in another topic; else let it be tried again."""
@@ -173,16 +178,15 @@ class HandlerPool:
 
     def cancel(self, works: Collection[Work[Any]] | None = None) -> int:
         """Cancel the calls of these works, by default of all; return how many calls were running."""
-        chosen = tuple(self._running) if works is None else works
-        running = [(work, self._running[work]) for work in chosen if work in self._running]
-        for work, call in running:
+        running = [work for work in (tuple(self._scopes) if works is None else works) if work in self._scopes]
+        for work in running:
             work.dropped = True
-            call.scope.cancel()
+            self._scopes[work].cancel()
         return len(running)
 
     async def wait_until_idle(self, partitions: Collection[TopicPartition] | None = None) -> None:
         """Wait until no call runs for these partitions, by default for any."""
-        while any(partitions is None or work.partition in partitions for work in self._running):
+        while any(partitions is None or work.partition in partitions for work in self._scopes):
             if self._has_ended is None or self._has_ended.is_set():
                 self._has_ended = anyio.Event()
             await self._has_ended.wait()
@@ -203,6 +207,6 @@ class HandlerPool:
             skipped=skipped,
             waiting=waiting,
             in_hand=in_hand,
-            running=len(self._running),
-            longest=max((now - running.since for running in self._running.values()), default=0.0),
+            running=len(self._scopes),
+            longest=max((now - work.since for work in self._scopes), default=0.0),
         )

@@ -2,8 +2,8 @@
 
 from collections import deque
 from collections.abc import Collection, Iterator
-from heapq import heappop, heappush
-from typing import Any, Generic, Literal, TypeAlias, TypeVar
+from heapq import heapify, heappop, heappush
+from typing import Generic, Literal, TypeAlias, TypeVar
 
 import attrs
 
@@ -18,26 +18,23 @@ Ordering: TypeAlias = Literal["key", "partition", "none"]
 
 
 @attrs.define(eq=False)
-class _Lane(Generic[R]):
-    """Records that wait to be handled: one after the other if the lane is ``ordered``."""
-
-    id: tuple[TopicPartition, bytes | None]
-    ordered: bool
-    waiting: deque[tuple[R, bool]] = attrs.field(factory=deque)
-    busy: bool = False
-    """Whether records of an ordered lane are being handled, or wait to be handled again."""
-    dropped: bool = False
-
-
-@attrs.define(eq=False)
 class Work(Generic[R]):
     """Records of one lane for one call of the handler."""
 
     partition: TopicPartition
+    key: bytes | None
+    """The key of its lane; None for the lane of all other records of the partition."""
     records: list[R]
-    lane: _Lane[R] = attrs.field(repr=False)
+    is_open: bool
+    """Whether the lane's next record joins it."""
+    following: "Work[R] | None" = attrs.field(default=None, repr=False)
+    """The next work of an ordered lane, which waits for the end of this one."""
     attempts: int = 0
     """How often the handler was called with the records."""
+    since: float = 0.0
+    """When the last of these calls began."""
+    revoked: bool = False
+    """Whether the handler is not called again, since the partition goes to another member."""
     dropped: bool = False
     """Whether the result no longer counts, since the partition was lost."""
 
@@ -55,8 +52,9 @@ class Lanes(Generic[R]):
 
     def __init__(self, ordering: Ordering, concurrency: int, max_batch: int = 1) -> None:
         self._ordering, self._concurrency, self._max_batch = ordering, concurrency, max_batch
-        self._lanes: dict[TopicPartition, dict[bytes | None, _Lane[R]]] = {}
-        self._ready: deque[_Lane[R]] = deque()
+        self._last: dict[TopicPartition, dict[bytes | None, Work[R]]] = {}
+        """The last work of each lane; an ordered lane has one for as long as records of it are in hand."""
+        self._ready: deque[Work[R]] = deque()
         self._delayed: list[tuple[float, int, Work[R]]] = []
         self._delays = 0
         self._is_closed = False
@@ -65,55 +63,44 @@ class Lanes(Generic[R]):
 
     def add(self, partition: TopicPartition, key: bytes | None, record: R, *, alone: bool = False) -> None:
         """Add a record, after those of its lane that were added before; ``alone`` gives it a work of its own."""
-        lane_key = key if self._ordering == "key" else None
-        lanes = self._lanes.setdefault(partition, {})
-        lane = lanes.get(lane_key)
-        if lane is None:
-            ordered = self._ordering == "partition" or lane_key is not None
-            lane = lanes[lane_key] = _Lane((partition, lane_key), ordered)
-        lane.waiting.append((record, alone))
-        if len(lane.waiting) == 1 and not lane.busy:
-            self._ready.append(lane)
+        lane = key if self._ordering == "key" else None
+        lanes = self._last.get(partition)
+        if lanes is None:
+            lanes = self._last[partition] = {}
+        last = lanes.get(lane)
+        if last is not None and last.is_open and not alone:
+            last.records.append(record)
+            last.is_open = len(last.records) < self._max_batch
+            return
+        work = lanes[lane] = Work(partition, lane, [record], self._max_batch > 1 and not alone)
+        if last is None or (lane is None and self._ordering != "partition"):
+            self._ready.append(work)
+        else:
+            last.is_open, last.following = False, work
 
     def take(self, now: float) -> Work[R] | None:
         """Return the next work, which is running then; None if there is none, or enough are running."""
-        if self._is_closed or len(self.running) >= self._concurrency:
+        if not self.available(now):
             return None
-        work = self._due(now) or self._first_ready()
-        if work is not None:
-            work.attempts += 1
-            self.running[work] = None
+        work = heappop(self._delayed)[2] if self._is_due(now) else self._ready.popleft()
+        work.is_open = False
+        work.attempts += 1
+        work.since = now
+        self.running[work] = None
         return work
 
-    def _due(self, now: float) -> Work[R] | None:
-        due = self.next_due
-        return heappop(self._delayed)[2] if due is not None and due <= now else None
+    def available(self, now: float) -> int:
+        """Return how many works can be taken; of the delayed ones, only the first counts."""
+        if self._is_closed:
+            return 0
+        return min(len(self._ready) + self._is_due(now), self._concurrency - len(self.running))
 
-    def _first_ready(self) -> Work[R] | None:
-        while self._ready:
-            lane = self._ready.popleft()
-            if lane.dropped:
-                continue
-            work = Work(lane.id[0], self._batch(lane.waiting), lane)
-            lane.busy = lane.ordered
-            if lane.waiting and not lane.busy:
-                self._ready.append(lane)
-            self._discard_if_empty(lane)
-            return work
-        return None
-
-    def _batch(self, waiting: deque[tuple[R, bool]]) -> list[R]:
-        record, alone = waiting.popleft()
-        batch = [record]
-        while not alone and waiting and len(batch) < self._max_batch and not waiting[0][1]:
-            batch.append(waiting.popleft()[0])
-        return batch
+    def _is_due(self, now: float) -> bool:
+        return bool(self._delayed) and self._delayed[0][0] <= now
 
     @property
     def next_due(self) -> float | None:
         """When the next delayed work is due; None if there is none."""
-        while self._delayed and self._delayed[0][2].dropped:
-            heappop(self._delayed)
         return self._delayed[0][0] if self._delayed else None
 
     @property
@@ -124,17 +111,17 @@ class Lanes(Generic[R]):
     def finish(self, work: Work[R]) -> None:
         """Let the next records of the work's lane be taken."""
         self.running.pop(work, None)
-        lane = work.lane
-        if lane.ordered and not lane.dropped:
-            lane.busy = False
-            if lane.waiting:
-                self._ready.append(lane)
-            self._discard_if_empty(lane)
+        if work.following is not None:
+            self._ready.append(work.following)
+            return
+        lanes = self._last.get(work.partition)
+        if lanes is not None and lanes.get(work.key) is work:
+            del lanes[work.key]
 
     def delay(self, work: Work[R], until: float) -> None:
         """Take the work again at this time; only its own lane waits for it."""
         self.running.pop(work, None)
-        if not work.dropped and not work.lane.dropped:
+        if not work.revoked:
             self._delays += 1
             heappush(self._delayed, (until, self._delays, work))
 
@@ -144,14 +131,13 @@ class Lanes(Generic[R]):
         With ``running``, the results of those no longer count either.
         """
         for partition in partitions:
-            for lane in self._lanes.pop(partition, {}).values():
-                lane.dropped = True
-                lane.waiting.clear()
-        for _, _, delayed in self._delayed:
-            delayed.dropped = delayed.dropped or delayed.partition in partitions
+            self._last.pop(partition, None)
+        self._ready = deque(work for work in self._ready if work.partition not in partitions)
+        self._delayed = [entry for entry in self._delayed if entry[2].partition not in partitions]
+        heapify(self._delayed)
         found = list(self.running_of(partitions))
         for work in found:
-            work.lane.dropped = True
+            work.following, work.revoked = None, True
             work.dropped = work.dropped or running
         return found
 
@@ -162,12 +148,3 @@ class Lanes(Generic[R]):
     def close(self) -> None:
         """Let no more work be taken."""
         self._is_closed = True
-
-    def _discard_if_empty(self, lane: _Lane[Any]) -> None:
-        if not lane.waiting and not lane.busy:
-            partition, key = lane.id
-            lanes = self._lanes.get(partition)
-            if lanes is not None and lanes.get(key) is lane:
-                del lanes[key]
-                if not lanes:
-                    del self._lanes[partition]

@@ -24,6 +24,8 @@ class PartitionsInHand:
     def __init__(self, max_in_hand: int) -> None:
         self._max_in_hand = max_in_hand
         self._trackers: dict[TopicPartition, OffsetTracker] = {}
+        self._share = max_in_hand
+        """The largest number of records of one partition in hand."""
         self._metadata_limit = MAX_METADATA_BYTES
 
     def __contains__(self, partition: TopicPartition) -> bool:
@@ -35,11 +37,16 @@ class PartitionsInHand:
     def assign(self, partition: TopicPartition, finished: Sequence[OffsetRange] = ()) -> None:
         """Track a partition, of which these ranges are finished after the committed offset."""
         self._trackers[partition] = OffsetTracker(finished)
+        self._divide()
 
     def revoke(self, partitions: Iterable[TopicPartition]) -> None:
         """Track these partitions no longer."""
         for partition in partitions:
             self._trackers.pop(partition, None)
+        self._divide()
+
+    def _divide(self) -> None:
+        self._share = max(1, self._max_in_hand // max(1, len(self._trackers)))
 
     @property
     def in_hand(self) -> int:
@@ -61,16 +68,15 @@ class PartitionsInHand:
         share = self._share
         return max(1, min(share - share // 2, self._max_in_hand - self.in_hand))
 
-    def commits_early(self, partition: TopicPartition) -> bool:
-        """Return whether to commit now, as a record of the partition is finished.
+    def finish(self, partition: TopicPartition, offsets: Iterable[int]) -> bool:
+        """Record that these records are finished; return whether to commit now.
 
         That is if what is finished and not committed takes a quarter of what the partition may have in hand.
         """
-        return self._trackers[partition].uncommitted * 4 >= self._share
-
-    @property
-    def _share(self) -> int:
-        return max(1, self._max_in_hand // max(1, len(self._trackers)))
+        tracker = self._trackers[partition]
+        for offset in offsets:
+            tracker.finish(offset)
+        return tracker.uncommitted * 4 >= self._share
 
     # --- committing --------------------------------------------------------------------------------------------
 

@@ -28,11 +28,11 @@ def test_no_more_than_the_limit_is_in_hand_and_reading_goes_on_after_commits(
                 partitions[partition].add(offsets[partition])
                 offsets[partition] += 1
             assert partitions.in_hand <= limit
-        for partition, end in offsets.items():
-            tracker = partitions[partition]
-            for offset in range(end - tracker.in_hand, end):
-                tracker.finish(offset)
-        assert any(map(partitions.commits_early, offsets))
+        commits = [
+            partitions.finish(partition, range(end - partitions[partition].in_hand, end))
+            for partition, end in offsets.items()
+        ]
+        assert any(commits)
         partitions.committed(partitions.progress())
         assert partitions.in_hand == sum(partitions[partition].uncommitted for partition in offsets) == 0
         assert not partitions.full()
