@@ -151,7 +151,7 @@ class GroupSource:
         """Add records of a partition to those in hand."""
         tracker, lanes, is_retry_topic = None, self._lanes, partition.topic in self._retry_topics
         for record in records:
-            if tracker is None:
+            if tracker is None or tracker.precedes(record.offset):
                 tracker = self._tracker(partition, record.offset)
             if not tracker.add(record.offset, record.leader_epoch):
                 self.skipped += 1
@@ -197,10 +197,8 @@ class GroupSource:
 
     def finished(self, work: Work[Any]) -> None:
         """Record that the records of a work are finished."""
-        if not self._dirty.is_set():
-            self._dirty.set()
-        is_due = self._partitions.finish(work.partition, [record.offset for record in work.records])
-        if is_due and not self._due.is_set():
+        self._dirty.set()
+        if self._partitions.finish(work.partition, [record.offset for record in work.records]):
             self._due.set()
 
     def failed(self, work: Work[Any]) -> None:

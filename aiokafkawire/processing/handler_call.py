@@ -65,9 +65,6 @@ class HandlerCall:
         """Run the handler in a span and within its time, as far as there are such."""
         tracing = self._cluster.tracing
         with nullcontext() if tracing is None else tracing.processing(records, self._group):
-            if self._timeout is None:
-                await self._run(records)
-                return
             with anyio.move_on_after(self._timeout) as limit:
                 await self._run(records)
             if limit.cancelled_caught:
