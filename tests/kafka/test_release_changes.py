@@ -36,14 +36,16 @@ class Load:
         self.read: list[bytes] = []
         self.gaps = {"writing": 0.0, "reading": 0.0}
         """The longest times without an acknowledgement, and without a record, in seconds."""
-        self.done = False
+        self.enough = False
+        """Set by the test: the writer stops after the record that it is writing."""
+        self._ended = False
         self._more = anyio.Event()
         self._last = dict.fromkeys(self.gaps, anyio.current_time())
 
     async def write(self) -> None:
         async with self.client.producer(acks="all", linger_ms=5) as producer:
             number = 0
-            while not self.done:
+            while not self.enough:
                 value = b"%d" % number
                 await producer.send(self.topic, value, partition=number % 2)
                 self.written.append(value)
@@ -51,11 +53,12 @@ class Load:
                 number += 1
                 self._tell()
                 await anyio.sleep(0.005)
+        self._ended = True
 
     async def follow(self) -> None:
         async with self.client.consumer(auto_offset_reset="earliest") as consumer:
             consumer.assign([TopicPartition(self.topic, 0), TopicPartition(self.topic, 1)])
-            while not (self.done and len(set(self.read)) >= len(self.written)):
+            while not (self._ended and len(set(self.read)) >= len(self.written)):
                 for record in await consumer.poll(timeout=0.1):
                     assert record.value is not None
                     self.read.append(record.value)
@@ -111,7 +114,7 @@ async def test_what_a_dead_leader_led_is_written_and_read_on(release: str) -> No
                     await anyio.to_thread.run_sync(kafka.kill, before)
                     await load.some_more()
                     assert await leader_of(client, load.topic) != before
-                    load.done = True
+                    load.enough = True
             load.check()
 
 
@@ -129,7 +132,7 @@ async def test_an_upgrade_under_load_loses_nothing() -> None:
                         settings = {"inter.broker.protocol.version": "2.8"}
                         await anyio.to_thread.run_sync(kafka.upgrade, node, UPGRADED_TO, settings)
                         await load.some_more()
-                    load.done = True
+                    load.enough = True
             load.check()
             assert len(load.read) == len(set(load.read)), "these brokers know idempotence: nothing is doubled"
             assert len(load.written) >= 160
