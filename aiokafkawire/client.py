@@ -7,10 +7,7 @@ from itertools import count
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Literal, Self, TypeVar, Unpack, overload
 
-import anyio
-
 from .argument_checks import check_flag, check_stop, flattened, items_of, shown
-from .cluster.cluster import Cluster
 from .cluster.metrics_push import MetricsPush
 from .config import (
     AutoOffsetReset,
@@ -26,13 +23,9 @@ from .config import (
     parse_servers,
 )
 from .errors import ConfigError, UsageError
-from .group.member_ids import new_member_id
-from .health_monitor import HealthMonitor
-from .metrics.live import LiveClient
 from .network.connector import Connector, connect_tcp
 from .observe import Observers
 from .other_clients_names import CLIENT, add_hints
-from .protocol.schema import Request, Response
 from .runtime import Runtime, finish, opened_at, warn_unclosed
 from .serialization import AnyDeserializer, AnySerializer, check_converters, knows_record
 from .tracing import new_client_hooks
@@ -47,6 +40,7 @@ from .types import (
 )
 
 if TYPE_CHECKING:
+    import anyio
     import pyarrow as pa
 
     from .admin.admin import Admin
@@ -64,6 +58,7 @@ if TYPE_CHECKING:
     from .processing.summary import ProcessSummary
     from .producer.many_records import ArrowData
     from .producer.producer import Producer
+    from .protocol.schema import Request, Response
     from .records.deserialization import FailureHandler
     from .share.share_consumer import ShareConsumer
     from .transform import Process
@@ -72,7 +67,7 @@ __all__ = ("Client",)
 
 K = TypeVar("K")
 V = TypeVar("V")
-R = TypeVar("R", bound=Response)
+R = TypeVar("R", bound="Response")
 
 _DEAD_LETTER_BYTES: Final = 128 * 1024 * 1024
 """The maximum size of a record in a dead-letter topic, which is larger than brokers usually allow."""
@@ -110,6 +105,11 @@ class Client(MetricsPush):
         observers: Iterable[object] = (),
         **options: Unpack[ClientOptions],
     ) -> None:
+        # Connections, records and messages take longer to load than all that importing this module loads.
+        from .cluster.cluster import Cluster
+        from .health_monitor import HealthMonitor
+        from .metrics.live import LiveClient
+
         config = make_config(ClientConfig, options)
         if not callable(connector):
             raise ConfigError(f"connector must be a coroutine function of host and port, got {shown(connector)}")
@@ -681,7 +681,7 @@ class Client(MetricsPush):
 
     async def request(
         self,
-        message: Request[R],
+        message: "Request[R]",
         *,
         broker: int | Literal["controller"] | TopicPartition | None = None,
         version: int | None = None,
@@ -725,7 +725,7 @@ class Client(MetricsPush):
         max_records: int = 500,
         commit_interval_ms: int = 100,
         auto_offset_reset: AutoOffsetReset = "earliest",
-        stop: anyio.Event | None = None,
+        stop: "anyio.Event | None" = None,
         until_end: bool = False,
         consumer_options: ConsumerOptions | None = None,
         producer_options: ProducerOptions | None = None,
@@ -768,6 +768,7 @@ class Client(MetricsPush):
             KafkaError: reading or writing fails permanently, or fails after ``default_api_timeout_ms`` of retries.
             ConfigError: a setting is wrong, or an option repeats an argument.
         """
+        from .group.member_ids import new_member_id
         from .transform import TransformLoop, TransformProducer, joined, producer_options_of
 
         topics = (source,) if isinstance(source, str) else tuple(items_of("source", source, "'orders' or ['orders']"))
@@ -807,7 +808,7 @@ class Client(MetricsPush):
         handler_timeout: float | None = None,
         max_in_hand: int | None = None,
         commit_interval_ms: int = 100,
-        stop: anyio.Event | None = None,
+        stop: "anyio.Event | None" = None,
         drain_timeout: float = 30.0,
         handle_signals: bool = False,
         on_progress: "OnProgress | None" = None,

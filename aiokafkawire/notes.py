@@ -2,15 +2,14 @@
 
 from collections.abc import Mapping
 
-import attrs
-
+from ._lazy_classes import frozen
 from .errors import KafkaError
 from .types import Address
 
 __all__ = ("BatchNote", "ConnectionApi", "RequestNote")
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class ConnectionApi:
     """An API in one version on one connection: the fields that all its requests have in common."""
 

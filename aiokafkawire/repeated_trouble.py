@@ -3,7 +3,7 @@
 from collections.abc import Hashable
 from typing import Final
 
-import attrs
+from ._lazy_classes import frozen
 
 __all__ = ("RepeatedTrouble", "TroubleReport")
 
@@ -19,7 +19,7 @@ _MAX_OTHERS: Final = 1000
 """Further keys only add to the count of failures."""
 
 
-@attrs.frozen
+@frozen
 class TroubleReport:
     """A report of trouble: how often and for how long something failed."""
 

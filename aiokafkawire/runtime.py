@@ -8,16 +8,19 @@ import time
 import warnings
 from collections.abc import Awaitable, Callable
 from contextvars import copy_context
-from typing import Any, Final, Protocol, Self, TypeVar, TypeVarTuple, Unpack, cast
+from typing import TYPE_CHECKING, Any, Final, Protocol, Self, TypeVar, TypeVarTuple, Unpack, cast
 
 import anyio
-import anyio.abc
 import anyio.to_thread
 import attrs
 
+from ._lazy_classes import frozen
 from .errors import UsageError
 from .event_log import EventLog
 from .types import Event
+
+if TYPE_CHECKING:  # anyio imports its classes when they are first named
+    from anyio.abc import TaskGroup
 
 __all__ = (
     "CLOSE_SECONDS",
@@ -217,7 +220,7 @@ def call_soon_threadsafe() -> Callable[..., object]:
     return trio.lowlevel.current_trio_token().run_sync_soon
 
 
-@attrs.frozen
+@frozen
 class Runtime:
     """The clocks, random numbers and threads of a client, which simulations replace.
 
@@ -255,7 +258,7 @@ class _ProtectedTasks:
         self._group = anyio.create_task_group()
 
     @property
-    def cancel_scope(self) -> anyio.CancelScope:
+    def cancel_scope(self) -> "anyio.CancelScope":
         return self._group.cancel_scope
 
     def start_soon(self, function: Callable[..., Awaitable[Any]], *args: Any, name: object = None) -> None:
@@ -269,7 +272,7 @@ class _ProtectedTasks:
         return await self._group.__aexit__(*raised)
 
 
-def background_tasks() -> anyio.abc.TaskGroup:
+def background_tasks() -> "TaskGroup":
     """Return a task group for background tasks. On trio, Ctrl-C raises KeyboardInterrupt in none of its tasks.
 
     By default trio raises KeyboardInterrupt in the current task. In a background task users could not catch this
@@ -277,7 +280,7 @@ def background_tasks() -> anyio.abc.TaskGroup:
     """
     if asyncio._get_running_loop() is not None:
         return anyio.create_task_group()
-    return cast("anyio.abc.TaskGroup", _ProtectedTasks())
+    return cast("TaskGroup", _ProtectedTasks())
 
 
 class Owner:
@@ -290,7 +293,7 @@ class Owner:
 
     def __init__(self, on_fault: Callable[[Exception], None] | None = None) -> None:
         self._on_fault = on_fault
-        self._group: anyio.abc.TaskGroup | None = None
+        self._group: TaskGroup | None = None
         self._closing = anyio.Event()
         self._ended = anyio.Event()
         self._detached: asyncio.Task[None] | None = None
@@ -321,7 +324,7 @@ class Owner:
                 await self._ended.wait()
             raise
 
-    async def _hold(self, started: anyio.Event) -> None:
+    async def _hold(self, started: "anyio.Event") -> None:
         try:
             async with background_tasks() as group:
                 self._group = group
@@ -446,7 +449,7 @@ class Worker:
         on_end: called when the task ends, for any reason.
     """
 
-    def __init__(self, step: Callable[[anyio.abc.TaskGroup], float | None], on_end: Callable[[], None]) -> None:
+    def __init__(self, step: "Callable[[TaskGroup], float | None]", on_end: Callable[[], None]) -> None:
         self._step, self._on_end = step, on_end
         self._wake: Event = new_event()
         self._woken = False

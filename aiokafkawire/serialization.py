@@ -4,8 +4,7 @@ import inspect
 from collections.abc import Awaitable, Callable, Generator
 from typing import Any, Literal, Protocol, TypeAlias, TypeVar
 
-import attrs
-
+from ._lazy_classes import frozen
 from .argument_checks import shown
 from .errors import ConfigError
 from .types import Header
@@ -27,7 +26,7 @@ T_co = TypeVar("T_co", covariant=True)
 T_contra = TypeVar("T_contra", contravariant=True)
 
 
-@attrs.frozen
+@frozen
 class SerializationContext:
     """The record whose key or value is converted."""
 

@@ -217,7 +217,7 @@ class RecordMetadata(NamedTuple):
     timestamp: int
 
 
-@attrs.frozen
+@frozen
 class SubscriptionPattern:
     """A subscription to all topics whose whole name matches a regular expression, which the brokers match (KIP-848).
 

@@ -86,12 +86,35 @@ def test_a_class_is_completed_by_its_first_use_and_no_earlier() -> None:
     assert vars(cls).keys() == vars(Eager).keys() - {"__attrs_base_of_slotted__", "__attrs_own_setattr__"}
 
 
-def test_an_instance_made_without_its_method_completes_the_class() -> None:
+def test_an_instance_made_without_its_method_does_not_change_either() -> None:
     cls = lazy()
     one = cls.__new__(cls)
     with pytest.raises(attrs.exceptions.FrozenInstanceError):
         one.x = 3
+
+
+def test_a_base_gives_its_fields_and_is_not_completed() -> None:
+    base = lazy()
+    cls: Any = _lazy_classes.frozen(
+        type("Derived", (base,), {"__annotations__": {"z": int}, "z": attrs.field(default=7)})
+    )
+    assert repr(cls(1, [2])) == "Derived(x=1, y=[2], z=7)"
+    assert [field.name for field in attrs.fields(cls)] == ["x", "y", "z"]
+    assert vars(cls)["__slots__"] == ("z",)
     assert is_complete(cls)
+    assert not is_complete(base)
+    assert (cls(1, z=2).double, cls(1) == cls(1), cls(1) == base(1)) == (2, True, False)
+    assert is_complete(base)
+    assert repr(base(1)) == "Eager(x=1, y=[])"
+
+
+def test_a_class_inherits_from_one_that_is_complete() -> None:
+    base = lazy()
+    assert attrs.fields(base).x.name == "x"
+    derived: Any = _lazy_classes.frozen(type("Derived", (base,), {"__annotations__": {"z": int}, "z": 3}))
+    assert repr(derived(1)) == "Derived(x=1, y=[], z=3)"
+    with pytest.raises(attrs.exceptions.FrozenInstanceError):
+        derived(1).z = 4
 
 
 @pytest.mark.parametrize("change", [lambda one: setattr(one, "x", 2), lambda one: delattr(one, "x")])

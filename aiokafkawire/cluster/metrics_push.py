@@ -1,13 +1,14 @@
 """MetricsPush: the methods about pushed metrics that clients, producers, consumers and the admin share."""
 
 from typing import TYPE_CHECKING
-from uuid import UUID
 
 from ..argument_checks import check_seconds
-from .cluster import Cluster
 
 if TYPE_CHECKING:
+    from uuid import UUID
+
     from ..telemetry.application_metrics import ApplicationMetric
+    from .cluster import Cluster
 
 __all__ = ("MetricsPush",)
 
@@ -17,9 +18,9 @@ class MetricsPush:
 
     __slots__ = ()
 
-    _cluster: Cluster
+    _cluster: "Cluster"
 
-    async def client_instance_id(self, *, timeout: float | None = None) -> UUID:
+    async def client_instance_id(self, *, timeout: float | None = None) -> "UUID":
         """Return the id by which brokers know this client in its metrics (KIP-714, brokers since 3.7).
 
         A broker chooses the id at the first call or push; it stays the same while the client is open. The client's

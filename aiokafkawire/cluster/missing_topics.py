@@ -3,8 +3,7 @@
 from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Final
 
-import attrs
-
+from .._lazy_classes import frozen
 from ..errors import ErrorCode, TopicNotReady, UnknownTopicOrPartition
 
 __all__ = ("MissingTopics", "News", "advice", "does_not_exist", "listed", "say_missing")
@@ -17,7 +16,7 @@ _ASK_AGAIN: Final = 10.0
 _MAX_NAMED: Final = 10
 
 
-@attrs.frozen
+@frozen
 class News:
     """The names of the topics to log after a Metadata response."""
 

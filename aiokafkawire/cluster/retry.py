@@ -2,8 +2,7 @@
 
 from typing import NamedTuple
 
-import attrs
-
+from .._lazy_classes import frozen
 from ..config import ClientConfig
 from ..errors import BrokerError, ConnectionLost, Refresh, RequestTimeout
 from ..types import RandomSource
@@ -36,7 +35,7 @@ def is_better_cause(new: Exception, known: Exception | None) -> bool:
     return known is None or not isinstance(new, RequestTimeout)
 
 
-@attrs.frozen
+@frozen
 class Deadline:
     """The time at which a call gives up, in seconds of the runtime's clock.
 

@@ -5,6 +5,7 @@ from typing import Final
 
 import attrs
 
+from .._lazy_classes import frozen
 from ..argument_checks import shown
 from ..errors import ConfigError
 from ..types import Address
@@ -45,7 +46,7 @@ class ClientOptions(NetworkOptions, total=False):
     stall_report_ms: int
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class ClientConfig(NetworkConfig):
     """The settings that all parts of a client share. Times are in ms, as in Kafka's properties."""
 

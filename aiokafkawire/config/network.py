@@ -6,6 +6,7 @@ from urllib.parse import unquote_to_bytes, urlsplit
 
 import attrs
 
+from .._lazy_classes import frozen
 from ..errors import ConfigError
 from ..types import Address
 from .fields import choice, integer, optional_integer, secret
@@ -21,7 +22,7 @@ _USE: Final = "use socks5://host:port or http://host:port, with name:password@ b
 _MAX: Final = 255  # the maximal size of a name or a password in SOCKS5, in bytes
 
 
-@attrs.frozen
+@frozen
 class Proxy:
     """The proxy of all connections. Its repr shows no password."""
 
@@ -88,7 +89,7 @@ class NetworkOptions(SecurityOptions, total=False):
     metadata_cluster_check_enable: bool
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class NetworkConfig(SecurityConfig):
     """The settings of connections to brokers."""
 
@@ -124,6 +125,6 @@ class NetworkConfig(SecurityConfig):
     without ``metadata_recovery_strategy="rebootstrap"`` this has no effect."""
 
     def __attrs_post_init__(self) -> None:
-        super().__attrs_post_init__()
+        SecurityConfig.__attrs_post_init__(self)  # a class that attrs completes late has no super()
         if self.proxy is not None and self.client_dns_lookup != "use_all_dns_ips":
             raise ConfigError("proxy and client_dns_lookup: names are looked up by the proxy; remove one of them")

@@ -7,6 +7,7 @@ from typing import Any, Final, Literal, TypeAlias, get_args
 
 import attrs
 
+from .._lazy_classes import frozen
 from ..errors import ConfigError
 from ..types import AwsCredentials
 from .fields import FilePath, choice, integer, number, optional, optional_text, path, provider, secret
@@ -105,7 +106,7 @@ class SecurityOptions(OAuthOptions, total=False):
     sasl_aws_credentials: AwsProvider | None
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class SecurityConfig(OAuthConfig):
     """The settings of TLS and SASL."""
 

@@ -6,8 +6,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from weakref import ref
 
-import attrs
-
+from .._lazy_classes import frozen
 from ..cluster.cluster import Cluster
 from ..cluster.live_values import MemberValues, PartitionValues, ProducerValues
 from .parts import part_of
@@ -25,7 +24,7 @@ NamedT = TypeVar("NamedT", "Producer[Any, Any]", "Consumer[Any, Any]", "ShareCon
 _IN_USE = ("open", "closing")
 
 
-@attrs.frozen
+@frozen
 class OpenParts:
     """The open producers and consumers of a client."""
 

@@ -2,11 +2,14 @@
 
 import contextlib
 import socket
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import anyio
-import attrs
-from anyio.abc import ByteStream
+
+from .._lazy_classes import frozen
+
+if TYPE_CHECKING:
+    from anyio.abc import ByteStream
 
 __all__ = ("Connector", "SocketOptions", "connect_tcp")
 
@@ -18,15 +21,15 @@ class Connector(Protocol):
         OSError: the stream cannot be opened.
     """
 
-    async def __call__(self, host: str, port: int) -> ByteStream: ...
+    async def __call__(self, host: str, port: int) -> "ByteStream": ...
 
 
-async def connect_tcp(host: str, port: int) -> ByteStream:
+async def connect_tcp(host: str, port: int) -> "ByteStream":
     """Open a TCP connection to the first of the host's addresses that accepts it (RFC 6555), with TCP_NODELAY."""
     return await anyio.connect_tcp(host, port)
 
 
-@attrs.frozen
+@frozen
 class SocketOptions:
     """The options that a client's sockets get."""
 

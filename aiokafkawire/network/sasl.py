@@ -14,6 +14,7 @@ from typing import Any, Final, TypeAlias
 
 import attrs
 
+from .._lazy_classes import frozen
 from ..errors import AuthenticationFailed, ConfigError
 from ..types import OAuthBearerToken, RandomSource
 
@@ -30,7 +31,7 @@ __all__ = (
 )
 
 
-@attrs.frozen
+@frozen
 class RunInThread:
     """A slow function to call on a thread."""
 

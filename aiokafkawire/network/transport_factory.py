@@ -7,6 +7,7 @@ from typing import TypeVar
 import attrs
 from anyio.abc import ByteStream, SocketAttribute
 
+from .._lazy_classes import frozen
 from ..errors import ConnectionLost, KafkaError
 from ..runtime import on_trio
 from ..types import Address
@@ -22,7 +23,7 @@ __all__ = ("TransportFactory",)
 W = TypeVar("W", bound=AsyncioTransport)
 
 
-@attrs.frozen
+@frozen
 class TransportFactory:
     """A factory of transports to the broker ``at``.
 

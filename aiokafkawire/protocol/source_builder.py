@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import attrs
 
+from .._lazy_classes import define
 from .schema import FieldSchema, Versions, schema_of
 
 __all__ = ("Blame", "DecodeFault", "ArrayLoop", "Unit", "locate")
@@ -44,7 +45,7 @@ class DecodeFault(NamedTuple):
         return f"{name} v{version}{path}: {self.reason}"
 
 
-@attrs.define
+@define
 class Unit:
     """A generated function: its source, its constants, and the fields that each line reads or writes."""
 

@@ -4,8 +4,7 @@ from array import array
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-import attrs
-
+from .._lazy_classes import frozen
 from ..types import Header
 
 if TYPE_CHECKING:
@@ -14,7 +13,7 @@ if TYPE_CHECKING:
 __all__ = ("BytesColumn", "Columns", "columns_of", "join_values")
 
 
-@attrs.frozen
+@frozen
 class BytesColumn:
     """The keys or the values of records, in the layout of Arrow's ``binary`` type, in the machine's byte order."""
 
@@ -28,7 +27,7 @@ class BytesColumn:
     """All items, concatenated."""
 
 
-@attrs.frozen
+@frozen
 class Columns:
     """The records of a batch as columns; entry ``i`` of every column belongs to record ``i``."""
 

@@ -1,14 +1,13 @@
 """The header of a record batch v2, and the meaning of its bits."""
 
-import attrs
-
+from .._lazy_classes import frozen
 from ..types import TimestampType
 from . import layout
 
 __all__ = ("BatchHeader",)
 
 
-@attrs.frozen
+@frozen
 class BatchHeader:
     """The header of a record batch: its encoded fields, and properties computed from them."""
 

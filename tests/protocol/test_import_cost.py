@@ -1,4 +1,4 @@
-"""What importing the client loads, in a process of its own: what every client needs, and nothing heavier."""
+"""What importing and making a client loads, in a process of its own: what it needs, and nothing heavier."""
 
 import json
 import subprocess
@@ -32,9 +32,11 @@ def test_the_package_alone_loads_none_of_its_modules() -> None:
     assert loaded == {"aiokafkawire._lazy_exports", "aiokafkawire.version"}
 
 
-def test_only_the_families_of_messages_that_clients_always_need_are_loaded(modules: set[str]) -> None:
-    families = {name.rpartition(".")[2] for name in modules if name.startswith("aiokafkawire.protocol.messages.")}
-    assert families == {"metadata"}
+def test_the_first_client_loads_connections_and_the_messages_that_all_clients_need(modules: set[str]) -> None:
+    of_messages = "aiokafkawire.protocol.messages."
+    assert not {name for name in modules if name.startswith((of_messages, "aiokafkawire.cluster.cluster"))}
+    made = loaded_by("from aiokafkawire import Client; Client('localhost:9092')")
+    assert {name.removeprefix(of_messages) for name in made if name.startswith(of_messages)} == {"metadata"}
 
 
 @pytest.mark.parametrize("part", ["admin", "consumer", "producer", "share"])
