@@ -94,7 +94,7 @@ def matrix(session: nox.Session) -> None:
 @nox.session
 def spark(session: nox.Session) -> None:
     """Queries of a real Spark, on the in-process broker and on Apache Kafka; Java 17 has to be there."""
-    session.install("-e", ".[test,spark]", "pyspark[connect]")
+    install(session, "-e", ".[test,spark]", "pyspark[connect]")
     required = {"AIOKAFKAWIRE_REQUIRE_KAFKA": "1"}
     which = ["-m", "spark or not spark", *(session.posargs or ["tests/spark"])]
     session.run("pytest", "-n", "0", *which, env=required)
