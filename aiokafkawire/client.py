@@ -1,7 +1,7 @@
 """The client of a Kafka cluster, which makes producers, consumers and the admin client."""
 
 import inspect
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 from itertools import count
 from types import TracebackType
@@ -442,9 +442,11 @@ class Client(MetricsPush):
             raise ConfigError(f"dead_letter_topic must not be a topic that the consumer reads, got {topic!r}")
         return DeadLetteredRecords(topic, config.group_id, self._dead_letter_producer, now)
 
-    def _dead_letter_producer(self) -> "Producer[Any, Any]":
+    def _dead_letter_producer(self, options: Mapping[str, Any] | None = None) -> "Producer[Any, Any]":
         # A record that a broker has taken once must not be too large for the producer.
-        return self.producer(acks="all", max_request_size=_DEAD_LETTER_BYTES, buffer_memory=2 * _DEAD_LETTER_BYTES)
+        defaults = {"acks": "all", "max_request_size": _DEAD_LETTER_BYTES, "buffer_memory": 2 * _DEAD_LETTER_BYTES}
+        settings: Any = {**defaults, **(options or {})}
+        return self.producer(**settings)
 
     @overload
     def share_consumer(
@@ -803,7 +805,7 @@ class Client(MetricsPush):
         ordering: "Ordering" = "key",
         max_batch: int | None = None,
         retry: "Retry | None" = None,
-        retry_topics: "Sequence[RetryTopic]" = (),
+        retry_topics: "Sequence[RetryTopic | str]" = (),
         share: bool = False,
         handler_timeout: float | None = None,
         max_in_hand: int | None = None,
@@ -825,7 +827,8 @@ class Client(MetricsPush):
         Args:
             topics: a topic, several, or a SubscriptionPattern, which the members of the group share.
             handle: a coroutine function that takes a record; or a plain function, which runs on a worker thread. With
-                ``max_batch`` it takes a list of records.
+                ``max_batch`` it takes a list of records. An exception means that it has failed; after
+                :class:`aiokafkawire.Reject` it is not called again with the record.
             concurrency: the largest number of calls of ``handle`` at once.
             ordering: what is handled in order: ``"key"``, the records of a key in their partition, where records
                 without a key have no order; ``"partition"``, all records of a partition; or ``"none"``.
@@ -834,10 +837,12 @@ class Client(MetricsPush):
             retry: how often and when a record is handled again after an error; None for ``Retry()``.
             retry_topics: where a record goes that has failed so often, if its last error is one of ``retry.on``: into
                 the first of these topics, which the same group reads. It is handled again after the topic's delay, as
-                ``retry`` says, and then goes into the next topic. Records that come after it do not wait for it.
+                ``retry`` says, and then goes into the next topic. Records that come after it do not wait for it. A
+                name that ends in a time, such as ``"orders.retry.10m"``, is the topic with that delay (ms, s, m, h, d).
             share: whether to be a member of a share group (KIP-932), whose members share the records of each partition.
-                There is no ``ordering``; a finished record is accepted, one whose dead letter is written as well, and
-                one that ends the call is released. Locks are renewed until then, on Kafka 4.2 and later.
+                There is no ``ordering``; a finished record is accepted, one whose dead letter is written as well, one
+                after which the handler has raised Reject is rejected, and one that ends the call is released. Locks are
+                renewed until then, on Kafka 4.2 and later.
             handler_timeout: how long ``handle`` may take, in seconds, before it is cancelled and has failed; a plain
                 function goes on in its thread, and its result no longer counts.
             max_in_hand: the largest number of records that are read and not committed; None for 1000, or for twice the
@@ -849,8 +854,11 @@ class Client(MetricsPush):
                 runs; only in the main thread.
             on_progress: a function that gets a ProcessSummary at most every second.
             key_deserializer, value_deserializer: as for :meth:`consumer`. A record that cannot be deserialized has
-                failed finally.
-            producer_options: those of the producer that writes to the retry topics and the dead-letter topic.
+                failed finally, and with ``on_error="skip"`` counts as finished. If only what its deserializer needs
+                has failed (:attr:`DeserializationError.retriable`), such as a schema registry, the record and those of
+                its key wait, and it is deserialized again.
+            producer_options: those of the producer that writes to the retry topics and the dead-letter topic; it takes
+                records of any size by default.
             options: those of the consumer, with ``group_id``, which is required. ``auto_offset_reset`` is by default
                 ``"earliest"``. ``dead_letter_topic`` is the topic for all records that have failed finally, with the
                 reason in their headers; without one their error ends the call, after the running calls of ``handle``
@@ -861,7 +869,7 @@ class Client(MetricsPush):
 
         Raises:
             Exception: the last error of ``handle``, or of a deserializer, without a ``dead_letter_topic``.
-            TopicNotReady: a retry topic does not exist.
+            TopicNotReady: a retry topic or the dead-letter topic does not exist.
             KafkaError: reading, committing or writing failed records has failed permanently; or as many threads of a
                 plain ``handle`` as ``concurrency`` says go on after their calls were cancelled.
             SystemExit, KeyboardInterrupt: ``handle`` has raised it; the running calls have finished.
@@ -870,11 +878,13 @@ class Client(MetricsPush):
         from .processing.process import ProcessSettings, checked_topics, consumer_options, run_group, run_share
         from .processing.retry import Retry
         from .processing.retry_topics import checked_retry_topics
+        from .records.deserialization import RecordDeserializer
 
         names = checked_topics(topics)
         dead_letter_topic = options.pop("dead_letter_topic", None)
-        if dead_letter_topic is not None and options.get("on_error") == "dead_letter":
-            del options["on_error"]  # as every record that has failed finally
+        skips_undeserializable = options.get("on_error") == "skip"
+        if skips_undeserializable or (dead_letter_topic is not None and options.get("on_error") == "dead_letter"):
+            del options["on_error"]  # records that cannot be deserialized take their turn, as those that fail finally
         if dead_letter_topic is not None and dead_letter_topic in names:
             raise UsageError(f"dead_letter_topic must not be a topic that process() reads, got {dead_letter_topic!r}")
         check_flag("share", share)
@@ -887,6 +897,8 @@ class Client(MetricsPush):
             retry=Retry() if retry is None else retry,
             retry_topics=checked_retry_topics(retry_topics, names, dead_letter_topic, share=share),
             dead_letter_topic=dead_letter_topic,
+            skips_undeserializable=skips_undeserializable,
+            deserializer=RecordDeserializer(key_deserializer, value_deserializer),
             handler_timeout=handler_timeout,
             max_in_hand=max_in_hand,
             commit_interval_ms=commit_interval_ms,
@@ -910,11 +922,11 @@ class Client(MetricsPush):
             }
             make: Any = self.share_consumer
             sharing: ShareConsumer[Any, Any] = make(*names, **deserializers, **options)
-            producer = self.producer(**(producer_options or {})) if dead_letter_topic is not None else None
+            producer = None if dead_letter_topic is None else self._dead_letter_producer(producer_options)
             return await run_share(self._cluster, settings, sharing, producer)
         consumer = self._consumer((), consumer_options(options), key_deserializer, value_deserializer)
         writes = dead_letter_topic is not None or settings.retry_topics
-        producer = self.producer(**(producer_options or {})) if writes else None
+        producer = self._dead_letter_producer(producer_options) if writes else None
         return await run_group(self._cluster, settings, names, consumer, producer)
 
 

@@ -355,6 +355,18 @@ class DeserializationError(KafkaError):
         self.raw_value: bytes | None = raw_value
         self.headers: tuple[tuple[str, bytes | None], ...] = headers
         self.timestamp: int = timestamp
+        self._record: Any = None
+        """The record itself, with raw key and value, as far as it is known."""
+
+    @property
+    def retriable(self) -> bool:
+        """Whether the same record may be read later, since what the deserializer needs has failed and not the record.
+
+        That is so if ``__cause__`` is a ConnectionError or TimeoutError, or has an attribute ``retriable`` that is
+        true, as the errors of a schema registry or an object store that is away.
+        """
+        cause = self.__cause__
+        return isinstance(cause, ConnectionError | TimeoutError) or getattr(cause, "retriable", False) is True
 
     def __str__(self) -> str:
         return str(self.args[0])
@@ -366,12 +378,17 @@ class SchemaRegistryError(KafkaError):
     Attributes:
         status: the HTTP status of the response; None if no response arrived.
         error_code: the registry's own error code, such as 40403 for an unknown schema; None if the response has none.
+        retriable: whether the same request may succeed later: no registry has answered, or one has failed or did not
+            know the user.
     """
 
-    def __init__(self, message: str, status: int | None = None, error_code: int | None = None) -> None:
-        super().__init__(message, status, error_code)
+    def __init__(
+        self, message: str, status: int | None = None, error_code: int | None = None, retriable: bool = False
+    ) -> None:
+        super().__init__(message, status, error_code, retriable)
         self.status: int | None = status
         self.error_code: int | None = error_code
+        self.retriable: bool = retriable
 
     def __str__(self) -> str:
         return str(self.args[0])
@@ -387,12 +404,16 @@ class ClaimCheckError(KafkaError):
     Attributes:
         key: the object's key in the store; None if the record has no valid reference.
         expires_ms: when the object expires, in ms since the epoch; None if it never does, or if that is not known.
+        retriable: whether the same may succeed later: the store has failed, and not the object.
     """
 
-    def __init__(self, message: str, key: str | None = None, expires_ms: int | None = None) -> None:
-        super().__init__(message, key, expires_ms)
+    def __init__(
+        self, message: str, key: str | None = None, expires_ms: int | None = None, retriable: bool = False
+    ) -> None:
+        super().__init__(message, key, expires_ms, retriable)
         self.key: str | None = key
         self.expires_ms: int | None = expires_ms
+        self.retriable: bool = retriable
 
     def __str__(self) -> str:
         return str(self.args[0])

@@ -217,8 +217,8 @@ class TransformLoop:
             first.setdefault(TopicPartition(record.topic, record.partition), record.offset)
         if outcome is _Outcome.UNKNOWN and (kept := self._in_hand.kept):
             for partition, at in (await self._consumer.committed(kept)).items():
-                if at is not None:
-                    first[partition] = max(first[partition], at.offset)
+                if at is not None:  # perhaps of a partition whose last batch had no records for users
+                    first[partition] = max(first.get(partition, at.offset), at.offset)
             self._count += sum(
                 record.offset < first[TopicPartition(record.topic, record.partition)] for record in records
             )

@@ -101,7 +101,7 @@ class StoreCalls:
             except Exception as error:
                 if attempt == _ATTEMPTS or isinstance(error, PermissionError):
                     message = f"the store could not {action} the object {key}: {error_text(error)}"
-                    raise ClaimCheckError(message, key) from error
+                    raise ClaimCheckError(message, key, retriable=True) from error
             await anyio.sleep(_BACKOFF_SECONDS * 2 ** (attempt - 1))
             attempt += 1
 
@@ -171,6 +171,7 @@ class _Slots:
                     f"the store was not called for the object {key}: {calls} earlier calls (concurrency) have not "
                     f"ended for {timeout:g} s (timeout)",
                     key,
+                    retriable=True,
                 )
 
     def release(self, borrower: object) -> None:

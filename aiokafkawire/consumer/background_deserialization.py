@@ -94,6 +94,7 @@ class BackgroundDeserialization:
         Raises:
             CorruptBatch: the batch is damaged.
             KafkaError: a record was to be left out, and the handler of failures could not take it.
+            DeserializationError: a record is not to be left out, since only what its deserializer needs has failed.
         """
         chunk, start = fetched.deserialized, fetched.ask.state.position or 0
         if not isinstance(chunk, _Chunk) or chunk.batch is not batch or chunk.start != start:
@@ -159,6 +160,8 @@ class BackgroundDeserialization:
             try:
                 chunk.entries.append((yield from self._deserializer.steps(raw)))
             except DeserializationError as error:
+                if self._failures is not None and error.retriable:
+                    raise  # it can be read later, so it must not be left out
                 if self._failures is None:
                     chunk.entries.append(error)
                 elif (waiting := self._failures.handle(error)) is not None:

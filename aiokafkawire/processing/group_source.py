@@ -1,6 +1,6 @@
 """Processes the records of a consumer group's member: reads, commits what is finished, and follows rebalances."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from operator import attrgetter
 from typing import Any, Final
@@ -12,7 +12,8 @@ from ..consumer.consumer import Consumer
 from ..errors import BrokerError, CommitFailed, DeserializationError, OffsetMetadataTooLarge, RequestTimeout, UsageError
 from ..event_log import EventLog, TroubleLog
 from ..group.group_offsets import NOT_ENTITLED
-from ..types import OffsetSpec, TopicPartition
+from ..records.deserialization import RecordDeserializer
+from ..types import OffsetAndMetadata, OffsetSpec, TopicPartition
 from .commit_metadata import decode_metadata
 from .failures import failure_of
 from .handler_pool import HandlerPool
@@ -46,6 +47,7 @@ class GroupSource:
         lanes: has the records to handle.
         retry_topics: those of the topics whose records wait until they are due.
         dead_letter_topic: the topic that must not be among them.
+        deserializer: converts the records that could not be converted when they were read.
         max_in_hand: the largest number of records that are read and not committed.
         commit_interval_ms: the time between two commits.
     """
@@ -59,11 +61,13 @@ class GroupSource:
         *,
         retry_topics: RetryTopics,
         dead_letter_topic: str | None,
+        deserializer: RecordDeserializer,
         max_in_hand: int,
         commit_interval_ms: int,
     ) -> None:
         self._consumer, self._topics, self._lanes = consumer, topics, lanes
         self._retry_topics, self._dead_letter_topic = retry_topics, dead_letter_topic
+        self._deserializer = deserializer
         self._partitions = PartitionsInHand(max_in_hand)
         self._waiting: WaitingRecords[Any] = WaitingRecords()
         self._polling = anyio.CancelScope()
@@ -151,8 +155,11 @@ class GroupSource:
         """Add records of a partition to those in hand."""
         tracker, lanes, is_retry_topic = None, self._lanes, partition.topic in self._retry_topics
         for record in records:
-            if tracker is None or tracker.precedes(record.offset):
-                tracker = self._tracker(partition, record.offset)
+            if tracker is None:
+                tracker = self._tracker(partition)
+            if tracker.precedes(record.offset):
+                self._read_again(partition, record.offset)
+                return
             if not tracker.add(record.offset, record.leader_epoch):
                 self.skipped += 1
                 self._dirty.set()
@@ -163,14 +170,16 @@ class GroupSource:
             else:
                 lanes.add(partition, record.raw_key, record, alone=isinstance(record, UnreadableRecord))
 
-    def _tracker(self, partition: TopicPartition, offset: int) -> OffsetTracker:
-        """Return the tracker of a partition, of which this is the next offset."""
+    def _tracker(self, partition: TopicPartition) -> OffsetTracker:
         if partition not in self._partitions:
             self._partitions.assign(partition)
-        elif self._partitions[partition].precedes(offset):
-            self._forget((partition,))
-            self._partitions.assign(partition)
         return self._partitions[partition]
+
+    def _read_again(self, partition: TopicPartition, offset: int) -> None:
+        """Begin anew in a log that was truncated at ``offset``, at the first record that is not finished before."""
+        begin = min(offset, self._partitions[partition].first_unfinished(offset))
+        self._forget((partition,))
+        self._consumer.seek(partition, begin)
 
     def _is_of_another_group(self, record: Any) -> bool:
         failure = failure_of(record.headers)
@@ -200,6 +209,14 @@ class GroupSource:
         self._dirty.set()
         if self._partitions.finish(work.partition, [record.offset for record in work.records]):
             self._due.set()
+
+    async def read_again(self, record: UnreadableRecord) -> Any:
+        """Return the record with its key and value deserialized."""
+        return await record.read_again(self._deserializer)
+
+    def reject(self, work: Work[Any]) -> bool:
+        """Return False: a group has no records that are rejected."""
+        return False
 
     def failed(self, work: Work[Any]) -> None:
         """Do nothing: what is not committed is read again by the next owner."""
@@ -266,13 +283,27 @@ class GroupSource:
             return
         with anyio.move_on_after(self._revoke_seconds):  # calls that were cancelled when the partitions were lost
             await self._pool.wait_until_idle(partitions)
-        for partition, committed in (await self._consumer.committed(partitions)).items():
-            text = "" if committed is None else committed.metadata
-            self._partitions.assign(partition, () if committed is None else decode_metadata(committed.offset, text))
+        for partition, committed in (await self._committed(partitions)).items():
+            finished = None if committed is None else decode_metadata(committed.offset, committed.metadata)
+            self._partitions.assign(partition, finished)
             if committed is None and partition.topic in self._retry_topics:
                 # The records were moved there to be handled, so ``auto_offset_reset`` does not count.
                 self._consumer.seek(partition, OffsetSpec.EARLIEST)
         self._pause_full()
+
+    async def _committed(
+        self, partitions: Collection[TopicPartition]
+    ) -> dict[TopicPartition, OffsetAndMetadata | None]:
+        """Return what is committed of these partitions; wait for a coordinator that is away, as the records do."""
+        while True:
+            try:
+                found = await self._consumer.committed(partitions)
+            except RequestTimeout as error:
+                message = "group %(group)r: what is committed is not known, so records wait: %(error)s"
+                self._trouble.failed("committed", message, group=self._group, error=error)
+            else:
+                self._trouble.ended("committed", "group %(group)r: what is committed is known", group=self._group)
+                return found
 
     def _fail_for_dead_letters(self) -> None:
         assert self._run is not None  # the run opens the source

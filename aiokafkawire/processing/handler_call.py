@@ -13,7 +13,6 @@ import anyio.to_thread
 from ..cluster.cluster import Cluster
 from ..errors import KafkaError
 from ..runtime import Runtime
-from .unreadable_record import UnreadableRecord
 
 __all__ = ("HandlerCall",)
 
@@ -40,7 +39,9 @@ class HandlerCall:
         timeout: float | None,
         threads: int,
     ) -> None:
-        self._cluster, self._handle, self._group = cluster, handle, group
+        self._cluster, self._handle = cluster, handle
+        self.group: str = group
+        """The group that processes the records."""
         self._takes_batch, self._timeout = takes_batch, timeout
         self._is_async = _is_coroutine_function(handle)
         self._awaited, self._most_threads = 0, threads
@@ -53,10 +54,8 @@ class HandlerCall:
         Raises:
             TimeoutError: the handler has not returned in time.
             KafkaError: the handler has raised a cancellation of its own.
-            Exception: any other error of the handler; or of the deserializer, which has failed before.
+            Exception: any other error of the handler.
         """
-        if isinstance(records[0], UnreadableRecord):
-            raise records[0].error
         if self._timeout is None and self._cluster.tracing is None:
             return self._run(records)
         return self._run_limited(records)
@@ -64,7 +63,7 @@ class HandlerCall:
     async def _run_limited(self, records: list[Any]) -> None:
         """Run the handler in a span and within its time, as far as there are such."""
         tracing = self._cluster.tracing
-        with nullcontext() if tracing is None else tracing.processing(records, self._group):
+        with nullcontext() if tracing is None else tracing.processing(records, self.group):
             with anyio.move_on_after(self._timeout) as limit:
                 await self._run(records)
             if limit.cancelled_caught:

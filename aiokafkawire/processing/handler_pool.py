@@ -8,17 +8,26 @@ import anyio.abc
 import anyio.lowlevel
 
 from ..cluster.cluster import Cluster
+from ..errors import DeserializationError
+from ..event_log import EventLog, TroubleLog
+from ..share.share_record import Reject
 from ..types import TopicPartition
 from .failed_record_writer import FailedRecordWriter
 from .handler_call import HandlerCall
 from .lanes import Lanes, Work
+from .record_source import RecordSource
 from .retry import Retry
 from .retry_topics import RetryTopics
 from .summary import ProcessSummary
+from .undeserializable_records import SkippedRecords
 from .unreadable_record import UnreadableRecord
 
 __all__ = ("HandlerPool",)
 
+_log = EventLog("aiokafkawire.processing")
+
+_LEAST_PAUSE: Final = 0.1
+"""The shortest pause before a record is deserialized again, in seconds."""
 _YIELD_EVERY: Final = 0.01
 """Seconds after which a handler that does not wait lets other tasks run."""
 
@@ -35,7 +44,8 @@ class HandlerPool:
         dead_letter_topic: the topic for what has failed finally; None if that ends the processing.
         writer: writes to these topics; None if there are none.
         concurrency: the largest number of workers.
-        on_finished: is called when the records of a work are finished.
+        skipped: counts the records that cannot be deserialized, and are skipped; None if they have failed finally.
+        source: learns which works are finished.
         on_failed: is called with an error that ends the processing, and the work that it is of.
     """
 
@@ -50,13 +60,15 @@ class HandlerPool:
         dead_letter_topic: str | None,
         writer: FailedRecordWriter | None,
         concurrency: int,
-        on_finished: Callable[[Work[Any]], None],
+        skipped: SkippedRecords | None,
+        source: RecordSource,
         on_failed: Callable[[Work[Any], BaseException], None],
     ) -> None:
         self._runtime, self._lanes, self._call, self._retry = cluster.runtime, lanes, call, retry
         self._retry_topics, self._dead_letter_topic, self._writer = retry_topics, dead_letter_topic, writer
-        self._concurrency = concurrency
-        self._on_finished, self._on_failed = on_finished, on_failed
+        self._concurrency, self._group = concurrency, call.group
+        self._skipped, self._source, self._on_failed = skipped, source, on_failed
+        self._trouble = TroubleLog(_log, cluster.runtime.now)
         self._tasks: anyio.abc.TaskGroup | None = None
         self._workers = self._starting = 0
         self._scopes: dict[Work[Any], anyio.CancelScope] = {}
@@ -65,7 +77,7 @@ class HandlerPool:
         """Set when a work waits for another attempt, and when there is room for one: a worker has ended."""
         self._has_ended: anyio.Event | None = None
         """Set when a call has ended; None if nobody waits for that."""
-        self._processed = self._retried = self._deferred = self._dead_lettered = 0
+        self._processed = self._retried = self._deferred = self._dead_lettered = self._rejected = 0
 
     async def run(self, tasks: anyio.abc.TaskGroup) -> None:
         """Run works in these tasks, those that wait for another attempt when they are due."""
@@ -131,6 +143,8 @@ class HandlerPool:
             try:
                 self._call.check_threads()
                 try:
+                    if isinstance(work.records[0], UnreadableRecord):
+                        await self._read_again(work, work.records[0])
                     await self._call(work.records)
                 except Exception as error:
                     failed = error
@@ -143,24 +157,46 @@ class HandlerPool:
             if is_over and not work.dropped:
                 if failed is None:
                     self._processed += len(work.records)
-                self._on_finished(work)
+                self._source.finished(work)
                 self._lanes.finish(work)
         # The failed record is not written, the threads are used up, or the handler ends the program.
         except (Exception, SystemExit, KeyboardInterrupt) as error:
             self._on_failed(work, error)
 
+    async def _read_again(self, work: Work[Any], record: UnreadableRecord) -> None:
+        """Deserialize a record again if only what its deserializer needs has failed.
+
+        Raises:
+            DeserializationError: it has failed again, or the record itself cannot be deserialized.
+        """
+        if not record.error.retriable:
+            raise record.error
+        try:
+            work.records[0] = await self._source.read_again(record)
+        except DeserializationError as error:
+            work.records[0] = UnreadableRecord(error, record.given)
+            raise
+        work.attempts = 1
+        self._trouble.ended("deserialize", "group %(group)r: records can be deserialized again", group=self._group)
+
     async def _has_given_up(self, work: Work[Any], error: Exception) -> bool:
         """Return whether a failed work is finished, its records in another topic; else let it be tried again."""
         if work.dropped:
             return False
-        delay = self._retry.delay(error, work.attempts, self._runtime.chance.random())
         is_readable = not isinstance(work.records[0], UnreadableRecord)
-        if delay is not None and is_readable:
+        if isinstance(error, DeserializationError) and not is_readable:
+            if error.retriable:
+                self._wait_to_read_again(work, error)
+                return False
+            if self._skipped is not None:
+                self._skipped.handle(error)
+                return True
+        may_retry = is_readable and isinstance(error, self._retry.on) and not isinstance(error, Reject)
+        delay = self._retry.delay(error, work.attempts, self._runtime.chance.random()) if may_retry else None
+        if delay is not None:
             self._retried += 1
-            self._lanes.delay(work, self._runtime.now() + delay)
-            self._wake.set()
+            self._delay(work, delay)
             return False
-        may_retry = is_readable and isinstance(error, self._retry.on)
         following = self._retry_topics.after(work.partition.topic) if may_retry else None
         if self._writer is not None and following is not None:
             due = self._runtime.wall_ms() + following.delay_ms
@@ -171,8 +207,30 @@ class HandlerPool:
             await self._writer.write(self._dead_letter_topic, work.records, work.attempts, error)
             self._dead_lettered += len(work.records)
             return True
+        if isinstance(error, Reject) and self._source.reject(work):
+            self._rejected += len(work.records)
+            return True
         self._on_failed(work, error)
         return False
+
+    def _wait_to_read_again(self, work: Work[Any], error: DeserializationError) -> None:
+        """Let a record wait until its deserializer has what it needs: it must not count as one that cannot be read."""
+        self._trouble.failed(
+            "deserialize",
+            "group %(group)r: the record at offset %(offset)d of %(topic)s-%(partition)d waits, since its %(failed)s "
+            "cannot be deserialized now: %(error)s",
+            text={"offset": error.offset, "failed": error.failed},
+            group=self._group,
+            topic=work.partition.topic,
+            partition=work.partition.partition,
+            error=error.__cause__,
+        )
+        pause = self._retry.pause(work.attempts, self._runtime.chance.random())
+        self._delay(work, max(pause, _LEAST_PAUSE))
+
+    def _delay(self, work: Work[Any], seconds: float) -> None:
+        self._lanes.delay(work, self._runtime.now() + seconds)
+        self._wake.set()
 
     # --- the end of works ------------------------------------------------------------------------------------
 
@@ -204,6 +262,8 @@ class HandlerPool:
             retried=self._retried,
             deferred=self._deferred,
             dead_lettered=self._dead_lettered,
+            rejected=self._rejected,
+            undeserializable=0 if self._skipped is None else self._skipped.count,
             skipped=skipped,
             waiting=waiting,
             in_hand=in_hand,

@@ -1,12 +1,12 @@
 """Tracks the finished records of one partition, and makes its commits."""
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 import attrs
 
 from ..types import OffsetAndMetadata
-from .commit_metadata import MAX_METADATA_BYTES, OffsetRange, encode_metadata
+from .commit_metadata import MAX_METADATA_BYTES, FinishedRecords, OffsetRange, encode_metadata
 
 __all__ = ("OffsetTracker", "Progress")
 
@@ -29,12 +29,14 @@ class OffsetTracker:
     memory depends on the number of unfinished records alone.
 
     Args:
-        finished: the ranges that an earlier owner of the partition has finished after its committed offset.
+        finished: what an earlier owner of the partition has finished after its commit; None if there is no commit.
     """
 
-    def __init__(self, finished: Sequence[OffsetRange] = ()) -> None:
+    def __init__(self, finished: FinishedRecords | None = None) -> None:
         self._unfinished: list[int] = []
-        self._finished_before = list(finished)
+        self._begin = 0 if finished is None else finished.offset
+        self._finished_before = [] if finished is None else list(finished.ranges)
+        self._finished_epoch = None if finished is None else finished.leader_epoch
         self._end: int | None = None
         # The first offset of each leader epoch, for the epoch of the record before the committed offset.
         self._epochs: list[tuple[int, int | None]] = []
@@ -55,10 +57,16 @@ class OffsetTracker:
         """Return whether the offset is before the last one read: the log was truncated, and other records follow."""
         return self._end is not None and offset < self._end
 
+    def first_unfinished(self, default: int) -> int:
+        """Return the first offset that was read and is not finished; ``default`` if there is none."""
+        return self._unfinished[0] if self._unfinished else default
+
     def add(self, offset: int, leader_epoch: int | None = None) -> bool:
         """Add the next record that was read; return False if an earlier owner of the partition has finished it."""
         if not self._epochs or self._epochs[-1][1] != leader_epoch:
             self._epochs.append((offset, leader_epoch))
+            if self._finished_before and self._is_of_another_log(offset, leader_epoch):
+                self._finished_before.clear()
         self._end = offset + 1
         before = self._finished_before
         while before and before[0][1] <= offset:
@@ -67,6 +75,16 @@ class OffsetTracker:
             return False
         self._unfinished.append(offset)
         return True
+
+    def _is_of_another_log(self, offset: int, leader_epoch: int | None) -> bool:
+        """Return whether the log was truncated, so that what was finished after this record is no longer in it.
+
+        It is if records before the commit come again. Leader epochs never decrease in a log: a record with a newer one
+        has no older ones after it.
+        """
+        if offset < self._begin:
+            return True
+        return None not in (leader_epoch, self._finished_epoch) and leader_epoch > self._finished_epoch  # type: ignore[operator]
 
     def finish(self, offset: int) -> None:
         """Record that a record is finished. Every record is finished once."""
@@ -87,7 +105,7 @@ class OffsetTracker:
             return None
         end = self._end if position is None else max(self._end, position)
         offset = self._unfinished[0] if self._unfinished else end
-        metadata = encode_metadata(offset, self._ranges(offset, end), limit)
+        metadata = encode_metadata(offset, self._ranges(offset, end), limit, leader_epoch=self._newest_epoch())
         commit = OffsetAndMetadata(offset, metadata, self._epoch_before(offset))
         return None if commit == self._committed else Progress(self, commit, self._uncommitted)
 
@@ -118,6 +136,13 @@ class OffsetTracker:
             yield first + 1, unfinished[at + 1] if at + 1 < len(unfinished) else end
         for start, stop in self._finished_before:
             yield max(start, end), stop
+
+    def _newest_epoch(self) -> int | None:
+        """Return the newest leader epoch of all that is finished; None if it is not known."""
+        newest = self._epochs[-1][1] if self._epochs else None
+        if not self._finished_before or newest is None:
+            return newest
+        return None if self._finished_epoch is None else max(newest, self._finished_epoch)
 
     def _epoch_before(self, offset: int) -> int | None:
         at = bisect_right(self._epochs, offset - 1, key=lambda entry: entry[0])

@@ -1,9 +1,9 @@
 """The partitions of a consumer that processes records: what is in hand of each, what to read, and what to commit."""
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping
 
 from ..types import OffsetAndMetadata, TopicPartition
-from .commit_metadata import MAX_METADATA_BYTES, OffsetRange
+from .commit_metadata import MAX_METADATA_BYTES, FinishedRecords
 from .offset_tracker import OffsetTracker, Progress
 
 __all__ = ("PartitionsInHand", "offsets_of")
@@ -34,8 +34,8 @@ class PartitionsInHand:
     def __getitem__(self, partition: TopicPartition) -> OffsetTracker:
         return self._trackers[partition]
 
-    def assign(self, partition: TopicPartition, finished: Sequence[OffsetRange] = ()) -> None:
-        """Track a partition, of which these ranges are finished after the committed offset."""
+    def assign(self, partition: TopicPartition, finished: FinishedRecords | None = None) -> None:
+        """Track a partition, of which this is finished after the committed offset; None if nothing is committed."""
         self._trackers[partition] = OffsetTracker(finished)
         self._divide()
 

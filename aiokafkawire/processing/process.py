@@ -15,6 +15,7 @@ from ..config import ConsumerOptions
 from ..consumer.consumer import Consumer
 from ..errors import ConfigError, DeliveryFailed, UsageError
 from ..producer.producer import Producer
+from ..records.deserialization import RecordDeserializer
 from ..types import SubscriptionPattern, check_topic_name
 from .failed_record_writer import FailedRecordWriter
 from .group_source import GroupSource
@@ -22,10 +23,12 @@ from .handler_call import HandlerCall
 from .handler_pool import HandlerPool
 from .health import ProcessingHealth
 from .lanes import Lanes, Ordering
-from .processing_run import OnProgress, ProcessingRun, RecordSource, require_main_thread
+from .processing_run import OnProgress, ProcessingRun, require_main_thread
+from .record_source import RecordSource
 from .retry import Retry
 from .retry_topics import RetryTopic, RetryTopics, topics_to_read
 from .summary import ProcessSummary
+from .undeserializable_records import SkippedRecords
 
 if TYPE_CHECKING:
     from ..share.share_consumer import ShareConsumer
@@ -55,6 +58,9 @@ class ProcessSettings:
     retry: Retry
     retry_topics: tuple[RetryTopic, ...]
     dead_letter_topic: str | None
+    skips_undeserializable: bool
+    """Whether records that cannot be deserialized count as finished (``on_error="skip"``)."""
+    deserializer: RecordDeserializer
     handler_timeout: float | None
     max_in_hand: int | None
     commit_interval_ms: int
@@ -124,13 +130,15 @@ async def run_group(
         lanes,
         retry_topics=RetryTopics(settings.retry_topics),
         dead_letter_topic=settings.dead_letter_topic,
+        deserializer=settings.deserializer,
         max_in_hand=settings.in_hand_limit,
         commit_interval_ms=settings.commit_interval_ms,
     )
     async with _failed_record_writer(settings, producer) as writer, consumer:
         deadline = cluster.deadline(cluster.config.default_api_timeout_ms / 1000)
-        for topic in settings.retry_topics:
-            await cluster.metadata.topic(topic.name, deadline)
+        for topic in (*(topic.name for topic in settings.retry_topics), settings.dead_letter_topic):
+            if topic is not None:
+                await cluster.metadata.topic(topic, deadline)
         return await _run(cluster, settings, consumer.name, lanes, source, writer)
 
 
@@ -151,8 +159,18 @@ async def run_share(
     limit = (
         2 * settings.concurrency * (settings.max_batch or 1) if settings.max_in_hand is None else settings.max_in_hand
     )
-    source = ShareSource(consumer, settings.group_id, lanes, max_in_hand=limit)
+    source = ShareSource(
+        consumer,
+        settings.group_id,
+        lanes,
+        deserializer=settings.deserializer,
+        max_in_hand=limit,
+        now=cluster.runtime.now,
+    )
     async with _failed_record_writer(settings, producer) as writer, consumer:
+        if settings.dead_letter_topic is not None:
+            deadline = cluster.deadline(cluster.config.default_api_timeout_ms / 1000)
+            await cluster.metadata.topic(settings.dead_letter_topic, deadline)
         return await _run(cluster, settings, consumer.name, lanes, source, writer)
 
 
@@ -189,7 +207,8 @@ async def _run(
         dead_letter_topic=settings.dead_letter_topic,
         writer=writer,
         concurrency=settings.concurrency,
-        on_finished=source.finished,
+        skipped=SkippedRecords(cluster.runtime.now) if settings.skips_undeserializable else None,
+        source=source,
         on_failed=run.work_failed,
     )
     limit = settings.max_poll_interval_ms / 1000 if settings.handler_timeout is None else settings.handler_timeout
@@ -210,7 +229,7 @@ async def _failed_record_writer(
         return
     await producer.__aenter__()
     try:
-        yield FailedRecordWriter(producer, settings.group_id)
+        yield FailedRecordWriter(producer, settings.group_id, RetryTopics(settings.retry_topics))
     finally:
         # The failed records that are not written are not committed, so closing need not report them.
         with suppress(DeliveryFailed):

@@ -3,8 +3,8 @@
 import inspect
 import signal
 import threading
-from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, Final, Protocol, TypeAlias
+from collections.abc import Awaitable, Callable
+from typing import Any, Final, TypeAlias
 
 import anyio
 import anyio.abc
@@ -14,9 +14,10 @@ from ..event_log import EventLog
 from .handler_pool import HandlerPool
 from .health import ProcessingHealth, processing_health
 from .lanes import Lanes, Work
+from .record_source import RecordSource
 from .summary import ProcessSummary
 
-__all__ = ("OnProgress", "ProcessingRun", "RecordSource", "require_main_thread")
+__all__ = ("OnProgress", "ProcessingRun", "require_main_thread")
 
 _log = EventLog("aiokafkawire.processing")
 
@@ -25,25 +26,6 @@ _PROGRESS_SECONDS: Final = 1.0
 
 OnProgress: TypeAlias = Callable[[ProcessSummary], object]
 """A function or coroutine function that gets what is done so far."""
-
-
-class RecordSource(Protocol):
-    """The place that records come from, which learns that they are finished."""
-
-    async def open(self, run: "ProcessingRun") -> None:
-        """Start to read for this run."""
-
-    async def close(self) -> None:
-        """Send the last commits or acknowledgements."""
-
-    def finished(self, work: Work[Any]) -> None:
-        """Record that the records of a work are finished."""
-
-    def failed(self, work: Work[Any]) -> None:
-        """Record that a work has failed finally, which ends the processing."""
-
-    def status(self) -> Mapping[str, int]:
-        """Return the numbers of a summary that the source knows."""
 
 
 class ProcessingRun:
@@ -169,14 +151,16 @@ class ProcessingRun:
         """End the run after the first SIGTERM or SIGINT, and cancel the handlers after the second."""
         with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
             task_status.started()
+            is_second = False
             async for number in signals:
                 _log.info(
                     "%(reason)s: no more records are read, and running handlers have %(elapsed)g s (drain_timeout)",
                     reason=signal.Signals(number).name,
                     elapsed=self._drain_timeout,
                 )
-                if self._ending.is_set():
+                if is_second:
                     self._drain.cancel()
+                is_second = True
                 self._ending.set()
 
     async def _report_progress(self) -> None:

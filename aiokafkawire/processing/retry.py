@@ -51,6 +51,10 @@ class Retry:
         """
         if attempts >= self.attempts or not isinstance(error, self.on):
             return None
+        return self.pause(attempts, chance)
+
+    def pause(self, attempts: int, chance: float) -> float:
+        """Return the seconds to wait after so many attempts; ``chance`` is as for :meth:`delay`."""
         doublings = min(attempts - 1, 40)  # more would not change the wait
         milliseconds = min(self.backoff_ms * (1 << doublings), self.max_backoff_ms)
         return milliseconds / 1000 * (0.8 + 0.4 * chance)

@@ -1,6 +1,8 @@
 """The retry topics of a call of ``Client.process``: where a failed record goes next, and how long it waits there."""
 
+import re
 from collections.abc import Collection, Sequence
+from typing import Final
 
 import attrs
 
@@ -33,6 +35,25 @@ class RetryTopic:
     """The topic's name."""
     delay_ms: int = attrs.field(validator=_check_delay)
     """How long a record waits in the topic, the same for all of its records."""
+
+
+_UNITS: Final = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+_NAMED_DELAY: Final = re.compile(r".*[._-]([0-9]{1,10})(ms|s|m|h|d)", re.DOTALL)
+
+
+def _of_name(name: str) -> RetryTopic:
+    """Return the retry topic whose name ends in its delay.
+
+    Raises:
+        ConfigError, UsageError: it ends in no delay, or in a wrong one, or it is no name of a topic.
+    """
+    found = _NAMED_DELAY.fullmatch(name)
+    if found is None:
+        raise ConfigError(
+            f"retry topic {name!r} needs a delay: use RetryTopic({name!r}, delay_ms=60_000), or a name that ends in it "
+            "(ms, s, m, h, d), such as 'orders.retry.1m'"
+        )
+    return RetryTopic(name, int(found[1]) * _UNITS[found[2]])
 
 
 class RetryTopics:
@@ -71,11 +92,12 @@ def checked_retry_topics(
     """
     if given is None:
         return ()
-    found = tuple(items_of("retry_topics", given, "[RetryTopic('orders.retry', delay_ms=60_000)]"))
+    items = items_of("retry_topics", given, "[RetryTopic('orders.retry', delay_ms=60_000)]")
+    found = tuple(_of_name(item) if isinstance(item, str) else item for item in items)
     seen: set[str] = set()
     for topic in found:
         if not isinstance(topic, RetryTopic):
-            raise ConfigError(f"retry_topics must be RetryTopic objects, which have a delay, got {shown(topic)}")
+            raise ConfigError(f"retry_topics must be RetryTopic objects or names of topics, got {shown(topic)}")
         if topic.name in topics:
             raise ConfigError(
                 f"retry topic {topic.name!r} is a topic that process() reads: failed records need another"

@@ -1,13 +1,16 @@
 """Processes the records of a share group's member: acquires, renews and acknowledges them."""
 
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final
 
 import anyio
 
 from ..errors import AcknowledgementFailed, DeserializationError, RequestTimeout
-from ..event_log import EventLog
+from ..event_log import EventLog, TroubleLog
+from ..records.batch import ConsumerRecord
+from ..records.deserialization import RecordDeserializer
 from ..serialization import AnyDeserializer, SerializationContext, knows_record
+from ..share._implementation import ShareRecord
 from ..share.acknowledgements import Acknowledge
 from ..share.share_consumer import ShareConsumer
 from ..types import TopicPartition
@@ -30,11 +33,23 @@ class ShareSource:
         consumer: acquires the records.
         group: the share group.
         lanes: has the records to handle.
+        deserializer: converts the records that could not be converted when they were read.
         max_in_hand: the largest number of records that are acquired and not acknowledged.
+        now: the clock, in seconds.
     """
 
-    def __init__(self, consumer: ShareConsumer[Any, Any], group: str, lanes: Lanes[Any], *, max_in_hand: int) -> None:
+    def __init__(
+        self,
+        consumer: ShareConsumer[Any, Any],
+        group: str,
+        lanes: Lanes[Any],
+        *,
+        deserializer: RecordDeserializer,
+        max_in_hand: int,
+        now: Callable[[], float],
+    ) -> None:
         self._consumer, self._group, self._lanes, self._max_in_hand = consumer, group, lanes, max_in_hand
+        self._deserializer, self._trouble = deserializer, TroubleLog(_log, now)
         self._in_hand = 0
         self._refill_at = max_in_hand - max(1, max_in_hand // 4)
         self._changed = anyio.Event()
@@ -55,7 +70,9 @@ class ShareSource:
             with self._consumer._staying():
                 while self._in_hand > self._refill_at:
                     await self._changed.wait()
-            for record in await self._consumer.poll(self._max_in_hand - self._in_hand):
+            records = await self._consumer.poll(self._max_in_hand - self._in_hand)
+            self._tell_refusals()
+            for record in records:
                 self._in_hand += 1
                 self._consumer._begin(record)
                 unreadable = _unreadable(record)
@@ -63,9 +80,32 @@ class ShareSource:
                 self._lanes.add(partition, None, unreadable or record, alone=unreadable is not None)
             self._run.pool.start()
 
+    def _tell_refusals(self) -> None:
+        """Log acknowledgements that brokers have refused, as of locks that had ended: others get the records again."""
+        try:
+            self._consumer._fetcher.queue.results.take()
+        except AcknowledgementFailed as error:
+            message = "group %(group)r: records that were handled may be handled again: %(error)s"
+            self._trouble.failed("acknowledgements", message, group=self._group, error=error)
+
+    async def read_again(self, record: UnreadableRecord) -> Any:
+        """Return the record with its key and value deserialized, in the place of the one that was acquired."""
+        given: ShareRecord[Any, Any] = record.given
+        found = await record.read_again(self._deserializer)
+        read = ShareRecord(found, given.delivery_count, given.acquisition, given.owner)
+        self._consumer._fetcher.locks.replace(given, read)
+        return read
+
     def finished(self, work: Work[Any]) -> None:
-        """Accept the records of a work."""
+        """Accept the records of a work, unless the handler has rejected them."""
         self._acknowledge(work, Acknowledge.ACCEPT)
+
+    def reject(self, work: Work[Any]) -> bool:
+        """Reject the records of a work."""
+        for record in work.records:
+            if record.acknowledged is None:
+                self._consumer.acknowledge(record, Acknowledge.REJECT)
+        return True
 
     def failed(self, work: Work[Any]) -> None:
         """Release the records of a work that has failed finally, so that a member gets them again."""
@@ -137,5 +177,15 @@ def _unreadable(record: Any) -> UnreadableRecord | None:
                 record.timestamp_ms,
             )
             error.__cause__ = part.error
+            error._record = ConsumerRecord(
+                record.topic,
+                record.partition,
+                record.offset,
+                raw_key=record.raw_key,
+                raw_value=record.raw_value,
+                headers=record.headers,
+                timestamp=record.timestamp_ms,
+                timestamp_type=record.timestamp_type,
+            )
             return UnreadableRecord(error, record)
     return None

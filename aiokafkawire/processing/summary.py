@@ -17,6 +17,10 @@ class ProcessSummary:
     """The number of records that were written to a retry topic; one that goes through several counts each time."""
     dead_lettered: int = 0
     """The number of records that were written to the dead-letter topic."""
+    rejected: int = 0
+    """The number of records that the share group hands out no more, since the handler has raised Reject."""
+    undeserializable: int = 0
+    """The number of records that were skipped because they cannot be deserialized, with ``on_error="skip"``."""
     skipped: int = 0
     """The number of records that an earlier owner of their partition had finished, and that were not handled again;
     and of those in retry topics that are another group's."""

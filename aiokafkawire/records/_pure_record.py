@@ -194,7 +194,7 @@ class ConsumerRecord(Generic[K, V]):
 def undeserializable(failed: str, record: "ConsumerRecord[Any, Any]") -> DeserializationError:
     """Return the error for a record whose ``failed`` field, "key" or "value", could not be deserialized."""
     partition = TopicPartition(record.topic, record.partition)
-    return DeserializationError(
+    error = DeserializationError(
         f"{partition}, offset {record.offset}: the {failed} could not be deserialized",
         failed,
         partition,
@@ -204,6 +204,8 @@ def undeserializable(failed: str, record: "ConsumerRecord[Any, Any]") -> Deseria
         record.headers,
         record.timestamp,
     )
+    error._record = record
+    return error
 
 
 def shown(content: object) -> str:

@@ -64,6 +64,6 @@ class RequestAttempts:
         message = "; ".join(map(str, self._errors.values()))
         count = "1 attempt" if self._failures == 1 else f"{self._failures} attempts"
         attempts = f" ({count}{ending})" if self._failures > 1 or ending else ""
-        combined = SchemaRegistryError(message + attempts, last.status, last.error_code)
+        combined = SchemaRegistryError(message + attempts, last.status, last.error_code, last.retriable)
         combined.__cause__ = last.__cause__
         return combined

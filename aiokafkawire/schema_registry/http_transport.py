@@ -74,7 +74,8 @@ class HttpTransport:
             return await self._attempt(request, attempts)
         ending = f", until default_api_timeout_ms={config.default_api_timeout_ms} had passed"
         raise attempts.error(ending) or SchemaRegistryError(
-            f"{request} at {attempts.url}: no response within default_api_timeout_ms={config.default_api_timeout_ms}"
+            f"{request} at {attempts.url}: no response within default_api_timeout_ms={config.default_api_timeout_ms}",
+            retriable=True,
         )
 
     async def _attempt(self, request: RestRequest, attempts: RequestAttempts) -> Any:
@@ -97,15 +98,15 @@ class HttpTransport:
         source = f"{request} at {url}"
         limit = self._config.request_timeout_ms
         began = time.monotonic()
-        headers = await self._headers(request)
+        headers = await self._headers(request, source)
         try:
             with anyio.fail_after(limit / 1000):
                 status, content = await self._round_trip(request, url, headers)
         except TimeoutError:
-            error = SchemaRegistryError(f"{source}: no response within request_timeout_ms={limit}")
+            error = SchemaRegistryError(f"{source}: no response within request_timeout_ms={limit}", retriable=True)
             raise _AttemptFailed(error, request.can_repeat) from None
         except (httpx2.HTTPError, httpx2.InvalidURL, OSError) as cause:
-            error = SchemaRegistryError(f"{source}: {_reason(cause)}")
+            error = SchemaRegistryError(f"{source}: {_reason(cause)}", retriable=True)
             error.__cause__ = cause
             was_sent = not isinstance(cause, httpx2.ConnectError | httpx2.ConnectTimeout)
             raise _AttemptFailed(error, request.can_repeat or not was_sent) from None
@@ -132,16 +133,22 @@ class HttpTransport:
                     raise httpx2.ReadError(f"the response has more than {_MAX_RESPONSE} bytes")
             return response.status_code, bytes(content)
 
-    async def _headers(self, request: RestRequest) -> dict[str, str]:
+    async def _headers(self, request: RestRequest, source: str) -> dict[str, str]:
         headers = {"Accept": _ACCEPT, "Connection": "close"}
         if request.body is not None:
             headers["Content-Type"] = MEDIA_TYPE
         token: object = self._config.bearer_auth_token
         provider = self._config.bearer_auth_token_provider
         if provider is not None:
-            token = provider()
-            if isawaitable(token):
-                token = await token
+            try:
+                token = provider()
+                if isawaitable(token):
+                    token = await token
+            except Exception as cause:
+                refused = f"{source}: bearer_auth_token_provider has failed: {_reason(cause)}"
+                error = SchemaRegistryError(refused, retriable=True)
+                error.__cause__ = cause
+                raise _AttemptFailed(error, True) from None
             if not isinstance(token, str) or not token:
                 raise SchemaRegistryError("bearer_auth_token_provider must return a token, a str that is not empty")
         if token is not None:

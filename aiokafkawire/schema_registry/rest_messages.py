@@ -28,6 +28,8 @@ __all__ = (
 
 MEDIA_TYPE: Final = "application/vnd.schemaregistry.v1+json"
 _RETRIABLE: Final = frozenset((408, 429, 500, 502, 503, 504))
+_OTHER_USER: Final = frozenset((401, 403, 407))
+"""The statuses that say nothing of what was asked for, but of the user, whose rights can change."""
 _EXCERPT: Final = 200
 
 
@@ -88,7 +90,7 @@ def parse_json(content: bytes, source: str, status: int) -> Any:
     try:
         return json.loads(content)
     except (ValueError, RecursionError):
-        raise _strange(source, status, content) from None
+        raise _strange(source, status, content, retriable=True) from None
 
 
 def parse_error(content: bytes, source: str, status: int) -> SchemaRegistryError:
@@ -100,9 +102,11 @@ def parse_error(content: bytes, source: str, status: int) -> SchemaRegistryError
         text = content[:_EXCERPT].decode("utf-8", "replace").strip()
         code, message = None, " ".join(text.split())
     code = code if isinstance(code, int) else None
+    is_of_a_registry = status != 404 or code is not None
+    retriable = is_retriable(status) or status in _OTHER_USER or not is_of_a_registry
     number = f" (error code {code})" if code is not None and code != status else ""
     advice = _ADVICE.get(status, "")
-    return SchemaRegistryError(f"{source}: HTTP status {status}{number}: {message}{advice}", status, code)
+    return SchemaRegistryError(f"{source}: HTTP status {status}{number}: {message}{advice}", status, code, retriable)
 
 
 _ADVICE: Final = {
@@ -111,9 +115,10 @@ _ADVICE: Final = {
 }
 
 
-def _strange(source: str, status: int | None, content: object) -> SchemaRegistryError:
+def _strange(source: str, status: int | None, content: object, *, retriable: bool = False) -> SchemaRegistryError:
     text = content[:_EXCERPT] if isinstance(content, bytes) else f"{content!r:.{_EXCERPT}}"
-    return SchemaRegistryError(f"{source}: the response is not a schema registry's: {text!r}; check the URL", status)
+    message = f"{source}: the response is not a schema registry's: {text!r}; check the URL"
+    return SchemaRegistryError(message, status, retriable=retriable)
 
 
 def parse_schema(answer: Any, source: str) -> Schema:

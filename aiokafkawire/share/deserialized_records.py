@@ -20,7 +20,7 @@ async def deserialize(delivered: Delivered, deserializer: RecordDeserializer, fa
     """Deserialize the records of a fetch in place, in their order.
 
     A record that cannot be deserialized is released, and the user gets the error; or ``failures`` takes the record,
-    which is then rejected.
+    which is then rejected, unless only what its deserializer needs has failed.
     """
     records, counts = delivered.records, delivered.counts
     delivered.records, delivered.counts = [], []
@@ -30,7 +30,7 @@ async def deserialize(delivered: Delivered, deserializer: RecordDeserializer, fa
             delivered.records.append(await run_steps(deserializer.steps(record)))
             delivered.counts.append(count)
         except DeserializationError as error:
-            if failures is None:
+            if failures is None or error.retriable:
                 delivered.errors.append(error)
             else:
                 kind = await _left_out(error, failures, delivered)

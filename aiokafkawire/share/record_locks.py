@@ -116,6 +116,15 @@ class RecordLocks:
         """Renew the record's lock from now on."""
         self._held[record] = None
 
+    def replace(self, held: ShareRecord[Any, Any], by: ShareRecord[Any, Any]) -> None:
+        """Renew the lock of a record for another object that stands for it from now on."""
+        if held in self._held:
+            del self._held[held]
+            self._held[by] = None
+        if held in self._renewals:
+            self._renewals.discard(held)
+            self._renewals.add(by)
+
     def continues(self, record: object, kind: object) -> bool:
         """Acknowledge a record like the one before it, if it is the next one of the same fetch; return whether it is.
 

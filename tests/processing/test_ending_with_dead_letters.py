@@ -5,7 +5,10 @@ from __future__ import annotations
 import anyio
 import pytest
 
-from aiokafkawire import Client, ConsumerRecord, RecordTooLarge, Retry
+from aiokafkawire import Client, ConsumerRecord, Retry
+from aiokafkawire.config import ProducerOptions
+from aiokafkawire.errors import MessageTooLarge
+from aiokafkawire.processing.failures import failure_of
 from aiokafkawire.protocol import ApiKey
 from aiokafkawire.testing import Broker
 
@@ -49,8 +52,44 @@ async def test_a_dead_letter_that_is_too_large_names_the_error_of_the_handler() 
         async def handle(record: ConsumerRecord[bytes, bytes]) -> None:
             raise ValueError("no such customer")
 
-        with anyio.fail_after(60), pytest.raises(RecordTooLarge) as caught:
+        with anyio.fail_after(60), pytest.raises(MessageTooLarge) as caught:
             await kafka.process("t", handle, group_id="g", retry=Retry(attempts=1), dead_letter_topic="dead")
         assert caught.value.__notes__ == [
             "t-0 offset 0 was not written to 'dead'; it has failed with ValueError: no such customer"
         ]
+
+
+@pytest.mark.parametrize("max_request_size", [None, 1_048_576])
+async def test_the_text_of_a_failure_is_short_where_the_record_has_no_room_for_more(
+    max_request_size: int | None,
+) -> None:
+    """Whether the broker finds it too large, or the producer as it is set."""
+    async with Broker() as broker, Client(broker.bootstrap) as kafka:
+        broker.create_topic("t")
+        broker.create_topic("dead")
+        async with kafka.producer() as producer:
+            await producer.send("t", bytes(1_040_000))
+        stop = anyio.Event()
+
+        async def handle(record: ConsumerRecord[bytes, bytes]) -> None:
+            stop.set()
+            raise ValueError("x" * 20_000)
+
+        options = ProducerOptions() if max_request_size is None else ProducerOptions(max_request_size=max_request_size)
+        with anyio.fail_after(60):
+            summary = await kafka.process(
+                "t",
+                handle,
+                group_id="g",
+                stop=stop,
+                retry=Retry(attempts=1),
+                dead_letter_topic="dead",
+                producer_options=options,
+            )
+            async with kafka.consumer("dead", auto_offset_reset="earliest") as consumer:
+                letter = await anext(consumer)
+        assert summary.dead_lettered == 1
+        failure = failure_of(letter.headers)
+        assert failure is not None
+        assert (failure.error, failure.message) == ("builtins.ValueError", "x" * 200)
+        assert len(letter.raw_value or b"") == 1_040_000

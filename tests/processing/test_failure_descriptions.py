@@ -3,7 +3,7 @@
 import attrs
 
 from aiokafkawire.processing.failed_record_writer import describe_failure
-from aiokafkawire.processing.failures import with_failure
+from aiokafkawire.processing.failures import failure_of, with_failure
 from aiokafkawire.types import Header
 
 
@@ -22,15 +22,15 @@ class Unspeakable(Exception):
 
 
 def test_a_record_that_fails_again_keeps_its_origin_and_counts_all_attempts() -> None:
-    first = describe_failure(Read(), "billing", 3, ValueError("no amount"))
+    first = describe_failure(Read(), None, "billing", 3, ValueError("no amount"))
     assert first.origin == ("orders", 2, 7)
-    again = Read("orders.dead", 0, 99, 2_000, tuple(with_failure((), first)))
-    second = describe_failure(again, "repair", 2, KeyError("id"))
+    again = Read("orders.retry", 0, 99, 2_000, tuple(with_failure((), first)))
+    second = describe_failure(again, failure_of(again.headers), "billing", 2, KeyError("id"))
     assert (second.origin, second.timestamp_ms, second.attempts) == (first.origin, 1_000, 5)
-    assert (second.group, second.error) == ("repair", "builtins.KeyError")
+    assert (second.group, second.error) == ("billing", "builtins.KeyError")
 
 
 def test_an_exception_without_a_text_is_described_all_the_same() -> None:
-    failure = describe_failure(Read(), "billing", 1, Unspeakable())
+    failure = describe_failure(Read(), None, "billing", 1, Unspeakable())
     assert failure.message == "its text cannot be read: RuntimeError"
     assert failure.error.endswith("Unspeakable")

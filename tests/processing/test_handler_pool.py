@@ -22,6 +22,8 @@ RECORDS = 500
 class Call:
     """Calls a coroutine function, on no thread."""
 
+    group = "g"
+
     def __init__(self, handle: Callable[[], Awaitable[None]]) -> None:
         self.handle = handle
 
@@ -36,6 +38,7 @@ def pool_of(handle: Callable[[], Awaitable[None]]) -> HandlerPool:
     lanes: Lanes[int] = Lanes("key", CONCURRENCY)
     for number in range(RECORDS):
         lanes.add(TopicPartition("orders", 0), b"%d" % number, number)
+    source: Any = SimpleNamespace(finished=lambda _: None)
     parts: Any = SimpleNamespace(runtime=SimpleNamespace(now=lambda: 0.0)), lanes, Call(handle), Retry()
 
     def failed(_: object, error: BaseException) -> None:
@@ -47,7 +50,8 @@ def pool_of(handle: Callable[[], Awaitable[None]]) -> HandlerPool:
         dead_letter_topic=None,
         writer=None,
         concurrency=CONCURRENCY,
-        on_finished=lambda _: None,
+        skipped=None,
+        source=source,
         on_failed=failed,
     )
 

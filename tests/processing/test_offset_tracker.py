@@ -1,49 +1,72 @@
 """What is committed of one partition, whatever the order in which its records are finished."""
 
+from itertools import count
+
+import attrs
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from support.examples import examples
 
-from aiokafkawire.processing.commit_metadata import decode_metadata
+from aiokafkawire.processing.commit_metadata import FinishedRecords, decode_metadata
 from aiokafkawire.processing.offset_tracker import OffsetTracker, Progress
 from aiokafkawire.types import OffsetAndMetadata
 
 
+@attrs.frozen
+class Record:
+    """A record of the log; another one at the same offset, after a truncation, has another number."""
+
+    offset: int
+    epoch: int | None
+    number: int
+
+
 class Tracking(RuleBasedStateMachine):
-    """A partition whose records are read in order, are finished in any order, and whose owners crash."""
+    """A partition whose records are read in order, are finished in any order, and whose owners crash.
+
+    New leaders truncate its log, and append other records at the same offsets.
+    """
 
     def __init__(self) -> None:
         super().__init__()
         self.tracker = OffsetTracker()
         self.next_offset = 0
-        self.records: set[int] = set()
-        self.finished: set[int] = set()
-        self.in_hand: list[int] = []
+        self.leader_epoch: int | None = None
+        self.log: dict[int, Record] = {}
+        self.numbers = count()
+        self.finished: set[Record] = set()
+        self.known: set[Record] = set()
+        """What the owner, or its commits, know to be finished."""
+        self.in_hand: list[Record] = []
         self.committed = OffsetAndMetadata(0)
         self.in_flight: Progress | None = None
-        self.known: set[int] = set()
-        """What the owner, or its commits, know to be finished."""
+        self.is_truncated = False
+        """Whether the log was truncated since the last commit, which is of other records then."""
 
-    @rule(gap=st.sampled_from((0, 0, 0, 1, 5)), epoch=st.sampled_from((None, 1, 2)))
-    def read(self, gap: int, epoch: int | None) -> None:
-        known = sorted(offset for offset in self.records if offset >= self.next_offset)
+    @initialize(epoch=st.sampled_from((None, 1)))
+    def begin(self, epoch: int | None) -> None:
+        self.leader_epoch = epoch
+
+    @rule(gap=st.sampled_from((0, 0, 0, 1, 5)))
+    def read(self, gap: int) -> None:
+        known = sorted(offset for offset in self.log if offset >= self.next_offset)
         offset = known[0] if known else self.next_offset + gap
+        record = self.log.setdefault(offset, Record(offset, self.leader_epoch, next(self.numbers)))
         self.next_offset = offset + 1
-        self.records.add(offset)
-        if self.tracker.add(offset, epoch):
-            self.in_hand.append(offset)
+        if self.tracker.add(offset, record.epoch):
+            self.in_hand.append(record)
         else:
-            assert offset in self.known
+            assert record in self.finished
 
     @precondition(lambda self: self.in_hand)
     @rule(data=st.data())
     def finish(self, data: st.DataObject) -> None:
-        offset = data.draw(st.sampled_from(self.in_hand))
-        self.in_hand.remove(offset)
-        self.tracker.finish(offset)
-        self.finished.add(offset)
-        self.known.add(offset)
+        record = data.draw(st.sampled_from(self.in_hand))
+        self.in_hand.remove(record)
+        self.tracker.finish(record.offset)
+        self.finished.add(record)
+        self.known.add(record)
 
     @rule(limit=st.sampled_from((4096, 4096, 20, 0)))
     def send_commit(self, limit: int) -> None:
@@ -57,6 +80,7 @@ class Tracking(RuleBasedStateMachine):
         assert self.in_flight is not None
         self.tracker.committed(self.in_flight)
         self.committed, self.in_flight = self.in_flight.commit, None
+        self.is_truncated = False
 
     @precondition(lambda self: self.in_flight is None)
     @rule()
@@ -65,30 +89,56 @@ class Tracking(RuleBasedStateMachine):
         self.send_commit(4096)
         if self.in_flight is not None:
             self.answer_commit()
-        known = self.known
+        known = {record.offset for record in self.known}
         self.crash()
-        covered = {offset for start, stop in self.tracker._finished_before for offset in range(start, stop)}
-        assert {offset for offset in known if offset >= self.next_offset} <= covered
+        if not self.is_truncated:
+            covered = {offset for start, stop in self.tracker._finished_before for offset in range(start, stop)}
+            assert {offset for offset in known if offset >= self.next_offset} <= covered
 
     @rule()
     def crash(self) -> None:
         at = self.committed
         self.tracker = OffsetTracker(decode_metadata(at.offset, at.metadata))
         self.next_offset, self.in_hand, self.in_flight = at.offset, [], None
-        self.known = self._covered()
+        self.known = set() if self.is_truncated else self._covered()
+        if self.is_truncated:  # the consumer finds it by the epoch of the commit, and begins where the log has changed
+            kept = [record.offset for record in self.log.values() if (record.epoch or 0) <= (at.leader_epoch or 0)]
+            self.next_offset = min(at.offset, max(kept, default=-1) + 1)
 
-    def _covered(self) -> set[int]:
+    @precondition(lambda self: self.leader_epoch is not None)
+    @rule(data=st.data(), appended=st.integers(0, 8))
+    def truncate(self, data: st.DataObject, appended: int) -> None:
+        """Make another broker the leader, which has not got the last records; the owner reads what it has instead."""
+        assert self.leader_epoch is not None
+        end = max(self.log, default=-1) + 1
+        cut = data.draw(st.integers(0, end))
+        self.leader_epoch += 1
+        self.log = {offset: record for offset, record in self.log.items() if offset < cut}
+        for offset in range(cut, cut + appended):
+            self.log[offset] = Record(offset, self.leader_epoch, next(self.numbers))
+        self.is_truncated = True
+        self.known = {record for record in self.known if record.offset < cut}
+        if data.draw(st.booleans()):
+            self.crash()
+        elif cut < self.next_offset:
+            self.next_offset = min(cut, self.tracker.first_unfinished(cut))
+            self.tracker, self.in_hand, self.in_flight = OffsetTracker(), [], None
+            self.known = {record for record in self.known if record.offset < self.next_offset}
+
+    def _covered(self) -> set[Record]:
         at = self.committed
-        skipped = decode_metadata(at.offset, at.metadata)
+        after = decode_metadata(at.offset, at.metadata)
+        newest = 1_000 if after.leader_epoch is None else after.leader_epoch
         return {
-            offset
-            for offset in self.records
-            if offset < at.offset or any(start <= offset < stop for start, stop in skipped)
+            record
+            for offset, record in self.log.items()
+            if offset < at.offset
+            or ((record.epoch or 0) <= newest and any(start <= offset < stop for start, stop in after.ranges))
         }
 
     @invariant()
     def what_is_committed_is_finished(self) -> None:
-        assert self._covered() <= self.finished
+        assert self.is_truncated or self._covered() <= self.finished
 
     @invariant()
     def everything_in_hand_is_counted(self) -> None:
@@ -139,3 +189,23 @@ def test_what_finishes_while_a_commit_is_under_way_stays_uncommitted() -> None:
     assert (tracker.uncommitted, tracker.in_hand) == (1, 2)
     assert tracker.precedes(2)
     assert not tracker.precedes(3)
+
+
+def test_what_was_finished_in_a_log_that_was_truncated_since_does_not_count() -> None:
+    committed = FinishedRecords(100, [(105, 200)], leader_epoch=3)
+    same, cut_after, cut_before = (OffsetTracker(committed) for _ in range(3))
+    assert same.add(100, 3)
+    assert not same.add(105, 3)
+    assert cut_after.add(100, 3)
+    assert cut_after.add(103, 4)
+    assert cut_after.add(105, 4)
+    assert cut_before.add(90, None)
+    assert cut_before.add(105, None)
+
+
+def test_what_one_owner_knows_to_be_finished_keeps_its_epoch_for_the_next() -> None:
+    tracker = OffsetTracker(FinishedRecords(10, [(15, 20)], leader_epoch=3))
+    tracker.add(10, 2)
+    progress = tracker.progress()
+    assert progress is not None
+    assert decode_metadata(10, progress.commit.metadata).leader_epoch == 3

@@ -42,7 +42,11 @@ def test_a_record_without_a_failure_is_due_at_once() -> None:
         ([RetryTopic("t", 1)], "is a topic that process"),
         ([RetryTopic("dead", 1)], "is the dead_letter_topic"),
         ([SOON, LATE, RetryTopic("t.soon", 5)], "'t.soon' is there twice"),
-        (["t.retry"], "must be RetryTopic objects"),
+        (["t.retry"], "'t.retry' needs a delay: use RetryTopic"),
+        (["1m"], "'1m' needs a delay"),
+        (["t.0s"], "delay_ms must be an integer from 1"),
+        (["t.99d"], "delay_ms must be"),
+        ([5], "must be RetryTopic objects or names"),
         ("t.retry", "retry_topics must be"),
         (SOON, "retry_topics must be"),
     ],
@@ -50,6 +54,13 @@ def test_a_record_without_a_failure_is_due_at_once() -> None:
 def test_topics_with_another_role_are_refused(given: Any, told: str) -> None:
     with pytest.raises((ConfigError, UsageError), match=told):
         checked_retry_topics(given, ("t",), "dead", share=False)
+
+
+def test_a_name_may_end_in_the_delay() -> None:
+    names = ["t.retry.250ms", "t-5s", "t_retry_1m", "t.12h", "t.1d"]
+    found = checked_retry_topics(names, ("t",), "dead", share=False)
+    assert [topic.name for topic in found] == names
+    assert [topic.delay_ms for topic in found] == [250, 5_000, 60_000, 12 * 3_600_000, 86_400_000]
 
 
 def test_share_groups_have_none() -> None:

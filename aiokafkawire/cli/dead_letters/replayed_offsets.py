@@ -30,7 +30,7 @@ class ReplayedOffsets:
         """Return what a commit says; without one, nothing is finished."""
         if committed is None:
             return cls(log_start)
-        ranges = decode_metadata(committed.offset, committed.metadata)
+        ranges = decode_metadata(committed.offset, committed.metadata).ranges
         return cls(max(committed.offset, log_start), ranges)
 
     @property
@@ -65,7 +65,7 @@ class ReplayedOffsets:
     @property
     def fits(self) -> bool:
         """Whether a commit has room for all finished ranges."""
-        return len(decode_metadata(self._begin, self.commit.metadata)) == len(self._ranges)
+        return len(decode_metadata(self._begin, self.commit.metadata).ranges) == len(self._ranges)
 
     @property
     def commit(self) -> OffsetAndMetadata:
