@@ -875,7 +875,14 @@ class Client(MetricsPush):
             SystemExit, KeyboardInterrupt: ``handle`` has raised it; the running calls have finished.
             ConfigError, UsageError: an argument is wrong.
         """
-        from .processing.process import ProcessSettings, checked_topics, consumer_options, run_group, run_share
+        from .processing.process import (
+            ProcessSettings,
+            check_producer_options,
+            checked_topics,
+            consumer_options,
+            run_group,
+            run_share,
+        )
         from .processing.retry import Retry
         from .processing.retry_topics import checked_retry_topics
         from .records.deserialization import RecordDeserializer
@@ -910,6 +917,7 @@ class Client(MetricsPush):
             max_poll_interval_ms=options.get("max_poll_interval_ms", 300_000),
         )
         _check_options("producer_options", producer_options)
+        check_producer_options(producer_options or {})
         if share:
             from .processing.share_source import lenient
 

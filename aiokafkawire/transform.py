@@ -162,14 +162,14 @@ class TransformLoop:
             self._ends = TransformEnds({partition: end.offset for partition, end in found.items() if end is not None})
         if stop is not None:
             self._stop = stop
-        failed: Exception | None = None
+        failed: BaseException | None = None
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._wait_for_stop)
             tasks.start_soon(self._make_way_for_rebalances)
             # Catch the error here: the task group would wrap it in an ExceptionGroup.
             try:
                 await self._loop()
-            except Exception as error:
+            except (Exception, SystemExit, KeyboardInterrupt) as error:
                 failed = error
             tasks.cancel_scope.cancel()
         if failed is not None:

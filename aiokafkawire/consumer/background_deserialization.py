@@ -40,7 +40,7 @@ class _Chunk:
     is_done: bool = False
     has_more: bool = False
     """Whether records of the batch follow."""
-    error: Exception | None = None
+    error: BaseException | None = None
     """Why the record at ``end`` could be neither handed out nor left out."""
     scope: anyio.CancelScope = attrs.field(factory=anyio.CancelScope)
 
@@ -179,7 +179,7 @@ class BackgroundDeserialization:
             # A row of such batches must not keep other tasks from running.
             yield anyio.lowlevel.checkpoint()
 
-    def _stopped(self, chunk: _Chunk, error: Exception) -> None:
+    def _stopped(self, chunk: _Chunk, error: BaseException) -> None:
         chunk.error, chunk.reader, chunk.has_more, chunk.is_done = error, None, True, True
 
     async def _run(self) -> None:
@@ -215,3 +215,5 @@ class BackgroundDeserialization:
             if is_being_cancelled():
                 raise
             self._stopped(chunk, stray_cancellation(cancelled))
+        except BaseException as error:  # such as SystemExit, which is for the user's task
+            self._stopped(chunk, error)

@@ -77,13 +77,14 @@ class OffsetCommitter:
         *,
         retention_ms: int | None = None,
         all_positions: bool = False,
+        skip_deleted: bool = False,
     ) -> None:
         """Commit these offsets, to be kept for ``retention_ms`` if given.
 
         During a rebalance the commit waits, and succeeds if this consumer keeps the partitions. If one of them is
         revoked meanwhile, the commit fails, even if that partition is assigned to this consumer again. But if the
         offsets are ``all_positions``, which the user did not choose, it leaves out partitions that are deleted, or that
-        are revoked while the user has none of their records.
+        are revoked while the user has none of their records. With ``skip_deleted`` it leaves out deleted ones alone.
 
         Raises:
             CommitFailed: the partitions may belong to another member, or were revoked while their records were being
@@ -94,7 +95,10 @@ class OffsetCommitter:
         given = dict(normalize_offsets(offsets))
         began = self._cluster.runtime.now()
         try:
-            await self._commit(given, deadline, retention_ms=retention_ms, all_positions=all_positions)
+            skip_deleted = skip_deleted or all_positions
+            await self._commit(
+                given, deadline, retention_ms=retention_ms, all_positions=all_positions, skip_deleted=skip_deleted
+            )
         except KafkaError as error:
             report_commit(self._cluster, self._offsets.group_id, given, began, error)
             raise
@@ -107,6 +111,7 @@ class OffsetCommitter:
         *,
         retention_ms: int | None,
         all_positions: bool,
+        skip_deleted: bool,
     ) -> None:
         """Commit as :meth:`commit`; drop the partitions that are left out from ``given``."""
         self._positions.require_not_lost(given)
@@ -127,7 +132,7 @@ class OffsetCommitter:
             while True:
                 await self._wait_for_assignment(deadline)
                 group = self.group
-                if all_positions:
+                if skip_deleted:
                     for partition in self._of_old_topics(states, topic_ids):
                         del given[partition], states[partition]
                     if not given:
@@ -141,7 +146,7 @@ class OffsetCommitter:
                 self._require_member(group, states)
                 try:
                     await self._offsets.commit(
-                        given, deadline, group=group, retention_ms=retention_ms, skip_deleted=all_positions
+                        given, deadline, group=group, retention_ms=retention_ms, skip_deleted=skip_deleted
                     )
                 except BrokerError as error:
                     if self.driver is None or error.code not in NOT_ENTITLED:

@@ -119,6 +119,9 @@ class GroupSource:
                 records = await self._poll()
             except DeserializationError as error:
                 records = [UnreadableRecord(error)]
+            except RequestTimeout as error:
+                self._no_answer(error)
+                continue
             for place, run in groupby(records, attrgetter("topic", "partition")):
                 self._receive(TopicPartition(*place), run)
 
@@ -257,7 +260,9 @@ class GroupSource:
         async with self._lock:
             while progress := self._partitions.progress(partitions, self._position):
                 try:
-                    await self._consumer.commit(offsets_of(progress), timeout=_COMMIT_SECONDS)
+                    consumer = self._consumer
+                    deadline = consumer._deadline(_COMMIT_SECONDS)
+                    await consumer._committing().commit(offsets_of(progress), deadline, skip_deleted=True)
                 except OffsetMetadataTooLarge:
                     if not any(part.commit.metadata for part in progress.values()):
                         raise
@@ -299,11 +304,14 @@ class GroupSource:
             try:
                 found = await self._consumer.committed(partitions)
             except RequestTimeout as error:
-                message = "group %(group)r: what is committed is not known, so records wait: %(error)s"
-                self._trouble.failed("committed", message, group=self._group, error=error)
+                self._no_answer(error)
             else:
-                self._trouble.ended("committed", "group %(group)r: what is committed is known", group=self._group)
+                self._trouble.ended("read", "group %(group)r: brokers answer again", group=self._group)
                 return found
+
+    def _no_answer(self, error: RequestTimeout) -> None:
+        message = "group %(group)r: where to read from is not known, so records wait: %(error)s"
+        self._trouble.failed("read", message, group=self._group, error=error)
 
     def _fail_for_dead_letters(self) -> None:
         assert self._run is not None  # the run opens the source

@@ -1,7 +1,7 @@
 """Runs the handler for the works of lanes: several at once, and again after failures; passes on what still fails."""
 
-from collections.abc import Callable, Collection
-from typing import Any, Final
+from collections.abc import Callable, Collection, Coroutine
+from typing import Any, Final, TypeAlias
 
 import anyio
 import anyio.abc
@@ -22,7 +22,7 @@ from .summary import ProcessSummary
 from .undeserializable_records import SkippedRecords
 from .unreadable_record import UnreadableRecord
 
-__all__ = ("HandlerPool",)
+__all__ = ("Guard", "HandlerPool")
 
 _log = EventLog("aiokafkawire.processing")
 
@@ -30,6 +30,10 @@ _LEAST_PAUSE: Final = 0.1
 """The shortest pause before a record is deserialized again, in seconds."""
 _YIELD_EVERY: Final = 0.01
 """Seconds after which a handler that does not wait lets other tasks run."""
+
+
+Guard: TypeAlias = Callable[[Callable[[], Coroutine[Any, Any, None]]], Coroutine[Any, Any, None]]
+"""A coroutine function that awaits another one in a task, and takes its error."""
 
 
 class HandlerPool:
@@ -70,6 +74,7 @@ class HandlerPool:
         self._skipped, self._source, self._on_failed = skipped, source, on_failed
         self._trouble = TroubleLog(_log, cluster.runtime.now)
         self._tasks: anyio.abc.TaskGroup | None = None
+        self._guard: Guard
         self._workers = self._starting = 0
         self._scopes: dict[Work[Any], anyio.CancelScope] = {}
         """The scope of each call that is running."""
@@ -79,9 +84,12 @@ class HandlerPool:
         """Set when a call has ended; None if nobody waits for that."""
         self._processed = self._retried = self._deferred = self._dead_lettered = self._rejected = 0
 
-    async def run(self, tasks: anyio.abc.TaskGroup) -> None:
-        """Run works in these tasks, those that wait for another attempt when they are due."""
-        self._tasks = tasks
+    async def run(self, tasks: anyio.abc.TaskGroup, guard: Guard) -> None:
+        """Run works in these tasks, those that wait for another attempt when they are due.
+
+        ``guard`` takes the errors of tasks that are no errors of handlers.
+        """
+        self._tasks, self._guard = tasks, guard
         self.start()
         while True:
             due, self._wake = self._lanes.wake_at, anyio.Event()
@@ -101,13 +109,16 @@ class HandlerPool:
         while self._starting < wanted and self._workers < self._concurrency:
             self._starting += 1
             self._workers += 1
-            self._tasks.start_soon(self._work)
+            self._tasks.start_soon(self._guard, self._work)
 
     async def _work(self) -> None:
         """Run works until there are no more."""
         self._starting -= 1
         try:
-            while await self._run_works():
+            has_more = True
+            while has_more:
+                has_more = await self._run_works()
+                # Also at the end: asyncio tells of a task that its handler has cancelled here alone.
                 await anyio.lowlevel.checkpoint()
         finally:
             self._workers -= 1
@@ -160,7 +171,9 @@ class HandlerPool:
                 self._source.finished(work)
                 self._lanes.finish(work)
         # The failed record is not written, the threads are used up, or the handler ends the program.
-        except (Exception, SystemExit, KeyboardInterrupt) as error:
+        except BaseException as error:
+            if isinstance(error, anyio.get_cancelled_exc_class()):
+                raise
             self._on_failed(work, error)
 
     async def _read_again(self, work: Work[Any], record: UnreadableRecord) -> None:
@@ -248,6 +261,16 @@ class HandlerPool:
             if self._has_ended is None or self._has_ended.is_set():
                 self._has_ended = anyio.Event()
             await self._has_ended.wait()
+
+    @property
+    def why_waiting(self) -> str | None:
+        """Why records wait until they can be deserialized; None if none do."""
+        first = (work.records[0] for work in (*self._lanes.delayed, *self._lanes.running))
+        errors = [record.error for record in first if isinstance(record, UnreadableRecord) and record.error.retriable]
+        if not errors:
+            return None
+        records = "1 record waits" if len(errors) == 1 else f"{len(errors)} records wait"
+        return f"{records} to be deserialized: {errors[0].__cause__}"
 
     @property
     def abandoned(self) -> int:

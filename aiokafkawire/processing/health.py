@@ -27,7 +27,8 @@ class ProcessingHealth:
     """The number of threads that go on with a call that was cancelled."""
     stalled: bool
     """Whether a call runs for longer than ``handler_timeout``, or without one for longer than
-    ``max_poll_interval_ms``, after which a rebalance would cancel it; or whether a thread is abandoned."""
+    ``max_poll_interval_ms``, after which a rebalance would cancel it; or whether a thread is abandoned, or records wait
+    since what their deserializer needs is away."""
     why: str | None
     """What is stalled; None if nothing is."""
 
@@ -38,10 +39,21 @@ class ProcessingHealth:
 
 
 def processing_health(
-    group: str, *, running: int, in_hand: int, waiting: int = 0, longest: float, abandoned: int, limit: float
+    group: str,
+    *,
+    running: int,
+    in_hand: int,
+    waiting: int = 0,
+    longest: float,
+    abandoned: int,
+    limit: float,
+    why_waiting: str | None = None,
 ) -> ProcessingHealth:
-    """Return the health of handlers of which none should run for longer than ``limit`` seconds."""
-    reasons = []
+    """Return the health of handlers of which none should run for longer than ``limit`` seconds.
+
+    ``why_waiting`` says why records wait to be deserialized, if some do.
+    """
+    reasons = [] if why_waiting is None else [why_waiting]
     if longest > limit:
         reasons.append(f"a call of the handler has been running for {longest:.0f} s")
     if abandoned:

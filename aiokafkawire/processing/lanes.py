@@ -99,6 +99,11 @@ class Lanes(Generic[R]):
         return bool(self._delayed) and self._delayed[0][0] <= now
 
     @property
+    def delayed(self) -> Iterator[Work[R]]:
+        """The works that wait for another attempt."""
+        return (work for _, _, work in self._delayed)
+
+    @property
     def next_due(self) -> float | None:
         """When the next delayed work is due; None if there is none."""
         return self._delayed[0][0] if self._delayed else None

@@ -33,7 +33,7 @@ from .undeserializable_records import SkippedRecords
 if TYPE_CHECKING:
     from ..share.share_consumer import ShareConsumer
 
-__all__ = ("ProcessSettings", "checked_topics", "consumer_options", "run_group", "run_share")
+__all__ = ("ProcessSettings", "check_producer_options", "checked_topics", "consumer_options", "run_group", "run_share")
 
 _IN_HAND: Final = 1000
 """The smallest default of ``max_in_hand``."""
@@ -75,6 +75,7 @@ class ProcessSettings:
     def __attrs_post_init__(self) -> None:
         if not callable(self.handle):
             raise UsageError(f"handle must be a function that takes a record, got {shown(self.handle)}")
+        _check_takes_one(self.handle)
         if inspect.isgeneratorfunction(self.handle) or inspect.isasyncgenfunction(self.handle):
             raise UsageError(f"handle must not yield, since nothing would run it: got {shown(self.handle)}")
         if not isinstance(self.group_id, str) or not self.group_id:
@@ -135,10 +136,6 @@ async def run_group(
         commit_interval_ms=settings.commit_interval_ms,
     )
     async with _failed_record_writer(settings, producer) as writer, consumer:
-        deadline = cluster.deadline(cluster.config.default_api_timeout_ms / 1000)
-        for topic in (*(topic.name for topic in settings.retry_topics), settings.dead_letter_topic):
-            if topic is not None:
-                await cluster.metadata.topic(topic, deadline)
         return await _run(cluster, settings, consumer.name, lanes, source, writer)
 
 
@@ -168,9 +165,6 @@ async def run_share(
         now=cluster.runtime.now,
     )
     async with _failed_record_writer(settings, producer) as writer, consumer:
-        if settings.dead_letter_topic is not None:
-            deadline = cluster.deadline(cluster.config.default_api_timeout_ms / 1000)
-            await cluster.metadata.topic(settings.dead_letter_topic, deadline)
         return await _run(cluster, settings, consumer.name, lanes, source, writer)
 
 
@@ -192,6 +186,7 @@ async def _run(
     )
     run = ProcessingRun(
         source,
+        partial(_require_topics, cluster, settings),
         lanes,
         drain_timeout=settings.drain_timeout,
         stop=settings.stop,
@@ -219,6 +214,18 @@ async def _run(
         del settings.healths[name]
 
 
+async def _require_topics(cluster: Cluster, settings: ProcessSettings) -> None:
+    """Wait until the topics for failed records exist.
+
+    Raises:
+        TopicNotReady: one does not.
+    """
+    deadline = cluster.deadline(cluster.config.default_api_timeout_ms / 1000)
+    for topic in (*(topic.name for topic in settings.retry_topics), settings.dead_letter_topic):
+        if topic is not None:
+            await cluster.metadata.topic(topic, deadline)
+
+
 @asynccontextmanager
 async def _failed_record_writer(
     settings: ProcessSettings, producer: Producer[Any, Any] | None
@@ -234,6 +241,33 @@ async def _failed_record_writer(
         # The failed records that are not written are not committed, so closing need not report them.
         with suppress(DeliveryFailed):
             await producer._close(_CLOSE_SECONDS)
+
+
+def _check_takes_one(handle: Callable[[Any], object]) -> None:
+    """Raise UsageError if the handler cannot be called with one argument."""
+    try:
+        signature = inspect.signature(handle)
+    except (TypeError, ValueError):  # as of some functions in C
+        return
+    try:
+        signature.bind(None)
+    except TypeError as error:
+        raise UsageError(f"handle must be a function that takes one argument, and {shown(handle)}: {error}") from None
+
+
+def check_producer_options(options: Mapping[str, Any]) -> None:
+    """Check the options of the producer that writes failed records.
+
+    Raises:
+        ConfigError: one would lose the records, or refuse them.
+    """
+    if options.get("acks") == 0:
+        raise ConfigError("producer_options: acks=0 would lose failed records: a record is finished once it is written")
+    for name in ("transactional_id", "key_serializer", "value_serializer"):
+        if options.get(name) is not None:
+            raise ConfigError(
+                f"producer_options: {name} is not for failed records, which are written as they were read"
+            )
 
 
 def checked_topics(topics: object) -> Sequence[str | SubscriptionPattern]:

@@ -9,8 +9,9 @@ from typing import Any, Final, TypeAlias
 import anyio
 import anyio.abc
 
-from ..errors import UsageError
+from ..errors import KafkaError, UsageError
 from ..event_log import EventLog
+from ..runtime import is_being_cancelled
 from .handler_pool import HandlerPool
 from .health import ProcessingHealth, processing_health
 from .lanes import Lanes, Work
@@ -33,6 +34,7 @@ class ProcessingRun:
 
     Args:
         source: reads the records.
+        prepare: is awaited before the source is opened.
         lanes: has the records to handle.
         drain_timeout: the seconds that running handlers have at the end.
         stop: ends the run when it is set.
@@ -43,6 +45,7 @@ class ProcessingRun:
     def __init__(
         self,
         source: RecordSource,
+        prepare: Callable[[], Awaitable[None]],
         lanes: Lanes[Any],
         *,
         drain_timeout: float,
@@ -50,7 +53,7 @@ class ProcessingRun:
         handle_signals: bool,
         on_progress: OnProgress | None,
     ) -> None:
-        self._source, self._lanes = source, lanes
+        self._source, self._prepare, self._lanes = source, prepare, lanes
         self._drain_timeout, self._stop = drain_timeout, stop
         self._handle_signals, self._on_progress = handle_signals, on_progress
         self._ending = anyio.Event()
@@ -69,16 +72,13 @@ class ProcessingRun:
         async with anyio.create_task_group() as tasks:
             if self._handle_signals:
                 await tasks.start(self._watch_signals)
-            tasks.start_soon(self._guard, self.pool.run, tasks)
+            tasks.start_soon(self._guard, self.pool.run, tasks, self._guard)
             if self._stop is not None:
                 tasks.start_soon(self._watch_stop, self._stop)
             if self._on_progress is not None:
                 tasks.start_soon(self._guard, self._report_progress)
             async with anyio.create_task_group() as self._readers:
-                try:
-                    await self._source.open(self)
-                except Exception as error:
-                    self.fail(error)
+                self.start(self._open)
                 await self._ending.wait()
                 self._readers.cancel_scope.cancel()
             await self._finish()
@@ -86,6 +86,10 @@ class ProcessingRun:
         if self._error is not None:
             raise self._error
         return self.summary()
+
+    async def _open(self) -> None:
+        await self._prepare()
+        await self._source.open(self)
 
     async def _finish(self) -> None:
         """Let the running handlers finish, and commit what is finished."""
@@ -119,6 +123,7 @@ class ProcessingRun:
             longest=summary.longest,
             abandoned=self.pool.abandoned,
             limit=limit,
+            why_waiting=self.pool.why_waiting,
         )
 
     def start(self, function: Callable[[], Awaitable[None]]) -> None:
@@ -140,7 +145,15 @@ class ProcessingRun:
     async def _guard(self, function: Callable[..., Awaitable[None]], *args: Any) -> None:
         try:
             await function(*args)
-        except Exception as error:
+        except anyio.get_cancelled_exc_class() as cancelled:
+            if is_being_cancelled():
+                raise
+            # It would end the task without an error, and the call as if it had been stopped.
+            name = type(cancelled).__name__
+            error = KafkaError(f"{name} was raised, and nobody has cancelled it: a handler may have cancelled its task")
+            error.__cause__ = cancelled
+            self.fail(error)
+        except BaseException as error:  # such as SystemExit from a deserializer: what runs is finished first
             self.fail(error)
 
     async def _watch_stop(self, stop: anyio.Event) -> None:

@@ -150,7 +150,7 @@ def test_a_consumer_raises_and_gives_the_same_record_later(on_error: Any) -> Non
                 with anyio.fail_after(200):
                     while len(found) < COUNT - 1:
                         try:
-                            found.append((await anext(consumer)).value)
+                            found.append((await anext(consumer)).value or 0)
                         except DeserializationError as error:
                             refused.append((error.retriable, error.offset))
                             await anyio.sleep(7)

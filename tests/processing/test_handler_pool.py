@@ -56,6 +56,10 @@ def pool_of(handle: Callable[[], Awaitable[None]]) -> HandlerPool:
     )
 
 
+async def unguarded(function: Callable[[], Awaitable[None]]) -> None:
+    await function()
+
+
 def processed(pool: HandlerPool) -> int:
     return pool.summary(skipped=0, in_hand=0, waiting=0).processed
 
@@ -68,7 +72,7 @@ async def test_a_handler_that_does_not_wait_needs_few_workers() -> None:
 
     pool = pool_of(handle)
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(pool.run, tasks)
+        tasks.start_soon(pool.run, tasks, unguarded)
         await anyio.wait_all_tasks_blocked()
         tasks.cancel_scope.cancel()
     assert processed(pool) == RECORDS
@@ -88,7 +92,7 @@ async def test_as_many_calls_run_at_once_as_may_be_while_the_handler_waits() -> 
 
     pool = pool_of(handle)
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(pool.run, tasks)
+        tasks.start_soon(pool.run, tasks, unguarded)
         await anyio.wait_all_tasks_blocked()
         assert running == CONCURRENCY
         go_on.set()
