@@ -120,6 +120,7 @@ class HandlerPool:
                 has_more = await self._run_works()
                 # Also at the end: asyncio tells of a task that its handler has cancelled here alone.
                 await anyio.lowlevel.checkpoint()
+                has_more = has_more or self._lanes.available(self._runtime.now()) > 0
         finally:
             self._workers -= 1
             if self._lanes.next_due is not None:

@@ -186,3 +186,14 @@ def test_a_group_ahead_of_the_topic_is_refused(shell: Shell, kafka: blocking.Cli
 def test_what_is_wrong_is_said_in_a_line(argv: tuple[str, ...], status: int, said: str, shell: Shell) -> None:
     assert shell("dead-letters", *argv, status=status) == b""
     assert shell.err.startswith(f"aiokafkawire: {said}")
+
+
+def test_two_dead_letters_of_one_record_are_replayed_once(shell: Shell, kafka: blocking.Client) -> None:
+    with kafka.producer() as producer:
+        for number in (0, 1, 2, 6):
+            write(producer, number)
+    assert replay(shell, "--error", "ValueError") == {"orders": 4}
+    assert replay(shell) == {"pay": 3}
+    assert values(kafka, "orders") == [b"v0", b"v2", b"v4", b"v6"]
+    assert values(kafka, "pay") == [b"v1", b"v3", b"v5"]
+    assert replay(shell) == {}

@@ -12,9 +12,18 @@ import anyio
 import pytest
 import sniffio
 
-from aiokafkawire import Client, ConsumerRecord, DeserializationError, KafkaError, ProcessSummary, Retry, TopicPartition
+from aiokafkawire import (
+    Client,
+    ConsumerRecord,
+    DeserializationError,
+    KafkaError,
+    ProcessSummary,
+    Reject,
+    Retry,
+    TopicPartition,
+)
 from aiokafkawire.processing.commit_metadata import decode_metadata
-from aiokafkawire.processing.failures import Failure, failure_of
+from aiokafkawire.processing.failures import Failure, failure_of, with_failure
 
 pytestmark = [pytest.mark.anyio]
 
@@ -150,6 +159,33 @@ async def test_failures_are_tried_again_and_written_to_the_dead_letter_topic_bef
     assert failure.error.endswith("Rejected")
     assert failure.message == "no"
     assert (await committed(kafka, topic))[0].offset == 3
+
+
+async def test_a_rejected_record_is_not_tried_again_and_headers_that_were_copied_say_nothing(
+    kafka: Client, topic: str, new_name: Callable[[], str]
+) -> None:
+    dead = new_name()
+    await kafka.admin.create_topics({dead: 1})
+    copied = with_failure([("trace", b"1")], Failure("payroll", 0, 5, 1, topic, 30, "E", "of another topic"))
+    async with kafka.producer() as producer:
+        await producer.send(topic, b"bad", partition=0, headers=copied)
+    calls, stop = 0, anyio.Event()
+
+    async def handle(record: Record) -> None:
+        nonlocal calls
+        calls += 1
+        stop.set()
+        raise Reject("never")
+
+    summary = await process(kafka, topic, handle, stop=stop, dead_letter_topic=dead)
+    assert (calls, summary.retried, summary.dead_lettered, summary.rejected) == (1, 0, 1, 0)
+    (record,) = await all_of(kafka, dead, 1)
+    failure = failure_of(record.headers)
+    assert failure is not None
+    assert (failure.origin, failure.attempts, failure.message) == ((topic, 0, 0), 1, "never")
+    assert dict(record.headers)["trace"] == b"1"
+    with pytest.raises(Reject):
+        await process(kafka, topic, handle, group_id=dead)
 
 
 async def test_without_a_dead_letter_topic_the_error_ends_it_after_what_runs_has_finished(

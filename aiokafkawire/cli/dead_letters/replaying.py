@@ -32,6 +32,8 @@ _RETENTION_MS: Final = 10 * 365 * 86_400_000
 _CHUNK_RECORDS: Final = 500
 _CHUNK_BYTES: Final = 4 * 1024 * 1024
 """The records, and their bytes, that are in flight before a commit; a crash may repeat these."""
+_ORIGINS: Final = 100_000
+"""The number of dead letters that are remembered, to replay each record once."""
 _CHUNKS_PER_SECOND: Final = 10
 """The number of chunks per second if there is a rate."""
 
@@ -108,7 +110,7 @@ async def _replay(
     counts: dict[str, int] = {}
     chunk = _Chunk(options.rate)
     total = 0
-    pace = _Pace(options.rate)
+    pace, replayed = _Pace(options.rate), _Origins()
     async with reader(session, options.topic, unread) as records:
         async for record in records:
             partition = TopicPartition(record.topic, record.partition)
@@ -116,10 +118,15 @@ async def _replay(
             advance(record.offset + 1 - previous)
             failure = failure_of(record.headers)
             if record.offset in finished[partition]:
+                if failure is not None:
+                    replayed.add(failure)
                 continue
             if failure is None:  # no header names its topic, so it is never replayed
                 chunk.passed.append((partition, previous, record.offset + 1))
             elif options.selection.has(failure, record.timestamp):
+                if not replayed.add(failure):
+                    chunk.passed.append((partition, previous, record.offset + 1))
+                    continue
                 chunk.add(partition, previous, record, failure)
                 counts[failure.topic] = counts.get(failure.topic, 0) + 1
                 total += 1
@@ -136,6 +143,23 @@ async def _replay(
         await pace.wait(total - len(chunk.letters))
         await write(chunk)
     return counts
+
+
+class _Origins:
+    """The records whose dead letters were replayed last: a crash may have left two of one."""
+
+    def __init__(self) -> None:
+        self._seen: dict[tuple[str, int, int, int, str], None] = {}
+
+    def add(self, failure: Failure) -> bool:
+        """Add the record of a dead letter; return False if another one of this record and group was added before."""
+        key = (*failure.origin, failure.timestamp_ms, failure.group)
+        if key in self._seen:
+            return False
+        self._seen[key] = None
+        if len(self._seen) > _ORIGINS:
+            del self._seen[next(iter(self._seen))]
+        return True
 
 
 class _Pace:

@@ -11,7 +11,7 @@ from contract.conftest import Where
 from support.committed import raw
 from support.share_members import configure
 
-from aiokafkawire import Client, Retry, ShareRecord
+from aiokafkawire import Client, Reject, Retry, ShareRecord
 from aiokafkawire.processing.failures import failure_of
 
 pytestmark = pytest.mark.anyio
@@ -74,6 +74,32 @@ async def test_every_record_is_accepted_once_and_failures_become_dead_letters(
                     assert failure is not None
                     causes.append((record.value, failure.offset, failure.attempts))
     assert sorted(causes) == [(b"3", 3, 2), (b"none", 7, 1)]
+    async with kafka.share_consumer(topic, group_id=share_group) as rest:
+        assert await rest.poll(timeout=1.5) == []
+
+
+async def test_a_rejected_record_is_handed_out_no_more(
+    kafka: Client, share_group: str, new_name: Callable[[], str]
+) -> None:
+    topic = new_name()
+    await kafka.admin.create_topics({topic: 1})
+    async with kafka.producer() as producer:
+        for number in range(3):
+            await producer.send(topic, b"%d" % number)
+    calls: list[bytes] = []
+    stop = anyio.Event()
+
+    async def handle(record: ShareRecord[bytes, bytes]) -> None:
+        calls.append(record.value or b"")
+        if len(calls) == 3:
+            stop.set()
+        if record.value == b"1":
+            raise Reject
+
+    with anyio.fail_after(50):
+        summary = await kafka.process(topic, handle, group_id=share_group, share=True, stop=stop)
+    assert sorted(calls) == [b"0", b"1", b"2"]
+    assert (summary.processed, summary.rejected, summary.in_hand) == (2, 1, 0)
     async with kafka.share_consumer(topic, group_id=share_group) as rest:
         assert await rest.poll(timeout=1.5) == []
 
