@@ -28,8 +28,8 @@ class FailedRecordWriter:
     Args:
         producer: sends the records.
         group: the group whose handler fails.
-        retry_topics: the topics whose records have failed before; the failures that other records tell of in their
-            headers were copied from there, and are not theirs.
+        retry_topics: the topics whose records have failed before; headers of a failure in other records were copied
+            from there, and describe no failure of these.
     """
 
     def __init__(self, producer: Producer[Any, Any], group: str, retry_topics: RetryTopics | None = None) -> None:

@@ -22,6 +22,7 @@ from .offset_tracker import OffsetTracker
 from .partitions_in_hand import PartitionsInHand, offsets_of
 from .processing_run import ProcessingRun
 from .retry_topics import RetryTopics
+from .undeserializable_records import deserialize_again
 from .unreadable_record import UnreadableRecord
 from .waiting_records import WaitingRecords
 
@@ -179,7 +180,7 @@ class GroupSource:
         return self._partitions[partition]
 
     def _read_again(self, partition: TopicPartition, offset: int) -> None:
-        """Begin anew in a log that was truncated at ``offset``, at the first record that is not finished before."""
+        """Restart in a log that was truncated at ``offset``, at the first record that is not finished before."""
         begin = min(offset, self._partitions[partition].first_unfinished(offset))
         self._forget((partition,))
         self._consumer.seek(partition, begin)
@@ -215,7 +216,7 @@ class GroupSource:
 
     async def read_again(self, record: UnreadableRecord) -> Any:
         """Return the record with its key and value deserialized."""
-        return await record.read_again(self._deserializer)
+        return await deserialize_again(record, self._deserializer)
 
     def reject(self, work: Work[Any]) -> bool:
         """Return False: a group has no records that are rejected."""

@@ -118,7 +118,7 @@ class HandlerPool:
             has_more = True
             while has_more:
                 has_more = await self._run_works()
-                # Also at the end: asyncio tells of a task that its handler has cancelled here alone.
+                # Also at the end: asyncio raises the cancellation of a task by its own handler here alone.
                 await anyio.lowlevel.checkpoint()
                 has_more = has_more or self._lanes.available(self._runtime.now()) > 0
         finally:

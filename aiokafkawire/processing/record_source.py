@@ -1,4 +1,4 @@
-"""What a call of ``Client.process`` needs of the place that its records come from."""
+"""The interface of the places that the records of ``Client.process`` come from."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Protocol

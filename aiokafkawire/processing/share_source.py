@@ -16,6 +16,7 @@ from ..share.share_consumer import ShareConsumer
 from ..types import TopicPartition
 from .lanes import Lanes, Work
 from .processing_run import ProcessingRun
+from .undeserializable_records import deserialize_again
 from .unreadable_record import Undeserialized, UnreadableRecord
 
 __all__ = ("ShareSource", "lenient")
@@ -91,7 +92,7 @@ class ShareSource:
     async def read_again(self, record: UnreadableRecord) -> Any:
         """Return the record with its key and value deserialized, in the place of the one that was acquired."""
         given: ShareRecord[Any, Any] = record.given
-        found = await record.read_again(self._deserializer)
+        found = await deserialize_again(record, self._deserializer)
         read = ShareRecord(found, given.delivery_count, given.acquisition, given.owner)
         self._consumer._fetcher.locks.replace(given, read)
         return read

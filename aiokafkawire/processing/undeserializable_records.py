@@ -1,4 +1,4 @@
-"""Leaves out records that cannot be deserialized: skips them, or writes them to a dead-letter topic (``on_error``)."""
+"""Handles records that cannot be deserialized: skips them, writes them to a dead-letter topic, or tries them again."""
 
 from collections.abc import Callable
 from typing import Any
@@ -8,11 +8,15 @@ import anyio
 from ..errors import DeserializationError, KafkaError, UsageError
 from ..event_log import EventLog, TroubleLog
 from ..producer.producer import Producer
+from ..records.batch import ConsumerRecord
+from ..records.deserialization import RecordDeserializer, stray_cancellation
+from ..runtime import is_being_cancelled
+from ..serialization import run_steps
 from ..types import TopicPartition
 from .failed_record_writer import FailedRecordWriter
 from .unreadable_record import UnreadableRecord
 
-__all__ = ("DeadLetteredRecords", "SkippedRecords")
+__all__ = ("DeadLetteredRecords", "SkippedRecords", "deserialize_again")
 
 _log = EventLog("aiokafkawire.consumer")
 
@@ -115,6 +119,21 @@ class DeadLetteredRecords:
                     await producer.close()
                 except KafkaError as error:
                     _log.debug("closing the producer of dead letters: %(error)s", error=error)
+
+
+async def deserialize_again(record: UnreadableRecord, deserializer: RecordDeserializer) -> ConsumerRecord[Any, Any]:
+    """Return the record with its key and value.
+
+    Raises:
+        DeserializationError: a deserializer has failed once more.
+        KafkaError: it has raised a cancellation of its own.
+    """
+    try:
+        return await run_steps(deserializer.steps(record.error._record))
+    except anyio.get_cancelled_exc_class() as cancelled:
+        if is_being_cancelled():
+            raise
+        raise stray_cancellation(cancelled) from cancelled
 
 
 def _cause(error: DeserializationError) -> Exception:

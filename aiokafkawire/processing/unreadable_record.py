@@ -2,14 +2,9 @@
 
 from typing import Any
 
-import anyio
 import attrs
 
 from ..errors import DeserializationError
-from ..records.batch import ConsumerRecord
-from ..records.deserialization import RecordDeserializer, stray_cancellation
-from ..runtime import is_being_cancelled
-from ..serialization import run_steps
 from ..types import Header, TopicPartition
 
 __all__ = ("Undeserialized", "UnreadableRecord", "failed_partition")
@@ -70,20 +65,6 @@ class UnreadableRecord:
         """The epoch of the leader that appended the record, None if it is not known."""
         epoch: int | None = self.error._record.leader_epoch
         return epoch
-
-    async def read_again(self, deserializer: RecordDeserializer) -> ConsumerRecord[Any, Any]:
-        """Return the record with its key and value.
-
-        Raises:
-            DeserializationError: a deserializer has failed once more.
-            KafkaError: it has raised a cancellation of its own.
-        """
-        try:
-            return await run_steps(deserializer.steps(self.error._record))
-        except anyio.get_cancelled_exc_class() as cancelled:
-            if is_being_cancelled():
-                raise
-            raise stray_cancellation(cancelled) from cancelled
 
 
 def failed_partition(error: DeserializationError) -> TopicPartition:

@@ -42,6 +42,7 @@ examples, each after `python -m benchmarks.process_faults`:
                                      ours, a minute each
   --minutes 10                       the long form
   --ways process,parallel-consumer   beside Confluent's Parallel Consumer
+  --ways process,transform --group-protocol consumer
   --ways transform --minutes 0.5 --no-kills   instances die, brokers do not
 
 A way takes up to three minutes more than --minutes: the cluster boots, and what is left is handled. The exit status is
@@ -98,6 +99,10 @@ def _run(way: str, options: argparse.Namespace) -> Row:
     tell = _Progress(way)
     tell("booting the cluster")
     properties = {
+        "group.consumer.min.session.timeout.ms": "5000",
+        "group.consumer.session.timeout.ms": str(SESSION_TIMEOUT_MS),
+        "group.consumer.min.heartbeat.interval.ms": "1000",
+        "group.consumer.heartbeat.interval.ms": "1000",
         "group.share.min.record.lock.duration.ms": "5000",
         "group.share.min.session.timeout.ms": str(SESSION_TIMEOUT_MS),
         "group.share.session.timeout.ms": str(SESSION_TIMEOUT_MS),
@@ -120,6 +125,7 @@ def _run(way: str, options: argparse.Namespace) -> Row:
             concurrency=options.concurrency,
             max_in_hand=options.max_in_hand,
             handler_ms=options.handler_ms,
+            group_protocol=options.group_protocol,
         )
         with Instances(_command(task, folder), options.instances, folder, options.seed) as instances:
             return _under_fault(cluster, instances, task, options, tell)
@@ -231,6 +237,8 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--concurrency", type=positive, default=8, help="calls of the handler at once, each (8)")
     parser.add_argument("--max-in-hand", type=positive, default=50, help="records in hand of an instance (50)")
     parser.add_argument("--handler-ms", type=float, default=10.0, help="the time of a call of the handler (10)")
+    protocols = ("classic", "consumer")
+    parser.add_argument("--group-protocol", choices=protocols, default="classic", help="of process and transform")
     parser.add_argument("--no-kills", dest="kills", action="store_false", help="no broker is killed")
     parser.add_argument("--json", type=Path, metavar="FILE", help="append one line of JSON for each way")
     return parser.parse_args()
@@ -243,7 +251,7 @@ def _settings(options: argparse.Namespace) -> dict[str, str]:
         "records": f"{options.rate} records/s for {options.minutes:g} minutes, {options.keys} keys, "
         f"{options.partitions} partitions, acks=all",
         "instances": f"{options.instances}, each {options.concurrency} calls of {options.handler_ms:g} ms at once, "
-        f"max_in_hand {options.max_in_hand}",
+        f"max_in_hand {options.max_in_hand}, group_protocol {options.group_protocol} (process, transform)",
         "schedule": f"seed {options.seed}, an instance is killed every 2 to 6 s, "
         f"{'a broker too' if options.kills else 'brokers stay'}",
     }

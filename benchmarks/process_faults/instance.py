@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import anyio
 
 from aiokafkawire import Client, ConsumerRecord, OutgoingRecord
+from aiokafkawire.config import ConsumerOptions
 from aiokafkawire.observe import Observer, PartitionsLost, RebalanceEnded
 from benchmarks.process_faults.task import SESSION_TIMEOUT_MS, Log, Task, read_task
 
@@ -54,9 +55,15 @@ async def process(task: Task, log: Log) -> None:
             concurrency=task.concurrency,
             max_in_hand=task.max_in_hand,
             handle_signals=True,
-            session_timeout_ms=SESSION_TIMEOUT_MS,
-            heartbeat_interval_ms=1_000,
+            **_membership(task),
         )
+
+
+def _membership(task: Task) -> ConsumerOptions:
+    """Return the settings of a member, whose times are the coordinator's in the consumer protocol."""
+    if task.group_protocol == "consumer":
+        return {"group_protocol": "consumer"}
+    return {"session_timeout_ms": SESSION_TIMEOUT_MS, "heartbeat_interval_ms": 1_000}
 
 
 async def transform(task: Task, log: Log) -> None:
@@ -85,7 +92,7 @@ async def transform(task: Task, log: Log) -> None:
             transactional_id=task.group,
             max_records=task.max_in_hand,
             stop=stop,
-            consumer_options={"session_timeout_ms": SESSION_TIMEOUT_MS, "heartbeat_interval_ms": 1_000},
+            consumer_options=_membership(task),
         )
         tasks.cancel_scope.cancel()
 

@@ -26,6 +26,8 @@ class Task:
     concurrency: int
     max_in_hand: int
     handler_ms: float
+    group_protocol: str = "classic"
+    """``"classic"`` or ``"consumer"`` (KIP-848), of ``process`` and ``transform``."""
 
     def as_argument(self) -> str:
         """Return the one argument of an instance's command line."""
