@@ -3,11 +3,11 @@
 import logging
 import signal
 from collections.abc import Sequence
+from typing import Any
 
 import anyio
 
 from aiokafkawire import Client, ConsumerRecord, OutgoingRecord
-from aiokafkawire.config import ConsumerOptions
 from aiokafkawire.observe import Observer, PartitionsLost, RebalanceEnded
 from benchmarks.process_faults.task import SESSION_TIMEOUT_MS, Log, Task, read_task
 
@@ -59,7 +59,7 @@ async def process(task: Task, log: Log) -> None:
         )
 
 
-def _membership(task: Task) -> ConsumerOptions:
+def _membership(task: Task) -> dict[str, Any]:
     """Return the settings of a member, whose times are the coordinator's in the consumer protocol."""
     if task.group_protocol == "consumer":
         return {"group_protocol": "consumer"}
@@ -92,7 +92,7 @@ async def transform(task: Task, log: Log) -> None:
             transactional_id=task.group,
             max_records=task.max_in_hand,
             stop=stop,
-            consumer_options=_membership(task),
+            consumer_options=_membership(task),  # type: ignore[arg-type]
         )
         tasks.cancel_scope.cancel()
 
