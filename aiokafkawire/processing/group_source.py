@@ -162,7 +162,7 @@ class GroupSource:
             if tracker is None:
                 tracker = self._tracker(partition)
             if tracker.precedes(record.offset):
-                self._read_again(partition, record.offset)
+                self._restart(partition, record.offset)
                 return
             if not tracker.add(record.offset, record.leader_epoch):
                 self.skipped += 1
@@ -179,7 +179,7 @@ class GroupSource:
             self._partitions.assign(partition)
         return self._partitions[partition]
 
-    def _read_again(self, partition: TopicPartition, offset: int) -> None:
+    def _restart(self, partition: TopicPartition, offset: int) -> None:
         """Restart in a log that was truncated at ``offset``, at the first record that is not finished before."""
         begin = min(offset, self._partitions[partition].first_unfinished(offset))
         self._forget((partition,))
