@@ -200,9 +200,12 @@ def _is_single(value: object) -> bool:
 
 
 def _quoted(text: str) -> str:
-    """Return a string literal; other than in Python and JSON, bytes of UTF-8 are escaped in octal."""
+    """Return a string literal.
+
+    Characters beyond ASCII are written as they are: parsers read the octal escapes of their UTF-8 in different ways.
+    """
     escaped = "".join(
-        chr(byte) if 32 <= byte < 127 and byte not in b'"\\' else f"\\{byte:03o}" for byte in text.encode()
+        f"\\{ord(character):03o}" if character < " " or character in '"\\\x7f' else character for character in text
     )
     return f'"{escaped}"'
 

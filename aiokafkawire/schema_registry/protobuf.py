@@ -9,8 +9,9 @@ from ..serialization import SerializationContext
 from .bounded_cache import BoundedCache
 from .protobuf_codec import (
     ProtobufFile,
-    indexes_of,
     is_known_file,
+    messages_in,
+    messages_of,
     parse_protobuf,
     proto_of,
     read_protobuf,
@@ -95,7 +96,7 @@ class ProtobufSerializer(Generic[M]):
         registered = await ids.find(subject, self._schema, SchemaType.PROTOBUF)
         indexes = self._indexes.get(registered.schema_id)
         if indexes is None:
-            indexes = await self._find_indexes(registered)
+            indexes = self._find_indexes(registered)
             self._indexes.put(registered.schema_id, indexes)
         return ids.frame(data, registered, context, indexes)
 
@@ -113,17 +114,14 @@ class ProtobufSerializer(Generic[M]):
             references.append(SchemaReference(imported.name, imported.name, found.version or -1))
         return tuple(references)
 
-    async def _find_indexes(self, registered: RegisteredSchema) -> bytes:
-        path = _path_of(self._descriptor)
-        proto = proto_of(self._descriptor.file)
+    def _find_indexes(self, registered: RegisteredSchema) -> bytes:
+        name = self._descriptor.full_name
         if self._ids.use_latest_version:
-            latest = await self._ids.registry.get_schema(registered.schema_id, schema_format="serialized")
-            proto = parse_protobuf(latest, None).proto or proto
-        indexes = indexes_of(path, proto.message_type)
+            indexes = messages_in(registered.schema).indexes_of(name)
+        else:
+            indexes = messages_of(proto_of(self._descriptor.file)).indexes_of(name)
         if indexes is None:
-            raise SchemaMismatch(
-                f"the latest version of subject {registered.subject!r} has no message {self._descriptor.full_name}"
-            )
+            raise SchemaMismatch(f"the latest version of subject {registered.subject!r} has no message {name}")
         return encode_message_indexes(indexes)
 
 
@@ -148,9 +146,10 @@ class ProtobufDeserializer(Generic[M]):
     def __init__(self, registry: SchemaRegistry, message_type: type[M] | None = None) -> None:
         check_registry(registry)
         self._registry, self._type = registry, message_type
-        self._path = "" if message_type is None else _path_of(_descriptor_of(message_type))
+        self._name: str | None = None if message_type is None else _descriptor_of(message_type).full_name
+        # A class needs the names of messages alone, which are in the text, and registries fail less often to return it.
         self._files: ReaderCache[ProtobufFile] = ReaderCache(
-            registry, SchemaType.PROTOBUF, self._parse, schema_format="serialized"
+            registry, SchemaType.PROTOBUF, self._parse, schema_format="serialized" if message_type is None else ""
         )
         self._classes: BoundedCache[tuple[int | str, tuple[int, ...]], Any] = BoundedCache(_CAPACITY)
 
@@ -158,7 +157,8 @@ class ProtobufDeserializer(Generic[M]):
         """Return the message in bytes, or an awaitable of it if the registry must be asked first.
 
         Raises:
-            SchemaMismatch: the bytes have no schema id, are no message, or a message of another type.
+            SchemaMismatch: the bytes have no schema id, are no message, or a message of another type, or the schema
+                is no Protobuf schema that can be read.
             SchemaRegistryError: the schema is unknown, or the registry failed.
         """
         framed = read_frame(data, context, has_message_indexes=True)
@@ -174,16 +174,16 @@ class ProtobufDeserializer(Generic[M]):
         return cast("M", read_protobuf(found, framed.data))
 
     def _class_in(self, file: ProtobufFile, indexes: tuple[int, ...]) -> Any:
+        name = file.messages.name_of(indexes)
         if self._type is None:
-            return file.class_of(file.path_of(indexes))
-        path = self._path if file.proto is None else file.path_of(indexes)
-        if path != self._path:
-            raise SchemaMismatch(f"the data is a message {path}, and this deserializer reads messages {self._path}")
+            return file.class_of(name)
+        if name != self._name:
+            raise SchemaMismatch(f"the data is a message {name}, and this deserializer reads messages {self._name}")
         return self._type
 
     async def _parse(self, schema: Schema) -> ProtobufFile:
         if self._type is not None:
-            return parse_protobuf(schema, None)
+            return ProtobufFile(messages_in(schema))
         return parse_protobuf(schema, await self._registry.get_references(schema, schema_format="serialized"))
 
 
@@ -192,10 +192,3 @@ def _descriptor_of(message_type: Any) -> Any:
     if not isinstance(message_type, type) or not hasattr(descriptor, "full_name"):
         raise UsageError(f"message_type must be a class that protoc has generated, got {shown(message_type)}")
     return descriptor
-
-
-def _path_of(descriptor: Any) -> str:
-    """Return a message's name without the package."""
-    name: str = descriptor.full_name
-    package = descriptor.file.package
-    return name.removeprefix(f"{package}.") if package else name

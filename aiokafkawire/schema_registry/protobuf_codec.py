@@ -17,13 +17,15 @@ except ImportError as _missing:
     raise ImportError("Protobuf needs protobuf: pip install 'aiokafkawire[protobuf]'") from _missing
 
 from ..errors import SchemaMismatch
+from .proto_messages import ProtoMessage, ProtoMessages, messages_in_text
 from .proto_text import proto_text
 from .schemas import Schema, SchemaReference, SchemaType
 
 __all__ = (
     "ProtobufFile",
-    "indexes_of",
     "is_known_file",
+    "messages_in",
+    "messages_of",
     "parse_protobuf",
     "proto_of",
     "read_protobuf",
@@ -54,25 +56,27 @@ def schema_of(file: Any, references: tuple[SchemaReference, ...]) -> Schema:
     return Schema(text, SchemaType.PROTOBUF, references)
 
 
-def indexes_of(path: str, messages: Any) -> tuple[int, ...] | None:
-    """Return the indexes of a message in a file, as Java counts: entries of maps, which are messages, do not count.
+def messages_of(proto: Any) -> ProtoMessages:
+    """Return the messages of a FileDescriptorProto, as Java counts: entries of maps are messages that do not count."""
+    return ProtoMessages(proto.package, _declared(proto.message_type))
 
-    Args:
-        path: the message's name without the package, such as ``Outer.Inner``.
-        messages: the DescriptorProtos of the file's messages.
+
+def _declared(messages: Any) -> list[ProtoMessage]:
+    return [
+        ProtoMessage(message.name, _declared(message.nested_type))
+        for message in messages
+        if not message.options.map_entry
+    ]
+
+
+def messages_in(schema: Schema) -> ProtoMessages:
+    """Return the messages of a schema, which is text or serialized.
+
+    Raises:
+        SchemaMismatch: the schema is neither.
     """
-    name, _, rest = path.partition(".")
-    for index, message in enumerate(_declared(messages)):
-        if message.name == name:
-            if not rest:
-                return (index,)
-            inner = indexes_of(rest, message.nested_type)
-            return None if inner is None else (index, *inner)
-    return None
-
-
-def _declared(messages: Any) -> list[Any]:
-    return [message for message in messages if not message.options.map_entry]
+    proto = _parse(schema)
+    return messages_in_text(schema.text) if proto is None else messages_of(proto)
 
 
 @attrs.frozen
@@ -80,51 +84,29 @@ class ProtobufFile:
     """A parsed schema.
 
     Attributes:
-        proto: its FileDescriptorProto; None if the registry only has text.
+        messages: the messages that it declares.
         pool: a pool with the file and those that it imports; None if the classes of messages are the program's.
     """
 
-    proto: Any
+    messages: ProtoMessages
     pool: Any = None
 
-    def path_of(self, indexes: tuple[int, ...]) -> str:
-        """Return the name of a message without the package.
-
-        Raises:
-            SchemaMismatch: there is no message with these indexes.
-        """
-        names: list[str] = []
-        messages = self.proto.message_type
-        for index in indexes:
-            declared = _declared(messages)
-            if index >= len(declared):
-                raise SchemaMismatch(
-                    f"the schema has no message with the indexes {list(indexes)}: {'.'.join(names) or 'its file'} has "
-                    f"{len(declared)} messages"
-                )
-            names.append(declared[index].name)
-            messages = declared[index].nested_type
-        return ".".join(names)
-
-    def class_of(self, path: str) -> Any:
-        """Return the class of a message by its name without the package."""
-        name = f"{self.proto.package}.{path}" if self.proto.package else path
+    def class_of(self, name: str) -> Any:
+        """Return the class of a message by its full name."""
         return message_factory.GetMessageClass(self.pool.FindMessageTypeByName(name))
 
 
-def parse_protobuf(schema: Schema, references: Mapping[str, Schema] | None) -> ProtobufFile:
+def parse_protobuf(schema: Schema, references: Mapping[str, Schema]) -> ProtobufFile:
     """Parse a schema that the registry has serialized.
 
     Args:
         schema: the schema.
-        references: the files that it imports, each after those that it imports itself, for a pool; None for no pool.
+        references: the files that it imports, each after those that it imports itself.
 
     Raises:
         SchemaMismatch: one of them is not valid.
     """
     proto = _parse(schema)
-    if references is None:
-        return ProtobufFile(proto)
     if proto is None:
         raise SchemaMismatch(
             "the registry returns Protobuf schemas as text alone: give the deserializer a message_type"
@@ -139,7 +121,7 @@ def parse_protobuf(schema: Schema, references: Mapping[str, Schema] | None) -> P
         _add(pool, file, added)
     proto.name = "schema.proto"
     _add(pool, proto, added)
-    return ProtobufFile(proto, pool)
+    return ProtobufFile(messages_of(proto), pool)
 
 
 def _parse(schema: Schema) -> Any:

@@ -311,6 +311,9 @@ class SchemaRegistry:
     ) -> CompatibilityResult:
         """Return whether a schema is compatible with a version of a subject, as the subject's level requires.
 
+        Confluent's registry answers that a schema which is not valid is not compatible, with a message, and that every
+        valid schema is compatible with ``"latest"`` and ``"all"`` of a subject that has no versions.
+
         Args:
             subject: the subject.
             schema: the schema.
@@ -318,7 +321,8 @@ class SchemaRegistry:
             normalize: whether to compare a normal form of the schema.
 
         Raises:
-            SchemaRegistryError: there is no such version, the schema is not valid, or the registry failed.
+            SchemaRegistryError: there is no version with this number (error code 40402), or the registry failed; other
+                registries also refuse unknown subjects, and schemas that are not valid.
         """
         _checked_key(subject, schema, normalize)
         check_version(version, "all")

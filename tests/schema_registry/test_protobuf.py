@@ -65,7 +65,15 @@ message Old {
   enum Color { GREEN = 1; RED = 2; }
 }
 """
-SOURCES = {"city.proto": CITY, "trip.proto": TRIP, "old.proto": PROTO2}
+NOT_ASCII = """
+syntax = "proto2";
+package text;
+option java_package = "caf\u00e9";
+message Words {
+  optional string words = 1 [default = "\u00e9\u2028\U0001f600 \\001\\177\\\\\\"", json_name = "\u00fc"];
+}
+"""
+SOURCES = {"city.proto": CITY, "trip.proto": TRIP, "old.proto": PROTO2, "words.proto": NOT_ASCII}
 CLASSES = message_classes(SOURCES)
 CUSTOM_OPTION = """
 syntax = "proto3";
@@ -134,6 +142,17 @@ def test_the_text_of_a_schema_is_compiled_to_the_same_descriptor(name: str) -> N
     assert again == file
 
 
+def test_text_has_characters_beyond_ascii_as_they_are_and_escapes_of_ascii() -> None:
+    (file,) = [one for one in compiled(SOURCES).file if one.name == "words.proto"]
+    text = proto_text(file)
+    assert text is not None
+    assert 'default = "\u00e9\u2028\U0001f600 \\001\\177\\134\\042", json_name = "\u00fc"' in text
+    assert 'java_package = "caf\u00e9"' in text
+    file = FileDescriptorProto(syntax="proto2")
+    file.message_type.add(name="A").field.add(name="a", number=1, label=1, type=12, default_value=r"\303\251")
+    assert r'optional bytes a = 1 [default = "\303\251"];' in (proto_text(file) or "")
+
+
 @pytest.mark.parametrize(
     "source",
     [
@@ -181,7 +200,7 @@ async def test_a_message_of_another_type_is_an_error() -> None:
         data = await finished(ProtobufSerializer(registry, named("air.Trip")).serialize(named("air.Trip")(), context()))
         reader = ProtobufDeserializer(registry, named("air.First"))
         with pytest.raises(
-            SchemaMismatch, match="the data is a message Trip, and this deserializer reads messages First"
+            SchemaMismatch, match=r"the data is a message air\.Trip, and this deserializer reads messages air\.First"
         ):
             await finished(reader.deserialize(data, context()))
         writer: Any = ProtobufSerializer(registry, named("air.First"))

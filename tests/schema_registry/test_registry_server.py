@@ -78,17 +78,23 @@ async def test_refusals() -> None:
             (40401, "DELETE", "/subjects/x", None),
             (40402, "GET", "/subjects/a/versions/2", None),
             (40403, "GET", "/schemas/ids/2", None),
-            (40403, "GET", "/schemas/ids/x", None),
+            (40402, "POST", "/compatibility/subjects/x/versions/1", INT),
+            (40403, "GET", "/schemas/ids/-1", None),
             (40403, "GET", "/schemas/guids/x", None),
             (40403, "POST", "/subjects/a", LONG),
             (40405, "DELETE", "/subjects/a?permanent=true", None),
             (40407, "DELETE", "/subjects/a/versions/1?permanent=true", None),
             (40408, "GET", "/config/a", None),
-            (40409, "DELETE", "/mode/a", None),
+            (40401, "DELETE", "/config/a", None),
+            (40401, "DELETE", "/mode/a", None),
+            (40409, "GET", "/mode/a", None),
             (40901, "POST", "/subjects/a/versions", STRING),
             (40901, "POST", "/subjects/a/versions", {"schema": "{}", "schemaType": "JSON"}),
             (42201, "POST", "/subjects/a/versions", {"schema": "{"}),
             (42201, "POST", "/subjects/a/versions", {"schema": ""}),
+            (42201, "POST", "/subjects/a/versions", {"schema": "int"}),
+            (42201, "POST", "/subjects/a", {"schema": "{"}),
+            (42201, "POST", "/compatibility/subjects/a/versions/latest", {"schema": "{"}),
             (42201, "POST", "/subjects/b/versions", {"schema": "[]", "schemaType": "JSON"}),
             (42201, "POST", "/subjects/b/versions", {"schema": "{}", "schemaType": "XML"}),
             (42202, "GET", "/subjects/a/versions/0", None),
@@ -96,14 +102,21 @@ async def test_refusals() -> None:
             (42203, "PUT", "/config", {"compatibility": "x"}),
             (42204, "PUT", "/mode", {"mode": "x"}),
             (400, "POST", "/subjects/a/versions", []),
-            (400, "GET", "/subjects?offset=x", None),
+            (400, "POST", "/subjects/a/versions", {"schema": {"type": "int"}}),
+            (404, "GET", "/schemas/ids/x", None),
+            (404, "GET", "/schemas/ids/99999999999", None),
+            (404, "GET", "/subjects?offset=x", None),
             (404, "GET", "/nothing", None),
-            (404, "PATCH", "/subjects/a", None),
+            (404, "PATCH", "/nothing", None),
+            (405, "PATCH", "/subjects/a", None),
+            (405, "GET", "/subjects/a", None),
+            (405, "PUT", "/subjects", None),
+            (405, "POST", "/config", {}),
         ):
             assert await call.refused(method, path, body) == code, (method, path)
         missing = {"schema": '"int"', "references": [{"name": "x", "subject": "x", "version": 1}]}
         assert await call.refused("POST", "/subjects/b/versions", missing) == 42201
-        assert await call.refused("POST", "/subjects/b/versions", {"schema": "x", "references": [{}]}) == 400
+        assert await call.refused("POST", "/subjects/b/versions", {"schema": "x", "references": [{}]}) == 42201
 
 
 async def test_deletion_is_soft_before_it_is_hard() -> None:
@@ -126,8 +139,16 @@ async def test_deletion_is_soft_before_it_is_hard() -> None:
         answer = (await call("POST", "/subjects/a/versions", LONG))[1]  # the same schema, and a new version
         assert (answer["id"], answer["version"]) == (2, 3)
         assert await call("DELETE", "/subjects/a") == (200, [3])
-        assert await call("DELETE", "/subjects/a?permanent=true") == (200, [2, 3])
+        assert await call("GET", "/subjects/a/versions?deleted=true") == (200, [3])  # the deleted version has gone
+        assert await call("PUT", "/config/a", {"compatibility": "FULL"}) == (200, {"compatibility": "FULL"})
+        for path in ("/subjects/a/versions/latest?deleted=true", "/subjects/a/versions/-1?deleted=true"):
+            assert await call.refused("GET", path) == 40402
+        assert await call.refused("DELETE", "/subjects/a/versions/latest") == 40402
+        assert (await call("GET", "/config/a"))[0] == 200
+        assert await call("DELETE", "/subjects/a?permanent=true") == (200, [3])
+        assert await call.refused("GET", "/config/a") == 40408
         assert await call("GET", "/subjects?deleted=true") == (200, [])
+        assert (await call("POST", "/subjects/a/versions", LONG))[1]["id"] == 3  # nobody had the schema any more
 
 
 async def test_what_is_referenced_cannot_be_deleted() -> None:
@@ -142,6 +163,7 @@ async def test_what_is_referenced_cannot_be_deleted() -> None:
         assert (await call("GET", "/subjects/trip/versions/1"))[1]["references"] == trip["references"]
         assert await call("GET", "/subjects/city/versions/1/referencedby") == (200, [2])
         assert await call.refused("DELETE", "/subjects/city") == 42206
+        assert await call.refused("DELETE", "/subjects/city?permanent=true") == 42206
         assert await call.refused("DELETE", "/subjects/city/versions/1") == 42206
         await call("DELETE", "/subjects/trip")
         assert await call("DELETE", "/subjects/city") == (200, [1])
@@ -201,8 +223,107 @@ async def test_config_and_mode_are_of_all_or_of_a_subject() -> None:
         assert await call("PUT", "/mode/a", {"mode": "READONLY"}) == (200, {"mode": "READONLY"})
         assert await call("GET", "/mode/a") == (200, {"mode": "READONLY"})
         assert await call.refused("POST", "/subjects/a/versions", INT) == 42205
+        assert await call.refused("PUT", "/config/a", {"compatibility": "FULL"}) == 42205
         assert await call("DELETE", "/mode/a") == (200, {"mode": "READONLY"})
         assert (await call("POST", "/subjects/a/versions", INT))[0] == 200
+        assert await call("PUT", "/mode", {"mode": "READONLY"}) == (200, {"mode": "READONLY"})
+        for path in ("/subjects/a", "/subjects/a/versions/1", "/config"):
+            assert await call.refused("DELETE", path) == 42205
+        assert await call("DELETE", "/mode") == (200, {"mode": "READONLY"})
+        assert await call("DELETE", "/mode") == (200, {"mode": "READWRITE"})
+        assert await call("PUT", "/config", {"compatibility": "NONE"}) == (200, {"compatibility": "NONE"})
+        assert await call("DELETE", "/config") == (200, {"compatibilityLevel": "NONE"})
+        assert await call("DELETE", "/config") == (200, {"compatibilityLevel": "BACKWARD"})
+
+
+async def test_schemas_are_imported_into_empty_subjects() -> None:
+    async with SchemaRegistryServer() as server, httpx2.AsyncClient(base_url=server.url, trust_env=False) as client:
+        call = Caller(client)
+        await call("POST", "/subjects/a/versions", INT)
+        for path in ("/mode", "/mode/a"):
+            assert await call.refused("PUT", path, {"mode": "IMPORT"}) == 42205
+        assert await call("PUT", "/mode/b", {"mode": "IMPORT"}) == (200, {"mode": "IMPORT"})
+        assert await call("PUT", "/mode?force=true", {"mode": "IMPORT"}) == (200, {"mode": "IMPORT"})
+
+
+async def test_what_cannot_be_compared_is_compatible_or_not_valid() -> None:
+    async with SchemaRegistryServer() as server, httpx2.AsyncClient(base_url=server.url, trust_env=False) as client:
+        call = Caller(client)
+        for path in ("latest", "-1", "latest?verbose=true", ""):
+            status, answer = await call("POST", f"/compatibility/subjects/x/versions/{path}", INT)
+            assert (status, answer["is_compatible"]) == (200, True)
+        await call("POST", "/subjects/a/versions", INT)
+        for body in ({"schema": "{"}, {"schema": ""}, {"schema": '"int"', "schemaType": "XML"}):
+            for path in ("/latest", "/1", ""):
+                status, answer = await call("POST", f"/compatibility/subjects/a/versions{path}?verbose=true", body)
+                assert (status, answer["is_compatible"], len(answer["messages"])) == (200, False, 1)
+        assert "details: it is not JSON" in str(
+            await call("POST", "/compatibility/subjects/a/versions?verbose=true", {"schema": "{"})
+        )
+        assert await call.refused("POST", "/compatibility/subjects/a/versions?verbose=true", []) == 400
+
+
+SAME: list[tuple[str, str, str]] = [
+    ("AVRO", '"int"', '{"type": "int"}'),
+    ("AVRO", '{"type":"int","a":"1","b":"2"}', '{"b":"2","type":"int","a":"1"}'),
+    ("AVRO", '{"type":"enum","name":"A","namespace":"n","symbols":[]}', '{"type":"enum","name":"n.A","symbols":[]}'),
+    ("AVRO", '{"type":"array","items":"int"}', '{"type":"array","items":{"type":"int"}}'),
+    (
+        "AVRO",
+        '{"type":"fixed","name":"A","size":1,"doc":"\u00e9"}',
+        r'{"name":"A","size":1,"doc":"\u00e9","type":"fixed"}',
+    ),
+    (
+        "AVRO",
+        '{"type":"record","name":"n.A","aliases":["B"],"fields":[{"name":"a","type":["null","A"],"order":"ascending"}]}',
+        '{"name":"A","namespace":"n","aliases":["n.B"],"fields":[{"type":["null",{"type":"n.A"}],"name":"a"}],"type":"record"}',
+    ),
+    ("JSON", '{"type":"object","a":[1,2]}', ' { "type" : "object", "a": [1, 2] } '),
+    (
+        "PROTOBUF",
+        'syntax="proto3";message A{string a=1;}',
+        'syntax = "proto3"; /* a */\nmessage A { // b\n string a = 1; }\n',
+    ),
+]
+OTHER: list[tuple[str, str, str]] = [
+    ("AVRO", '"int"', '{"type":"int","logicalType":"date"}'),
+    ("AVRO", '{"type":"record","name":"A","fields":[]}', '{"type":"record","name":"A","doc":"a","fields":[]}'),
+    ("AVRO", '{"type":"record","name":"A","fields":[]}', '{"type":"record","name":"A","aliases":["B"],"fields":[]}'),
+    ("AVRO", '{"type":"record","name":"A","fields":[]}', '{"type":"record","name":"n.A","fields":[]}'),
+    ("AVRO", '{"type":"enum","name":"A","symbols":["B","C"]}', '{"type":"enum","name":"A","symbols":["C","B"]}'),
+    ("JSON", '{"type":"object","title":"a"}', '{"title":"a","type":"object"}'),
+    ("JSON", '{"a":{"b":1,"c":1}}', '{"a":{"c":1,"b":1}}'),
+    ("PROTOBUF", 'message A { string a = 1 [default = "b c"]; }', 'message A { string a = 1 [default = "b  c"]; }'),
+    ("PROTOBUF", 'message A { string a = 1 [default = "//b"]; }', 'message A { string a = 1 [default = "//c"]; }'),
+    ("PROTOBUF", "message A { int32 a = 1; int32 b = 2; }", "message A { int32 b = 2; int32 a = 1; }"),
+]
+
+
+@pytest.mark.parametrize(
+    ("is_same", "schema_type", "first", "second"),
+    [*((True, *each) for each in SAME), *((False, *each) for each in OTHER)],
+)
+async def test_what_means_the_same_has_one_id(is_same: bool, schema_type: str, first: str, second: str) -> None:
+    async with SchemaRegistryServer() as server, httpx2.AsyncClient(base_url=server.url, trust_env=False) as client:
+        call = Caller(client)
+        await call("PUT", "/config", {"compatibility": "NONE"})
+        ids = []
+        for text in (first, second):
+            status, answer = await call("POST", "/subjects/a/versions", {"schema": text, "schemaType": schema_type})
+            assert status == 200, answer
+            ids.append(answer["id"])
+        assert ids == ([1, 1] if is_same else [1, 2])
+        assert (await call("POST", "/subjects/a", {"schema": second, "schemaType": schema_type}))[1]["id"] == ids[1]
+
+
+async def test_normal_forms_of_json_schemas_have_their_keys_in_order() -> None:
+    async with SchemaRegistryServer() as server, httpx2.AsyncClient(base_url=server.url, trust_env=False) as client:
+        call = Caller(client)
+        for text in ('{"type":"object","title":"a"}', '{"title":"a","type":"object"}'):
+            body = {"schema": text, "schemaType": "JSON"}
+            assert (await call("POST", "/subjects/a/versions?normalize=true", body))[1]["id"] == 1
+            assert (await call("POST", "/subjects/a?normalize=true", body))[1]["id"] == 1
+        assert await call("GET", "/subjects/a/versions/1/schema") == (200, {"title": "a", "type": "object"})
 
 
 async def test_older_registries_give_ids_alone() -> None:

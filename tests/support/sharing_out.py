@@ -20,6 +20,7 @@ SHARED_BY_MODULES = (
     "tests/group/test_java_equality.py",  # a run of Java
     "tests/prometheus/test_dashboards.py",  # a Prometheus and a service
     "tests/protocol/test_import_cost.py",  # processes that import
+    "tests/schema_registry/test_apicurio.py",  # a schema registry
     "tests/testing/test_tls.py",  # certificates
 )
 """What a module makes once for all its tests."""

@@ -47,7 +47,9 @@ class _Comparison:
                 return self._compare_enums(reader, writer, path)
             case "fixed" if reader.size != writer.size:
                 return [f"FIXED_SIZE_MISMATCH at {path}: expected {writer.size}, found {reader.size}"]
-        return _compare_decimals(reader, writer, path)
+            case "fixed":
+                return _compare_names(reader, writer, path)
+        return []
 
     def _compare_in_union(self, branch: AvroType, writer: AvroType) -> list[str]:
         return _Comparison._with(self._begun).compare(branch, writer, "/")
@@ -93,16 +95,6 @@ def _compare_names(reader: AvroType, writer: AvroType, path: str) -> list[str]:
     if reader.name.rpartition(".")[2] == writer.name.rpartition(".")[2] or writer.name in reader.aliases:
         return []
     return [f"NAME_MISMATCH at {path}: expected {writer.name}, found {reader.name}"]
-
-
-def _compare_decimals(reader: AvroType, writer: AvroType, path: str) -> list[str]:
-    if reader.kind == "fixed":
-        found = _compare_names(reader, writer, path)
-        if found:
-            return found
-    if reader.decimal is not None and writer.decimal is not None and reader.decimal != writer.decimal:
-        return [f"DECIMAL_MISMATCH at {path}: expected {writer.decimal}, found {reader.decimal}"]
-    return []
 
 
 def _shown(shown: AvroType) -> str:

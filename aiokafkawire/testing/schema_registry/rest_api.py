@@ -1,7 +1,7 @@
 """The REST API of the schema registry: requests to the store, and its answers as JSON."""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, Final
 from urllib.parse import parse_qs, unquote, urlsplit
 
@@ -75,23 +75,27 @@ class RestApi:
 
     def _handler(self, request: RegistryRequest) -> Callable[[RegistryRequest], Any]:
         """Return the method for a request; parts of the path that are no fixed words do not matter here."""
-        path = request.path
-        match (request.method, *path):
+        found = self._handler_of(request.method, request.path)
+        if found is not None:
+            return found
+        if any(self._handler_of(method, request.path) for method in ("GET", "POST", "PUT", "DELETE")):
+            raise RegistryRefusal(405, "HTTP 405 Method Not Allowed")
+        raise RegistryRefusal(404, "HTTP 404 Not Found")
+
+    def _handler_of(self, method: str, path: tuple[str, ...]) -> Callable[[RegistryRequest], Any] | None:
+        match (method, *path):
             case ("GET",):
                 return lambda _: {}
             case (_, "subjects", *rest):
-                found = self._subject_handler(request.method, rest)
+                return self._subject_handler(method, rest)
             case ("GET", "schemas", *rest):
-                found = self._schema_handler(rest)
+                return self._schema_handler(rest)
             case ("POST", "compatibility", "subjects", _, "versions", *rest) if len(rest) < 2:
-                found = self._check_compatibility
-            case (method, "config" | "mode", *rest) if len(rest) < 2 and method in ("GET", "PUT", "DELETE"):
-                found = getattr(self, f"_{method.lower()}_{path[0]}")
-            case _:
-                found = None
-        if found is None:
-            raise RegistryRefusal(404, "HTTP 404 Not Found")
-        return found
+                return self._check_compatibility
+            case ("GET" | "PUT" | "DELETE", "config" | "mode" as name, *rest) if len(rest) < 2:
+                handler: Callable[[RegistryRequest], Any] = getattr(self, f"_{method.lower()}_{name}")
+                return handler
+        return None
 
     def _subject_handler(self, method: str, path: list[str]) -> Callable[[RegistryRequest], Any] | None:
         match (method, *path):
@@ -149,7 +153,7 @@ class RestApi:
         return self._store.version(subject, version, request.flag("deleted"))
 
     def _register(self, request: RegistryRequest) -> dict[str, Any]:
-        registered = self._store.register(request.path[1], _schema_in(request.json()))
+        registered = self._store.register(request.path[1], _schema_in(request))
         if not self._gives_guids:
             return {"id": registered.schema_id}
         return {
@@ -160,7 +164,7 @@ class RestApi:
         }
 
     def _look_up(self, request: RegistryRequest) -> dict[str, Any]:
-        found = self._store.look_up(request.path[1], _schema_in(request.json()), request.flag("deleted"))
+        found = self._store.look_up(request.path[1], _schema_in(request), request.flag("deleted"))
         return self._describe(found, request)
 
     def _describe(self, version: SubjectVersion, request: RegistryRequest) -> dict[str, Any]:
@@ -193,12 +197,29 @@ class RestApi:
 
     def _check_compatibility(self, request: RegistryRequest) -> dict[str, Any]:
         _, _, subject, _, *version = request.path
-        schema = _schema_in(request.json())
-        check_schema(schema, self._store.references(schema))
-        against = self._store.version(subject, version[0]) if version else None
-        found = self._store.differences(subject, schema, against)
+        against = self._version_to_compare(subject, version[0]) if version else None
+        found: tuple[str, ...]
+        try:
+            schema = _schema_in(request)
+            check_schema(schema, self._store.references(schema))
+            found = self._store.differences(subject, schema, against)
+        except RegistryRefusal as refusal:
+            if refusal.code != 42201 or not request.flag("verbose"):
+                raise
+            found = (refusal.message,)
         shown: dict[str, Any] = {"messages": list(found)} if request.flag("verbose") else {}
         return {"is_compatible": not found, **shown}
+
+    def _version_to_compare(self, subject: str, version: str) -> SubjectVersion | None:
+        """Return a version of a subject; None for the latest one of a subject that has none."""
+        try:
+            return self._store.version(subject, version)
+        except RegistryRefusal as refusal:
+            if refusal.code != 40401:
+                raise
+            if version in ("latest", "-1"):
+                return None
+            raise RegistryRefusal(40402, f"Version {version} not found.") from None
 
     def _get_config(self, request: RegistryRequest) -> dict[str, str]:
         subject = _subject_in(request)
@@ -210,15 +231,17 @@ class RestApi:
         level = request.json().get("compatibility")
         if not isinstance(level, str) or level.upper() not in LEVELS:
             raise RegistryRefusal(42203, f"Invalid compatibility level. Valid values are {', '.join(LEVELS).lower()}")
+        self._store.refuse_read_only(_subject_in(request))
         self._store.levels[_subject_in(request)] = level.upper()
         return {"compatibility": level.upper()}
 
     def _delete_config(self, request: RegistryRequest) -> dict[str, str]:
-        level = self._store.levels.pop(_subject_in(request), None)
-        if level is None:
-            raise RegistryRefusal(
-                40408, f"Subject '{_subject_in(request)}' does not have subject-level compatibility configured"
-            )
+        subject, levels = _subject_in(request), self._store.levels
+        if subject and subject not in levels:
+            raise RegistryRefusal(40401, f"Subject '{subject}' not found.")
+        self._store.refuse_read_only(subject)
+        level = self._store.level(subject)
+        levels.pop(subject, None)
         return {"compatibilityLevel": level}
 
     def _get_mode(self, request: RegistryRequest) -> dict[str, str]:
@@ -231,15 +254,18 @@ class RestApi:
         mode = request.json().get("mode")
         if not isinstance(mode, str) or mode.upper() not in MODES:
             raise RegistryRefusal(42204, f"Invalid mode. Valid values are {', '.join(MODES)}")
-        self._store.modes[_subject_in(request)] = mode.upper()
+        subject, force = _subject_in(request), request.flag("force")
+        if mode.upper() == "IMPORT" != self._store.mode(subject) and not force and self._store.has_versions(subject):
+            raise RegistryRefusal(42205, "Cannot import since found existing subjects")
+        self._store.modes[subject] = mode.upper()
         return {"mode": mode.upper()}
 
     def _delete_mode(self, request: RegistryRequest) -> dict[str, str]:
-        mode = self._store.modes.pop(_subject_in(request), None)
-        if mode is None:
-            raise RegistryRefusal(
-                40409, f"Subject '{_subject_in(request)}' does not have subject-level mode configured"
-            )
+        subject, modes = _subject_in(request), self._store.modes
+        if subject and subject not in modes:
+            raise RegistryRefusal(40401, f"Subject '{subject}' not found.")
+        mode = self._store.mode(subject)
+        modes.pop(subject, None)
         return {"mode": mode}
 
 
@@ -247,8 +273,11 @@ def _subject_in(request: RegistryRequest) -> str:
     return request.path[1] if len(request.path) > 1 else ""
 
 
-def _schema_in(body: Mapping[str, Any]) -> StoredSchema:
+def _schema_in(request: RegistryRequest) -> StoredSchema:
+    body = request.json()
     text, kind = body.get("schema"), body.get("schemaType") or "AVRO"
+    if isinstance(text, dict | list):
+        raise RegistryRefusal(400, "Cannot deserialize value of type `String`: the schema is not quoted")
     if not isinstance(text, str) or not text:
         raise RegistryRefusal(42201, "Empty schema")
     if kind not in SCHEMA_TYPES:
@@ -259,8 +288,18 @@ def _schema_in(body: Mapping[str, Any]) -> StoredSchema:
             for one in body.get("references") or ()
         )
     except (KeyError, TypeError, ValueError):
-        raise RegistryRefusal(400, "Unrecognized references") from None
+        raise RegistryRefusal(42201, f"Invalid schema {text:.200}, details: a reference is not complete") from None
+    if kind == "JSON" and request.flag("normalize"):
+        text = _in_order(text)
     return StoredSchema(text, kind, references)
+
+
+def _in_order(text: str) -> str:
+    """Return JSON with its keys in order; other text as it is."""
+    try:
+        return json.dumps(json.loads(text), sort_keys=True)
+    except (ValueError, RecursionError):
+        return text
 
 
 def _as_value(schema: StoredSchema) -> Any:
@@ -280,5 +319,5 @@ def _number(request: RegistryRequest, name: str, default: int) -> int:
     try:
         number = int(request.parameter(name, str(default)))
     except ValueError:
-        raise RegistryRefusal(400, f"{name} must be an integer") from None
+        raise RegistryRefusal(404, "HTTP 404 Not Found") from None
     return max(-1 if name == "limit" else 0, min(number, _INT32))

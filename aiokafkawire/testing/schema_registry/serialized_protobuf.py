@@ -60,4 +60,4 @@ def _write(folder: Path, name: str, text: str) -> None:
         raise RegistryRefusal(50001, f"a schema that is text imports {name!r}, which is serialized")
     path = folder / name
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text)
+    path.write_text(text, encoding="utf-8")

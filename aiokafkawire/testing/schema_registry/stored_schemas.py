@@ -10,6 +10,7 @@ import attrs
 
 from .avro_types import InvalidAvro, parse_avro_types
 from .registry_error import RegistryRefusal
+from .schema_identity import schema_identity
 
 __all__ = ("SCHEMA_TYPES", "StoredReference", "StoredSchema", "check_schema")
 
@@ -42,13 +43,7 @@ class StoredSchema:
     identity: str = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
-        identity = "\n".join(line.strip() for line in self.text.splitlines() if line.strip())
-        if self.schema_type != "PROTOBUF":
-            try:
-                identity = json.dumps(json.loads(self.text), sort_keys=True)
-            except (ValueError, RecursionError):
-                identity = self.text
-        object.__setattr__(self, "identity", identity)
+        object.__setattr__(self, "identity", schema_identity(self.text, self.schema_type))
 
     @property
     def guid(self) -> str:

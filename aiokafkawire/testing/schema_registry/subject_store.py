@@ -1,5 +1,6 @@
 """The subjects of the schema registry with their versions, and the rules by which they change."""
 
+import re
 from collections.abc import Iterator
 from typing import Final, Literal
 
@@ -22,6 +23,7 @@ LEVELS: Final = (
     "FULL_TRANSITIVE",
 )
 MODES: Final = ("READWRITE", "READONLY", "READONLY_OVERRIDE", "IMPORT")
+_ID: Final = re.compile(r"-?[0-9]{1,10}")
 _MAX_VERSION: Final = 2**31 - 1
 
 
@@ -66,20 +68,24 @@ class SubjectStore:
             raise RegistryRefusal(40401, f"Subject '{subject}' not found.")
         return found
 
+    def has_versions(self, subject: str) -> bool:
+        """Return whether a subject has versions that are not deleted; ``""`` is all subjects."""
+        every = [self._subjects.get(subject, [])] if subject else self._subjects.values()
+        return any(not one.is_deleted for versions in every for one in versions)
+
     def version(self, subject: str, version: str, deleted: bool = False) -> SubjectVersion:
         """Return a version of a subject: a number, ``latest`` or ``-1``."""
         number = _parse_version(version)
-        versions = self.versions(subject, deleted)
-        if number is None:
-            return versions[-1]
-        for one in versions:
-            if one.version == number:
+        for one in reversed(self.versions(subject, deleted)):
+            if one.version == number or (number is None and not one.is_deleted):
                 return one
-        raise RegistryRefusal(40402, f"Version {number} not found.")
+        raise RegistryRefusal(40402, f"Version {-1 if number is None else number} not found.")
 
     def schema(self, schema_id: str) -> StoredSchema:
         """Return a schema by its id."""
-        number = int(schema_id) if schema_id.isascii() and schema_id.isdigit() else 0
+        if not _ID.fullmatch(schema_id) or not -_MAX_VERSION <= int(schema_id) <= _MAX_VERSION:
+            raise RegistryRefusal(404, "HTTP 404 Not Found")
+        number = int(schema_id)
         if not 1 <= number <= len(self._schemas) or not any(self.versions_of(number, deleted=True)):
             raise RegistryRefusal(40403, f"Schema {schema_id} not found")
         return self._schemas[number - 1]
@@ -110,7 +116,9 @@ class SubjectStore:
 
     def look_up(self, subject: str, schema: StoredSchema, deleted: bool = False) -> SubjectVersion:
         """Return the newest version of a subject with this schema."""
-        for one in reversed(self.versions(subject, deleted)):
+        versions = self.versions(subject, deleted)
+        check_schema(schema, self.references(schema))
+        for one in reversed(versions):
             if one.schema == schema:
                 return one
         raise RegistryRefusal(40403, "Schema not found")
@@ -118,13 +126,12 @@ class SubjectStore:
     # --- changing ----------------------------------------------------------------------------------------------
 
     def register(self, subject: str, schema: StoredSchema) -> SubjectVersion:
-        """Add a schema to a subject, or return the version that has it."""
+        """Add a schema to a subject, or return the version that has it. It takes the place of a deleted version."""
         versions = self._subjects.get(subject, [])
         for one in versions:
             if one.schema == schema and not one.is_deleted:
                 return one
-        if self.mode(subject).startswith("READONLY"):
-            raise RegistryRefusal(42205, f"Subject {subject} is in read-only mode")
+        self.refuse_read_only(subject)
         check_schema(schema, self.references(schema))
         found = self.differences(subject, schema)
         if found:
@@ -133,47 +140,56 @@ class SubjectStore:
                 f'Schema being registered is incompatible with an earlier schema for subject "{subject}", details: '
                 f"[{', '.join(found)}]",
             )
-        if schema not in self._schemas:
-            self._schemas.append(schema)
-        schema_id = self._schemas.index(schema) + 1
-        added = SubjectVersion(subject, versions[-1].version + 1 if versions else 1, schema_id, schema)
-        self._subjects.setdefault(subject, []).append(added)
+        number = versions[-1].version + 1 if versions else 1
+        added = SubjectVersion(subject, number, self._id_of(schema), schema)
+        self._subjects[subject] = [*(one for one in versions if one.schema != schema), added]
         return added
+
+    def _id_of(self, schema: StoredSchema) -> int:
+        """Return the id of a schema, a new one if no subject has the schema."""
+        for versions in self._subjects.values():
+            for one in versions:
+                if one.schema == schema:
+                    return one.schema_id
+        self._schemas.append(schema)
+        return len(self._schemas)
 
     def delete_subject(self, subject: str, permanent: bool) -> list[int]:
         """Delete a subject, and return the numbers of its versions."""
         versions = self.versions(subject, deleted=True)
         live = [one for one in versions if not one.is_deleted]
-        if permanent and live:
-            raise RegistryRefusal(40405, f"Subject '{subject}' was not deleted first before being permanently deleted")
         if not permanent and not live:
             raise RegistryRefusal(
                 40404, f"Subject '{subject}' was soft deleted.Set permanent=true to delete permanently"
             )
-        for one in live:
+        self.refuse_read_only(subject)
+        for one in versions if permanent else live:
             self._refuse_referenced(one)
+        if permanent and live:
+            raise RegistryRefusal(40405, f"Subject '{subject}' was not deleted first before being permanently deleted")
         if permanent:
             del self._subjects[subject]
+            self.levels.pop(subject, None)
+            self.modes.pop(subject, None)
             return [one.version for one in versions]
         for one in live:
             one.is_deleted = True
-        self.levels.pop(subject, None)
-        self.modes.pop(subject, None)
         return [one.version for one in live]
 
     def delete_version(self, subject: str, version: str, permanent: bool) -> int:
         """Delete a version of a subject, and return its number."""
         one = self.version(subject, version, deleted=True)
-        if permanent and not one.is_deleted:
-            raise RegistryRefusal(
-                40407, f"Subject '{subject}' Version {version} was not deleted first before being permanently deleted"
-            )
         if not permanent and one.is_deleted:
             raise RegistryRefusal(
                 40406,
                 f"Subject '{subject}' Version {version} was soft deleted.Set permanent=true to delete permanently",
             )
+        self.refuse_read_only(subject)
         self._refuse_referenced(one)
+        if permanent and not one.is_deleted:
+            raise RegistryRefusal(
+                40407, f"Subject '{subject}' Version {version} was not deleted first before being permanently deleted"
+            )
         if permanent:
             versions = self._subjects[subject]
             versions.remove(one)
@@ -196,6 +212,11 @@ class SubjectStore:
     def mode(self, subject: str) -> str:
         """Return the mode that applies to a subject."""
         return self.modes.get(subject) or self.modes.get("", "READWRITE")
+
+    def refuse_read_only(self, subject: str) -> None:
+        """Refuse to change what has a mode that forbids it."""
+        if self.mode(subject).startswith("READONLY"):
+            raise RegistryRefusal(42205, f"Subject {subject} is in read-only mode")
 
     def references(self, schema: StoredSchema) -> dict[str, str]:
         """Return the texts of the schemas that a schema references, each after those that it references itself."""
