@@ -887,14 +887,16 @@ class Client(MetricsPush):
         from .processing.retry_topics import checked_retry_topics
         from .records.deserialization import RecordDeserializer
 
-        names = checked_topics(topics)
+        check_flag("share", share)
+        if share and isinstance(topics, SubscriptionPattern):
+            raise UsageError("a share group takes names of topics: share=True takes no SubscriptionPattern")
+        names = checked_topics(topics, options.get("group_protocol"))
         dead_letter_topic = options.pop("dead_letter_topic", None)
         skips_undeserializable = options.get("on_error") == "skip"
         if skips_undeserializable or (dead_letter_topic is not None and options.get("on_error") == "dead_letter"):
             del options["on_error"]  # records that cannot be deserialized take their turn, as those that fail finally
         if dead_letter_topic is not None and dead_letter_topic in names:
             raise UsageError(f"dead_letter_topic must not be a topic that process() reads, got {dead_letter_topic!r}")
-        check_flag("share", share)
         settings = ProcessSettings(
             handle=handle,
             group_id=options.get("group_id") or "",
@@ -922,8 +924,6 @@ class Client(MetricsPush):
             from .processing.share_source import lenient
 
             check_converters("deserialize", key_deserializer=key_deserializer, value_deserializer=value_deserializer)
-            if isinstance(topics, SubscriptionPattern):
-                raise UsageError("a share group takes names of topics: share=True takes no SubscriptionPattern")
             deserializers = {
                 "key_deserializer": lenient(key_deserializer),
                 "value_deserializer": lenient(value_deserializer),

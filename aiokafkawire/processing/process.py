@@ -270,13 +270,15 @@ def check_producer_options(options: Mapping[str, Any]) -> None:
             )
 
 
-def checked_topics(topics: object) -> Sequence[str | SubscriptionPattern]:
+def checked_topics(topics: object, group_protocol: object) -> Sequence[str | SubscriptionPattern]:
     """Return the topics to subscribe to.
 
     Raises:
-        UsageError: they are no topics.
+        UsageError: they are no topics, or a pattern that only members of the consumer protocol may have.
     """
     if isinstance(topics, SubscriptionPattern):
+        if group_protocol not in ("consumer", "auto"):
+            raise UsageError("process() takes a SubscriptionPattern with group_protocol='consumer': brokers match it")
         return (topics,)
     names = (topics,) if isinstance(topics, str) else tuple(items_of("topics", topics, "'orders' or ['orders']"))
     if not names:
@@ -295,5 +297,8 @@ def consumer_options(options: Mapping[str, Any]) -> ConsumerOptions:
     for name in ("enable_auto_commit", "auto_commit_interval_ms"):
         if name in options:
             raise ConfigError(f"{name} is not for process(), which commits what is finished (commit_interval_ms)")
+    for name in ("assignors", "interceptors"):
+        if name in options:
+            raise ConfigError(f"{name} are for client.consumer() alone: process() has no such argument")
     defaults = ConsumerOptions(auto_offset_reset="earliest")
     return ConsumerOptions(**{**defaults, **options, "enable_auto_commit": False})  # type: ignore[typeddict-item]

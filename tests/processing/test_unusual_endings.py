@@ -14,7 +14,17 @@ import anyio.lowlevel
 import pytest
 import sniffio
 
-from aiokafkawire import Client, ConfigError, KafkaError, ProcessSummary, Retry, RetryTopic, TopicPartition, UsageError
+from aiokafkawire import (
+    Client,
+    ConfigError,
+    KafkaError,
+    ProcessSummary,
+    Retry,
+    RetryTopic,
+    SubscriptionPattern,
+    TopicPartition,
+    UsageError,
+)
 from aiokafkawire.errors import TopicNotReady
 from aiokafkawire.protocol import ApiKey
 from aiokafkawire.serialization import SerializationContext
@@ -209,6 +219,15 @@ async def test_a_producer_that_would_lose_or_refuse_failed_records_is_refused(
 
     with pytest.raises(ConfigError, match=told):
         await process(kafka, handle, dead_letter_topic="t.dead", producer_options=options)
+
+
+async def test_what_only_other_calls_take_is_refused_in_words(kafka: Client) -> None:
+    async def handle(record: Any) -> None: ...
+
+    with pytest.raises(ConfigError, match="interceptors are for client.consumer"):
+        await process(kafka, handle, interceptors=[])
+    with pytest.raises(UsageError, match=r"process\(\) takes a SubscriptionPattern with group_protocol='consumer'"):
+        await kafka.process(SubscriptionPattern("t.*"), handle, group_id="g")
 
 
 async def test_a_handler_takes_one_argument(kafka: Client) -> None:
