@@ -1,6 +1,7 @@
 """A client's clock, random numbers and threads, which simulations replace, and the owner of its background tasks."""
 
 import asyncio
+import inspect
 import math
 import random
 import sys
@@ -83,6 +84,14 @@ def current_task() -> Any:
     if loop is not None:
         return asyncio.current_task(loop)
     return sys.modules["trio"].lowlevel.current_task() if on_trio() else None
+
+
+def mark_coroutine_function(function: Callable[..., Any]) -> None:
+    """Let asyncio take a plain function that returns a coroutine for a coroutine function, as mocks ask."""
+    if sys.version_info >= (3, 12):
+        inspect.markcoroutinefunction(function)
+    else:
+        function._is_coroutine = asyncio.coroutines._is_coroutine  # type: ignore[attr-defined]
 
 
 def has_ended(task: Any) -> bool:

@@ -4,7 +4,7 @@ import asyncio
 import re
 import sys
 import warnings
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Final, Generic, Self, TypeVar
 
@@ -14,6 +14,7 @@ from ... import errors as own
 from ...argument_checks import shown
 from ...config import ConsumerOptions
 from ...consumer.topic_subscription import RebalancePatience
+from ...runtime import current_task, mark_coroutine_function
 from ...types import OffsetAndMetadata as OwnOffsetAndMetadata
 from ...types import OffsetSpec
 from ..abc import AbstractTokenProvider, ConsumerRebalanceListener
@@ -217,7 +218,7 @@ class AIOKafkaConsumer(Generic[KT, VT]):
         """Commit the records handed out (``enable_auto_commit``), leave the group, and disconnect; may be called again.
 
         The last records count as unfinished, and will be read again, if an exception is being handled, as in the end of
-        an ``async with`` that has failed, or if another task has taken them and still runs.
+        an ``async with`` that has failed, or if another task has taken them and still runs, or has failed.
 
         Raises:
             IllegalStateError: a listener of this consumer called it.
@@ -230,7 +231,7 @@ class AIOKafkaConsumer(Generic[KT, VT]):
         self._closed = True
         try:
             if session is not None:
-                finishes = sys.exception() is None and not session.reader.is_another_at_work
+                finishes = sys.exception() is None and not session.reader.is_unfinished_elsewhere
                 await session.end(finishes=finishes)
             if self._left is not None:
                 await self._left.wait()
@@ -337,7 +338,7 @@ class AIOKafkaConsumer(Generic[KT, VT]):
         if self._closed:
             session.wanted = None
             return
-        finishes = sys.exception() is None and not session.reader.is_another_at_work
+        finishes = sys.exception() is None and not session.reader.is_unfinished_elsewhere
         if finishes and not session.reader.has_ended:
             session.reader.finish_all()
         before, self._left = self._left, session.ended
@@ -349,7 +350,7 @@ class AIOKafkaConsumer(Generic[KT, VT]):
 
     # --- records ---------------------------------------------------------------------------------------------
 
-    async def getone(self, *partitions: TopicPartition) -> ConsumerRecord[Any, Any]:
+    def getone(self, *partitions: TopicPartition) -> Coroutine[Any, Any, ConsumerRecord[Any, Any]]:
         """Return the next record, of these partitions if some are named; wait for it.
 
         Raises:
@@ -359,14 +360,18 @@ class AIOKafkaConsumer(Generic[KT, VT]):
             KafkaError: the group, or reading a partition, has failed.
             Exception: that of a deserializer; the record is read again next time.
         """
+        return self._getone(current_task(), partitions)
+
+    async def _getone(self, taker: Any, partitions: Sequence[TopicPartition]) -> ConsumerRecord[Any, Any]:
+        """Return the next record to ``taker``, the task that has called: another one may await it, as in wait_for()."""
         if self._closed:
             raise ConsumerStoppedError
         session = self._session or self._started()
         while True:
             try:  # cheaper than TRANSLATED
-                record = session.reader.take(partitions)
+                record = session.reader.take(taker, partitions)
                 if record is None:
-                    record = await session.reader.wait_for_next(partitions)
+                    record = await session.reader.wait_for_next(taker, partitions)
             except own.KafkaError as error:
                 raise translated(error) from error
             if record is not None:
@@ -377,9 +382,9 @@ class AIOKafkaConsumer(Generic[KT, VT]):
             if session is before:
                 raise IllegalStateError("the consumer has ended")
 
-    async def getmany(
+    def getmany(
         self, *partitions: TopicPartition, timeout_ms: int = 0, max_records: int | None = None
-    ) -> dict[TopicPartition, list[ConsumerRecord[Any, Any]]]:
+    ) -> Coroutine[Any, Any, dict[TopicPartition, list[ConsumerRecord[Any, Any]]]]:
         """Return the fetched records by partition, of these partitions if some are named.
 
         Args:
@@ -389,6 +394,11 @@ class AIOKafkaConsumer(Generic[KT, VT]):
 
         Raises as :meth:`getone`; records before an error are returned, and the next call raises.
         """
+        return self._getmany(current_task(), partitions, timeout_ms, max_records)
+
+    async def _getmany(
+        self, taker: Any, partitions: Sequence[TopicPartition], timeout_ms: int, max_records: int | None
+    ) -> dict[TopicPartition, list[ConsumerRecord[Any, Any]]]:
         if self._closed:
             raise ConsumerStoppedError
         check_milliseconds(timeout_ms=timeout_ms)
@@ -396,13 +406,16 @@ class AIOKafkaConsumer(Generic[KT, VT]):
         session = self._started()
         with TRANSLATED:
             return await session.reader.wait_for_many(
-                partitions, timeout_ms / 1000, max_records or self._max_poll_records
+                taker, partitions, timeout_ms / 1000, max_records or self._max_poll_records
             )
 
     def __aiter__(self) -> Self:
         if self._closed:
             raise ConsumerStoppedError
         return self
+
+    mark_coroutine_function(getone)
+    mark_coroutine_function(getmany)
 
     async def __anext__(self) -> ConsumerRecord[Any, Any]:
         """Return the next record, as :meth:`getone`; end when the consumer is stopped."""

@@ -22,6 +22,8 @@ __all__ = ("Session", "Wanted", "prefix_pattern")
 
 _log = EventLog("aiokafkawire.aiokafka")
 
+_POSITIONS_SECONDS: Final = 5.0
+"""The seconds that the start waits for positions at most: a partition may have no leader for a while."""
 _INLINE_FLAGS: Final = re.compile(r"\(\?[aiLmsux]+\)")
 
 
@@ -104,7 +106,7 @@ class Session:
             self._cluster.owner.spawn(self._subscribe_later)
 
     async def read_first(self, wanted: Wanted) -> None:
-        """Read what is ``wanted``, and wait for the assignment; a pattern matches the topics that exist now."""
+        """Read what is ``wanted``, and wait until that has begun; a pattern matches the topics that exist now."""
         metadata = self._cluster.metadata
         if wanted.pattern is not None:
             with metadata.all_topics():
@@ -115,6 +117,17 @@ class Session:
         else:
             self.read(wanted)
             await self.wait_until_assigned()
+        await self._wait_for_positions()
+
+    async def _wait_for_positions(self) -> None:
+        """Wait until reading has begun: records that are sent after the start are then read, with "latest", too."""
+        deadline = self._cluster.deadline(_POSITIONS_SECONDS)
+        positions, pending = self.consumer._positions, self.consumer._iteration.pending_errors
+        while any(state.position is None and not state.lost for state in positions) and not pending:
+            left = deadline.left(self._cluster.runtime.now())
+            if left <= 0 or self.reader.has_ended:
+                return
+            await self.wait_for_change(left)
 
     async def _subscribe_later(self) -> None:
         await self._after.wait()

@@ -1,5 +1,6 @@
 """Hands out a consumer's records to any number of tasks, singly or by partition, as aiokafka's consumer does."""
 
+import asyncio
 from collections.abc import Callable, Collection
 from itertools import islice
 from typing import Any, Final, TypeAlias
@@ -55,15 +56,25 @@ class SharedReader:
         return self._iteration.has_been_closed()
 
     @property
-    def is_another_at_work(self) -> bool:
-        """Whether another task than the running one has taken the last records, and still runs."""
+    def is_unfinished_elsewhere(self) -> bool:
+        """Whether another task than the running one has taken the last records, and has not finished them.
+
+        It may still run, or may have failed or been cancelled, or have had no other task than to return the records.
+        """
         taker = self._taker
-        return taker is not None and taker is not current_task() and not has_ended(taker)
+        if taker is None or taker is current_task():
+            return False
+        if not isinstance(taker, asyncio.Future):  # a task of trio
+            return not has_ended(taker)
+        if not taker.done() or taker.cancelled():
+            return True
+        # Asking for the exception would count as its retrieval, and asyncio would no longer log it.
+        return taker._exception is not None or isinstance(taker.result(), ConsumerRecord | dict)
 
     # --- one record ---------------------------------------------------------------------------------------
 
-    def take(self, partitions: Collection[TopicPartition]) -> "ConsumerRecord[Any, Any] | None":
-        """Return the next record if that needs no wait; otherwise None."""
+    def take(self, taker: Any, partitions: Collection[TopicPartition]) -> "ConsumerRecord[Any, Any] | None":
+        """Return the next record to the task ``taker`` if that needs no wait; otherwise None."""
         reading = self._reading
         if reading is None or self._seen != self._counters.changes or self._left <= 0:
             return None
@@ -71,14 +82,16 @@ class SharedReader:
             return None
         self._left -= 1
         self._counters.polls += 1
-        self._taker = current_task()
+        self._taker = taker
         return self._next_of(reading)
 
-    async def wait_for_next(self, partitions: Collection[TopicPartition]) -> "ConsumerRecord[Any, Any] | None":
+    async def wait_for_next(
+        self, taker: Any, partitions: Collection[TopicPartition]
+    ) -> "ConsumerRecord[Any, Any] | None":
         """Wait for the next record of any partition, or of these; return None once the consumer is closed."""
         await self._iteration.let_others_run(check_clock=True)
         self._left = _BETWEEN_PAUSES
-        taken = self.take(partitions)
+        taken = self.take(taker, partitions)
         if taken is not None:
             return taken
         self._finish(partitions)
@@ -90,7 +103,7 @@ class SharedReader:
             reading = self._iteration.ready(of=partitions)
             if reading is not None:
                 self._reading, self._seen = reading, self._counters.changes
-                self._left, self._taker = _BETWEEN_PAUSES, current_task()
+                self._left, self._taker = _BETWEEN_PAUSES, taker
                 record = self._next_of(reading)
                 if record is not None:
                     return record
@@ -118,11 +131,12 @@ class SharedReader:
     # --- many records -------------------------------------------------------------------------------------
 
     async def wait_for_many(
-        self, partitions: Collection[TopicPartition], timeout: float, max_records: int | None
+        self, taker: Any, partitions: Collection[TopicPartition], timeout: float, max_records: int | None
     ) -> "dict[TopicPartition, list[ConsumerRecord[Any, Any]]]":
         """Return the fetched records by partition; wait for the first for ``timeout`` seconds at most.
 
         Args:
+            taker: the task that gets them.
             partitions: the partitions to read; empty for all.
             timeout: how long to wait if no record is there. After that, and once the consumer is closed, the result is
                 empty.
@@ -143,7 +157,8 @@ class SharedReader:
                     break
                 self._pass_over(partitions)
                 await self._wait(arrived)
-        self._taker = current_task()
+        if found:
+            self._taker = taker
         return found
 
     def _drain(
