@@ -87,12 +87,12 @@ def _setter(name: str) -> Any:
 
 
 class _ConsumerRecord(Generic[KT, VT]):
-    """A record that a consumer has read; its fields can be set, as aiokafka's.
+    """A record that a consumer has read; its fields can be set, and others added, as aiokafka's.
 
     ``checksum`` is always None. The size of an absent key or value is -1.
     """
 
-    __slots__ = ("__weakref__", "_record", "key", "value")
+    __slots__ = ("__dict__", "__weakref__", "_record", "key", "value")
     __match_args__ = _NAMES
     __dataclass_fields__ = _Fields.__dataclass_fields__  # for dataclasses.asdict(), replace() and fields()
 
@@ -158,7 +158,7 @@ if TYPE_CHECKING:
 
     @dataclass
     class ConsumerRecord(Generic[KT, VT]):
-        """A record that a consumer has read; its fields can be set, as aiokafka's.
+        """A record that a consumer has read; its fields can be set, and others added, as aiokafka's.
 
         ``checksum`` is always None. The size of an absent key or value is -1.
         """

@@ -317,6 +317,9 @@ async def test_records_are_used_as_dataclasses(broker: Broker, kafka: Client) ->
     assert record != made
     with pytest.raises(TypeError):
         hash(record)
+    other: Any = record
+    other.consumer = "added"  # as FastStream does
+    assert other.consumer == "added"
 
 
 @pytest.mark.parametrize(

@@ -89,7 +89,7 @@ async def cancelled_worker(consumer: Any) -> None:
 class Logging(AIOKafkaConsumer[Any, Any]):
     """A subclass, whose method may run in a task that wait_for() makes."""
 
-    async def getone(self, *partitions: Any) -> Any:  # type: ignore[override]
+    async def getone(self, *partitions: Any) -> Any:
         return await super().getone(*partitions)
 
 

@@ -52,6 +52,7 @@ def main() -> int:
     )
     parser.add_argument("modules", nargs="*", help="the modules to run, such as test_consume.py; by default all")
     parser.add_argument("-k", metavar="WORDS", default="", help="only tests whose names match, as pytest's -k")
+    parser.add_argument("--slow", action="store_true", help="also FastStream's slow tests, at localhost:9092")
     parser.add_argument("--source", type=Path, required=True, help="a checkout of FastStream")
     parser.add_argument("--bootstrap", help="a broker to use")
     parser.add_argument("--kafka", metavar="RELEASE", help="the release of Apache Kafka to start")
@@ -64,7 +65,7 @@ def main() -> int:
         shutil.copytree(asked.source / "tests", folder / "tests", ignore=shutil.ignore_patterns("__pycache__"))
         settings = folder / "tests" / "brokers" / "kafka" / "settings.py"
         settings.write_text(settings.read_text().replace("localhost:9092", bootstrap))
-        outcomes = run(folder, asked.modules, asked.k, bootstrap)
+        outcomes = run(folder, asked.modules, asked.k, bootstrap, slow=asked.slow)
     return 1 if report(outcomes, known) or not outcomes else 0
 
 
@@ -77,11 +78,11 @@ def broker(asked: argparse.Namespace) -> Iterator[str]:
         with ApacheKafka(asked.kafka) as kafka:
             yield kafka.bootstrap
     else:
-        with BackgroundBroker() as own:
+        with BackgroundBroker(port=9092 if asked.slow else 0) as own:  # some of the slow tests name no broker
             yield own.bootstrap
 
 
-def run(folder: Path, modules: list[str], words: str, bootstrap: str) -> dict[str, str]:
+def run(folder: Path, modules: list[str], words: str, bootstrap: str, *, slow: bool) -> dict[str, str]:
     """Run the modules by pytest; return each test's error, which is empty for one that passed."""
     results, tests = folder / "results.xml", folder / "tests" / "brokers" / "kafka"
     (folder / "pytest.ini").write_text(SETTINGS)
@@ -98,7 +99,14 @@ def run(folder: Path, modules: list[str], words: str, bootstrap: str) -> dict[st
         "-p",
         "no:cacheprovider",
     ]
-    options += ["--timeout=90", "--tb=short", f"--junitxml={results}", "-k", words, "-m", "not slow"]
+    options += [
+        "--timeout=90",
+        "--tb=short",
+        f"--junitxml={results}",
+        "-k",
+        words,
+        *(() if slow else ("-m", "not slow")),
+    ]
     subprocess.run([sys.executable, "-m", "pytest", *options, *paths], cwd=folder, env=environment, check=False)
     return dict(outcomes_in(results)) if results.exists() else {}
 
