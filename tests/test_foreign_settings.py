@@ -14,8 +14,17 @@ from support.rows import every_row
 from aiokafkawire.config import ShareConsumerConfig, make_config
 from aiokafkawire.config.environment import properties_from_environment
 from aiokafkawire.config.properties import KafkaSettings, settings_from
-from aiokafkawire.config.property_names import ALIASES, REFUSED, SPECIAL, WITHOUT_EFFECT
+from aiokafkawire.config.property_names import (
+    ALIASES,
+    LONGS,
+    MEANINGS,
+    REFUSED,
+    SPECIAL,
+    WITHOUT_CONSUMER,
+    WITHOUT_EFFECT,
+)
 from aiokafkawire.errors import ConfigError
+from aiokafkawire.records.compression import Codec, check_level
 
 LOGIN = {"security.protocol": "SASL_SSL", "sasl.mechanism": "PLAIN", "sasl.username": "u", "sasl.password": "p"}
 OIDC = {
@@ -27,6 +36,14 @@ OIDC = {
 }
 SIGNED = {**OIDC, "sasl.oauthbearer.assertion.private.key.file": "k"}
 KEYED = {"ssl.certificate.pem": "c", "ssl.key.pem": "k"}
+MSK = "software.amazon.msk.auth.iam"
+MSK_OAUTH = {
+    "security.protocol": "SASL_SSL",
+    "sasl.mechanism": "OAUTHBEARER",
+    "sasl.jaas.config": "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required;",
+    "sasl.login.callback.handler.class": f"{MSK}.IAMOAuthBearerLoginCallbackHandler",
+    "sasl.client.callback.handler.class": f"{MSK}.IAMOAuthBearerLoginCallbackHandler",
+}
 HANDLER = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginCallbackHandler"
 JWT_RETRIEVER = "org.apache.kafka.common.security.oauthbearer.JwtBearerJwtRetriever"
 
@@ -52,6 +69,7 @@ VALUES: dict[str, Any] = {
     "sasl.login.refresh.window.jitter": "0.25",
     "sasl.mechanism": "SCRAM-SHA-256",
     "sasl.mechanisms": "SCRAM-SHA-256",
+    "sasl.oauthbearer.config": "query=resource=a",
     "sasl.oauthbearer.extensions": "a=b",
     "sasl.oauthbearer.assertion.algorithm": "es256",
     "sasl.oauthbearer.grant.type": "urn:ietf:params:oauth:grant-type:jwt-bearer",
@@ -70,10 +88,12 @@ VALUES: dict[str, Any] = {
 }
 BESIDE: dict[str, dict[str, str]] = {
     "compression.gzip.level": {"compression.type": "gzip"},
+    "compression.level": {"compression.type": "gzip"},
     "compression.lz4.level": {"compression.type": "lz4"},
     "compression.zstd.level": {"compression.type": "zstd"},
     "sasl.login.callback.handler.class": OIDC,
     "sasl.oauthbearer.assertion.claim.iss": SIGNED,
+    "sasl.oauthbearer.config": {"sasl.oauthbearer.metadata.authentication.type": "azure_imds"},
     "sasl.oauthbearer.grant.type": SIGNED,
     "sasl.oauthbearer.jwt.retriever.class": SIGNED,
     "sasl.oauthbearer.metadata.authentication.type": OIDC,
@@ -87,7 +107,7 @@ BESIDE: dict[str, dict[str, str]] = {
     "ssl.truststore.password": {"ssl.truststore.location": "t.jks"},
     "ssl.truststore.type": {"ssl.truststore.location": "t"},
 }
-SILENT = ("sasl.login.callback.handler.class", "sasl.oauthbearer.config", "sasl.oauthbearer.method")
+SILENT = ("sasl.login.callback.handler.class", "sasl.oauthbearer.method")
 """Settings that change nothing beside those that they need."""
 SETTINGS = [setting for source in LISTS for setting in foreign_settings(source)]
 
@@ -138,7 +158,7 @@ def test_each_setting_is_applied_or_without_effect_or_refused(setting: ForeignSe
         assert effects(settings) == effects(settings_from(without))
         return
     assert outcome == "applied"
-    assert settings.ignored == ()
+    assert settings.ignored == ((name,) if name in WITHOUT_CONSUMER else ())
     if name in SILENT:
         return
     try:
@@ -148,14 +168,14 @@ def test_each_setting_is_applied_or_without_effect_or_refused(setting: ForeignSe
     assert effects(settings) != before, how
 
 
-REJECTED = {"connections.max.idle.ms": "0", "sasl.mechanism": "GSSAPI", "sasl.mechanisms": "GSSAPI"}
-"""Defaults of other clients that are errors here: no limit of idleness, and a mechanism without SASL."""
+REJECTED = {"sasl.mechanism": "GSSAPI", "sasl.mechanisms": "GSSAPI"}
+"""Defaults of other clients that are errors here: a mechanism without SASL."""
 
 
 @every_row("setting", [setting for setting in SETTINGS if setting.default])
 def test_the_default_of_each_setting_is_accepted(setting: ForeignSetting) -> None:
     if REJECTED.get(setting.name) == setting.default:
-        with pytest.raises(ConfigError, match=ALIASES.get(setting.name, setting.name).replace(".", "_")):
+        with pytest.raises(ConfigError, match=f"^{setting.name} is set, but security_protocol is PLAINTEXT"):
             settings_from({setting.name: setting.default})
     else:
         settings_from({setting.name: setting.default})
@@ -190,9 +210,7 @@ def test_a_refused_setting_does_not_show_its_value() -> None:
 @pytest.mark.parametrize(
     ("given", "part", "options"),
     [
-        ({"max.poll.records": "5"}, "share_consumer", {"max_poll_records": 5}),
         ({"group.id": "g", "fetch.max.bytes": 5}, "share_consumer", {"group_id": "g", "fetch_max_bytes": 5}),
-        ({"group.id": "g", "max.poll.records": "5"}, "consumer", {"group_id": "g"}),
         ({"share.acquire.mode": "RECORD_LIMIT"}, "share_consumer", {"share_acquire_mode": "record_limit"}),
         ({"group.protocol": "CONSUMER"}, "consumer", {"group_protocol": "consumer"}),
         ({"auto.offset.reset": "smallest"}, "consumer", {"auto_offset_reset": "earliest"}),
@@ -212,9 +230,21 @@ def test_a_refused_setting_does_not_show_its_value() -> None:
         ({"queue.buffering.max.kbytes": "2"}, "producer", {"buffer_memory": 2048}),
         ({"queue.buffering.max.kbytes": 2**31 - 1}, "producer", {"buffer_memory": 2**31 - 1}),
         ({"queue.buffering.max.kbytes": 2, "buffer.memory": 9}, "producer", {"buffer_memory": 9}),
+        ({"buffer.memory": "4294967296"}, "producer", {"buffer_memory": 2**31 - 1}),
+        ({"max.block.ms": 2**63 - 1}, "producer", {"max_block_ms": 2**31 - 1}),
+        ({"message.timeout.ms": "0"}, "producer", {"delivery_timeout_ms": 2**31 - 1}),
+        ({"delivery.timeout.ms": "0"}, "producer", {"delivery_timeout_ms": 2**31 - 1}),
+        ({"batch.size": "0"}, "producer", {"batch_size": 1}),
+        ({"connections.max.idle.ms": "-1"}, "client", {"connections_max_idle_ms": 2**31 - 1}),
+        ({"connections.max.idle.ms": 0}, "client", {"connections_max_idle_ms": 2**31 - 1}),
+        ({"topic.metadata.refresh.interval.ms": "-1"}, "client", {"metadata_max_age_ms": 2**31 - 1}),
+        ({"auto.commit.interval.ms": "0"}, "consumer", {"auto_commit_interval_ms": 2**31 - 1}),
+        ({"bootstrap.resolve.timeout.ms": "5000"}, "client", {"bootstrap_timeout_ms": 5000}),
+        ({"bootstrap.resolve.timeout.ms": 2**40}, "client", {"bootstrap_timeout_ms": 2**31 - 1}),
+        ({"bootstrap.resolve.timeout.ms": 5, "bootstrap.timeout.ms": 6}, "client", {"bootstrap_timeout_ms": 6}),
         ({"compression.level": "-1"}, "producer", {"compression_level": None}),
         (
-            {"compression.type": "gzip", "compression.gzip.level": "3", "compression.zstd.level": "4"},
+            {"compression.type": "gzip", "compression.gzip.level": "3"},
             "producer",
             {"compression_type": "gzip", "compression_level": 3},
         ),
@@ -228,7 +258,6 @@ def test_a_refused_setting_does_not_show_its_value() -> None:
             "producer",
             {"compression_type": "zstd", "compression_level": -1},
         ),
-        ({"compression.gzip.level": "3"}, "producer", {}),
         ({"partitioner.class": "o.RoundRobinPartitioner"}, "producer", {"partitioner": "round_robin"}),
         ({"partitioner.class": None}, "producer", {}),
     ],
@@ -240,6 +269,96 @@ def test_what_a_setting_becomes(given: dict[str, Any], part: str, options: dict[
 
 
 @pytest.mark.parametrize(
+    ("codec", "given", "level"),
+    [
+        ("gzip", "12", 9),
+        ("gzip", "9", 9),
+        ("gzip", "0", 1),
+        ("gzip", "-1", None),
+        ("lz4", "12", 12),
+        ("lz4", "0", None),
+        ("zstd", "12", 12),
+        ("zstd", "22", 22),
+    ],
+)
+def test_a_level_of_librdkafka_is_at_most_the_highest_of_the_codec(codec: str, given: str, level: int | None) -> None:
+    settings = settings_from({"compression.type": codec, "compression.level": given})
+    assert settings.producer == {"compression_type": codec, "compression_level": level}
+    check_level(Codec.parse(codec), level)
+
+
+@pytest.mark.parametrize("codec", ["gzip", "lz4", "zstd"])
+def test_the_levels_of_java_are_those_of_the_codecs(codec: str) -> None:
+    for level in (-131073, -131072, -2, -1, 0, 1, 9, 10, 17, 18, 22, 23):
+        given = {"compression.type": codec, f"compression.{codec}.level": level}
+        try:
+            check_level(Codec.parse(codec), level)
+        except ConfigError:
+            with pytest.raises(ConfigError, match=rf"^compression\.{codec}\.level must be .*, got {level}$"):
+                settings_from(given)
+        else:
+            settings_from(given)
+
+
+def test_the_properties_of_msk_are_taken() -> None:
+    text = f"""\
+security.protocol=SASL_SSL
+sasl.mechanism=AWS_MSK_IAM
+sasl.jaas.config={MSK}.IAMLoginModule required;
+sasl.client.callback.handler.class={MSK}.IAMClientCallbackHandler
+"""
+    settings = settings_from(text)
+    assert settings.client == {"security_protocol": "SASL_SSL", "sasl_mechanism": "AWS_MSK_IAM"}
+    assert settings.ignored == ("sasl.client.callback.handler.class",)
+
+
+def test_msk_by_oauthbearer_is_the_same_login() -> None:
+    settings = settings_from(MSK_OAUTH)
+    assert settings.client == {"security_protocol": "SASL_SSL", "sasl_mechanism": "AWS_MSK_IAM"}
+    assert settings.ignored == ("sasl.client.callback.handler.class",)
+
+
+@every_row(
+    ("given", "why"),
+    [
+        ({"group.id": "g", "max.poll.records": "5"}, "consumers have poll(max_records=...) instead"),
+        ({"bootstrap.resolve.timeout.ms": "0"}, "without a limit of its own the client has bootstrap_timeout_ms"),
+        ({"compression.gzip.level": "3"}, "compression.type is none"),
+        ({"compression.type": "gzip", "compression.zstd.level": "4"}, "compression.type is gzip"),
+        ({"compression.level": "3"}, "compression.type is none, which has no levels"),
+        ({"compression.type": "snappy", "compression.level": "3"}, "compression.type is snappy, which has no levels"),
+        ({**LOGIN, "ssl.truststore.password": "s3cret"}, "there is no ssl.truststore.location"),
+        (
+            {
+                **LOGIN,
+                "ssl.truststore.location": "t",
+                "ssl.truststore.type": "PEM",
+                "ssl.truststore.password": "s3cret",
+            },
+            "ssl.truststore.type is PEM, which has no password",
+        ),
+        (
+            {**LOGIN, "ssl.keystore.location": "k", "ssl.keystore.type": "PEM", "ssl.keystore.password": "s3cret"},
+            "ssl.keystore.type is PEM: ssl.key.password is the key's",
+        ),
+        ({"sasl.oauthbearer.config": "s3cret=a"}, "it is the argument of oauth_cb, and there is none"),
+        ({**LOGIN, "sasl.login.callback.handler.class": "my.Handler"}, "Java classes cannot be used"),
+        ({**OIDC, "sasl.login.callback.handler.class": "my.Handler"}, "Java classes cannot be used"),
+        (
+            {**OIDC, "sasl.mechanism": "AWS_MSK_IAM", "sasl.login.callback.handler.class": HANDLER},
+            "sasl.mechanism is not OAUTHBEARER",
+        ),
+    ],
+)
+def test_a_setting_that_does_nothing_beside_the_others_leaves_a_trace(given: dict[str, Any], why: str) -> None:
+    name = list(given)[-1]
+    with watched_log(logging.DEBUG) as log:
+        settings = settings_from(given)
+    assert settings.ignored == (name,)
+    assert [one.getMessage() for one in log.records] == [f"settings without effect in this client: {name} ({why})"]
+
+
+@pytest.mark.parametrize(
     ("given", "told"),
     [
         ({"partitioner.class": "my.Own"}, "partitioner.class 'Own' cannot be used: known are Java's RoundRobinPart"),
@@ -248,18 +367,83 @@ def test_what_a_setting_becomes(given: dict[str, Any], part: str, options: dict[
         ({"sasl.login.refresh.window.factor": "x"}, "sasl.login.refresh.window.factor must be a number, got 'x'"),
         (
             {"sasl.login.refresh.window.factor": "nan"},
-            "refresh_window_factor must be a number from 0.5 to 1.0, got nan",
+            "sasl.login.refresh.window.factor must be a number from 0.5 to 1.0, got nan",
         ),
-        ({**LOGIN, "ssl.enabled.protocols": "TLSv1.2,TLSv1.1"}, "ssl_enabled_protocols must be a sequence of some of"),
+        ({**LOGIN, "ssl.enabled.protocols": "TLSv1.2,TLSv1.1"}, "ssl.enabled.protocols must be a sequence of some of"),
         ({"linger.ms": "1.x"}, "linger.ms must be a whole number, got '1.x'"),
         ({"max.poll.record": "5"}, "unknown property 'max.poll.record': did you mean max.poll.records?"),
-        ({"auto.offset.reset": "first"}, "auto_offset_reset must be 'earliest'"),
+        ({"auto.offset.reset": "first"}, "auto.offset.reset must be 'earliest'"),
+        ({"message.timeout.ms": "-1"}, "message.timeout.ms must be a whole number from 1 to 2147483647, got -1"),
+        ({"queue.buffering.max.kbytes": "-1"}, "queue.buffering.max.kbytes must be a whole number from 1 to"),
+        ({"bootstrap.resolve.timeout.ms": "-1"}, "bootstrap.resolve.timeout.ms must be a whole number from 1 to"),
+        (
+            {"buffer.memory": 2**63},
+            "buffer.memory must be a whole number from 1 to 2147483647, got 9223372036854775808",
+        ),
+        ({"batch.size": 2**31}, "batch.size must be a whole number from 1 to 2147483647, got 2147483648"),
+        ({"max.in.flight": 6, "enable.idempotence": "true"}, "enable.idempotence needs max.in.flight to be at most 5"),
+        ({"client.id": ("client_id",)}, "client.id must be a string, got ('client_id',)"),
+        (
+            {"ssl.truststore.type": "PEM", "ssl.truststore.location": "t"},
+            "ssl.truststore.location is set, but security_protocol is PLAINTEXT",
+        ),
+        (
+            {"compression.type": "gzip", "compression.gzip.level": "12"},
+            "compression.gzip.level must be a whole number from 1 to 9, or -1 for the default, got 12",
+        ),
+        ({"compression.lz4.level": "18"}, "compression.lz4.level must be a whole number from 1 to 17, got 18"),
+        ({"compression.zstd.level": "zzz"}, "compression.zstd.level must be a whole number, got 'zzz'"),
+        ({"compression.gzip.level": True}, "compression.gzip.level must be a whole number, got True"),
+        (
+            {"compression.type": "gzip", "compression.level": "13"},
+            "compression.level must be a whole number from -1 to 12",
+        ),
+        (
+            {"compression.type": "zstd", "compression.level": 23},
+            "compression.level must be a whole number from -131072",
+        ),
+        ({"compression.level": "zzz"}, "compression.level must be a whole number, got 'zzz'"),
+        ({"sasl.client.callback.handler.class": "my.Handler"}, "Java classes cannot be used; set sasl_username"),
+        (
+            {**MSK_OAUTH, "sasl.login.callback.handler.class": "my.Handler"},
+            "sasl.login.callback.handler.class 'my.Handler' cannot be used: known are Java's OAuthBearerLoginCallback",
+        ),
+        ({"exclude.internal.topics": "false"}, "exclude.internal.topics is not supported: patterns never match"),
     ],
 )
 def test_wrong_values_are_told(given: dict[str, Any], told: str) -> None:
     with pytest.raises(ConfigError) as caught:
         settings_from(given)
     assert told in str(caught.value)
+
+
+def test_the_numbers_of_64_bits_are_those_of_java() -> None:
+    longs = {
+        one.name for one in foreign_settings("java") if one.type == "long" and outcome_of(one.name)[0] == "applied"
+    }
+    assert longs == LONGS
+
+
+@every_row(("name", "given"), [(name, given) for name, numbers in MEANINGS.items() for given in numbers])
+def test_a_number_that_turns_something_off_is_on_the_page(name: str, given: int) -> None:
+    assert f"; `{given}` becomes {MEANINGS[name][given]}" in outcome_of(name)[1]
+
+
+@every_row("setting", SETTINGS)
+def test_the_page_names_everything_that_gets_an_option(setting: ForeignSetting) -> None:
+    outcome, how = outcome_of(setting.name)
+    option = ALIASES.get(setting.name, setting.name).replace(".", "_")
+    if outcome != "applied" or not how.startswith(f"`{option}` of "):
+        return
+    settings = settings_from({**beside(setting), setting.name: value_of(setting)})
+    parts = {
+        "Client": settings.client,
+        "producer()": settings.producer,
+        "consumer()": settings.consumer,
+        "share_consumer()": settings.share_consumer,
+    }
+    having = ", ".join(f"`{part}`" for part, options in parts.items() if option in options)
+    assert how.split("; ")[0] == f"`{option}` of {having}"
 
 
 def test_a_share_consumer_takes_the_settings_for_it() -> None:

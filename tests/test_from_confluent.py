@@ -94,6 +94,10 @@ def test_the_defaults_of_librdkafka_are_taken(setting: ForeignSetting) -> None:
     from_confluent({**login, setting.name: setting.default or None})
 
 
+def test_connections_without_a_limit_of_idleness_stay_open() -> None:
+    assert options({"connections.max.idle.ms": 0}) == {"connections_max_idle_ms": 2**31 - 1}
+
+
 def test_what_the_dict_says_wins_over_the_defaults_of_librdkafka() -> None:
     settings = from_confluent({**BOOTSTRAP, "partitioner": "murmur2", "isolation.level": "read_uncommitted"})
     assert settings.producer["partitioner"] == "murmur2"

@@ -16,8 +16,8 @@ KEPT_DEFAULTS: Final[Mapping[str, str]] = {"isolation.level": "read_committed", 
 
 _TOPIC_SETTINGS: Final = "default.topic.config"
 _LOGGER: Final = "logger"
-_ASK_FOR_NOTHING: Final = {"ssl.ca.location": "probe", "connections.max.idle.ms": "0"}
-"""Values of librdkafka that leave a setting out: the system's authorities, and no limit."""
+_ASK_FOR_NOTHING: Final = {"ssl.ca.location": "probe"}
+"""Values of librdkafka that leave a setting out: the system's authorities."""
 
 
 def from_confluent(config: Mapping[str, Any]) -> KafkaSettings:

@@ -1,11 +1,10 @@
 """Reads settings of other clients: Java's ``client.properties``, and dicts for librdkafka and confluent-kafka."""
 
-import math
 import re
 from collections.abc import Callable, Mapping
 from difflib import get_close_matches
 from functools import cache
-from typing import Any, Final, cast, get_type_hints
+from typing import Any, Final, cast
 
 import attrs
 
@@ -24,11 +23,21 @@ from . import (
     ShareConsumerOptions,
     make_config,
 )
+from .compression_levels import CODECS, java_level, librdkafka_level
 from .interceptor_classes import interceptors_of
 from .jaas import parse_jaas
 from .oauth import JWT_BEARER
 from .properties_parser import parse_properties
-from .property_names import ALIASES, REFUSED, SPECIAL, WITHOUT_EFFECT, why_without_effect
+from .property_names import (
+    ALIASES,
+    MSK_OAUTH_HANDLER,
+    REFUSED,
+    SPECIAL,
+    WITHOUT_CONSUMER,
+    WITHOUT_EFFECT,
+    why_without_effect,
+)
+from .property_values import converted, whole_number
 
 __all__ = ("KafkaSettings", "is_property", "settings_from")
 
@@ -39,27 +48,6 @@ _CONFIGS: Final = {"client": ClientConfig, "producer": ProducerConfig, "consumer
 consumer gets those of a consumer as well."""
 _PARTS: Final = {**_CONFIGS, "share_consumer": ShareConsumerConfig}
 _PARTITIONERS: Final = {"RoundRobinPartitioner": "round_robin", "DefaultPartitioner": "default"}
-_RESETS: Final = {
-    "smallest": "earliest",
-    "beginning": "earliest",
-    "largest": "latest",
-    "end": "latest",
-    "error": "none",
-}
-"""librdkafka's other names for values of ``auto.offset.reset``."""
-_ANY_CASE: Final = ("group_protocol", "metadata_recovery_strategy", "share_acquire_mode")
-"""Settings whose values Java reads in any case."""
-_TRUE: Final = ("true", "t", "1")
-_FALSE: Final = ("false", "f", "0")
-"""The words of a boolean; Java knows the first of each alone, and librdkafka all."""
-_FRACTION: Final = re.compile(r"\d{1,9}\.\d{0,9}")
-"""A number of ms as librdkafka has it for ``linger.ms``."""
-_STRATEGIES: Final = {
-    "RangeAssignor": "range",
-    "RoundRobinAssignor": "roundrobin",
-    "StickyAssignor": "sticky",
-    "CooperativeStickyAssignor": "cooperative-sticky",
-}
 _STORE_TYPES: Final = ("JKS", "PKCS12", "JCEKS", "PEM")
 _RETRIEVERS: Final = {
     "DefaultJwtRetriever": "client_credentials",
@@ -67,6 +55,7 @@ _RETRIEVERS: Final = {
     "JwtBearerJwtRetriever": JWT_BEARER,
 }
 """Java's classes that request tokens, and the grant types that they use."""
+_OAUTH_HANDLER: Final = "OAuthBearerLoginCallbackHandler"
 _AZURE_IMDS: Final = "http://169.254.169.254/metadata/identity/oauth2/token"
 _MODULES: Final = {
     "PlainLoginModule": {"username": "sasl_username", "password": "sasl_password"},
@@ -96,7 +85,7 @@ class KafkaSettings:
     producer: ProducerOptions = attrs.field(repr=lambda options: f"<{', '.join(options)}>")
     consumer: ConsumerOptions = attrs.field(repr=lambda options: f"<{', '.join(options)}>")
     ignored: tuple[str, ...] = ()
-    """The given keys that mean nothing to this client."""
+    """The given keys that mean nothing to this client, or nothing beside the others, or nothing to a consumer."""
     producer_interceptors: tuple[Any, ...] = ()
     """The interceptors that ``interceptor.classes`` names for producers: the argument ``interceptors``."""
     consumer_interceptors: tuple[Any, ...] = ()
@@ -109,7 +98,8 @@ class KafkaSettings:
 def settings_from(properties: str | Mapping[str, Any]) -> KafkaSettings:
     """Read settings under Kafka's names: every name that Java's clients 4.4 and librdkafka 2.16 document.
 
-    Settings that mean nothing here are ignored, with a line in the log at DEBUG.
+    Settings that mean nothing here are ignored, with a line in the log at DEBUG; it has the reason where that depends
+    on the other settings.
 
     Args:
         properties: the text of a Java ``client.properties``, or a mapping with keys such as ``security.protocol``;
@@ -117,7 +107,7 @@ def settings_from(properties: str | Mapping[str, Any]) -> KafkaSettings:
 
     Raises:
         ConfigError: a key is unknown (the message suggests a known key), or asks for something that this client does
-            not do, or a value is invalid. Secret values are not shown.
+            not do, or a value is invalid. The message names the key that was given. Secret values are not shown.
     """
     given = parse_properties(properties) if isinstance(properties, str) else dict(properties)
     reader = _Reader()
@@ -142,20 +132,25 @@ class _Reader:
     def __init__(self) -> None:
         self.options: dict[str, dict[str, Any]] = {part: {} for part in _PARTS}
         self.special: dict[str, Any] = {}
-        self.ignored: list[str] = []
+        self.ignored: dict[str, str] = {}
+        """The given keys without effect; for each, the reason if it depends on the other settings, or an empty text."""
+        self.keys: dict[str, str] = {}
+        """The options that the given keys set, and these keys."""
 
     def take(self, key: str, value: Any, named: str) -> None:
         refused = REFUSED.get(key)
         if refused is not None and not refused.accepts(value):
             raise ConfigError(f"{named} {refused.why}")
         if refused is not None or why_without_effect(key) is not None:
-            self.ignored.append(named)
+            self.ignored[named] = ""
         elif key in SPECIAL:
             self.special[key] = value
         elif not self._apply(key.replace(".", "_"), value, named):
             near = get_close_matches(named, [*_own_names(), *SPECIAL, *ALIASES, *WITHOUT_EFFECT, *REFUSED], n=1)
             hint = f"did you mean {near[0]}?" if near else "no known property is similar"
             raise ConfigError(f"unknown property {named!r}: {hint}")
+        if key in WITHOUT_CONSUMER:
+            self.ignored[named] = WITHOUT_CONSUMER[key]
 
     def _apply(self, name: str, value: Any, named: str) -> bool:
         """Set the option of that name; return whether there is one."""
@@ -165,19 +160,26 @@ class _Reader:
         if name in attrs.fields_dict(ShareConsumerConfig):
             owners.append("share_consumer")
         for part in owners:
-            self.options[part][name] = _converted(_PARTS[part], name, value, named)
+            self.options[part][name] = converted(_PARTS[part], name, value, named)
+        self.keys[name] = named
         return bool(owners)
 
     def settings(self) -> KafkaSettings:
         client = self.options["client"]
+        self._bootstrap(client)
         self._tls(client)
         self._login(client)
+        self._compression(self.options["producer"])
         self._producer(self.options["producer"])
         for part, config in _PARTS.items():
-            make_config(config, self.options[part])  # raises ConfigError now if a setting is invalid
+            try:
+                make_config(config, self.options[part])  # raises ConfigError now if a setting is invalid
+            except ConfigError as error:
+                raise ConfigError(_with_given_keys(str(error), self.keys)) from None
         for_producers, for_consumers = interceptors_of(self.special.get("interceptor.classes", ()))
         if self.ignored:
-            _log.debug("settings without effect in this client: %(keys)s", text={"keys": ", ".join(self.ignored)})
+            shown = (f"{key} ({why})" if why else key for key, why in self.ignored.items())
+            _log.debug("settings without effect in this client: %(keys)s", text={"keys": ", ".join(shown)})
         return KafkaSettings(
             bootstrap_servers=str(self.special.get("bootstrap.servers", "")),
             client=cast("ClientOptions", client),
@@ -189,18 +191,44 @@ class _Reader:
             consumer_interceptors=for_consumers,
         )
 
+    def _bootstrap(self, client: dict[str, Any]) -> None:
+        key = "bootstrap.resolve.timeout.ms"
+        value = self.special.get(key)
+        if value is None or "bootstrap_timeout_ms" in client:
+            return
+        limit = converted(ClientConfig, "bootstrap_timeout_ms", value, key)
+        if limit == 0:
+            self.ignored[key] = "without a limit of its own the client has bootstrap_timeout_ms"
+        else:
+            client["bootstrap_timeout_ms"] = limit
+            self.keys["bootstrap_timeout_ms"] = key
+
+    def _compression(self, producer: dict[str, Any]) -> None:
+        codec = str(producer.get("compression_type", "none"))
+        key = "compression.level"
+        if key in self.special:
+            level = None if self.special[key] is None else librdkafka_level(codec, self.special[key], key)
+            if level is None or codec in CODECS:
+                producer["compression_level"] = level
+            else:
+                self.ignored[key] = f"compression.type is {codec}, which has no levels"
+        for name in CODECS:
+            key = f"compression.{name}.level"
+            if self.special.get(key) is None:
+                continue
+            level = java_level(name, self.special[key], key)
+            if name == codec:
+                producer.setdefault("compression_level", level)
+            else:
+                self.ignored[key] = f"compression.type is {codec}"
+
     def _producer(self, producer: dict[str, Any]) -> None:
         special = self.special
-        codec_level = f"compression.{producer.get('compression_type')}.level"
-        if codec_level in special:
-            level = special[codec_level]
-            number = _number(level, codec_level) if isinstance(level, str) else level
-            is_default = number == -1 and codec_level == "compression.gzip.level"  # zstd has a level of -1
-            producer.setdefault("compression_level", None if is_default else number)
-        kilobytes = special.get("queue.buffering.max.kbytes")
-        if kilobytes is not None and "buffer_memory" not in producer:
-            size = _converted(ProducerConfig, "buffer_memory", kilobytes, "queue.buffering.max.kbytes")
-            producer["buffer_memory"] = min(size * 1024, INT32) if isinstance(size, int) else size
+        key = "queue.buffering.max.kbytes"
+        if special.get(key) is not None and "buffer_memory" not in producer:
+            size = whole_number(special[key], key)
+            producer["buffer_memory"] = min(size * 1024, INT32) if size > 0 else size
+            self.keys["buffer_memory"] = key
         chosen = str(special.get("partitioner.class") or "").rpartition(".")[2]
         if chosen and chosen not in _PARTITIONERS:
             known = " and ".join(_PARTITIONERS)
@@ -213,32 +241,62 @@ class _Reader:
 
     def _tls(self, client: dict[str, Any]) -> None:
         special = self.special
-        trusts = _store_type(special, "ssl.truststore.type")
-        if trusts == "PEM" and "ssl_truststore_location" in client:
-            client["ssl_ca_location"] = client.pop("ssl_truststore_location")
-            client.pop("ssl_truststore_password", None)
+        if _store_type(special, "ssl.truststore.type") == "PEM" and "ssl_truststore_location" in client:
+            self._rename(client, "ssl_truststore_location", "ssl_ca_location")
+            self._drop(client, "ssl_truststore_password", "ssl.truststore.type is PEM, which has no password")
         if "ssl_truststore_location" not in client:
-            client.pop("ssl_truststore_password", None)
+            self._drop(client, "ssl_truststore_password", "there is no ssl.truststore.location")
         if not client.get("ssl_cipher_suites", ""):
             client.pop("ssl_cipher_suites", None)
         if set(client.get("ssl_enabled_protocols") or ()) in (set(), {"TLSv1.2", "TLSv1.3"}):
             client.pop("ssl_enabled_protocols", None)  # the default, which Java's files may name without TLS
         if _store_type(special, "ssl.keystore.type") == "PEM" and "ssl_keystore_location" in client:
-            client["ssl_certificate_location"] = client.pop("ssl_keystore_location")
-            client.pop("ssl_keystore_password", None)
+            self._rename(client, "ssl_keystore_location", "ssl_certificate_location")
+            self._drop(client, "ssl_keystore_password", "ssl.keystore.type is PEM: ssl.key.password is the key's")
+
+    def _rename(self, client: dict[str, Any], option: str, other: str) -> None:
+        client[other] = client.pop(option)
+        self.keys[other] = self.keys[option]
+
+    def _drop(self, client: dict[str, Any], option: str, why: str) -> None:
+        """Remove an option that has no effect beside the others, if it is given."""
+        if client.pop(option, None) is not None:
+            self.ignored[self.keys[option]] = why
 
     def _login(self, client: dict[str, Any]) -> None:
         jaas, callback = self.special.get("sasl.jaas.config"), self.special.get("oauth_cb")
         if jaas is not None:
             _take_jaas(client, str(jaas))
         self._take_token_source(client)
-        handler = str(self.special.get("sasl.login.callback.handler.class", ""))
         if "sasl_oauthbearer_token_endpoint_url" in client:
             client.setdefault("sasl_oauthbearer_method", "oidc")
-        elif handler.endswith("OAuthBearerLoginCallbackHandler"):
-            raise ConfigError("sasl.login.callback.handler.class needs sasl.oauthbearer.token.endpoint.url")
+        self._take_handler(client)
+        config = str(self.special.get("sasl.oauthbearer.config") or "")
         if callback is not None:
-            client["sasl_oauthbearer_token"] = _provider(callback, str(self.special.get("sasl.oauthbearer.config", "")))
+            client["sasl_oauthbearer_token"] = _provider(callback, config)
+        elif config and "sasl_oauthbearer_metadata_authentication_type" not in client:
+            self.ignored["sasl.oauthbearer.config"] = "it is the argument of oauth_cb, and there is none"
+
+    def _take_handler(self, client: dict[str, Any]) -> None:
+        key = "sasl.login.callback.handler.class"
+        handler = str(self.special.get(key) or "").strip()
+        uses_oauth = str(client.get("sasl_mechanism")).upper() == "OAUTHBEARER"
+        has_endpoint = "sasl_oauthbearer_token_endpoint_url" in client
+        if handler == MSK_OAUTH_HANDLER and uses_oauth:
+            client["sasl_mechanism"] = "AWS_MSK_IAM"
+        elif handler.rpartition(".")[2] == _OAUTH_HANDLER:
+            if not has_endpoint:
+                raise ConfigError(f"{key} needs sasl.oauthbearer.token.endpoint.url")
+            if not uses_oauth:
+                self.ignored[key] = "sasl.mechanism is not OAUTHBEARER"
+        elif handler:
+            functions = self.special.get("oauth_cb") or client.get("sasl_oauthbearer_token")
+            if uses_oauth and not has_endpoint and functions is None:
+                raise ConfigError(
+                    f"{key} {handler!r:.200} cannot be used: known are Java's {_OAUTH_HANDLER} and AWS's "
+                    f"{MSK_OAUTH_HANDLER.rpartition('.')[2]}; for others, set sasl_oauthbearer_token to a function"
+                )
+            self.ignored[key] = "Java classes cannot be used"
 
     def _take_token_source(self, client: dict[str, Any]) -> None:
         retriever = str(self.special.get("sasl.oauthbearer.jwt.retriever.class") or "")
@@ -260,8 +318,14 @@ class _Reader:
         if source == "azure_imds":
             client["sasl_oauthbearer_metadata_authentication_type"] = source
             url = client.get("sasl_oauthbearer_token_endpoint_url") or _AZURE_IMDS
-            config = str(self.special.get("sasl.oauthbearer.config", ""))
+            config = str(self.special.get("sasl.oauthbearer.config") or "")
             client["sasl_oauthbearer_token_endpoint_url"] = _with_query(url, config)
+
+
+def _with_given_keys(message: str, keys: Mapping[str, str]) -> str:
+    """Return an error's message with the given keys for the options that they set, except in the value it shows."""
+    told, got, value = message.partition(", got ")
+    return re.sub(r"\w+", lambda word: keys.get(word[0], word[0]), told) + got + value
 
 
 def _with_query(url: str, config: str) -> str:
@@ -312,70 +376,6 @@ def _provider(callback: Callable[[str], Any], config: str) -> Callable[[], OAuth
         return OAuthBearerToken(value, int(ends * 1000), dict(more[1]) if len(more) > 1 and more[1] else {})
 
     return provide
-
-
-def _converted(config: Any, name: str, value: Any, key: str) -> Any:
-    """Convert a string to the type of the setting; the config class checks the result."""
-    if name == "compression_level":
-        number = _number(value, key) if isinstance(value, str) else value
-        return None if number == -1 else number  # in librdkafka -1 is the codec's default
-    if name in ("send_buffer_bytes", "receive_buffer_bytes"):
-        number = _number(value, key) if isinstance(value, str) else value
-        return None if number in (-1, 0) else number  # the system's size is -1 in Java, and 0 in librdkafka
-    if not isinstance(value, str):
-        return value
-    if name == "auto_offset_reset":
-        return _RESETS.get(value, value)
-    if name in _ANY_CASE:
-        return value.lower()
-    if name == "linger_ms" and _FRACTION.fullmatch(value.strip()):
-        return math.ceil(float(value))
-    if name == "acks":
-        return value if value == "all" else _number(value, key)
-    if name == "partition_assignment_strategy":
-        parts = (part.strip().rpartition(".")[2] for part in value.split(","))
-        return tuple(_STRATEGIES.get(part, part) for part in parts)
-    if name == "ssl_enabled_protocols":
-        return tuple(part.strip() for part in value.split(",") if part.strip())
-    if name == "sasl_oauthbearer_extensions":
-        return dict(part.split("=", 1) for part in value.split(",") if "=" in part)
-    setting_type = _types(config)[name]
-    if setting_type is int:
-        return _number(value, key)
-    if setting_type is float:
-        return _fraction(value, key)
-    if setting_type is bool:
-        lowered = value.strip().lower()
-        if lowered not in (*_TRUE, *_FALSE):
-            raise ConfigError(f"{key} must be true or false, got {value!r}")
-        return lowered in _TRUE
-    return value
-
-
-def _number(value: str, key: str) -> int:
-    try:
-        return int(value.strip())
-    except ValueError:
-        raise ConfigError(f"{key} must be a whole number, got {value!r}") from None
-
-
-def _fraction(value: str, key: str) -> float:
-    try:
-        return float(value.strip())
-    except ValueError:
-        raise ConfigError(f"{key} must be a number, got {value!r:.200}") from None
-
-
-def _type(hint: Any) -> type | None:
-    for candidate in (bool, int, float):
-        if hint is candidate or candidate in getattr(hint, "__args__", ()):
-            return candidate
-    return None
-
-
-@cache
-def _types(config: type) -> dict[str, type | None]:
-    return {name: _type(hint) for name, hint in get_type_hints(config).items()}
 
 
 @cache

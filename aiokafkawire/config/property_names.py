@@ -5,11 +5,17 @@ from typing import Any, Final
 
 import attrs
 
+from ..argument_checks import INT32
+
 __all__ = (
     "ALIASES",
     "CONFLUENT_CALLBACKS",
+    "LONGS",
+    "MEANINGS",
+    "MSK_OAUTH_HANDLER",
     "REFUSED",
     "SPECIAL",
+    "WITHOUT_CONSUMER",
     "WITHOUT_EFFECT",
     "RefusedSetting",
     "why_without_effect",
@@ -42,9 +48,15 @@ ALIASES: Final[Mapping[str, str]] = {
 """Alternative names of settings, from librdkafka and the Java client, and the names that this client uses. A setting
 that is given under both is that of the latter."""
 
+_MSK: Final = "software.amazon.msk.auth.iam"
+MSK_OAUTH_HANDLER: Final = f"{_MSK}.IAMOAuthBearerLoginCallbackHandler"
+"""The class of AWS's library that logs in at MSK by OAUTHBEARER, as AWS_MSK_IAM does."""
+
 SPECIAL: Final[Mapping[str, str]] = {
+    "bootstrap.resolve.timeout.ms": "`bootstrap_timeout_ms` of `Client`; `0`, Java's default, leaves it out",
     "bootstrap.servers": "`KafkaSettings.bootstrap_servers`",
     "compression.gzip.level": "`compression_level`, if `compression.type` is gzip",
+    "compression.level": "`compression_level`, at most the highest level of `compression.type`",
     "compression.lz4.level": "`compression_level`, if `compression.type` is lz4",
     "compression.zstd.level": "`compression_level`, if `compression.type` is zstd",
     "interceptor.classes": "Python classes: `KafkaSettings.producer_interceptors`, `.consumer_interceptors`",
@@ -52,7 +64,8 @@ SPECIAL: Final[Mapping[str, str]] = {
     "partitioner.class": "`partitioner`: the names of Java's own classes",
     "queue.buffering.max.kbytes": "`buffer_memory`, in bytes",
     "sasl.jaas.config": "`sasl_username`, `sasl_password` and others, by the login module",
-    "sasl.login.callback.handler.class": "`sasl_oauthbearer_method`: Java's handler for OAUTHBEARER",
+    "sasl.login.callback.handler.class": "`sasl_oauthbearer_method`: Java's handler for OAUTHBEARER; "
+    f"`sasl_mechanism` AWS_MSK_IAM: `{MSK_OAUTH_HANDLER}`; others are without effect if another setting has the login",
     "sasl.oauthbearer.config": "the argument of `oauth_cb`; with azure_imds, `query` for the endpoint's URL",
     "sasl.oauthbearer.jwt.retriever.class": "`sasl_oauthbearer_grant_type`, by the name of Java's own class",
     "sasl.oauthbearer.metadata.authentication.type": "azure_imds: `sasl_oauthbearer_metadata_authentication_type`",
@@ -60,6 +73,41 @@ SPECIAL: Final[Mapping[str, str]] = {
     "ssl.truststore.type": "PEM: `ssl_ca_location`; JKS, JCEKS and PKCS12: `ssl_truststore_location`",
 }
 """Settings that decide others, or need more than a change of type; for each, what it decides."""
+
+LONGS: Final = frozenset(
+    {
+        "bootstrap.resolve.timeout.ms",
+        "buffer.memory",
+        "connections.max.idle.ms",
+        "linger.ms",
+        "max.block.ms",
+        "metadata.max.age.ms",
+        "metadata.max.idle.ms",
+        "metadata.recovery.rebootstrap.trigger.ms",
+        "partitioner.availability.timeout.ms",
+        "reconnect.backoff.max.ms",
+        "reconnect.backoff.ms",
+        "retry.backoff.max.ms",
+        "retry.backoff.ms",
+        "sasl.login.retry.backoff.max.ms",
+        "sasl.login.retry.backoff.ms",
+        "socket.connection.setup.timeout.ms",
+    }
+)
+"""Settings with 64 bits in Java; here a larger number than 32 bits hold becomes the largest: 24 days, or 2 GiB."""
+
+MEANINGS: Final[Mapping[str, Mapping[int, int]]] = {
+    "auto.commit.interval.ms": {0: INT32},
+    "batch.size": {0: 1},
+    "connections.max.idle.ms": {-1: INT32, 0: INT32},
+    "delivery.timeout.ms": {0: INT32},
+    "message.timeout.ms": {0: INT32},
+    "topic.metadata.refresh.interval.ms": {-1: INT32, 0: INT32},
+}
+"""Numbers by which other clients turn something off, and the numbers that come nearest to that here."""
+
+WITHOUT_CONSUMER: Final[Mapping[str, str]] = {"max.poll.records": "consumers have poll(max_records=...) instead"}
+"""Settings that share consumers have, but consumers do not; for each, what consumers have instead."""
 
 _JVM: Final = "it chooses a part of Java's TLS; this client uses OpenSSL"
 _NEGOTIATED: Final = "the client negotiates versions with each broker"
@@ -80,7 +128,6 @@ WITHOUT_EFFECT: Final[Mapping[str, str]] = {
     "api.version.request": _NEGOTIATED,
     "auto.include.jmx.reporter": _METRICS,
     "batch.num.messages": _BYTES,
-    "bootstrap.resolve.timeout.ms": "names are resolved when the client opens, within bootstrap_timeout_ms",
     "broker.address.ttl": "names are resolved for each connection",
     "broker.version.fallback": _NEGOTIATED,
     "buffer.memory.allocation.strategy": _UNUSED,
@@ -175,11 +222,12 @@ class RefusedSetting:
     why: str
     """The sentence after the setting's name: what it is, and what to do."""
     unless: tuple[str, ...] = ("",)
-    """The values in lower case that ask for nothing: the default of other clients."""
+    """The values that ask for nothing, in any case: the default of other clients, or what this client does anyway."""
 
     def accepts(self, value: Any) -> bool:
         """Return whether the value asks for nothing."""
-        return ("" if value is None else str(value).strip().lower()) in self.unless
+        given = "" if value is None else str(value).strip().lower()
+        return any(given == known.lower() for known in self.unless)
 
 
 def _refused(instead: str, *unless: str) -> RefusedSetting:
@@ -223,7 +271,11 @@ REFUSED: Final[Mapping[str, RefusedSetting]] = {
     "queuing.strategy": _refused("records are sent in the order of the calls; remove it", "fifo"),
     "rebalance_cb": _refused("call consumer.subscribe(*topics, on_assigned=..., on_revoked=..., on_lost=...)"),
     "resolve_cb": _SOCKETS,
-    "sasl.client.callback.handler.class": _refused("Java classes cannot be used; set sasl_username and others"),
+    "sasl.client.callback.handler.class": _refused(
+        "Java classes cannot be used; set sasl_username and others",
+        f"{_MSK}.IAMClientCallbackHandler",
+        MSK_OAUTH_HANDLER,
+    ),
     "sasl.kerberos.keytab": _KEYTAB,
     "sasl.kerberos.principal": _KEYTAB,
     "sasl.login.class": _refused("Java classes cannot be used; set sasl_username and others"),

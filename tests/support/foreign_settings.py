@@ -11,7 +11,14 @@ from typing import NamedTuple
 import attrs
 
 from aiokafkawire.config import ClientConfig, ConsumerConfig, ProducerConfig, ShareConsumerConfig
-from aiokafkawire.config.property_names import ALIASES, REFUSED, SPECIAL, why_without_effect
+from aiokafkawire.config.property_names import (
+    ALIASES,
+    MEANINGS,
+    REFUSED,
+    SPECIAL,
+    WITHOUT_CONSUMER,
+    why_without_effect,
+)
 
 __all__ = ("LISTS", "PAGE", "ForeignSetting", "foreign_settings", "outcome_of", "page")
 
@@ -35,7 +42,8 @@ of librdkafka 2.16, whose names confluent-kafka has, too. It knows each of them:
 
 - *applied*: it becomes an argument of the client, its producers, its consumers or its share consumers.
 - *without effect*: it means nothing here, for the reason given. `settings.ignored` lists those in your file, and the
-  logger `aiokafkawire.config` names them in one line at DEBUG.
+  logger `aiokafkawire.config` names them in one line at DEBUG. Both also have the applied settings that do nothing
+  beside the others of your file, such as the password of a truststore without its location; the line says why.
 - *refused*: it asks for something that this client does not do. `settings_from` raises ConfigError, whose text is the
   name and the sentence of the table. Values that ask for nothing, such as an empty one, are accepted.
 
@@ -55,6 +63,7 @@ share_consumer = client.share_consumer("orders", **settings.share_consumer)
 
 If a file has a setting under two names, such as `socket.timeout.ms` and `request.timeout.ms`, the name that this client
 uses wins. A setting that is in neither list, such as a misspelt one, is an error that names the nearest known name.
+Numbers that have 64 bits in Java become 2147483647 here if they are larger.
 
 | setting | of | what becomes of it | as what, or why |
 |---|---|---|---|
@@ -91,11 +100,15 @@ def outcome_of(name: str) -> tuple[str, str]:
         return "applied", SPECIAL[own]
     option = own.replace(".", "_")
     owners = [owner for owner, config in _CONFIGS.items() if option in attrs.fields_dict(config)]
-    if "share_consumer()" in owners:
-        owners = [*[owner for owner in owners if owner != "share_consumer()"][:1], "share_consumer()"]
-    else:
-        owners = owners[:1]
-    return ("applied", f"`{option}` of {', '.join(f'`{owner}`' for owner in owners)}") if owners else ("unknown", "")
+    if not owners:
+        return "unknown", ""
+    if "Client" in owners:  # it has the setting for its producers and consumers, but not for its share consumers
+        owners = [owner for owner in owners if owner in ("Client", "share_consumer()")]
+    how = [f"`{option}` of {', '.join(f'`{owner}`' for owner in owners)}"]
+    how += [f"`{number}` becomes {nearest}" for number, nearest in MEANINGS.get(name, {}).items()]
+    if name in WITHOUT_CONSUMER:
+        how.append(WITHOUT_CONSUMER[name])
+    return "applied", "; ".join(how)
 
 
 def page() -> str:
