@@ -69,6 +69,7 @@ class Transaction(Generic[K, V]):
     def __init__(self, producer: "Producer[K, V]", sender: Sender, manager: TransactionManager) -> None:
         self._producer, self._sender, self._manager = producer, sender, manager
         self._state, self._began = "new", math.inf
+        self._has_begun_to_commit = False
 
     async def __aenter__(self) -> Self:
         if self._state != "new":
@@ -211,6 +212,7 @@ class Transaction(Generic[K, V]):
             await self._abort_because(cancelled)
             raise
         if state.error is None:
+            self._has_begun_to_commit = True
             try:
                 await self._manager.commit()
             except BaseException as cancelled:

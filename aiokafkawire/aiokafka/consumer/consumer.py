@@ -130,7 +130,7 @@ class AIOKafkaConsumer(Generic[KT, VT]):
             "fetch_max_bytes": fetch_max_bytes,
             "fetch_min_bytes": fetch_min_bytes,
             "max_partition_fetch_bytes": max_partition_fetch_bytes,
-            "auto_offset_reset": auto_offset_reset,
+            "auto_offset_reset": auto_offset_reset.lower() if isinstance(auto_offset_reset, str) else auto_offset_reset,
             "enable_auto_commit": bool(enable_auto_commit) and group_id is not None,
             "auto_commit_interval_ms": auto_commit_interval_ms,
             "check_crcs": check_crcs,
@@ -366,6 +366,8 @@ class AIOKafkaConsumer(Generic[KT, VT]):
         """Return the next record to ``taker``, the task that has called: another one may await it, as in wait_for()."""
         if self._closed:
             raise ConsumerStoppedError
+        if partitions:
+            _check_partitions(partitions)
         session = self._session or self._started()
         while True:
             try:  # cheaper than TRANSLATED
@@ -401,6 +403,7 @@ class AIOKafkaConsumer(Generic[KT, VT]):
     ) -> dict[TopicPartition, list[ConsumerRecord[Any, Any]]]:
         if self._closed:
             raise ConsumerStoppedError
+        _check_partitions(partitions)
         check_milliseconds(timeout_ms=timeout_ms)
         _check_count("max_records", max_records)
         session = self._started()
@@ -680,3 +683,10 @@ def _check_count(name: str, count: object) -> None:
 
 def _all_partitions(partitions: tuple[TopicPartition, ...]) -> list[TopicPartition]:
     return checked_partitions(partitions)
+
+
+def _check_partitions(partitions: Iterable[object]) -> None:
+    """Raise ValueError unless each argument is a partition: a list of some would name none."""
+    for partition in partitions:
+        if not isinstance(partition, TopicPartition):
+            raise ValueError(f"each argument must be a TopicPartition, got {shown(partition)}")

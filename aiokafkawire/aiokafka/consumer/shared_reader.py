@@ -49,6 +49,8 @@ class SharedReader:
         # The counted changes at which ``_reading`` was chosen, and the records that it may still give without a pause.
         self._seen = self._left = 0
         self._taker: Any = None
+        # The record, or the dict of records, that was handed out last.
+        self._given: object = None
 
     @property
     def has_ended(self) -> bool:
@@ -69,7 +71,7 @@ class SharedReader:
         if not taker.done() or taker.cancelled():
             return True
         # Asking for the exception would count as its retrieval, and asyncio would no longer log it.
-        return taker._exception is not None or isinstance(taker.result(), ConsumerRecord | dict)
+        return taker._exception is not None or taker.result() is self._given
 
     # --- one record ---------------------------------------------------------------------------------------
 
@@ -126,7 +128,9 @@ class SharedReader:
         if record is None:
             state.position, reading.reader = reading.batch_end, None
             return None
-        return self._converted(record) if self._converts else wrap(record, record.key, record.value)
+        given = self._converted(record) if self._converts else wrap(record, record.key, record.value)
+        self._given = given
+        return given
 
     # --- many records -------------------------------------------------------------------------------------
 
@@ -158,7 +162,7 @@ class SharedReader:
                 self._pass_over(partitions)
                 await self._wait(arrived)
         if found:
-            self._taker = taker
+            self._taker, self._given = taker, found
         return found
 
     def _drain(
@@ -269,7 +273,8 @@ class SharedReader:
         """Raise the next error of the group or of a partition, if there is one."""
         pending = self._iteration.pending_errors
         error = pending.popleft() if pending else self._fetcher.next_fault()
-        if error is not None:
+        # The fetcher goes on, and has logged it: as in aiokafka, an outage ends no loop.
+        if error is not None and not isinstance(error, own.RequestTimeout):
             raise _as_theirs(error)
 
     def _raise_lasting(self, partitions: Collection[TopicPartition]) -> None:

@@ -1,9 +1,12 @@
 """aiokafka's AIOKafkaProducer on this client's producer."""
 
+import asyncio
 import random
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from math import isfinite
+from numbers import Real
 from types import TracebackType
 from typing import Any, Final, Self
 
@@ -12,6 +15,7 @@ from ...config import ProducerConfig, ProducerOptions, make_config
 from ...producer.producer import Producer
 from ...producer.transaction import Transaction
 from ...records.compression import Codec
+from ...runtime import finish
 from ...types import Headers, TopicPartition
 from ..abc import AbstractTokenProvider
 from ..client import AIOKafkaClient
@@ -194,8 +198,13 @@ class AIOKafkaProducer:
             await self.client.close()
 
     async def flush(self) -> None:
-        """Wait until every record accepted so far is acknowledged or has failed; the records' futures say which."""
-        wire = self._open()
+        """Wait until every record accepted so far is acknowledged or has failed; the records' futures say which.
+
+        Before the start and after the end there are none.
+        """
+        wire = self._wire
+        if wire is None or self._closed:
+            return
         with TRANSLATED, suppress(own.DeliveryFailed):
             await wire.flush()
 
@@ -240,6 +249,8 @@ class AIOKafkaProducer:
             key, value = self._serialize(key, value, headers)
         if key is None and partition is None and self._is_random:
             partition = self._random_partition(topic)
+        if timestamp_ms is not None:
+            timestamp_ms = _whole(timestamp_ms)
         self._unyielded += 1
         if self._unyielded >= _YIELD_EVERY:
             self._unyielded = 0
@@ -274,17 +285,23 @@ class AIOKafkaProducer:
             value_serializer=self._value_serializer,
         )
 
-    async def send_batch(self, batch: BatchBuilder, topic: str, *, partition: int) -> SendFuture:
+    async def send_batch(
+        self, batch: BatchBuilder, topic: str, *, partition: int
+    ) -> "SendFuture | asyncio.Future[None]":
         """Accept a batch of :meth:`create_batch`, and close it; return the future of its first record's outcome.
 
+        The outcome of a batch without records is None.
+
         Raises:
-            ValueError: the batch is empty, or the topic does not have the partition; otherwise as :meth:`send`.
+            ValueError: the topic does not have the partition; otherwise as :meth:`send`.
         """
         if self._wire is None or (self._is_transactional and self._transaction is None):
             raise self._refusal()
-        if not batch.record_count():
-            raise ValueError("the batch is empty")
         batch.close()
+        if not batch.record_count():
+            nothing: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            nothing.set_result(None)
+            return nothing
         try:
             if partition is None:
                 partition = random.choice(sorted(await self.client._wait_on_metadata(topic)))  # noqa: S311, no secret
@@ -385,8 +402,8 @@ class AIOKafkaProducer:
     async def commit_transaction(self) -> None:
         """Commit the transaction, once all its records are acknowledged. If that fails, it is aborted.
 
-        If the call is cancelled while records are not acknowledged, the transaction is aborted; later, the commit goes
-        on.
+        If the call is cancelled, the commit goes on, and the call ends after it, or after 5 s: records that are not
+        acknowledged by then make it an abort.
 
         Raises:
             IllegalOperation: no transaction is open.
@@ -396,16 +413,21 @@ class AIOKafkaProducer:
         transaction, self._transaction = self._transaction, None
         if transaction is None:
             raise self._refusal()
-        self._has_aborted = True
-        with TRANSLATED:
-            await transaction.__aexit__(None, None, None)
-        self._has_aborted = False
+        try:
+            with TRANSLATED:
+                await finish(transaction.__aexit__, None, None, None)
+        except Exception:
+            self._has_aborted = True
+            raise
+        except BaseException:  # cancelled
+            self._has_aborted = not transaction._has_begun_to_commit
+            raise
 
     async def abort_transaction(self) -> None:
         """Abort the transaction; records that wait to be sent fail. If the call is cancelled, the abort goes on.
 
         Raises:
-            IllegalOperation: no transaction is open, and none was aborted by a commit that failed.
+            IllegalOperation: no transaction is open, and none was aborted by a commit that failed; it may be committed.
             ProducerFenced: another producer with the same ``transactional_id`` was started.
         """
         self._require_transactional()
@@ -441,6 +463,14 @@ class AIOKafkaProducer:
         if not self._is_transactional:
             raise IllegalOperation("transactions need a transactional_id: AIOKafkaProducer(transactional_id=...)")
         return self._open()
+
+
+def _whole(number: Any) -> Any:
+    """Return a number as an int, without its fraction, as aiokafka takes ``time.time() * 1000``; all else as it is."""
+    if type(number) is int or not isinstance(number, Real) or not isfinite(number):
+        return number
+    real: Any = number
+    return int(real)
 
 
 class TransactionContext:
