@@ -75,7 +75,7 @@ class HandlerPool:
         self._trouble = TroubleLog(_log, cluster.runtime.now)
         self._tasks: anyio.abc.TaskGroup | None = None
         self._guard: Guard
-        self._workers = self._starting = 0
+        self._workers = self._starting = self._takes = 0
         self._scopes: dict[Work[Any], anyio.CancelScope] = {}
         """The scope of each call that is running."""
         self._wake = anyio.Event()
@@ -139,10 +139,15 @@ class HandlerPool:
         with anyio.CancelScope() as scope:
             self.start()
             while work is not None:
+                self._takes = mine = self._takes + 1
                 await self._handle(work, scope)
                 ended = now()
-                if scope.cancel_called or ended - began > _YIELD_EVERY:
+                if scope.cancel_called:
                     return True
+                if ended - began > _YIELD_EVERY:
+                    if self._takes == mine:
+                        return True
+                    began = ended  # other workers have run meanwhile: the handler has waited
                 work = take(ended)
             return False
         return True  # the scope was cancelled
