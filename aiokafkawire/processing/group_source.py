@@ -210,7 +210,8 @@ class GroupSource:
 
     def finished(self, work: Work[Any]) -> None:
         """Record that the records of a work are finished."""
-        self._dirty.set()
+        if not self._dirty.is_set():
+            self._dirty.set()
         if self._partitions.finish(work.partition, [record.offset for record in work.records]):
             self._due.set()
 

@@ -80,9 +80,14 @@ class Lanes(Generic[R]):
 
     def take(self, now: float) -> Work[R] | None:
         """Return the next work, which is running then; None if there is none, or enough are running."""
-        if not self.available(now):
+        if self._is_closed or len(self.running) >= self._concurrency:
             return None
-        work = heappop(self._delayed)[2] if self._is_due(now) else self._ready.popleft()
+        if self._is_due(now):
+            work = heappop(self._delayed)[2]
+        elif self._ready:
+            work = self._ready.popleft()
+        else:
+            return None
         work.is_open = False
         work.attempts += 1
         work.since = now
