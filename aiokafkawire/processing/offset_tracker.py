@@ -84,7 +84,8 @@ class OffsetTracker:
         """
         if offset < self._begin:
             return True
-        return None not in (leader_epoch, self._finished_epoch) and leader_epoch > self._finished_epoch  # type: ignore[operator]
+        finished = self._finished_epoch
+        return finished is not None and leader_epoch is not None and leader_epoch > finished
 
     def finish(self, offset: int) -> None:
         """Record that a record is finished. Every record is finished once."""

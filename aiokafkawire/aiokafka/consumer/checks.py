@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable, Mapping
 from ...argument_checks import shown
 from ..structs import OffsetAndMetadata, TopicPartition
 
-__all__ = ("checked_offsets", "checked_partitions", "checked_topics")
+__all__ = ("check_partition_arguments", "checked_offsets", "checked_partitions", "checked_topics")
 
 
 def checked_topics(topics: object) -> tuple[str, ...]:
@@ -20,6 +20,17 @@ def checked_topics(topics: object) -> tuple[str, ...]:
         if not isinstance(topic, str):
             raise TypeError(f"a topic's name must be text, got {shown(topic)}")
     return tuple(dict.fromkeys(topics))
+
+
+def check_partition_arguments(partitions: Iterable[object]) -> None:
+    """Check the arguments of a method that takes partitions one by one: a list of some would name none.
+
+    Raises:
+        ValueError: one is no TopicPartition.
+    """
+    for partition in partitions:
+        if not isinstance(partition, TopicPartition):
+            raise ValueError(f"each argument must be a TopicPartition, got {shown(partition)}")
 
 
 def checked_partitions(partitions: Iterable[object]) -> list[TopicPartition]:

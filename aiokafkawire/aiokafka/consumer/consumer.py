@@ -32,7 +32,7 @@ from ..errors import (
 )
 from ..records import ConsumerRecord
 from ..structs import OffsetAndTimestamp, TopicPartition
-from .checks import checked_offsets, checked_partitions, checked_topics
+from .checks import check_partition_arguments, checked_offsets, checked_partitions, checked_topics
 from .internals import CoordinatorView, SubscriptionView
 from .session import Session, Wanted
 from .shared_reader import SharedReader
@@ -367,7 +367,7 @@ class AIOKafkaConsumer(Generic[KT, VT]):
         if self._closed:
             raise ConsumerStoppedError
         if partitions:
-            _check_partitions(partitions)
+            check_partition_arguments(partitions)
         session = self._session or self._started()
         while True:
             try:  # cheaper than TRANSLATED
@@ -403,7 +403,7 @@ class AIOKafkaConsumer(Generic[KT, VT]):
     ) -> dict[TopicPartition, list[ConsumerRecord[Any, Any]]]:
         if self._closed:
             raise ConsumerStoppedError
-        _check_partitions(partitions)
+        check_partition_arguments(partitions)
         check_milliseconds(timeout_ms=timeout_ms)
         _check_count("max_records", max_records)
         session = self._started()
@@ -683,10 +683,3 @@ def _check_count(name: str, count: object) -> None:
 
 def _all_partitions(partitions: tuple[TopicPartition, ...]) -> list[TopicPartition]:
     return checked_partitions(partitions)
-
-
-def _check_partitions(partitions: Iterable[object]) -> None:
-    """Raise ValueError unless each argument is a partition: a list of some would name none."""
-    for partition in partitions:
-        if not isinstance(partition, TopicPartition):
-            raise ValueError(f"each argument must be a TopicPartition, got {shown(partition)}")
