@@ -26,7 +26,7 @@ from ..shell.shared_options import SharedOptions
 
 __all__ = ("ConsumeOptions", "command", "consume")
 
-_PARTITION_FETCH_BYTES: Final = 4 * 1024 * 1024
+_PARTITION_FETCH_BYTES: Final = 8 * 1024 * 1024
 """The bytes of a partition in one response: fewer requests for one large partition; ``fetch.max.bytes`` limits all."""
 _RESETS: Final = {OffsetSpec.EARLIEST: "earliest", OffsetSpec.LATEST: "latest"}
 
