@@ -91,6 +91,8 @@ if TYPE_CHECKING:
     from .client import Client
     from .client_health import ClientHealth
     from .config.confluent import from_confluent
+    from .config.environment import properties_from_environment
+    from .config.properties import KafkaSettings, settings_from
     from .consumer.consumer import (
         Consumer,
         ConsumerBatch,
@@ -219,6 +221,7 @@ __all__ = (
     "IsolationLevel",
     "KafkaError",
     "KafkaPrincipal",
+    "KafkaSettings",
     "LogDirDescription",
     "NewPartitions",
     "NewTopic",
@@ -285,6 +288,8 @@ __all__ = (
     "WireError",
     "__version__",
     "from_confluent",
+    "properties_from_environment",
+    "settings_from",
 )
 
 # The user's program configures logging; see docs/logging.md.
@@ -348,6 +353,7 @@ _MODULES = {
     "IsolationLevel": ".types",
     "KafkaError": ".errors",
     "KafkaPrincipal": ".admin.delegation_token_descriptions",
+    "KafkaSettings": ".config.properties",
     "LogDirDescription": ".admin.topic_descriptions",
     "NewPartitions": ".admin.new_topics",
     "NewTopic": ".admin.new_topics",
@@ -413,6 +419,8 @@ _MODULES = {
     "UserScramCredentialUpsertion": ".admin.scram_credentials",
     "WireError": ".errors",
     "from_confluent": ".config.confluent",
+    "properties_from_environment": ".config.environment",
+    "settings_from": ".config.properties",
 }
 _SUBMODULES = ("admin", "consumer", "errors", "producer", "protocol", "records", "types")
 _load: Callable[[str], object] = lazy_exports(__name__, _MODULES, _SUBMODULES)

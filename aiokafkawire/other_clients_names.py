@@ -186,8 +186,8 @@ _OF_PRODUCERS: Final[Mapping[str, str]] = {
     "queue_buffering_max_kbytes": "buffer_memory, in bytes",
     "queue_buffering_max_messages": "buffer_memory, in bytes",
     "max_in_flight": "max_in_flight_requests_per_connection",
-    "on_delivery": "await the delivery that enqueue() or send_nowait() returns",
-    "dr_cb": "await the delivery that enqueue() or send_nowait() returns",
+    "on_delivery": "await the delivery that enqueue() or send_nowait() returns, or use its add_callback()",
+    "dr_cb": "await the delivery that enqueue() or send_nowait() returns, or use its add_callback()",
 }
 _OF_CONSUMERS: Final[Mapping[str, str]] = {
     "max_poll_records": "an argument of poll(): poll(max_records=...)",

@@ -9,6 +9,7 @@ from ..other_clients_names import BLOCKING_PRODUCER, add_hints
 from ..producer.many_records import ArrowData
 from ..producer.producer import Producer as AsyncProducer
 from ..records.batch import Delivery as AsyncDelivery
+from ..records.delivery_result import DeliveryCallback
 from ..types import GroupMetadata, Headers, OffsetAndMetadata, ProducerIdentity, RecordMetadata, TopicPartition
 from .consumer import Consumer
 from .metrics_push import MetricsPush
@@ -225,6 +226,22 @@ class Delivery:
     def done(self) -> bool:
         """Whether the record was acknowledged or has failed."""
         return self._delivery.done
+
+    def add_callback(self, callback: DeliveryCallback) -> None:
+        """Call a function once when the outcome is known; at once if it is known already.
+
+        It is called in the client's thread, as soon as the broker's response arrives, so it must neither wait nor call
+        this client. An exception that it raises is logged. A failure that a callback is given is not reported by
+        ``flush()`` again.
+
+        Args:
+            callback: takes the record's metadata and the error of its batch, one of which is None.
+        """
+
+        async def add() -> None:
+            self._delivery.add_callback(callback)
+
+        self._loop.call(add)
 
     def result(self) -> RecordMetadata:
         """Wait for the acknowledgement, and return the record's metadata. Raises the error if the delivery failed."""

@@ -246,8 +246,8 @@ REFUSED: Final[Mapping[str, RefusedSetting]] = {
     "connect_cb": _SOCKETS,
     "consume_cb": _refused("iterate over the consumer, or await poll()"),
     "default_topic_conf": _refused("give its settings beside the others"),
-    "dr_cb": _refused("await the delivery that enqueue() or send_nowait() returns"),
-    "dr_msg_cb": _refused("await the delivery that enqueue() or send_nowait() returns"),
+    "dr_cb": _refused("await the delivery that enqueue() or send_nowait() returns, or use its add_callback()"),
+    "dr_msg_cb": _refused("await the delivery that enqueue() or send_nowait() returns, or use its add_callback()"),
     "enable.auto.offset.store": _refused("set enable.auto.commit=false, and await commit() with offsets", "true"),
     "enable.gapless.guarantee": _refused("stop at the first send() that raises an error", "false"),
     "enable.partition.eof": _refused("read to the end by Client.read_records()", "false"),
@@ -297,7 +297,7 @@ REFUSED: Final[Mapping[str, RefusedSetting]] = {
 }
 """Settings that ask for something that this client does not do."""
 
-_DELIVERIES: Final = "await the delivery that enqueue() or send_nowait() returns"
+_DELIVERIES: Final = "await the delivery that enqueue() or send_nowait() returns, or use its add_callback()"
 _SERIALIZER: Final = "is not supported here: pass {}= to {}(), a function or an object that knows the record"
 
 CONFLUENT_CALLBACKS: Final[Mapping[str, str]] = {

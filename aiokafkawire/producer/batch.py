@@ -10,9 +10,11 @@ import attrs
 from ..errors import KafkaError, copy_for_reraise
 from ..protocol.primitives import ZERO_UUID
 from ..records.batch import BatchBuilder, halve
+from ..records.delivery_result import DeliveryCallback
 from ..tracing import BatchTrace
 from ..types import Event, Header, RecordMetadata, TopicPartition
 from ._implementation import OpenBatch
+from .delivery_callbacks import call_back
 from .idempotence import sequence_after
 from .legacy_message_format import NEWEST_MAGIC, as_message_set
 
@@ -157,6 +159,7 @@ class BatchResult:
     __slots__ = (
         "_awaited",
         "_base_offset",
+        "_callbacks",
         "_event",
         "_log_append_time",
         "_new_event",
@@ -180,6 +183,7 @@ class BatchResult:
         self._base_offset = -1
         self._log_append_time = -1
         self._awaited: set[int] = set()
+        self._callbacks: list[tuple[int, DeliveryCallback]] = []
         # Created by the first waiter: most records of a fast producer are never awaited.
         self._event: Event | None = None
         self.trace: BatchTrace | None = None
@@ -221,10 +225,29 @@ class BatchResult:
 
     def discard_waiter(self, index: int) -> None:
         """Stop counting record ``index`` as awaited: if the record fails, flush() reports the failure."""
-        self._awaited.discard(index)
+        if all(at != index for at, _ in self._callbacks):
+            self._awaited.discard(index)
         if self.parts:
             part, part_index = self._part(index)
             part.discard_waiter(part_index)
+
+    def add_callback(self, index: int, callback: DeliveryCallback) -> None:
+        """Count record ``index`` as awaited, and call ``callback`` with its outcome once that is known."""
+        if self.parts:
+            part, part_index = self._part(index)
+            part.add_callback(part_index, callback)
+            return
+        self._awaited.add(index)
+        if self.completed:
+            self._call_back(index, callback)
+        else:
+            self._callbacks.append((index, callback))
+
+    def _call_back(self, index: int, callback: DeliveryCallback) -> None:
+        if self.error is None:
+            call_back(callback, self.metadata_at(index), None)
+        else:
+            call_back(callback, None, copy_for_reraise(self.error))
 
     def metadata_at(self, index: int) -> RecordMetadata:
         """Return the metadata of record ``index`` of a completed batch that was not split. Raises as :meth:`wait`."""
@@ -280,11 +303,13 @@ class BatchResult:
             part = BatchResult(self.partition, self._new_event)
             part.timestamps = self.timestamps[first : first + count]
             part._awaited = {index - first for index in self._awaited if first <= index < first + count}
+            part._callbacks = [(at - first, each) for at, each in self._callbacks if first <= at < first + count]
             part.trace = self.trace
             part.on_end = None if self.on_end is None else self.on_end.part(first, count)
             parts.append(part)
             first += count
         self.parts = parts
+        self._callbacks = []
         self._complete()
         return parts
 
@@ -302,6 +327,9 @@ class BatchResult:
                 self.trace.completed(self)
             if self.on_end is not None and not self.parts:
                 self.on_end(self)
+            callbacks, self._callbacks = self._callbacks, []
+            for index, callback in callbacks:
+                self._call_back(index, callback)
         finally:
             if self._event is not None:
                 self._event.set()

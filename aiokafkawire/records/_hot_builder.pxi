@@ -294,5 +294,16 @@ cdef class Delivery:
         """Whether the outcome is known, so that awaiting returns or raises at once."""
         return self.result.is_done(self.index)
 
+    def add_callback(self, callback):
+        """Call a function once when the outcome is known; at once if it is known already.
+
+        It is called in the thread of the event loop, as soon as the broker's response arrives, so it must not wait. An
+        exception that it raises is logged. A failure that a callback is given is not reported by ``flush()`` again.
+
+        Args:
+            callback: takes the record's metadata and the error of its batch, one of which is None.
+        """
+        self.result.add_callback(self.index, callback)
+
     def __repr__(self):
         return f"<Delivery {self.index}, {'done' if self.done else 'pending'}>"

@@ -9,7 +9,7 @@ from . import layout
 from ._pure_builder import BatchBuilder, record_size_bound
 from ._pure_record import ConsumerRecord, Source, undeserializable
 from .columns import Columns, columns_of, join_values
-from .delivery_result import DeliveryResult
+from .delivery_result import DeliveryCallback, DeliveryResult
 from .pickling import RAW
 from .varint import UNZIGZAG, read_varint
 
@@ -235,6 +235,17 @@ class Delivery:
     def done(self) -> bool:
         """Whether the outcome is known, so that awaiting returns or raises at once."""
         return self._result.is_done(self._index)
+
+    def add_callback(self, callback: DeliveryCallback) -> None:
+        """Call a function once when the outcome is known; at once if it is known already.
+
+        It is called in the thread of the event loop, as soon as the broker's response arrives, so it must not wait. An
+        exception that it raises is logged. A failure that a callback is given is not reported by ``flush()`` again.
+
+        Args:
+            callback: takes the record's metadata and the error of its batch, one of which is None.
+        """
+        self._result.add_callback(self._index, callback)
 
     def __repr__(self) -> str:
         return f"<Delivery {self._index}, {'done' if self.done else 'pending'}>"

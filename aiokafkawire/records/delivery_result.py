@@ -1,10 +1,15 @@
 """The result of one batch, which a producer's deliveries wait for."""
 
-from typing import Protocol
+from collections.abc import Callable
+from typing import Protocol, TypeAlias
 
+from ..errors import KafkaError
 from ..types import RecordMetadata
 
-__all__ = ("DeliveryResult",)
+__all__ = ("DeliveryCallback", "DeliveryResult")
+
+DeliveryCallback: TypeAlias = Callable[[RecordMetadata | None, KafkaError | None], object]
+"""Takes a record's metadata, or why it has failed; the other is None."""
 
 
 class DeliveryResult(Protocol):
@@ -15,3 +20,6 @@ class DeliveryResult(Protocol):
 
     async def wait(self, index: int) -> RecordMetadata:
         """Wait for the outcome of the batch's record ``index``; return the record's metadata, or raise its error."""
+
+    def add_callback(self, index: int, callback: DeliveryCallback) -> None:
+        """Call ``callback`` with the outcome of the batch's record ``index`` once it is known."""

@@ -205,7 +205,11 @@ def test_serializers_deserializers_and_assignors_are_taken(kafka: blocking.Clien
     topic = f"topic-{token_hex(6)}"
     kafka.admin.create_topics({topic: 1})
     with kafka.producer(key_serializer=str.encode, value_serializer=decimal) as producer:
-        assert producer.enqueue(topic, 7, key="UA").result().offset == 0
+        delivery = producer.enqueue(topic, 7, key="UA")
+        assert delivery.result().offset == 0
+        told: list[object] = []
+        delivery.add_callback(lambda *outcome: told.append(outcome))
+        assert told == [(delivery.result(), None)]
     with kafka.consumer(
         topic,
         group_id=topic,

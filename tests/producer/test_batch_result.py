@@ -8,7 +8,7 @@ import anyio
 import pytest
 from support.patience import SOON
 
-from aiokafkawire.errors import MessageTooLarge, RequestTimeout
+from aiokafkawire.errors import KafkaError, MessageTooLarge, RequestTimeout
 from aiokafkawire.producer.batch import BatchResult
 from aiokafkawire.producer.unreported_failures import UnreportedFailures
 from aiokafkawire.records.batch import Delivery
@@ -180,3 +180,61 @@ async def test_it_is_finished_when_every_part_is() -> None:
             assert not ended.is_set()
             three.resolve(0, -1)
     assert ended.is_set()
+
+
+Told = tuple[int, RecordMetadata | None, KafkaError | None]
+
+
+def test_callbacks_get_the_outcome_of_their_records() -> None:
+    result, told = result_of(7), list[Told]()
+    for index in (0, 3, 3, 6):
+        Delivery(result, index).add_callback(lambda metadata, error, index=index: told.append((index, metadata, error)))
+    assert result.unawaited == 4
+    three, one, others = in_parts(result)
+    assert told == []
+    three.resolve(10, -1)
+    assert told == [(0, RecordMetadata("a", 3, 10, 1_000), None)]
+    refused = MessageTooLarge("too large")
+    one.fail(refused)
+    assert [(index, metadata, str(error)) for index, metadata, error in told[1:]] == [(3, None, str(refused))] * 2
+    others.resolve(20, -1)
+    assert told[3] == (6, RecordMetadata("a", 3, 22, 1_006), None)
+
+
+def test_a_callback_is_called_at_once_if_the_outcome_is_known() -> None:
+    result, told = result_of(7), list[Told]()
+    three, _, _ = in_parts(result)
+    three.resolve(10, -1)
+    Delivery(result, 2).add_callback(lambda metadata, error: told.append((2, metadata, error)))
+    assert told == [(2, RecordMetadata("a", 3, 12, 1_002), None)]
+
+
+def test_a_failure_that_a_callback_has_got_is_not_reported_by_flush() -> None:
+    result, failures = result_of(2), UnreportedFailures()
+    delivery = Delivery(result, 0)
+    delivery.add_callback(lambda *_: None)
+    waiting = result.wait(0)
+    waiting.send(None)
+    waiting.close()  # a task that awaited it too was cancelled
+    result.fail(RequestTimeout("late"))
+    failures.add(result)
+    told = failures.take()
+    assert told is not None
+    assert str(told).startswith("1 record not delivered")
+
+
+@pytest.mark.parametrize("raised", [KeyError("mine"), asyncio.CancelledError()])
+def test_the_exception_of_a_callback_is_logged(raised: BaseException, caplog: pytest.LogCaptureFixture) -> None:
+    result, told = result_of(2), list[Told]()
+
+    def fail(*_: object) -> None:
+        raise raised
+
+    Delivery(result, 0).add_callback(fail)
+    Delivery(result, 1).add_callback(lambda metadata, error: told.append((1, metadata, error)))
+    result.resolve(5, -1)
+    assert [index for index, _, _ in told] == [1]
+    [record] = caplog.records
+    assert record.levelname == "ERROR"
+    assert record.exc_info is not None
+    assert record.exc_info[1] is raised

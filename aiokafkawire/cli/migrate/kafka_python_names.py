@@ -32,9 +32,11 @@ _NAMES: Final[Mapping[str, Advice]] = {
     "KafkaProducer.send_offsets_to_transaction": Advice("`transaction.commit_offsets(consumer)`"),
     "FutureRecordMetadata.get": Advice("`delivery.result()`, or `producer.send(...)`, which waits"),
     "FutureRecordMetadata.add_callback": Advice(
-        "`delivery.result()` of what `enqueue()` returns; or an interceptor with `on_acknowledgement`"
+        "`delivery.add_callback(callback)` of what `enqueue()` returns", "the callback takes the metadata and the error"
     ),
-    "FutureRecordMetadata.add_errback": Advice("catch the error of `delivery.result()`, or of `flush()`"),
+    "FutureRecordMetadata.add_errback": Advice(
+        "`delivery.add_callback(callback)` of what `enqueue()` returns", "the callback takes the metadata and the error"
+    ),
     "FutureRecordMetadata.succeeded": Advice("`delivery.done`, and `delivery.result()`"),
     "KafkaConsumer": Advice(
         "`blocking.Client(servers).consumer(*topics)`; settings of connections are arguments of `Client`",
