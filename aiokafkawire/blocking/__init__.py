@@ -15,16 +15,27 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from .._lazy_exports import lazy_exports
-from .admin import Admin
-from .client import Client
-from .consumer import Consumer
-from .producer import Delivery, Producer, Transaction
-from .share_consumer import ShareConsumer
 
 if TYPE_CHECKING:
+    from .admin import Admin
+    from .client import Client
+    from .consumer import Consumer
+    from .producer import Delivery, Producer, Transaction
     from .schema_registry import SchemaRegistry
+    from .share_consumer import ShareConsumer
 
 __all__ = ("Admin", "Client", "Consumer", "Delivery", "Producer", "SchemaRegistry", "ShareConsumer", "Transaction")
 
-# It needs an extra.
-__getattr__: Callable[[str], object] = lazy_exports(__name__, {"SchemaRegistry": ".schema_registry"})
+__getattr__: Callable[[str], object] = lazy_exports(
+    __name__,
+    {
+        "Admin": ".admin",
+        "Client": ".client",
+        "Consumer": ".consumer",
+        "Delivery": ".producer",
+        "Producer": ".producer",
+        "SchemaRegistry": ".schema_registry",
+        "ShareConsumer": ".share_consumer",
+        "Transaction": ".producer",
+    },
+)

@@ -14,11 +14,7 @@ from ..protocol.schema import Request, Response
 from ..records.batch import ConsumerRecord
 from ..serialization import AnyDeserializer, AnySerializer
 from ..types import OffsetSpec, ProducerIdentity, SubscriptionPattern, TopicPartition
-from .admin import Admin
-from .consumer import Consumer
 from .metrics_push import MetricsPush
-from .producer import Producer
-from .transform import Process, run_transform
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -34,7 +30,11 @@ if TYPE_CHECKING:
     from ..processing.retry_topics import RetryTopic
     from ..processing.summary import ProcessSummary
     from ..producer.many_records import ArrowData
+    from .admin import Admin
+    from .consumer import Consumer
+    from .producer import Producer
     from .share_consumer import ShareConsumer
+    from .transform import Process
 
 __all__ = ("Client",)
 
@@ -69,7 +69,7 @@ class Client(MetricsPush):
         self._loop = LoopThread()
         self._client = AsyncClient(bootstrap_servers, observers=observers, **options)
         self._telemetry = self._client
-        self._admin = Admin(self._loop, self._client)
+        self._admin: Admin | None = None
 
     def open(self) -> Self:
         """Start the thread, and connect to a broker; entering ``with`` calls this."""
@@ -101,6 +101,10 @@ class Client(MetricsPush):
     @property
     def admin(self) -> "Admin":
         """The admin client, for topics, groups and offsets."""
+        if self._admin is None:
+            from .admin import Admin
+
+            self._admin = Admin(self._loop, self._client)
         return self._admin
 
     @property
@@ -145,7 +149,7 @@ class Client(MetricsPush):
         identity: ProducerIdentity | None = None,
         interceptors: "Sequence[ProducerInterceptor]" = (),
         **options: Unpack[ProducerOptions],
-    ) -> Producer[bytes, bytes]: ...
+    ) -> "Producer[bytes, bytes]": ...
     @overload
     def producer(
         self,
@@ -154,7 +158,7 @@ class Client(MetricsPush):
         identity: ProducerIdentity | None = None,
         interceptors: "Sequence[ProducerInterceptor]" = (),
         **options: Unpack[ProducerOptions],
-    ) -> Producer[K, bytes]: ...
+    ) -> "Producer[K, bytes]": ...
     @overload
     def producer(
         self,
@@ -163,7 +167,7 @@ class Client(MetricsPush):
         identity: ProducerIdentity | None = None,
         interceptors: "Sequence[ProducerInterceptor]" = (),
         **options: Unpack[ProducerOptions],
-    ) -> Producer[bytes, V]: ...
+    ) -> "Producer[bytes, V]": ...
     @overload
     def producer(
         self,
@@ -173,12 +177,14 @@ class Client(MetricsPush):
         identity: ProducerIdentity | None = None,
         interceptors: "Sequence[ProducerInterceptor]" = (),
         **options: Unpack[ProducerOptions],
-    ) -> Producer[K, V]: ...
-    def producer(self, **options: Any) -> Producer[Any, Any]:
+    ) -> "Producer[K, V]": ...
+    def producer(self, **options: Any) -> "Producer[Any, Any]":
         """Return a producer; use it as ``with``. Arguments and errors are those of :meth:`.Client.producer`.
 
         The client's thread calls the serializers and the interceptors.
         """
+        from .producer import Producer
+
         return Producer(self._loop, self._loop.call_sync(partial(self._client.producer, **options)))
 
     @overload
@@ -188,7 +194,7 @@ class Client(MetricsPush):
         assignors: "Sequence[Assignor]" = (),
         interceptors: "Sequence[ConsumerInterceptor]" = (),
         **options: Unpack[ConsumerOptions],
-    ) -> Consumer[bytes, bytes]: ...
+    ) -> "Consumer[bytes, bytes]": ...
     @overload
     def consumer(
         self,
@@ -197,7 +203,7 @@ class Client(MetricsPush):
         assignors: "Sequence[Assignor]" = (),
         interceptors: "Sequence[ConsumerInterceptor]" = (),
         **options: Unpack[ConsumerOptions],
-    ) -> Consumer[K, bytes]: ...
+    ) -> "Consumer[K, bytes]": ...
     @overload
     def consumer(
         self,
@@ -206,7 +212,7 @@ class Client(MetricsPush):
         assignors: "Sequence[Assignor]" = (),
         interceptors: "Sequence[ConsumerInterceptor]" = (),
         **options: Unpack[ConsumerOptions],
-    ) -> Consumer[bytes, V]: ...
+    ) -> "Consumer[bytes, V]": ...
     @overload
     def consumer(
         self,
@@ -216,12 +222,14 @@ class Client(MetricsPush):
         assignors: "Sequence[Assignor]" = (),
         interceptors: "Sequence[ConsumerInterceptor]" = (),
         **options: Unpack[ConsumerOptions],
-    ) -> Consumer[K, V]: ...
-    def consumer(self, *topics: str, **options: Any) -> Consumer[Any, Any]:
+    ) -> "Consumer[K, V]": ...
+    def consumer(self, *topics: str, **options: Any) -> "Consumer[Any, Any]":
         """Return a consumer; use it as ``with``. Arguments and errors are those of :meth:`.Client.consumer`.
 
         The client's thread calls the deserializers and the interceptors, a few hundred records ahead of the iteration.
         """
+        from .consumer import Consumer
+
         return Consumer(self._loop, self._loop.call_sync(partial(self._client.consumer, *topics, **options)))
 
     @overload
@@ -328,7 +336,7 @@ class Client(MetricsPush):
     def transform(
         self,
         source: str | Sequence[str],
-        process: Process,
+        process: "Process",
         *,
         group_id: str,
         transactional_id: str,
@@ -345,6 +353,8 @@ class Client(MetricsPush):
         The calling thread runs ``process``, a plain function. Once another thread or a signal handler has set ``stop``,
         the call ends after the current transaction. An interruption or an error aborts the open transaction.
         """
+        from .transform import run_transform
+
         run = partial(
             self._client.transform,
             source,

@@ -7,7 +7,6 @@ from pyspark.sql.datasource import InputPartition
 
 from .offsets import OffsetRange
 from .options import ReadOptions
-from .partition_reader import read_range
 from .planning import split_up
 
 if TYPE_CHECKING:
@@ -32,4 +31,6 @@ def parts_of(options: ReadOptions, ranges: Sequence[OffsetRange]) -> list[Part]:
 def read_part(options: ReadOptions, part: Part | None) -> Iterator["pa.RecordBatch"]:
     """Yield the records of a part; none if the query is empty: its part has no range, or is None before Spark 4.2."""
     if part is not None and part.value is not None:
+        from .partition_reader import read_range  # planners do without it
+
         yield from read_range(options, part.value)

@@ -1,19 +1,23 @@
 """Lookups before a query reads: its partitions, and the offsets that its options specify."""
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Final
 
 import anyio
 
 from ..client import Client
-from ..errors import BrokerError, ConfigError, UsageError
+from ..cluster.list_offsets import look_up_offsets
+from ..cluster.retry import Deadline
+from ..config import ConsumerConfig, make_config
+from ..errors import ConfigError, UsageError, broker_error
 from ..event_log import EventLog
 from ..types import OffsetSpec, TopicPartition
 from .admission import ranges_between
 from .errors import DataLost
 from .offsets import EARLIEST, LATEST, OffsetRange, Offsets
 from .options import Bound, ReadOptions, TopicSelection
+from .pushed_filters import PushedFilters
 
 __all__ = ("batch_ranges", "data_lost", "ends", "partitions_now", "partitions_of", "resolve")
 
@@ -33,11 +37,9 @@ async def partitions_of(kafka: Client, topics: TopicSelection) -> list[TopicPart
         ConfigError: an assigned partition does not exist.
     """
     if topics.pattern is not None:
-        pattern = re.compile(topics.pattern)
-        names: Iterable[str] = [name for name in await kafka.admin.list_topics() if pattern.fullmatch(name)]
+        found = await _partitions(kafka, None, re.compile(topics.pattern))
     else:
-        names = topics.names or sorted({partition.topic for partition in topics.assigned})
-    found = [partition for name in names for partition in await _partitions(kafka, name)]
+        found = await _partitions(kafka, topics.names or sorted({partition.topic for partition in topics.assigned}))
     missing = set(topics.assigned) - set(found)
     if missing:
         raise ConfigError(f"assign: there is no partition {', '.join(map(str, sorted(missing)))}")
@@ -61,13 +63,22 @@ async def partitions_now(
     return found
 
 
-async def _partitions(kafka: Client, topic: str) -> list[TopicPartition]:
-    try:
-        described = await kafka.admin.describe_topic(topic)
-    except BrokerError as error:
-        error.add_note(f"the query reads topic {topic!r}, which must exist before the query begins")
-        raise
-    return [TopicPartition(topic, partition.index) for partition in described.partitions]
+async def _partitions(
+    kafka: Client, names: Sequence[str] | None, pattern: re.Pattern[str] | None = None
+) -> list[TopicPartition]:
+    """Look up the partitions of these topics, or of all that match the pattern and are not internal, in one request."""
+    response = await kafka._cluster.ask_metadata(names, _deadline(kafka))
+    found = []
+    for topic in response.topics:
+        name = topic.name or ""
+        if pattern is not None and (topic.is_internal or not pattern.fullmatch(name)):
+            continue
+        if topic.error_code:
+            error = broker_error(topic.error_code, f"describing topic {name!r}")
+            error.add_note(f"the query reads topic {name!r}, which must exist before the query begins")
+            raise error
+        found += [TopicPartition(name, partition.partition_index) for partition in topic.partitions]
+    return found
 
 
 async def ends(
@@ -126,18 +137,21 @@ async def _ask(
 ) -> dict[TopicPartition, int | None]:
     if not specs:
         return {}
-    # Use a consumer instead of the admin, because the ends depend on the consumer's isolation level.
-    async with kafka.consumer(**options.settings.consumer) as consumer:
-        for wait in _until_brokers_agree():
-            try:
-                found = await consumer.offsets(specs)
-            except UsageError as error:  # the broker may not know a new partition yet
-                if wait is None:
-                    raise ConfigError(f"cannot look up offsets of {options.topics}: {error}") from error
-                await anyio.sleep(wait)
-            else:
-                return {partition: None if offset is None else offset.offset for partition, offset in found.items()}
+    isolation = make_config(ConsumerConfig, options.settings.consumer).isolation
+    for wait in _until_brokers_agree():
+        try:
+            found = await look_up_offsets(kafka._cluster, specs, _deadline(kafka), isolation)
+        except UsageError as error:  # the broker may not know a new partition yet
+            if wait is None:
+                raise ConfigError(f"cannot look up offsets of {options.topics}: {error}") from error
+            await anyio.sleep(wait)
+        else:
+            return {partition: None if offset is None else offset.offset for partition, offset in found.items()}
     raise AssertionError("unreachable: the last wait is None")
+
+
+def _deadline(kafka: Client) -> Deadline:
+    return kafka._cluster.deadline(kafka._cluster.config.default_api_timeout_ms / 1000)
 
 
 def _until_brokers_agree() -> Iterator[float | None]:
@@ -153,8 +167,8 @@ def _found(partition: TopicPartition, offset: int | None) -> int:
     return offset
 
 
-async def batch_ranges(kafka: Client, options: ReadOptions) -> list[OffsetRange]:
-    """Return the offset ranges that a batch query reads, one for each partition.
+async def batch_ranges(kafka: Client, options: ReadOptions, pushed: PushedFilters | None = None) -> list[OffsetRange]:
+    """Return the offset ranges that a batch query reads, one for each partition, without what ``pushed`` leaves out.
 
     Raises:
         DataLost: the options name offsets that do not exist, and ``failOnDataLoss`` is on.
@@ -165,6 +179,10 @@ async def batch_ranges(kafka: Client, options: ReadOptions) -> list[OffsetRange]
     end = await resolve(kafka, options, options.end, partitions)
     if options.start.offsets is not None or options.end.offsets is not None:
         start, end = await _within_the_log(kafka, options, start, end)
+    if pushed is not None:
+        start = {partition: offset for partition, offset in start.items() if pushed.admits(partition)}
+        since = {} if pushed.since is None else dict.fromkeys(start, OffsetSpec.at(pushed.since))
+        start, end = pushed.narrow(start, end, await _ask(kafka, options, since))
     return ranges_between(start, end)
 
 

@@ -33,6 +33,7 @@ _READING: Final = (
     "minOffsetsPerTrigger",
     "maxTriggerDelay",
     "includeHeaders",
+    "pushFilters",
     "groupIdPrefix",
     "fetchOffset.numRetries",
     "fetchOffset.retryIntervalMs",
@@ -95,6 +96,8 @@ class ReadOptions:
     max_trigger_delay: float
     """The maximum wait for ``min_offsets_per_trigger``, in seconds."""
     include_headers: bool
+    push_filters: bool
+    """Whether a batch query's conditions narrow what is read."""
     poll_timeout: float
     """Seconds without records after which a task fails."""
 
@@ -119,6 +122,8 @@ def read_options(options: Mapping[str, str], *, streaming: bool) -> ReadOptions:
     end = _end(given)
     if streaming and end.option.lower() in given:
         raise ConfigError(f"{end.option}: a streaming query has no end")
+    if streaming and _boolean(given, "pushFilters", default=False):
+        raise ConfigError("pushFilters: Spark passes the conditions of batch queries only")
     if not streaming:
         _check_batch(start, end)
     strategy = given.get("startingoffsetsbytimestampstrategy", "error").lower()
@@ -142,6 +147,7 @@ def read_options(options: Mapping[str, str], *, streaming: bool) -> ReadOptions:
         min_offsets_per_trigger=minimum,
         max_trigger_delay=_seconds(given.get("maxtriggerdelay", "15m"), "maxTriggerDelay"),
         include_headers=_boolean(given, "includeHeaders", default=False),
+        push_filters=_boolean(given, "pushFilters", default=False),
         poll_timeout=(_integer(given, "kafkaConsumer.pollTimeoutMs") or 120_000) / 1000,
     )
 

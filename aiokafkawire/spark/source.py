@@ -1,7 +1,7 @@
 """The data source: ``format("aiokafkawire")`` of ``spark.read``, ``readStream``, ``df.write`` and ``writeStream``."""
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql.datasource import (
     DataSource,
@@ -26,6 +26,7 @@ from ..errors import ConfigError
 from .input_partitions import Part, parts_of, read_part
 from .lookup import batch_ranges
 from .options import ReadOptions, WriteOptions, read_options, write_options
+from .pushed_filters import Operator, PushedFilters
 from .stream import LIMITS, StreamReader, SupportsTriggerAvailableNow
 
 try:  # Spark 4.1 and later
@@ -35,6 +36,7 @@ except ImportError:
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from pyspark.sql.datasource import Filter
 
 __all__ = ("KafkaSource", "register", "spark_schema")
 
@@ -75,7 +77,8 @@ class KafkaSource(DataSource):
     def reader(self, schema: StructType) -> "ArrowBatchReader":
         """Return the reader of a batch query. Raise ConfigError for wrong options."""
         self._check(schema)
-        return ArrowBatchReader(read_options(self.options, streaming=False))
+        options = read_options(self.options, streaming=False)
+        return FilteringBatchReader(options) if options.push_filters else ArrowBatchReader(options)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's names
         """Return the reader of a streaming query; for wrong options its methods raise ConfigError."""
@@ -138,17 +141,48 @@ class ArrowBatchReader(DataSourceReader):
 
     def __init__(self, options: ReadOptions) -> None:
         self._options = options
+        self._pushed: PushedFilters | None = None
 
     def partitions(self) -> list[Part]:
         """Return the input partitions of the tasks. Raise as :func:`~.lookup.batch_ranges`."""
         settings = self._options.settings
         with blocking.Client(settings.bootstrap_servers, **settings.client) as kafka:
-            ranges = kafka.loop.call(batch_ranges, kafka.asynchronous, self._options)
+            ranges = kafka.loop.call(batch_ranges, kafka.asynchronous, self._options, self._pushed)
         return parts_of(self._options, ranges)
 
     def read(self, partition: Part) -> Iterator["pa.RecordBatch"]:  # type: ignore[override]
         """Yield the records of a task's input partition."""
         return read_part(self._options, partition)
+
+
+_OPERATORS: Final[dict[str, Operator]] = {
+    "EqualTo": "=",
+    "In": "in",
+    "GreaterThan": ">",
+    "GreaterThanOrEqual": ">=",
+    "LessThan": "<",
+    "LessThanOrEqual": "<=",
+}
+"""How Spark's classes of filters compare."""
+
+
+class FilteringBatchReader(ArrowBatchReader):
+    """The reader of a batch query with the option ``pushFilters``. Spark before 4.1 passes it no filters.
+
+    A class of its own, since Spark refuses each reader with ``pushFilters`` unless its setting
+    ``spark.sql.python.filterPushdown.enabled`` is true.
+    """
+
+    def pushFilters(self, filters: "list[Filter]") -> "Iterable[Filter]":  # noqa: N802 - Spark's name
+        """Limit what is read by conditions on topic, partition, offset and time; return those that Spark checks."""
+        self._pushed = pushed = PushedFilters()
+        return [each for each in filters if not _push(pushed, each)]
+
+
+def _push(pushed: PushedFilters, given: "Filter") -> bool:
+    operator = _OPERATORS.get(type(given).__name__)
+    column: tuple[str, ...] = getattr(given, "attribute", ())
+    return operator is not None and len(column) == 1 and pushed.push(column[0], operator, given.value)  # type: ignore[attr-defined]
 
 
 def _written(options: WriteOptions, batches: Iterator["pa.RecordBatch"]) -> WriterCommitMessage:

@@ -48,7 +48,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._options = options
         self._client: blocking.Client | None = None
         self._target: Offsets | None = None
-        self._known: frozenset[TopicPartition] = frozenset()
+        self._found: Offsets | None = None
         maximum, minimum = options.max_offsets_per_trigger, options.min_offsets_per_trigger
         self._admission = Admission(maximum, minimum, options.max_trigger_delay, passed_at=time.monotonic())
 
@@ -85,8 +85,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return ReadAllAvailable()
 
     def reportLatestOffset(self) -> SparkOffsets | None:  # noqa: N802
-        """Return the current end offsets of the partitions, which Spark shows in the query's progress."""
-        return write_offsets(self._now())
+        """Return the end offsets that were looked up last, which Spark shows in the query's progress."""
+        return write_offsets(self._now() if self._found is None else self._found)
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
         """Let the query end at the partitions' current ends; its batches no longer wait for a minimum of records."""
@@ -115,9 +115,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             client.close()
 
     def _now(self) -> Offsets:
-        found = self._call(_end, self._options, self._known)
-        self._known = frozenset(found)
-        return found
+        self._found = self._call(_end, self._options, frozenset(self._found or ()))
+        return self._found
 
     def _begin_of_new(self, begins: Offsets, end: Offsets) -> Offsets:
         """Look up the beginnings of partitions that are in ``end`` but not in ``begins``."""

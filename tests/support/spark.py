@@ -44,6 +44,11 @@ def writes_streams() -> bool:
     return _release() >= (4, 1)
 
 
+def filters() -> bool:
+    """Whether this Spark passes the conditions of a query to Python sources, which 4.1 and later do."""
+    return _release() >= (4, 1)
+
+
 def _release() -> tuple[int, ...]:
     return tuple(map(int, version("pyspark").split(".")[:2]))
 
