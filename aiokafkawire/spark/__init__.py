@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from .._lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
+    from .batch_window import BatchWindow
     from .errors import DataLost
     from .exactly_once import ExactlyOnceSink
     from .foreach_batch import ranges_in, to_topic
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from .source import KafkaSource, register
 
 __all__ = (
+    "BatchWindow",
     "CommitsToGroup",
     "DataLost",
     "ExactlyOnceSink",
@@ -27,6 +29,7 @@ __all__ = (
 )
 
 _MODULES = {
+    "BatchWindow": ".batch_window",
     "CommitsToGroup": ".listener",
     "DataLost": ".errors",
     "ExactlyOnceSink": ".exactly_once",
