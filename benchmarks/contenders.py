@@ -9,6 +9,8 @@ from benchmarks.java import JAVA
 OURS: Final = "ours"
 FLOOR: Final = "floor"
 """No client, but prepared bytes over a plain connection: the lower bound for every client."""
+DROP_IN: Final = "aiokafkawire.aiokafka"
+"""The programs of aiokafka, on our package with its API."""
 NO_LOOP: Final = "threads"
 """Instead of an event loop, for a client with its own threads."""
 CLIENTS: Final = {
@@ -25,6 +27,7 @@ PEERS: Final = tuple(name for name in CLIENTS if name not in (OURS, FLOOR))
 FILES: Final = {
     OURS: "ours",
     "aiokafka": "aiokafka_peer",
+    DROP_IN: "aiokafka_peer",
     "confluent": "confluent_peer",
     "kafka-python": "kafka_python_peer",
     JAVA: "java_peer",

@@ -1,7 +1,8 @@
 """One program with aiokafka's API, run on aiokafka and on aiokafkawire.aiokafka, on one real Kafka.
 
 Every measurement is a new process of one of the two packages, by turns, every other round backwards. Ratios are
-computed within a round. The program is benchmarks/clients/aiokafka_peer.py, unchanged for both.
+computed within a round. The program is benchmarks/clients/aiokafka_peer.py, unchanged for both; --instrumented traces
+its sends and reads by opentelemetry-instrumentation-aiokafka.
 """
 
 import argparse
@@ -19,10 +20,11 @@ import anyio
 
 from aiokafkawire import Client
 from benchmarks.aiokafka_api.job import LOOPS, OURS, PACKAGES, THEIRS, WAYS, Case, cases
+from benchmarks.aiokafka_api.program import command_on
 from benchmarks.arguments import names_of, positive, positives
 from benchmarks.clients.measurement import Job
 from benchmarks.cluster import create_topics, delete_topics, kafka, records_in
-from benchmarks.machine import ROOT, describe, has_module
+from benchmarks.machine import ROOT, describe, has_module, version_of
 from benchmarks.progress import progress
 from benchmarks.report import aligned, short, spread
 
@@ -32,8 +34,11 @@ examples, each after `python -m benchmarks.aiokafka_api`:
   --ways async_for,getone --sizes 100
                                     two of them
   --loops asyncio,uvloop            both packages on uvloop as well
+  --instrumented --ways send,getone,getmany --records 10000
+                                    with a span for each record, which takes most of the time
   --records 2000 --rounds 1         does everything work? (the figures say little)
 """
+INSTRUMENTATION = "opentelemetry-instrumentation-aiokafka"
 _TIMEOUT = 300.0
 
 
@@ -149,7 +154,8 @@ def _measure(
     way, topic = WAYS[case.way], topics[package]
     job = _job(bootstrap, case, topic, loop, case.records(package, options.records), options)
     before = records_in(bootstrap, [topic], options.partitions)
-    command = [sys.executable, "-m", "benchmarks.aiokafka_api.program", job.as_argument(), package]
+    module = "benchmarks.aiokafka_api.instrumented" if options.instrumented else "benchmarks.clients.aiokafka_peer"
+    command = [*command_on(package, module), job.as_argument()]
     done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=_TIMEOUT, cwd=ROOT)
     if done.returncode != 0:
         raise SystemExit(f"{case.name}, {package} ended with {done.returncode}:\n{done.stderr[-3_000:]}")
@@ -174,10 +180,12 @@ def _job(bootstrap: str, case: Case, topic: str, loop: str, records: int, option
 
 
 def _settings(options: argparse.Namespace) -> dict[str, str]:
+    instrumented = {"instrumented": f"{INSTRUMENTATION} {version_of(INSTRUMENTATION)}, spans are not exported"}
     return {
         "settings": f"both: no keys, {options.partitions} partitions, acks=1, max_batch_size 1 MB, linger_ms 5 "
         "(send_and_wait: 0), assigned partitions without a group, otherwise aiokafka's defaults",
         "rounds": f"{options.rounds}, every other one backwards",
+        **(instrumented if options.instrumented else {}),
     }
 
 
@@ -200,10 +208,13 @@ def _options() -> argparse.Namespace:
         help="of aiokafka; ours gets four times as many, send_and_wait a quarter (50000)",
     )
     parser.add_argument("--partitions", type=positive, default=4, help="of the topic (4)")
+    parser.add_argument("--instrumented", action="store_true", help=f"trace by {INSTRUMENTATION}")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the ratios of all rounds")
     options = parser.parse_args()
     if not has_module("aiokafka"):
         parser.error("aiokafka is not installed: pip install aiokafka")
+    if options.instrumented and not (version_of(INSTRUMENTATION) and version_of("opentelemetry-sdk")):
+        parser.error(f"not installed: pip install {INSTRUMENTATION} opentelemetry-sdk")
     return options
 
 

@@ -4,7 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-OURS: Final = "aiokafkawire.aiokafka"
+from benchmarks.contenders import DROP_IN
+
+OURS: Final = DROP_IN
 THEIRS: Final = "aiokafka"
 PACKAGES: Final = (OURS, THEIRS)
 """The package under measurement, and the one that it stands in for."""

@@ -1,18 +1,23 @@
-"""The measured program: that of aiokafka in other benchmarks; its ``import aiokafka`` finds one of the two packages."""
+"""Run a program of aiokafka on our package: ``python -m benchmarks.aiokafka_api.program MODULE ARGUMENTS``."""
 
+import runpy
 import sys
 
 from aiokafkawire.aiokafka import install
-from benchmarks.aiokafka_api.job import OURS
+from benchmarks.contenders import DROP_IN
+
+
+def command_on(client: str, module: str) -> list[str]:
+    """Return the command that runs a client's module, to which its arguments may be added."""
+    on_ours = ["benchmarks.aiokafka_api.program"] if client == DROP_IN else []
+    return [sys.executable, "-m", *on_ours, module]
 
 
 def main() -> None:
-    """Run the job of the first argument, on the package of the second."""
-    if sys.argv[2] == OURS:
-        install()
-    from benchmarks.clients import aiokafka_peer
-
-    aiokafka_peer.main()
+    """Run the module of the first argument; its ``import aiokafka`` finds our package."""
+    install()
+    del sys.argv[0]
+    runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
 
 
 if __name__ == "__main__":

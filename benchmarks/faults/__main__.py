@@ -2,6 +2,7 @@
 
 Every client sends numbered records at a steady rate while the broker that leads most is killed, again and again, by the
 same schedule. Then everything is read back: what was acknowledged must be there, once, and in order.
+The program of aiokafka runs on aiokafkawire.aiokafka too.
 """
 
 import argparse

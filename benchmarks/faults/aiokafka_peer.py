@@ -11,6 +11,7 @@ from aiokafka.errors import KafkaError
 
 from benchmarks.faults.journal import LINGER_MS, TICK, Job, Journal, read_job
 
+_LOG = logging.getLogger(aiokafka.__name__.partition(".")[0])
 _FAILURES = (KafkaError, AssertionError)
 """What its calls raise; asserted is that a transaction may begin or end in the state that errors have left."""
 
@@ -68,7 +69,7 @@ async def transactions(job: Job, journal: Journal) -> None:
                     while journal.now() < job.seconds and await _transaction(job, journal, producer, next(firsts)):
                         journal.tell()
             except _FAILURES as error:
-                logging.getLogger("aiokafka").warning("the producer is replaced: %s", error)
+                _LOG.warning("the producer is replaced: %s", error)
                 await asyncio.sleep(0.1)
 
 
@@ -103,8 +104,8 @@ async def _transaction(job: Job, journal: Journal, producer: Any, first: int) ->
 
 def main() -> None:
     job = read_job(__doc__ or "")
-    journal = Journal(job, logging.getLogger("aiokafka"))
-    journal.more["version"] = f"aiokafka {aiokafka.__version__}, {job.loop}"
+    journal = Journal(job, _LOG)
+    journal.more["version"] = f"{aiokafka.__name__} {aiokafka.__version__}, {job.loop}"
     loop: Any = None
     if job.loop == "uvloop":
         import uvloop

@@ -14,6 +14,7 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 from support.kafka_cluster import KafkaCluster
 
+from benchmarks.aiokafka_api.program import command_on
 from benchmarks.contenders import FILES
 from benchmarks.faults.journal import Job, command_of
 from benchmarks.faults.judge import QUIET
@@ -47,7 +48,7 @@ class Program:
         self.figures: dict[str, Any] = {}
         self.handed = 0
         self.ended = threading.Event()
-        self._command = [sys.executable, "-m", f"benchmarks.faults.{FILES[client]}", *command_of(job)]
+        self._command = [*command_on(client, f"benchmarks.faults.{FILES[client]}"), *command_of(job)]
         self._errors, self._tell = errors, tell
         self._ready: queue.Queue[bool] = queue.Queue()
 

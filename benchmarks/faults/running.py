@@ -13,7 +13,9 @@ from support.apache_kafka import NEWEST, missing
 from support.guarded_process import BootFailed
 from support.kafka_cluster import KafkaCluster
 
+from benchmarks.aiokafka_api.job import PACKAGES
 from benchmarks.arguments import LOOPS, names_of, positive, require_installed
+from benchmarks.contenders import DROP_IN, OURS
 from benchmarks.faults.journal import Job
 from benchmarks.faults.program import ClientFailed
 from benchmarks.java import CompilationFailed
@@ -22,7 +24,7 @@ from benchmarks.progress import tell
 
 Row: TypeAlias = dict[str, Any]
 
-CLIENTS = ("ours", "confluent", "aiokafka")
+CLIENTS = (OURS, "confluent", "aiokafka", DROP_IN)
 TOPIC = "faults"
 
 
@@ -56,10 +58,15 @@ def parsed(
     """Return the command line's options, by default with these clients; refuse those that no client supports."""
     options = parser.parse_args()
     options.clients = options.clients or tuple(clients(options))
-    if options.loop == "trio" and "aiokafka" in options.clients:
+    if options.loop == "trio" and runs_aiokafka(options):
         parser.error("--loop trio: aiokafka knows asyncio alone; choose --clients without it")
     require_installed(parser, options.clients)
     return options
+
+
+def runs_aiokafka(options: argparse.Namespace) -> bool:
+    """Return whether a client runs the program of aiokafka, on aiokafka or on our package."""
+    return not set(PACKAGES).isdisjoint(options.clients)
 
 
 def broker_properties(options: argparse.Namespace) -> dict[str, str]:
@@ -117,4 +124,4 @@ def run_each(
             with options.json.open("a") as file:
                 file.write(json.dumps({"about": about, **rows[-1]}) + "\n")
     print(render(about, rows))
-    return 1 if any(row["problems"] or (row["client"] == "ours" and row["wrong"]) for row in rows) else 0
+    return 1 if any(row["problems"] or (row["client"] in (OURS, DROP_IN) and row["wrong"]) for row in rows) else 0

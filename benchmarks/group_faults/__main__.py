@@ -1,6 +1,6 @@
 """Consumer groups while brokers and members die: aiokafkawire beside confluent-kafka, aiokafka and Java's consumer.
 
-Each client has a fresh cluster.
+Each client has a fresh cluster. The program of aiokafka runs on aiokafkawire.aiokafka too.
 
 A group of three members, each a process, reads a topic of six partitions that one producer (aiokafkawire's, acks=all)
 fills at a steady rate. The broker that leads most is killed, again and again; members are killed too, and others close
@@ -20,7 +20,17 @@ from benchmarks.arguments import positive
 from benchmarks.faults.journal import Job, read_journal
 from benchmarks.faults.judge import figures as producer_figures
 from benchmarks.faults.program import Program, Progress, prepare
-from benchmarks.faults.running import CLIENTS, TOPIC, Row, broker_properties, job_of, parsed, parser_of, run_each
+from benchmarks.faults.running import (
+    CLIENTS,
+    TOPIC,
+    Row,
+    broker_properties,
+    job_of,
+    parsed,
+    parser_of,
+    run_each,
+    runs_aiokafka,
+)
 from benchmarks.faults.schedule import Faults
 from benchmarks.group_faults.judge import WRONGS, check, figures, rebalances
 from benchmarks.group_faults.member import Membership
@@ -177,9 +187,9 @@ def _options() -> argparse.Namespace:
     options.assignor = options.assignor or ASSIGNORS[options.protocol][0]
     if options.assignor not in ASSIGNORS[options.protocol]:
         parser.error(f"--assignor {options.assignor}: not in the {options.protocol} protocol")
-    if options.protocol == "consumer" and "aiokafka" in options.clients:
+    if options.protocol == "consumer" and runs_aiokafka(options):
         parser.error("--protocol consumer: aiokafka does not know it; choose --clients without it")
-    if options.assignor == "cooperative-sticky" and "aiokafka" in options.clients:
+    if options.assignor == "cooperative-sticky" and runs_aiokafka(options):
         parser.error("--assignor cooperative-sticky: aiokafka has none; choose --clients without it")
     if options.members > options.partitions:
         parser.error("--members: there must be a partition for each, or the group never comes together")

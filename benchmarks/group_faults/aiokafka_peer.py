@@ -76,7 +76,8 @@ async def _watch(consumer: Any, voice: Voice) -> None:
 
 def main() -> None:
     job = read_membership()
-    voice = Voice(logging.getLogger("aiokafka"), f"aiokafka {aiokafka.__version__}, {job.loop}")
+    logger = logging.getLogger(aiokafka.__name__.partition(".")[0])
+    voice = Voice(logger, f"{aiokafka.__name__} {aiokafka.__version__}, {job.loop}")
     loop: Any = None
     if job.loop == "uvloop":
         import uvloop

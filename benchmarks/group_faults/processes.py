@@ -2,13 +2,13 @@
 
 import json
 import subprocess
-import sys
 import threading
 import time
 from collections import Counter
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from benchmarks.aiokafka_api.program import command_on
 from benchmarks.contenders import FILES
 from benchmarks.faults.program import ClientFailed
 from benchmarks.group_faults.member import Membership
@@ -98,7 +98,7 @@ def program_of(client: str, folder: Path) -> list[str]:
     """
     if client == JAVA:
         return compiled(Path(__file__).with_name("Member.java"), folder)
-    return [sys.executable, "-m", f"benchmarks.group_faults.{FILES[client]}"]
+    return command_on(client, f"benchmarks.group_faults.{FILES[client]}")
 
 
 class Group:

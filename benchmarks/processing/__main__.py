@@ -1,4 +1,6 @@
-"""The rate and the CPU time of handlers: process() beside FastStream and Confluent's Parallel Consumer (Java).
+"""The rate and the CPU time of handlers: process() beside FastStream, kstreams and Parallel Consumer (Java).
+
+FastStream and kstreams, which use aiokafka, run on aiokafkawire.aiokafka too.
 
 Every measurement is a new process that is the only member of a new group, and handles records of the same topic, by
 turns, every other round backwards. The clock runs from the first handled record to the last.
@@ -19,8 +21,10 @@ from typing import Any, NamedTuple
 import anyio
 
 from aiokafkawire import Client
+from benchmarks.aiokafka_api.program import command_on
 from benchmarks.arguments import names_of, positive
 from benchmarks.cluster import create_topics, delete_topics, kafka
+from benchmarks.contenders import DROP_IN
 from benchmarks.java import missing_java
 from benchmarks.machine import ROOT, describe, has_module, version_of
 from benchmarks.processing.job import Job
@@ -34,17 +38,26 @@ examples, each after `python -m benchmarks.processing`:
   --tasks wait            the handler that waits for 10 ms: the rate beside the ideal
   --tasks nothing --clients process,faststream-aiokafka,faststream-confluent
                           the handler that does nothing: the CPU time of each record
+  --tasks nothing --clients kstreams-aiokafkawire.aiokafka,kstreams-aiokafka
+                          one framework on both packages: the first divided by the second
   --rounds 1 --records 20000 --seconds 1   a trial
 
-FastStream needs `pip install 'faststream[kafka,confluent]'`, Parallel Consumer Java 17 and Maven. What is repeated
+It needs `pip install 'faststream[kafka,confluent]' kstreams`, Java 17 and Maven for Parallel Consumer. What is repeated
 after kill -9 is measured by `python -m benchmarks.process_faults --ways process,parallel-consumer`.
 """
 OURS = ("process", "process-uvloop", "process-trio")
-FASTSTREAM = {"faststream-aiokafka": "aiokafka", "faststream-confluent": "confluent"}
-CLIENTS = (*OURS, *FASTSTREAM, PARALLEL_CONSUMER)
+FASTSTREAM = {
+    f"faststream-{DROP_IN}": DROP_IN,
+    "faststream-aiokafka": "aiokafka",
+    "faststream-confluent": "confluent",
+}
+KSTREAMS = {f"kstreams-{DROP_IN}": DROP_IN, "kstreams-aiokafka": "aiokafka"}
+FRAMEWORKS = FASTSTREAM | KSTREAMS
+"""Each with the client that it uses."""
+CLIENTS = (*OURS, *FRAMEWORKS, PARALLEL_CONSUMER)
 TASKS = ("nothing", "wait")
 _LOOPS = {"process-uvloop": "uvloop", "process-trio": "trio"}
-_DEFAULT = ("process", "process-uvloop", *FASTSTREAM, PARALLEL_CONSUMER)
+_DEFAULT = ("process", "process-uvloop", *FRAMEWORKS, PARALLEL_CONSUMER)
 _SLOWER = 10
 """FastStream handles a tenth of the records of the handler that does nothing, to take about as long."""
 _VALUE = b"x" * 100
@@ -133,10 +146,10 @@ def _measure(bootstrap: str, options: argparse.Namespace, task: str, client: str
         )
         command = [*java, *given]
     else:
-        way, loop = FASTSTREAM.get(client, ""), _LOOPS.get(client, "asyncio")
+        way, loop = FRAMEWORKS.get(client, ""), _LOOPS.get(client, "asyncio")
         job = Job(bootstrap, _TOPIC, group, way, loop, records, handler_ms, options.concurrency)
-        module = "faststream_peer" if way else "ours"
-        command = [sys.executable, "-m", f"benchmarks.processing.{module}", job.as_argument()]
+        module = f"{client.partition('-')[0]}_peer" if way else "ours"
+        command = [*command_on(way, f"benchmarks.processing.{module}"), job.as_argument()]
     done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=_TIMEOUT, cwd=ROOT)
     if done.returncode != 0:
         raise SystemExit(f"{client} ended with {done.returncode}:\n{done.stderr[-3_000:]}")
@@ -147,7 +160,8 @@ def _measure(bootstrap: str, options: argparse.Namespace, task: str, client: str
 
 def _records(options: argparse.Namespace, task: str, client: str) -> int:
     if task == "wait":
-        return int(options.seconds * options.concurrency / options.handler_ms * 1000)
+        at_once = 1 if client in KSTREAMS else options.concurrency
+        return int(options.seconds * at_once / options.handler_ms * 1000)
     records: int = options.records
     return records // _SLOWER if client in FASTSTREAM else records
 
@@ -168,7 +182,7 @@ def _settings(options: argparse.Namespace) -> dict[str, str]:
         "records": f"values of {len(_VALUE)} B, {options.keys:,} keys, {options.partitions} partitions",
         "clients": f"concurrency {options.concurrency}; process and Parallel Consumer in the order of keys; FastStream "
         f"{version_of('faststream') or 'is not installed'}, which commits before it handles, and without order where a "
-        "handler waits",
+        "handler waits; kstreams handles one record at a time",
         "ratios": f"of {options.clients[0]}, by round: its rate over theirs, their CPU time over its own",
     }
 
@@ -195,6 +209,8 @@ def _options() -> argparse.Namespace:
     options = parser.parse_args()
     if not has_module("faststream") and any(client in FASTSTREAM for client in options.clients):
         parser.error("FastStream is not installed: pip install 'faststream[kafka,confluent]', or choose --clients")
+    if not has_module("kstreams") and any(client in KSTREAMS for client in options.clients):
+        parser.error("kstreams is not installed: pip install kstreams, or choose --clients")
     lacks = missing_java()
     if PARALLEL_CONSUMER in options.clients and lacks is not None:
         parser.error(lacks)

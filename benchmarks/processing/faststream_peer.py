@@ -18,7 +18,7 @@ async def process(job: Job) -> None:
     """Call the handler for the records of a group's only member."""
     counter = Counter(job.records)
     count, over, seconds = counter.count, counter.over, job.handler_ms / 1000
-    make: Any = KafkaBroker if job.way == "aiokafka" else ConfluentBroker
+    make: Any = ConfluentBroker if job.way == "confluent" else KafkaBroker
     broker = make(job.bootstrap, logger=None, decoder=_undecoded, apply_types=False)
     workers = {"max_workers": job.concurrency} if seconds else {}
 
