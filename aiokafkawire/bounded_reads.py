@@ -291,7 +291,8 @@ class BoundedBatches(BoundedReader["pa.RecordBatch"]):
     def _to_arrow(self, batch: ConsumerBatch[Any, Any]) -> "pa.RecordBatch":
         from .records.arrow import record_batch
 
-        columns, end = batch.columns(), self._ends[batch.partition]
+        columns = batch.columns(with_keys="key" in self._columns, with_values="value" in self._columns)
+        end = self._ends[batch.partition]
         converted = record_batch(columns, batch.topic, batch.partition, self._columns)
         if batch.next_offset > end:
             # Offsets ascend, but may have gaps after compaction, so search for the end.

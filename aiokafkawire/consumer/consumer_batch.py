@@ -45,13 +45,17 @@ class ConsumerBatch(Generic[K, V]):
     def __iter__(self) -> Iterator[ConsumerRecord[K, V]]:
         return self._reader
 
-    def columns(self) -> Columns:
+    def columns(self, *, with_keys: bool = True, with_values: bool = True) -> Columns:
         """Return the remaining records, not deserialized, as buffers in Arrow's layout without an object per record.
+
+        Args:
+            with_keys: whether to copy the keys; without them, their column is empty.
+            with_values: whether to copy the values.
 
         Raises:
             CorruptBatch: the batch is damaged; no record is returned.
         """
-        return self._reader.columns()
+        return self._reader.columns(with_keys=with_keys, with_values=with_values)
 
     def joined_values(self, delimiter: bytes = b"\n", *, null: bytes = b"") -> tuple[int, bytes]:
         """Return the number of the remaining records and their values, not deserialized, as one text.

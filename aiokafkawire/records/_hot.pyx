@@ -22,7 +22,7 @@ from . import layout
 from ._pure import RecordReader as PureReader
 from ._pure_record import shown, undeserializable
 from .checksum import crc32c
-from .columns import BytesColumn, Columns
+from .columns import LEFT_OUT, BytesColumn, Columns
 from .compression import Codec, compress
 from .pickling import RAW as _RAW, restore_record
 

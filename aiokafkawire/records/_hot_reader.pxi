@@ -145,8 +145,8 @@ cdef class RecordReader:
             return True
         return False
 
-    def columns(self):
-        """Return the remaining records as columns, with raw keys and values."""
+    def columns(self, *, bint with_keys=True, bint with_values=True):
+        """Return the remaining records as columns, with raw keys and values unless these are left out."""
         cdef Py_ssize_t count = 0, room = self._left
         cdef int64_t key_bytes = 0, value_bytes = 0
         cdef list headers = None
@@ -171,8 +171,8 @@ cdef class RecordReader:
                 count,
                 numbers(all, count, False),
                 numbers(all, count, True),
-                bytes_column(all, count, key_bytes, False),
-                bytes_column(all, count, value_bytes, True),
+                bytes_column(all, count, key_bytes, False) if with_keys else LEFT_OUT,
+                bytes_column(all, count, value_bytes, True) if with_values else LEFT_OUT,
                 headers,
             )
         finally:

@@ -2,7 +2,7 @@
 
 from array import array
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from .._lazy_classes import frozen
 from ..types import Header
@@ -10,7 +10,7 @@ from ..types import Header
 if TYPE_CHECKING:
     from ._pure import ConsumerRecord
 
-__all__ = ("BytesColumn", "Columns", "columns_of", "join_values")
+__all__ = ("LEFT_OUT", "BytesColumn", "Columns", "columns_of", "join_values")
 
 
 @frozen
@@ -37,12 +37,20 @@ class Columns:
     timestamps: bytes
     """The timestamps as int64 numbers, in ms since the epoch."""
     keys: BytesColumn
+    """The keys; without a buffer's content if they were left out."""
     values: BytesColumn
+    """The values; without a buffer's content if they were left out."""
     headers: list[tuple[Header, ...]] | None
     """The headers of each record; None if no record has headers."""
 
 
-def columns_of(records: "Iterable[ConsumerRecord[Any, Any]]") -> Columns:
+LEFT_OUT: Final = BytesColumn(0, None, b"", b"")
+"""A column of keys or values that were not asked for."""
+
+
+def columns_of(
+    records: "Iterable[ConsumerRecord[Any, Any]]", *, with_keys: bool = True, with_values: bool = True
+) -> Columns:
     """Convert records to columns in plain Python, with raw keys and values."""
     offsets, timestamps = array("q"), array("q")
     keys: list[bytes | None] = []
@@ -51,15 +59,17 @@ def columns_of(records: "Iterable[ConsumerRecord[Any, Any]]") -> Columns:
     for record in records:
         offsets.append(record.offset)
         timestamps.append(record.timestamp)
-        keys.append(record.raw_key)
-        values.append(record.raw_value)
+        if with_keys:
+            keys.append(record.raw_key)
+        if with_values:
+            values.append(record.raw_value)
         headers.append(record.headers)
     return Columns(
         count=len(offsets),
         offsets=offsets.tobytes(),
         timestamps=timestamps.tobytes(),
-        keys=_column(keys),
-        values=_column(values),
+        keys=_column(keys) if with_keys else LEFT_OUT,
+        values=_column(values) if with_values else LEFT_OUT,
         headers=headers if any(headers) else None,
     )
 

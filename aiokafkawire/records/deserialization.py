@@ -125,9 +125,9 @@ class DeserializedReader:
             raise entry
         return entry
 
-    def columns(self) -> Columns:
-        """Return the remaining records as columns, with raw keys and values."""
-        return columns_of(self._remaining())
+    def columns(self, *, with_keys: bool = True, with_values: bool = True) -> Columns:
+        """Return the remaining records as columns, with raw keys and values unless these are left out."""
+        return columns_of(self._remaining(), with_keys=with_keys, with_values=with_values)
 
     def joined_values(self, delimiter: bytes, null: bytes) -> tuple[int, bytes]:
         """Return the number of the remaining records and their raw values, each with the delimiter after it."""

@@ -85,8 +85,8 @@ class AnyReader(Protocol[K, V]):
     def met_headers(self) -> bool:
         """Whether a record that was read had headers."""
 
-    def columns(self) -> Columns:
-        """Return the remaining records as columns, with raw keys and values."""
+    def columns(self, *, with_keys: bool = True, with_values: bool = True) -> Columns:
+        """Return the remaining records as columns, with raw keys and values unless these are left out."""
 
     def joined_values(self, delimiter: bytes, null: bytes) -> tuple[int, bytes]:
         """Return the number of the remaining records and their raw values, each with the delimiter after it.

@@ -93,10 +93,10 @@ class MessageReader(Generic[K, V]):
         """Always False: messages have no headers."""
         return False
 
-    def columns(self) -> Columns:
-        """Return the remaining records as columns, with raw keys and values."""
+    def columns(self, *, with_keys: bool = True, with_values: bool = True) -> Columns:
+        """Return the remaining records as columns, with raw keys and values unless these are left out."""
         self._key_deserializer = self._value_deserializer = None
-        return columns_of(self)
+        return columns_of(self, with_keys=with_keys, with_values=with_values)
 
     def joined_values(self, delimiter: bytes, null: bytes) -> tuple[int, bytes]:
         """Return the number of the remaining records and their raw values, each with the delimiter after it."""

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+import attrs
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,7 +13,7 @@ from aiokafkawire.consumer.consumer_batch import ConsumerBatch
 from aiokafkawire.errors import CorruptBatch, UsageError
 from aiokafkawire.records import layout
 from aiokafkawire.records.batch import BatchBuilder, RecordBatch
-from aiokafkawire.records.columns import Columns, join_values
+from aiokafkawire.records.columns import LEFT_OUT, Columns, join_values
 from aiokafkawire.records.interfaces import AnyReader
 from aiokafkawire.types import Header
 
@@ -79,6 +80,21 @@ def test_where_nothing_is_null_there_is_no_bitmap() -> None:
     assert (columns.keys.nulls, columns.keys.validity) == (2, b"\0")
     assert (columns.values.nulls, columns.values.validity) == (0, None)
     assert columns.headers is None
+
+
+def test_keys_and_values_may_be_left_out() -> None:
+    records: list[Content] = [(5, b"k", b"a", ()), (6, None, None, [("h", b"1")])]
+
+    def reader() -> AnyReader[bytes, bytes]:
+        return batch_of(records).records("t", 3)
+
+    whole = reader().columns()
+    assert reader().columns(with_keys=False) == attrs.evolve(whole, keys=LEFT_OUT)
+    assert reader().columns(with_values=False) == attrs.evolve(whole, values=LEFT_OUT)
+    from aiokafkawire.records.arrow import record_batch
+
+    made = record_batch(reader().columns(with_keys=False, with_values=False), "t", 3, ("offset", "headers"))
+    assert made.to_pylist() == [{"offset": 0, "headers": []}, {"offset": 1, "headers": [{"key": "h", "value": b"1"}]}]
 
 
 def test_a_damaged_batch_gives_no_columns_and_says_why() -> None:

@@ -21,6 +21,7 @@ from aiokafkawire.records.batch import (
     split,
 )
 from aiokafkawire.records.compression import Codec
+from aiokafkawire.records.delivery_result import DeliveryCallback
 from aiokafkawire.types import RecordMetadata, TimestampType, TopicPartition
 
 ATTRIBUTES = (
@@ -279,6 +280,7 @@ def test_errors_of_a_deserializer_are_never_taken_for_damage() -> None:
 class BatchResult:
     def __init__(self) -> None:
         self.outcome: int | Exception | None = None
+        self.callbacks: list[tuple[int, DeliveryCallback]] = []
 
     def is_done(self, index: int) -> bool:
         return self.outcome is not None
@@ -288,6 +290,9 @@ class BatchResult:
             raise self.outcome
         assert self.outcome is not None
         return RecordMetadata("t", 0, self.outcome + index, -1)
+
+    def add_callback(self, index: int, callback: DeliveryCallback) -> None:
+        self.callbacks.append((index, callback))
 
 
 def outcome_of(delivery: Delivery) -> RecordMetadata:
@@ -321,6 +326,16 @@ def test_a_delivery_raises_what_went_wrong() -> None:
     for _ in range(2):
         with pytest.raises(KafkaError, match="lost"):
             outcome_of(delivery)
+
+
+def test_a_delivery_passes_its_callback_on_with_its_index() -> None:
+    result = BatchResult()
+
+    def callback(metadata: RecordMetadata | None, error: KafkaError | None) -> None:
+        raise AssertionError
+
+    Delivery(result, 2).add_callback(callback)
+    assert result.callbacks == [(2, callback)]
 
 
 def test_a_delivery_carries_nothing_else() -> None:

@@ -138,11 +138,18 @@ def read(twin: Any, body: bytes, **header: Any) -> Any:
     return told
 
 
+def _next(reader: Any) -> str:
+    return repr(next(reader, None))
+
+
 def in_columns(twin: Any, body: bytes, **header: Any) -> Any:
     """The columns of a batch whose first record was taken before, or the error; and how far the reader has come."""
-    reader = twin.RecordReader(memoryview(body), topic="t", partition=3, **header)
-    first = outcome(lambda: repr(next(reader, None)))
-    return first, outcome(reader.columns), reader.next_offset
+    found = []
+    for left_out in ({}, {"with_keys": False}, {"with_values": False}):
+        reader = twin.RecordReader(memoryview(body), topic="t", partition=3, **header)
+        first = outcome(partial(_next, reader))
+        found.append((first, outcome(partial(reader.columns, **left_out)), reader.next_offset))
+    return found
 
 
 def body_of(records: Sequence[Content]) -> bytes:
