@@ -1,6 +1,7 @@
 """The conversion of many small Kafka batches of one partition to one Arrow record batch of the source's schema."""
 
 from bisect import bisect_left
+from collections.abc import Sequence
 from itertools import accumulate
 from sys import byteorder
 from typing import Any, Final
@@ -21,9 +22,9 @@ _INT32: Final = 4
 class Chunk:
     """A buffer of one partition's records for the next Arrow record batch."""
 
-    def __init__(self, topic: str, partition: int, *, headers: bool) -> None:
+    def __init__(self, topic: str, partition: int, *, headers: bool, value: "pa.DataType | None" = None) -> None:
         self._topic, self._partition, self._with_headers = topic, partition, headers
-        self._schema = arrow_schema(headers=headers)
+        self._schema = arrow_schema(headers=headers, value=value)
         self.rows: int = 0
         self.size: int = 0
         """The number of bytes of all keys and values."""
@@ -53,11 +54,24 @@ class Chunk:
             count += self._types.pop()[1]
         self._types.append((timestamp_type, count))
 
-    def record_batch(self) -> "pa.RecordBatch":
-        """Return all records as one Arrow record batch. There must be at least one record."""
+    @property
+    def values(self) -> "pa.Array":
+        """The binary values of all records. There must be at least one record."""
+        return pa.concat_arrays(self._values)
+
+    @property
+    def offsets(self) -> Sequence[int]:
+        """The offsets of all records."""
+        return memoryview(b"".join(self._offsets)).cast("q")
+
+    def record_batch(self, decoded: "pa.Array | None" = None) -> "pa.RecordBatch":
+        """Return all records as one Arrow record batch; ``decoded`` are the values if they are not binary.
+
+        There must be at least one record.
+        """
         arrays = [
             pa.concat_arrays(self._keys),
-            pa.concat_arrays(self._values),
+            self.values if decoded is None else decoded,
             self._topics(),
             self._fixed(pa.int32(), [_int32(self._partition) * self.rows]),
             self._fixed(pa.int64(), self._offsets),

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping
 from difflib import get_close_matches
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 import attrs
 
@@ -12,6 +12,7 @@ from ..errors import ConfigError, UsageError
 from ..types import TopicPartition, check_topic_name
 from .offsets import EARLIEST, LATEST, Offsets, parse_assign, parse_offsets, parse_times
 from .settings import read_settings, write_settings
+from .value_format import VALUE_OPTIONS, ValueFormat, read_value_format
 
 __all__ = ("Bound", "ReadOptions", "TopicSelection", "WriteOptions", "read_options", "write_options")
 
@@ -34,6 +35,7 @@ _READING: Final = (
     "maxTriggerDelay",
     "includeHeaders",
     "pushFilters",
+    *VALUE_OPTIONS,
     "groupIdPrefix",
     "fetchOffset.numRetries",
     "fetchOffset.retryIntervalMs",
@@ -96,6 +98,10 @@ class ReadOptions:
     max_trigger_delay: float
     """The maximum wait for ``min_offsets_per_trigger``, in seconds."""
     include_headers: bool
+    values: ValueFormat | None
+    """The form of the values; None for values as bytes."""
+    value_struct: Any = None
+    """The Arrow type of the values' structs, once Spark has parsed their schema."""
     push_filters: bool
     """Whether a batch query's conditions narrow what is read."""
     poll_timeout: float
@@ -147,6 +153,7 @@ def read_options(options: Mapping[str, str], *, streaming: bool) -> ReadOptions:
         min_offsets_per_trigger=minimum,
         max_trigger_delay=_seconds(given.get("maxtriggerdelay", "15m"), "maxTriggerDelay"),
         include_headers=_boolean(given, "includeHeaders", default=False),
+        values=read_value_format(given),
         push_filters=_boolean(given, "pushFilters", default=False),
         poll_timeout=(_integer(given, "kafkaConsumer.pollTimeoutMs") or 120_000) / 1000,
     )

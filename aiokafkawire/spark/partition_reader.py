@@ -19,6 +19,8 @@ from .worker_client import task_client
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from .value_decoder import ValueDecoder
+
 __all__ = ("read_range",)
 
 _ROWS: Final = 16_384
@@ -61,17 +63,29 @@ class RangeReader:
     options: ReadOptions
     part: OffsetRange
     _consumer: Consumer[bytes, bytes] | None = attrs.field(default=None, init=False)
+    _decoder: "ValueDecoder | None" = attrs.field(default=None, init=False)
 
     async def next_record_batch(self) -> "pa.RecordBatch | None":
         """Return the next record batch, or None at the end of the range. Raise as :func:`read_range`."""
         consumer = self._consumer or await self._open()
-        chunk = Chunk(self.part.topic, self.part.partition, headers=self.options.include_headers)
+        headers, struct = self.options.include_headers, self.options.value_struct
+        chunk = Chunk(self.part.topic, self.part.partition, headers=headers, value=struct)
         while self._needs_more(consumer, chunk):
             try:
                 await self._add_batches(consumer, chunk)
             except OffsetOutOfRange as error:
                 await self._skip_deleted(consumer, error)
-        return chunk.record_batch() if chunk.rows else None
+        if not chunk.rows:
+            return None
+        return chunk.record_batch(None if struct is None else await self._decoded(chunk))
+
+    async def _decoded(self, chunk: Chunk) -> "pa.Array":
+        if self._decoder is None:
+            from .value_decoder import value_decoder
+
+            assert self.options.values is not None
+            self._decoder = value_decoder(self.options.values, self.options.value_struct, self.part.topic)
+        return await self._decoder.decode(chunk.values, chunk.offsets, self._partition)
 
     async def close(self) -> None:
         """Close the consumer."""

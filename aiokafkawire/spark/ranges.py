@@ -1,7 +1,7 @@
 """Reads of explicit offset ranges, as with RDDs: the driver plans the ranges, and tasks read without a data source."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from .. import blocking
 from .lookup import batch_ranges
@@ -9,11 +9,12 @@ from .offsets import OffsetRange
 from .options import ReadOptions, read_options
 from .partition_reader import read_range
 from .planning import split_up
-from .source import spark_schema
+from .source import ddl, spark_schema, with_struct
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
 
 __all__ = ("OffsetRange", "plan_ranges", "read_ranges")
 
@@ -51,10 +52,16 @@ def read_ranges(spark: "SparkSession", ranges: Sequence[OffsetRange], options: M
         key: text for key, text in options.items() if key.lower() not in ("subscribe", "subscribepattern", "assign")
     }
     read = read_options({**given, **topics}, streaming=False)
+    schema = spark_schema(headers=read.include_headers)
+    if read.values is not None:
+        from pyspark.sql.types import DataType
+
+        schema = cast("StructType", DataType.fromDDL(ddl(read.values, headers=read.include_headers)))
+        read = with_struct(read, schema)
     # Each task has one row, the index of its range.
     tasks = spark.range(0, len(ranges), 1, max(1, len(ranges)))
     reading = _Reading(tuple(ranges), read)
-    return tasks.mapInArrow(reading, spark_schema(headers=read.include_headers))
+    return tasks.mapInArrow(reading, schema)
 
 
 class _Reading:

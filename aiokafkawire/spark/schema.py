@@ -23,6 +23,10 @@ _FIELDS: Final = (
 )
 
 
-def arrow_schema(*, headers: bool) -> "pa.Schema":
-    """Return the record batches' Arrow schema, which must match the data source's Spark schema exactly."""
-    return pa.schema([*_FIELDS, ("headers", HEADERS)] if headers else _FIELDS)
+def arrow_schema(*, headers: bool, value: "pa.DataType | None" = None) -> "pa.Schema":
+    """Return the record batches' Arrow schema, which must match the data source's Spark schema exactly.
+
+    ``value`` is the type of the values, by default binary.
+    """
+    fields = [*_FIELDS, ("headers", HEADERS)] if headers else _FIELDS
+    return pa.schema([(name, value if name == "value" and value is not None else kind) for name, kind in fields])

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
+import attrs
 from pyspark.sql.datasource import (
     DataSource,
     DataSourceArrowWriter,
@@ -28,6 +29,7 @@ from .lookup import batch_ranges
 from .options import ReadOptions, WriteOptions, read_options, write_options
 from .pushed_filters import Operator, PushedFilters
 from .stream import LIMITS, StreamReader, SupportsTriggerAvailableNow
+from .value_format import ValueFormat, read_value_format
 
 try:  # Spark 4.1 and later
     from pyspark.sql.datasource import DataSourceStreamArrowWriter
@@ -56,6 +58,32 @@ def spark_schema(*, headers: bool) -> StructType:
     return StructType([*columns, StructField("headers", ArrayType(pair))] if headers else columns)
 
 
+def ddl(values: ValueFormat, *, headers: bool) -> str:
+    """Return the schema of a source with the option ``valueFormat`` in Spark's DDL."""
+    fields = spark_schema(headers=headers).fields
+    types = {field.name: field.dataType.simpleString() for field in fields} | {"value": f"STRUCT<{values.fields}>"}
+    return ", ".join(f"{name} {kind}" for name, kind in types.items())
+
+
+def with_struct(options: ReadOptions, schema: StructType) -> ReadOptions:
+    """Return the options with the Arrow type of the values, whose schema Spark has parsed.
+
+    Raises:
+        ConfigError: ``valueSchema`` has a type that Arrow does not have.
+    """
+    from pyspark.sql.pandas.types import to_arrow_type
+
+    kind = schema["value"].dataType
+    try:
+        try:
+            struct = to_arrow_type(kind, timezone="UTC")
+        except TypeError:  # Spark before 4.3 has times of UTC only
+            struct = to_arrow_type(kind)
+    except Exception as error:
+        raise ConfigError(f"valueSchema: {error}") from error
+    return attrs.evolve(options, value_struct=struct)
+
+
 def register(spark: Any) -> None:
     """Register ``format("aiokafkawire")`` with a session. Spark discovers installed packages without this call."""
     spark.dataSource.register(KafkaSource)
@@ -69,22 +97,25 @@ class KafkaSource(DataSource):
         """Return the name for ``format()``."""
         return "aiokafkawire"
 
-    def schema(self) -> StructType:
-        """Return the JVM source's columns."""
+    def schema(self) -> StructType | str:
+        """Return the JVM source's columns; the column ``value`` is a struct with the option ``valueFormat``.
+
+        Raises:
+            ConfigError: an option of the values is wrong.
+        """
         headers = str(self.options.get("includeHeaders", "false")).strip().lower() == "true"
-        return spark_schema(headers=headers)
+        values = read_value_format({name.lower(): text for name, text in self.options.items()})
+        return spark_schema(headers=headers) if values is None else ddl(values, headers=headers)
 
     def reader(self, schema: StructType) -> "ArrowBatchReader":
         """Return the reader of a batch query. Raise ConfigError for wrong options."""
-        self._check(schema)
-        options = read_options(self.options, streaming=False)
+        options = self._read_options(schema, streaming=False)
         return FilteringBatchReader(options) if options.push_filters else ArrowBatchReader(options)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's names
         """Return the reader of a streaming query; for wrong options its methods raise ConfigError."""
         try:
-            self._check(schema)
-            options = read_options(self.options, streaming=True)
+            options = self._read_options(schema, streaming=True)
             if not LIMITS and (options.max_offsets_per_trigger or options.min_offsets_per_trigger):
                 raise ConfigError("maxOffsetsPerTrigger and minOffsetsPerTrigger need Spark 4.2 or later")
         except ConfigError as error:
@@ -108,10 +139,12 @@ class KafkaSource(DataSource):
             raise ConfigError("writing a stream needs Spark 4.1 or later; with older versions use foreachBatch")
         return StreamWriter(write_options(self.options))
 
-    def _check(self, schema: StructType) -> None:
-        expected = self.schema().simpleString()
-        if schema.simpleString() != expected:
-            raise ConfigError(f"leave .schema() out, the source has its own schema: {expected}")
+    def _read_options(self, schema: StructType, *, streaming: bool) -> ReadOptions:
+        options = read_options(self.options, streaming=streaming)
+        expected = spark_schema(headers=options.include_headers)
+        if options.values is None and schema.simpleString() != expected.simpleString():
+            raise ConfigError(f"leave .schema() out, the source has its own schema: {expected.simpleString()}")
+        return options if options.values is None else with_struct(options, schema)
 
 
 class _Refused(DataSourceStreamReader, SupportsTriggerAvailableNow):

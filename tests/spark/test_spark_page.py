@@ -58,7 +58,7 @@ def test_every_row_of_options_names_its_tests(row: list[str]) -> None:
 
 def test_every_option_that_is_read_is_explained_and_is_tested_and_no_other_is() -> None:
     of_kafka = {"kafka.*", "kafka.group.id", "kafka.isolation.level", "topic"}
-    explained = set().union(*(said(row[0]) for row in rows(OPTIONS)))
+    explained = set().union(*(said(row[0]) for row in rows(OPTIONS.partition("\n### ")[0])))
     tested = set().union(*(said(row[0]) for row in rows(TESTED)))
     read = {re.sub(r"fetchOffset\..*", "fetchOffset.*", name) for name in options._READING}
     assert explained - of_kafka == read
