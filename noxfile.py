@@ -115,6 +115,13 @@ def older_spark(session: nox.Session, version: str) -> None:
 
 
 @nox.session
+def faust(session: nox.Session) -> None:
+    """An app of Faust on aiokafka's API. The other sessions do without Faust, since it needs an older click."""
+    session.install(".[test]", "faust-streaming>=0.11")
+    session.run("pytest", "-n", "0", "-k", "Faust", "tests/aiokafka_api/test_frameworks.py", "-rs")
+
+
+@nox.session
 def lint(session: nox.Session) -> None:
     """Style (ruff) and the layers of docs/design.md (import-linter)."""
     install(session, "-e", ".[dev]")

@@ -52,12 +52,14 @@ _SUBMODULES = (
     "admin",
     "client",
     "cluster",
+    "conn",
     "consumer",
     "errors",
     "helpers",
     "partitioner",
     "producer",
     "structs",
+    "util",
 )
 __getattr__: Callable[[str], object] = lazy_exports(__name__, _MODULES, _SUBMODULES)
 

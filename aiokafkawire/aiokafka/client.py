@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from enum import IntEnum
 from functools import partial
 from ipaddress import ip_address
-from typing import Any, TypeVar
+from typing import Any, TypeVar, overload
 
 import anyio
 
@@ -22,6 +22,7 @@ from .client_options import client_options, servers_of, warn_deprecated
 from .cluster import ClusterMetadata
 from .error_translation import TRANSLATED, translated
 from .errors import KafkaConnectionError, NodeNotReadyError
+from .protocol.request import TheirRequest
 
 __all__ = ("AIOKafkaClient", "ConnectionGroup", "CoordinationType")
 
@@ -74,14 +75,14 @@ class AIOKafkaClient:
         *,
         loop: object = None,
         bootstrap_servers: str | Sequence[str] = "localhost",
-        client_id: str = CLIENT_ID,
-        metadata_max_age_ms: int = 300000,
-        request_timeout_ms: int = 40000,
-        retry_backoff_ms: int = 100,
+        client_id: str | None = CLIENT_ID,
+        metadata_max_age_ms: float = 300000,
+        request_timeout_ms: float = 40000,
+        retry_backoff_ms: float = 100,
         ssl_context: Any = None,
         security_protocol: str = "PLAINTEXT",
         api_version: object = None,
-        connections_max_idle_ms: int | None = 540000,
+        connections_max_idle_ms: float | None = 540000,
         sasl_mechanism: str = "PLAIN",
         sasl_plain_username: str | None = None,
         sasl_plain_password: str | None = None,
@@ -90,6 +91,7 @@ class AIOKafkaClient:
         sasl_oauth_token_provider: AbstractTokenProvider | None = None,
     ) -> None:
         warn_deprecated(loop, api_version, stacklevel=2)
+        client_id = CLIENT_ID if client_id is None else client_id
         options = client_options(
             client_id=client_id,
             metadata_max_age_ms=metadata_max_age_ms,
@@ -224,13 +226,21 @@ class AIOKafkaClient:
             return False
         return True
 
-    async def send(self, node_id: int, request: Request[R], *, group: ConnectionGroup = ConnectionGroup.DEFAULT) -> R:
+    @overload
+    async def send(self, node_id: int, request: Request[R], *, group: ConnectionGroup = ...) -> R: ...
+    @overload
+    async def send(self, node_id: int, request: TheirRequest, *, group: ConnectionGroup = ...) -> Any: ...
+    async def send(
+        self, node_id: int, request: Request[Any] | TheirRequest, *, group: ConnectionGroup = ConnectionGroup.DEFAULT
+    ) -> Any:
         """Send a request of :mod:`aiokafkawire.protocol.messages` to a broker, and return the response.
 
         Raises:
             NodeNotReadyError: the broker cannot be reached.
             TypeError: the request is of another kind, such as aiokafka's own.
         """
+        if isinstance(request, TheirRequest):
+            return request.answer(await self.send(node_id, request.message))
         if not isinstance(request, Request):
             raise TypeError(f"a request must be one of aiokafkawire.protocol.messages, got {shown(request)}")
         if not await self.ready(node_id):

@@ -3,6 +3,7 @@
 import warnings
 from collections.abc import Awaitable, Callable, Sequence
 from inspect import isawaitable
+from math import ceil, isfinite
 from typing import Any, Final
 
 from ..argument_checks import shown
@@ -10,7 +11,7 @@ from ..config import ClientOptions
 from ..types import OAuthBearerToken
 from .abc import AbstractTokenProvider
 
-__all__ = ("check_milliseconds", "client_options", "servers_of", "warn_deprecated")
+__all__ = ("check_milliseconds", "client_options", "servers_of", "warn_deprecated", "whole_milliseconds")
 
 _PROTOCOLS: Final = ("SSL", "PLAINTEXT", "SASL_PLAINTEXT", "SASL_SSL")
 _MECHANISMS: Final = ("PLAIN", "GSSAPI", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
@@ -34,6 +35,17 @@ def check_milliseconds(**given: object) -> None:
             raise ValueError(f"{name} must be a number of milliseconds, got {shown(value)}")
 
 
+def whole_milliseconds(**given: float) -> list[int]:
+    """Return times as whole milliseconds, rounded up, since aiokafka takes fractions as well.
+
+    Raises:
+        ValueError: one is no number.
+    """
+    check_milliseconds(**given)
+    # The settings refuse inf and nan, with the name of the setting.
+    return [ceil(value) if isfinite(value) else value for value in given.values()]  # type: ignore[misc]
+
+
 def servers_of(bootstrap_servers: str | Sequence[str]) -> str | list[str]:
     """Return the bootstrap servers as this client takes them: text, or a list of texts."""
     return bootstrap_servers if isinstance(bootstrap_servers, str) else list(bootstrap_servers)
@@ -42,10 +54,10 @@ def servers_of(bootstrap_servers: str | Sequence[str]) -> str | list[str]:
 def client_options(
     *,
     client_id: str,
-    metadata_max_age_ms: int,
-    request_timeout_ms: int,
-    retry_backoff_ms: int,
-    connections_max_idle_ms: int | None,
+    metadata_max_age_ms: float,
+    request_timeout_ms: float,
+    retry_backoff_ms: float,
+    connections_max_idle_ms: float | None,
     security_protocol: str,
     ssl_context: Any,
     sasl_mechanism: str,
@@ -60,17 +72,22 @@ def client_options(
     Raises:
         ValueError: an argument is wrong, or one is missing.
     """
-    check_milliseconds(request_timeout_ms=request_timeout_ms, retry_backoff_ms=retry_backoff_ms)
+    timeout_ms, backoff_ms, max_age_ms, max_idle_ms = whole_milliseconds(
+        request_timeout_ms=request_timeout_ms,
+        retry_backoff_ms=retry_backoff_ms,
+        metadata_max_age_ms=metadata_max_age_ms,
+        connections_max_idle_ms=_NEVER if connections_max_idle_ms is None else connections_max_idle_ms,
+    )
     options: ClientOptions = {
         "client_id": client_id,
-        "metadata_max_age_ms": metadata_max_age_ms,
-        "request_timeout_ms": request_timeout_ms,
-        "default_api_timeout_ms": request_timeout_ms,
-        "bootstrap_timeout_ms": min(request_timeout_ms, _BOOTSTRAP_MS),
-        "topic_metadata_propagation_max_ms": request_timeout_ms,
-        "retry_backoff_ms": retry_backoff_ms,
-        "retry_backoff_max_ms": max(retry_backoff_ms, _MAX_BACKOFF_MS),
-        "connections_max_idle_ms": _NEVER if connections_max_idle_ms is None else connections_max_idle_ms,
+        "metadata_max_age_ms": max_age_ms,
+        "request_timeout_ms": timeout_ms,
+        "default_api_timeout_ms": timeout_ms,
+        "bootstrap_timeout_ms": min(timeout_ms, _BOOTSTRAP_MS),
+        "topic_metadata_propagation_max_ms": timeout_ms,
+        "retry_backoff_ms": backoff_ms,
+        "retry_backoff_max_ms": max(backoff_ms, _MAX_BACKOFF_MS),
+        "connections_max_idle_ms": max_idle_ms,
         "allow_auto_create_topics": True,
     }
     if security_protocol not in _PROTOCOLS:

@@ -133,7 +133,7 @@ class KafkaError(RuntimeError):
 
 
 class BrokerResponseError(KafkaError):
-    """A broker answered with an error code; ``errno`` is the code, ``message`` its name."""
+    """A broker answered with an error code; ``errno`` is the code, ``message`` aiokafka's name of it."""
 
     errno: int
     message: str
@@ -142,8 +142,7 @@ class BrokerResponseError(KafkaError):
     def __init_subclass__(cls, *, errno: int | None = None) -> None:
         super().__init_subclass__()
         if errno is not None:
-            name = ErrorCode(errno).name
-            cls.errno, cls.message = errno, name
+            cls.errno, cls.message = errno, vars(cls).get("message", ErrorCode(errno).name)
             cls.description = type(broker_error(errno)).__doc__ or "" if errno else "No error."
 
     def __str__(self) -> str:
@@ -163,8 +162,8 @@ class CommitFailedError(KafkaError):
 
     def __init__(self, *args: Any) -> None:
         reason = (
-            "the group has rebalanced, and has given the partitions to another member: the records of one call took "
-            "longer than max_poll_interval_ms, or a member joined meanwhile. Raise max_poll_interval_ms, or lower "
+            "the group has already rebalanced, and has given the partitions to another member: the records of one call "
+            "took longer than max_poll_interval_ms, or a member joined meanwhile. Raise max_poll_interval_ms, or lower "
             "max_poll_records"
         )
         super().__init__(*(args or (reason,)))
@@ -297,9 +296,13 @@ class ProducerClosed(KafkaError):
 class NoError(BrokerResponseError, errno=0):
     """The error of the code NONE."""
 
+    message = "NO_ERROR"
+
 
 class UnknownError(BrokerResponseError, errno=-1):
     """The error of the code UNKNOWN_SERVER_ERROR."""
+
+    message = "UNKNOWN"
 
 
 class OffsetOutOfRangeError(BrokerResponseError, errno=1):
@@ -331,6 +334,7 @@ class LeaderNotAvailableError(BrokerResponseError, errno=5):
 class NotLeaderForPartitionError(BrokerResponseError, errno=6):
     """The error of the code NOT_LEADER_OR_FOLLOWER."""
 
+    message = "NOT_LEADER_FOR_PARTITION"
     retriable = True
     invalid_metadata = True
 
@@ -352,6 +356,8 @@ class ReplicaNotAvailableError(BrokerResponseError, errno=9):
 class MessageSizeTooLargeError(BrokerResponseError, errno=10):
     """The error of the code MESSAGE_TOO_LARGE."""
 
+    message = "MESSAGE_SIZE_TOO_LARGE"
+
 
 class StaleControllerEpochError(BrokerResponseError, errno=11):
     """The error of the code STALE_CONTROLLER_EPOCH."""
@@ -363,6 +369,8 @@ class OffsetMetadataTooLargeError(BrokerResponseError, errno=12):
 
 class StaleLeaderEpochCodeError(BrokerResponseError, errno=13):
     """The error of the code NETWORK_EXCEPTION."""
+
+    message = "STALE_LEADER_EPOCH_CODE"
 
 
 class GroupLoadInProgressError(BrokerResponseError, errno=14):
@@ -385,6 +393,8 @@ class NotCoordinatorForGroupError(BrokerResponseError, errno=16):
 
 class InvalidTopicError(BrokerResponseError, errno=17):
     """The error of the code INVALID_TOPIC_EXCEPTION."""
+
+    message = "INVALID_TOPIC"
 
 
 class RecordListTooLargeError(BrokerResponseError, errno=18):
@@ -477,6 +487,8 @@ class InvalidReplicationFactorError(BrokerResponseError, errno=38):
 
 class InvalidReplicationAssignmentError(BrokerResponseError, errno=39):
     """The error of the code INVALID_REPLICA_ASSIGNMENT."""
+
+    message = "INVALID_REPLICATION_ASSIGNMENT"
 
 
 class InvalidConfigurationError(BrokerResponseError, errno=40):
@@ -626,9 +638,10 @@ CoordinatorLoadInProgressError = GroupLoadInProgressError
 CoordinatorNotAvailableError = GroupCoordinatorNotAvailableError
 NotCoordinatorError = NotCoordinatorForGroupError
 
-_BY_CODE: Final = {cls.errno: cls for cls in BrokerResponseError.__subclasses__()}
+kafka_errors: Final = {cls.errno: cls for cls in BrokerResponseError.__subclasses__()}
+"""The class of each error code."""
 
 
 def for_code(error_code: int) -> type[BrokerResponseError]:
     """Return the class of a broker's error code; :class:`UnknownError` for a code that aiokafka does not know."""
-    return _BY_CODE.get(error_code, UnknownError)
+    return kafka_errors.get(error_code, UnknownError)

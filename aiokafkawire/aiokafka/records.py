@@ -39,6 +39,8 @@ _SIZED: Final = {"serialized_key_size": "raw_key", "serialized_value_size": "raw
 
 def _changed(record: Any, name: str, value: object) -> SimpleNamespace:
     """Return the fields of a record that lie behind the slots, with another value of one of them."""
+    if record is None:
+        return SimpleNamespace(**{name: value})
     fields = record if isinstance(record, SimpleNamespace) else _fields_of(record)
     setattr(fields, name, value)
     return fields
@@ -81,20 +83,32 @@ def _late_field(name: str) -> Any:
 
 def _setter(name: str) -> Any:
     def put(record: Any, value: object) -> None:
-        record._record = _changed(record._record, name, value)
+        # The __init__ that @dataclass makes for a subclass sets the fields of a record that has nothing behind it.
+        record._record = _changed(getattr(record, "_record", None), name, value)
 
     return put
 
 
-class _ConsumerRecord(Generic[KT, VT]):
+class _Extensible:
+    """The dictionary of the attributes that users add to a record."""
+
+    __slots__ = ("__dict__", "__weakref__")
+
+
+_added: Final = _Extensible.__dict__["__dict__"].__get__
+
+
+class _ConsumerRecord(_Extensible, Generic[KT, VT]):
     """A record that a consumer has read; its fields can be set, and others added, as aiokafka's.
 
     ``checksum`` is always None. The size of an absent key or value is -1.
     """
 
-    __slots__ = ("__dict__", "__weakref__", "_record", "key", "value")
+    __slots__ = ("_record", "key", "value")
     __match_args__ = _NAMES
-    __dataclass_fields__ = _Fields.__dataclass_fields__  # for dataclasses.asdict(), replace() and fields()
+    # For dataclasses.asdict(), replace() and fields(), and for subclasses that are dataclasses.
+    __dataclass_fields__ = _Fields.__dataclass_fields__
+    __dataclass_params__ = _Fields.__dataclass_params__  # type: ignore[attr-defined]  # of dataclasses, for itself
 
     key: KT | None
     value: VT | None
@@ -135,6 +149,12 @@ class _ConsumerRecord(Generic[KT, VT]):
             headers=headers,
         )
 
+    @property
+    def __dict__(self) -> dict[str, Any]:  # type: ignore[override]  # object's is no property
+        """The fields and what the user has added, as ``vars()`` shows them: a copy."""
+        added: dict[str, Any] = _added(self)
+        return dict(zip(_NAMES, self._values(), strict=True)) | added
+
     def _values(self) -> tuple[object, ...]:
         return tuple(getattr(self, name) for name in _NAMES)
 
@@ -146,8 +166,8 @@ class _ConsumerRecord(Generic[KT, VT]):
 
     __hash__ = None  # type: ignore[assignment]  # as a dataclass whose fields can be set
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return self.__class__, self._values()
+    def __getstate__(self) -> tuple[None, dict[str, Any]]:
+        return None, vars(self)  # set one by one, by copies and pickles
 
     def __repr__(self) -> str:
         shown = ", ".join(f"{name}={value!r}" for name, value in zip(_NAMES, self._values(), strict=True))
@@ -181,9 +201,9 @@ else:
 
 
 _new: Final = object.__new__
-_set_record: Final = _ConsumerRecord.__dict__["_record"].__set__
-_set_key: Final = _ConsumerRecord.__dict__["key"].__set__
-_set_value: Final = _ConsumerRecord.__dict__["value"].__set__
+_set_record: Final = vars(_ConsumerRecord)["_record"].__set__
+_set_key: Final = vars(_ConsumerRecord)["key"].__set__
+_set_value: Final = vars(_ConsumerRecord)["value"].__set__
 _key_of: Final = attrgetter("key")
 _value_of: Final = attrgetter("value")
 

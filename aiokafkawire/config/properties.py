@@ -57,6 +57,28 @@ _RETRIEVERS: Final = {
 """Java's classes that request tokens, and the grant types that they use."""
 _OAUTH_HANDLER: Final = "OAuthBearerLoginCallbackHandler"
 _AZURE_IMDS: Final = "http://169.254.169.254/metadata/identity/oauth2/token"
+_AWS_PROFILE: Final = (
+    "name the profile in the environment as AWS_PROFILE, with botocore installed, or set sasl_aws_credentials to a "
+    "function"
+)
+_AWS_ROLE: Final = (
+    "let a profile of AWS's configuration assume the role, and name it in the environment as AWS_PROFILE, with "
+    "botocore installed; or set sasl_aws_credentials to a function that assumes the role"
+)
+_AWS_OPTIONS: Final = {
+    "awsProfileName": _AWS_PROFILE,
+    "awsRoleArn": _AWS_ROLE,
+    "awsRoleSessionName": _AWS_ROLE,
+    "awsRoleExternalId": _AWS_ROLE,
+    "awsRoleAccessKeyId": _AWS_ROLE,
+    "awsRoleSecretAccessKey": _AWS_ROLE,
+    "awsRoleSessionToken": _AWS_ROLE,
+    "awsStsRegion": _AWS_ROLE,
+    "awsDebugCreds": "leave it out, and compare with `aws sts get-caller-identity`",
+    "awsMaxRetries": "leave it out, and set AWS_MAX_ATTEMPTS in the environment, with botocore installed",
+    "awsMaxBackOffTimeMs": "leave it out: botocore has a backoff of its own",
+}
+"""The options of AWS's login modules for MSK, and what to do instead of each."""
 _MODULES: Final = {
     "PlainLoginModule": {"username": "sasl_username", "password": "sasl_password"},
     "ScramLoginModule": {"username": "sasl_username", "password": "sasl_password", "tokenauth": "sasl_tokenauth"},
@@ -357,9 +379,11 @@ def _take_jaas(client: dict[str, Any], text: str) -> None:
             client[known[option]] = value if option != "tokenauth" else value.lower() == "true"
         elif option.startswith("extension_"):
             extensions[option.removeprefix("extension_")] = value
-        elif name in ("PlainLoginModule", "ScramLoginModule", "OAuthBearerLoginModule"):
-            near = get_close_matches(option, known, n=1)
-            hint = f"did you mean {near[0]}?" if near else f"known are {', '.join(known)}"
+        elif option in _AWS_OPTIONS:
+            raise ConfigError(f"sasl.jaas.config: {option} cannot be used: {_AWS_OPTIONS[option]}")
+        elif name != "Krb5LoginModule":
+            near = get_close_matches(option, known or _AWS_OPTIONS, n=1)
+            hint = f"did you mean {near[0]}?" if near else f"known are {', '.join(known) or 'none'}"
             raise ConfigError(f"sasl.jaas.config: unknown option {option!r} of {name}: {hint}")
     if extensions:
         client["sasl_oauthbearer_extensions"] = extensions

@@ -155,12 +155,12 @@ class ClassicTasks:
         """
         async with self._changes.lock:
             assignment = self._assignment.decode(task)
+            self._assignment.on_assignment(task, assignment)  # before the listeners, as in Java
             assigned = tuple(at for at in assignment.partitions if at.topic in self._topics.chosen)
             named = f"{self.machine.settings.named}, generation {task.generation}"
             revoked = await self._changes.change_to(assigned, task, named)
             if revoked is None:
                 return None
-            self._assignment.on_assignment(task, assignment)
         return (
             "partitions were revoked for other members"
             if revoked

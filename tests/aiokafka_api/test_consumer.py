@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import pickle
 import re
@@ -129,7 +130,7 @@ async def test_a_record_in_hand_delays_a_rebalance_for_a_while(broker: Broker, k
                 await revoked.wait()
                 await first._subscription.wait_for_assignment()
         try:
-            with pytest.raises(CommitFailedError):
+            with pytest.raises(CommitFailedError, match="the group has already rebalanced: "):
                 await first.commit()
         finally:
             await second.stop()
@@ -320,6 +321,43 @@ async def test_records_are_used_as_dataclasses(broker: Broker, kafka: Client) ->
     other: Any = record
     other.consumer = "added"  # as FastStream does
     assert other.consumer == "added"
+
+
+@pytest.mark.anyio
+async def test_vars_copies_and_pickles_have_the_fields_and_what_was_added(broker: Broker, kafka: Client) -> None:
+    record: Any = await read_one(broker)
+    record.consumer = "added"
+    shown = vars(record)
+    assert list(shown) == [*(field.name for field in dataclasses.fields(ConsumerRecord)), "consumer"]
+    assert (shown["topic"], shown["value"], shown["serialized_value_size"]) == (TOPIC, b"0", 1)
+    for copied in (copy.copy(record), copy.deepcopy(record), *(again(record, protocol) for protocol in range(6))):
+        assert vars(copied) == shown
+
+
+def again(record: Any, protocol: int) -> Any:
+    return pickle.loads(pickle.dumps(record, protocol))
+
+
+@dataclasses.dataclass
+class Flight(ConsumerRecord[bytes, bytes]):
+    """A subclass as users write it."""
+
+    gate: str
+    notes: list[str] = dataclasses.field(default_factory=list)
+
+
+@pytest.mark.anyio
+async def test_a_subclass_may_be_a_dataclass(broker: Broker, kafka: Client) -> None:
+    record = await read_one(broker)
+    flight = Flight(**vars(record), gate="A1")
+    assert (flight.offset, flight.value, flight.gate, flight.notes) == (record.offset, b"0", "A1", [])
+    assert dataclasses.replace(flight, gate="B2", offset=7) == Flight(**vars(record) | {"offset": 7}, gate="B2")
+    assert again(flight, pickle.HIGHEST_PROTOCOL) == flight != record
+    assert dataclasses.asdict(flight) == vars(flight)
+    assert repr(flight).startswith("Flight(topic='orders', partition=0, ")
+    assert repr(flight).endswith("gate='A1', notes=[])")
+    with pytest.raises(TypeError, match="frozen"):
+        dataclasses.dataclass(frozen=True)(type("Frozen", (ConsumerRecord,), {}))
 
 
 @pytest.mark.parametrize(

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
+import enum
 import importlib
 import inspect
 import pickle
 import subprocess
 import sys
+from collections.abc import Iterator
+from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -20,49 +26,110 @@ from aiokafkawire.aiokafka.error_translation import TRANSLATED, translated
 from aiokafkawire.error_codes import ErrorCode
 from aiokafkawire.testing import Broker
 
-pytest.importorskip("aiokafka.producer", reason="aiokafka is not installed")
-
-CLASSES = {
-    "admin.client": ["AIOKafkaAdminClient"],
-    "admin.config_resource": ["ConfigResource"],
-    "admin": ["NewPartitions", "NewTopic", "RecordsToDelete"],
-    "client": ["AIOKafkaClient"],
-    "producer.producer": ["AIOKafkaProducer", "TransactionContext"],
-    "producer.message_accumulator": ["BatchBuilder"],
-}
-
-
-def both(module: str) -> tuple[Any, Any]:
-    return importlib.import_module(f"aiokafkawire.aiokafka.{module}"), importlib.import_module(f"aiokafka.{module}")
-
-
-def test_the_package_exports_what_aiokafka_exports() -> None:
-    ours, theirs = importlib.import_module("aiokafkawire.aiokafka"), importlib.import_module("aiokafka")
-    assert set(ours.__all__) - {"install"} == set(theirs.__all__)
-    assert all(getattr(ours, name).__name__ == name for name in theirs.__all__)
-
-
-@pytest.mark.parametrize("module", ["abc", "admin", "errors", "producer"])
-def test_the_modules_export_what_aiokafka_s_export(module: str) -> None:
-    ours, theirs = both(module)
-    assert set(ours.__all__) >= set(theirs.__all__)
+RELEASE = "0.14.0"
+NAMES = Path(__file__).with_name("names.txt")
+"""What aiokafka 0.14 has, as :func:`described` tells it; ``python tests/aiokafka_api/test_names.py`` writes it anew."""
+MODULES = (
+    "abc",
+    "admin",
+    "admin.config_resource",
+    "client",
+    "consumer.consumer",
+    "coordinator.assignors.abstract",
+    "coordinator.assignors.range",
+    "coordinator.assignors.roundrobin",
+    "errors",
+    "helpers",
+    "partitioner",
+    "producer.message_accumulator",
+    "producer.producer",
+    "structs",
+    "util",
+)
+LEFT_OUT = ("MessageAccumulator", "MessageBatch")
+"""aiokafka's internals in modules that have public classes as well."""
+PRIVATE_METHODS = ("__init__", "_partition")
+theirs_is_there = pytest.mark.skipif(find_spec("aiokafka") is None, reason="aiokafka is not installed")
 
 
-@pytest.mark.parametrize(("module", "name"), [(module, name) for module in CLASSES for name in CLASSES[module]])
-def test_every_method_has_aiokafka_s_parameters(module: str, name: str) -> None:
-    ours, theirs = (getattr(one, name) for one in both(module))
-    for method, function in inspect.getmembers(theirs, inspect.isfunction):
-        if method.startswith("_") and method not in ("__init__", "_partition"):
+class _Any:
+    """Stands for a default that is an object."""
+
+    def __repr__(self) -> str:
+        return "..."
+
+
+def described(package: str) -> list[str]:
+    """What a package has under aiokafka's names: modules, functions, classes, methods, properties and fields."""
+    lines = [f"aiokafka {name}" for name in importlib.import_module(package).__all__ if name != "install"]
+    for module in MODULES:
+        lines += _of_module(module, importlib.import_module(f"{package}.{module}"))
+    return sorted(lines)
+
+
+def _of_module(name: str, module: ModuleType) -> Iterator[str]:
+    defined = [one for one, what in vars(module).items() if getattr(what, "__module__", "") == module.__name__]
+    is_code = [one for one in defined if inspect.isclass(vars(module)[one]) or inspect.isfunction(vars(module)[one])]
+    exported = {*getattr(module, "__all__", ()), *is_code}
+    for one in exported:
+        what = getattr(module, one)
+        if (name == "errors" and inspect.isclass(what)) or one in LEFT_OUT or one.startswith("_"):
             continue
-        expected = inspect.signature(function).parameters
-        given = inspect.signature(getattr(ours, method)).parameters
-        assert list(given) == list(expected), method
-        kinds = {key: one.kind for key, one in expected.items()}
-        assert {key: one.kind for key, one in given.items()} == kinds, method
-        plain = {key: one.default for key, one in expected.items() if isinstance(one.default, int | str | None)}
-        assert {key: given[key].default for key in plain} == plain, method
+        if inspect.isfunction(what):
+            yield f"{name} {one}{_signature(what)}"
+        elif inspect.isclass(what):
+            yield from _of_class(f"{name} {one}", what)
+        else:
+            yield f"{name} {one}"
 
 
+def _of_class(name: str, cls: type[Any]) -> Iterator[str]:
+    if hasattr(cls, "_fields"):
+        yield f"{name} fields {', '.join(cls._fields)}"
+        return
+    if dataclasses.is_dataclass(cls):
+        yield f"{name} fields {', '.join(field.name for field in dataclasses.fields(cls))}"
+        return
+    if issubclass(cls, enum.Enum):
+        yield f"{name} values {', '.join(f'{one.name}={one.value}' for one in sorted(cls))}"  # type: ignore[type-var]
+        return
+    if inspect.isabstract(cls):
+        yield f"{name} abstract {', '.join(sorted(cls.__abstractmethods__))}"
+    for member, what in inspect.getmembers(cls):
+        if member.startswith("_") and member not in PRIVATE_METHODS:
+            continue
+        if inspect.isfunction(what) or inspect.ismethod(what):
+            yield f"{name}.{member}{_signature(what)}"
+        elif isinstance(what, property):
+            yield f"{name}.{member}"
+
+
+def _signature(function: Any) -> str:
+    given = inspect.signature(function)
+    plain = (*map(type, (None, "", 0, 0.0, True)), type(inspect.Parameter.empty))
+    bare = [
+        one.replace(
+            annotation=inspect.Parameter.empty,
+            default=one.default if isinstance(one.default, plain) else _Any(),
+        )
+        for one in given.parameters.values()
+    ]
+    return str(given.replace(parameters=bare, return_annotation=inspect.Signature.empty))
+
+
+def test_it_has_aiokafka_s_names_and_parameters() -> None:
+    missing = set(NAMES.read_text().splitlines()) - set(described("aiokafkawire.aiokafka"))
+    assert not sorted(missing)
+
+
+@theirs_is_there
+def test_the_list_of_names_is_aiokafka_s() -> None:
+    if version("aiokafka") != RELEASE:
+        pytest.skip(f"aiokafka {RELEASE} is not installed, another release is")
+    assert NAMES.read_text().splitlines() == described("aiokafka")
+
+
+@theirs_is_there
 def test_the_exceptions_have_aiokafka_s_names_bases_codes_and_flags() -> None:
     theirs = importlib.import_module("aiokafka.errors")
 
@@ -71,6 +138,7 @@ def test_the_exceptions_have_aiokafka_s_names_bases_codes_and_flags() -> None:
             name: (
                 [base.__name__ for base in cls.__mro__],
                 getattr(cls, "errno", None),
+                getattr(cls, "message", None),
                 getattr(cls, "retriable", None),
                 getattr(cls, "invalid_metadata", None),
             )
@@ -81,6 +149,9 @@ def test_the_exceptions_have_aiokafka_s_names_bases_codes_and_flags() -> None:
     assert described(errors) == described(theirs)
     assert {code: errors.for_code(code).__name__ for code in range(-1, 140)} == {
         code: theirs.for_code(code).__name__ for code in range(-1, 140)
+    }
+    assert {code: error.__name__ for code, error in errors.kafka_errors.items()} == {
+        code: error.__name__ for code, error in theirs.kafka_errors.items()
     }
     assert str(errors.UnknownTopicOrPartitionError("t")) == str(theirs.UnknownTopicOrPartitionError("t"))
     assert str(errors.KafkaTimeoutError()) == str(theirs.KafkaTimeoutError())
@@ -147,12 +218,12 @@ def test_installed_it_is_found_by_aiokafka_s_name() -> None:
         "assert aiokafka is ours and aiokafka.AIOKafkaProducer is AIOKafkaProducer is ours.AIOKafkaProducer\n"
         "assert AIOKafkaAdminClient.__module__ == 'aiokafkawire.aiokafka.admin.client'\n"
         "try:\n"
-        "    import aiokafka.conn\n"
+        "    import aiokafka.record\n"
         "except ModuleNotFoundError as error:\n"
         "    print(error)\n"
     )
     done = subprocess.run([sys.executable, "-W", "error", "-c", program], capture_output=True, text=True, check=False)
-    assert (done.stdout, done.stderr) == ("No module named 'aiokafka.conn'\n", "")
+    assert (done.stdout, done.stderr) == ("No module named 'aiokafka.record'\n", "")
 
 
 def test_it_does_not_replace_an_aiokafka_that_is_in_use() -> None:
@@ -172,3 +243,7 @@ def test_the_program_of_the_page_runs(capsys: pytest.CaptureFixture[str]) -> Non
 
     asyncio.run(main())
     assert capsys.readouterr().out == "0\nb'EWR' b'1'\n"
+
+
+if __name__ == "__main__":
+    NAMES.write_text("".join(f"{line}\n" for line in described("aiokafka")))

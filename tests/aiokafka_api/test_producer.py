@@ -309,7 +309,7 @@ async def test_the_client_knows_the_cluster() -> None:
             assert await client.ready(1)
             assert not await client.ready(9)
             with pytest.raises(TypeError):
-                await client.send(1, "no request")  # type: ignore[arg-type]
+                await client.send(1, "no request")  # type: ignore[call-overload]
             await client.close()
             await client.close()
 

@@ -33,6 +33,38 @@ async def started(api: Api, broker: Broker) -> AsyncIterator[Any]:
     await admin.close()
 
 
+def test_a_client_sends_the_two_requests_that_faust_makes(api: Api) -> None:
+    async def test(admin: Any, broker: Broker) -> None:
+        client = admin._client
+        request = api("protocol.metadata").MetadataRequest([])
+        assert (await client.send(1, request)).controller_id == 1
+        topics: Any = [("a", 2, 1, [], [("retention.ms", 5)])]
+        response = await client.send(1, api("protocol.admin").CreateTopicsRequest(topics, 5_000, False))
+        assert [(topic, code) for topic, code, _ in response.topic_errors] == [("a", 0)]
+        assert await admin.list_topics() == ["a"]
+
+    run(api, test)
+
+
+def test_values_of_configs_may_be_numbers(api: Api) -> None:
+    config_resource = api("admin.config_resource").ConfigResource
+
+    async def values(admin: Any) -> dict[str, str]:
+        (found,) = await admin.describe_configs([config_resource("topic", "a")])
+        return {entry[0]: str(entry[1]).lower() for entry in found.resources[0][4]}
+
+    async def test(admin: Any, broker: Broker) -> None:
+        configs = {"retention.ms": 5, "preallocate": True, "min.cleanable.dirty.ratio": 0.25}
+        await admin.create_topics([api("admin").NewTopic("a", 1, 1, topic_configs=configs)])
+        before = await values(admin)
+        assert [before[name] for name in configs] == ["5", "true", "0.25"]
+        (altered,) = await admin.alter_configs([config_resource("topic", "a", {"retention.ms": 6})])
+        assert altered.resources[0][0] == 0
+        assert (await values(admin))["retention.ms"] == "6"
+
+    run(api, test)
+
+
 def test_topics_are_created_listed_described_and_deleted(api: Api) -> None:
     new_topic = api("admin").NewTopic
 

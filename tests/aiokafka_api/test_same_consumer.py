@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import anyio
 import pytest
@@ -77,6 +77,98 @@ async def test_reads_many_one_and_in_a_loop(api: Api, kafka: Client) -> None:
         assert await consumer.getmany() == {}
         with pytest.raises(ValueError, match="max_records"):
             await consumer.getmany(max_records=0)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"request_timeout_ms": 500},
+        {"request_timeout_ms": 450.5, "retry_backoff_ms": 1.5, "metadata_max_age_ms": 9_000.5, "client_id": None},
+        {"group_id": "g", "group_instance_id": "", "heartbeat_interval_ms": 500.5, "max_poll_interval_ms": 9e5},
+        {"group_id": "g", "auto_commit_interval_ms": 0},
+        {"group_id": "g", "auto_commit_interval_ms": 50.5, "connections_max_idle_ms": 9_000.5, "check_crcs": 0},
+    ],
+    ids=str,
+)
+async def test_reads_with_settings_that_are_unusual(api: Api, kafka: Client, settings: dict[str, Any]) -> None:
+    await write(kafka, b"value")
+    async with api.AIOKafkaConsumer(TOPIC, **options(kafka, **settings)) as consumer:
+        assert await read(consumer, 1) == [b"value"]
+
+
+async def test_has_the_private_attributes_that_faust_uses(api: Api, kafka: Client) -> None:
+    await write(kafka, b"0", b"1", b"2")
+    where = api.TopicPartition(TOPIC, 0)
+    async with api.AIOKafkaConsumer(TOPIC, group_id="g", **options(kafka)) as consumer:
+        fetcher = consumer._fetcher
+        assert not fetcher._closed
+        with fetcher._subscriptions.fetch_context(), anyio.fail_after(PATIENCE):
+            found = await fetcher.fetched_records([where], timeout=PATIENCE, max_records=2)
+        assert [one.value for one in found[where]] == [b"0", b"1"]
+        assignment = fetcher._subscriptions.subscription.assignment
+        assert assignment.active
+        state = assignment.state_value(where)
+        assert (state.highwater, state.position) == (3, 2)
+        assert state.timestamp == consumer.last_poll_timestamp(where)
+        assert assignment.state_value(api.TopicPartition("other", 0)) is None
+        if api.is_ours:  # aiokafka's has the topics of all members once it leads the group
+            assert consumer._coordinator._metadata_snapshot == {TOPIC: 2}
+
+
+async def test_offsets_of_other_named_tuples(api: Api, kafka: Client) -> None:
+    await write(kafka, b"0", b"1")
+
+    class TP(NamedTuple):
+        topic: str
+        partition: int
+
+    async with api.AIOKafkaConsumer(**options(kafka)) as consumer:
+        await consumer._client.force_metadata_update()
+        assert await consumer.end_offsets([TP(TOPIC, 0)]) == {TP(TOPIC, 0): 2}
+        assert await consumer.beginning_offsets([TP(TOPIC, 0)]) == {TP(TOPIC, 0): 0}
+
+
+async def test_a_subclass_of_an_assignor_has_its_own_name_and_learns_the_assignment(api: Api, kafka: Client) -> None:
+    called: list[int] = []
+
+    class Assignor(api("coordinator.assignors.roundrobin").RoundRobinPartitionAssignor):  # type: ignore[misc]
+        name = "mine"
+
+        @classmethod
+        def on_assignment(cls, assignment: Any) -> None:
+            called.append(len(assignment.partitions()))
+
+    await write(kafka, b"value")
+    assignors = (Assignor,)
+    consumer = api.AIOKafkaConsumer(TOPIC, group_id="g", partition_assignment_strategy=assignors, **options(kafka))
+    async with consumer:
+        assert await read(consumer, 1) == [b"value"]
+    assert called == [2]
+
+
+async def test_an_assignor_learns_the_assignment_before_the_listener(api: Api, kafka: Client) -> None:
+    called: list[str] = []
+
+    class Assignor(api("coordinator.assignors.roundrobin").RoundRobinPartitionAssignor):  # type: ignore[misc]
+        name = "mine"
+
+        @classmethod
+        def on_assignment(cls, assignment: Any) -> None:
+            called.append("assignor")
+
+    class Listener(api.ConsumerRebalanceListener):  # type: ignore[misc]
+        def on_partitions_revoked(self, revoked: Any) -> None:
+            pass
+
+        def on_partitions_assigned(self, assigned: Any) -> None:
+            called.append("listener")
+
+    await write(kafka, b"value")
+    consumer = api.AIOKafkaConsumer(group_id="g", partition_assignment_strategy=(Assignor,), **options(kafka))
+    consumer.subscribe([TOPIC], listener=Listener())
+    async with consumer:
+        assert await read(consumer, 1) == [b"value"]
+        assert called == ["assignor", "listener"]
 
 
 async def test_tasks_read_a_partition_each(api: Api, kafka: Client) -> None:

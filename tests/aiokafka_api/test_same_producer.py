@@ -284,6 +284,34 @@ def test_a_value_must_be_bytes(api: Api) -> None:
     run(test)
 
 
+@pytest.mark.parametrize("headers", [[("a", "b")], [("a", 1)], [(b"a", b"b")], "ab", 5], ids=str)
+def test_headers_must_be_text_and_bytes(api: Api, headers: Any) -> None:
+    async def test(broker: Broker) -> None:
+        async with api.AIOKafkaProducer(bootstrap_servers=broker.bootstrap) as producer:
+            with pytest.raises(TypeError):
+                await producer.send("t", b"v", headers=headers)
+            assert await producer.send_and_wait("t", b"v", headers=[("a", b"b"), ("c", None)])
+
+    run(test)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"linger_ms": 5.5},
+        {"metadata_max_age_ms": 10_000.5, "retry_backoff_ms": 10.5, "connections_max_idle_ms": 9_000.5},
+        {"max_batch_size": 0},
+    ],
+    ids=str,
+)
+def test_a_record_is_sent_with_settings_that_are_no_whole_numbers_or_0(api: Api, settings: dict[str, Any]) -> None:
+    async def test(broker: Broker) -> None:
+        async with api.AIOKafkaProducer(bootstrap_servers=broker.bootstrap, **settings) as producer:
+            assert await producer.send_and_wait("t", b"v")
+
+    run(test)
+
+
 def test_a_record_may_be_too_large(api: Api) -> None:
     async def test(broker: Broker) -> None:
         async with api.AIOKafkaProducer(bootstrap_servers=broker.bootstrap, max_request_size=1000) as producer:

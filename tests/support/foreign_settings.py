@@ -50,8 +50,7 @@ of librdkafka 2.16, whose names confluent-kafka has, too. It knows each of them:
 ```python
 from pathlib import Path
 
-from aiokafkawire import Client
-from aiokafkawire.config.properties import settings_from
+from aiokafkawire import Client, settings_from
 
 settings = settings_from(Path("client.properties").read_text())
 client = Client(settings.bootstrap_servers, **settings.client)

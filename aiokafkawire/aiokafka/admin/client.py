@@ -27,11 +27,11 @@ from ...protocol.messages.topics import (
 from ...protocol.schema import Request, Response
 from ..abc import AbstractTokenProvider
 from ..client import CLIENT_ID, AIOKafkaClient
-from ..client_options import warn_deprecated
+from ..client_options import warn_deprecated, whole_milliseconds
 from ..error_translation import TRANSLATED
 from ..errors import for_code
 from ..structs import OffsetAndMetadata, TopicPartition
-from .config_resource import ConfigResource, ConfigResourceType
+from .config_resource import ConfigResource, ConfigResourceType, as_text
 from .new_partitions import NewPartitions
 from .new_topic import NewTopic
 from .records_to_delete import RecordsToDelete
@@ -76,11 +76,11 @@ class AIOKafkaAdminClient:
         *,
         loop: object = None,
         bootstrap_servers: str | Sequence[str] = "localhost",
-        client_id: str = CLIENT_ID,
-        request_timeout_ms: int = 40000,
-        connections_max_idle_ms: int | None = 540000,
-        retry_backoff_ms: int = 100,
-        metadata_max_age_ms: int = 300000,
+        client_id: str | None = CLIENT_ID,
+        request_timeout_ms: float = 40000,
+        connections_max_idle_ms: float | None = 540000,
+        retry_backoff_ms: float = 100,
+        metadata_max_age_ms: float = 300000,
         security_protocol: str = "PLAINTEXT",
         ssl_context: Any = None,
         api_version: object = None,
@@ -108,7 +108,7 @@ class AIOKafkaAdminClient:
             sasl_kerberos_domain_name=sasl_kerberos_domain_name,
             sasl_oauth_token_provider=sasl_oauth_token_provider,
         )
-        self._request_timeout_ms = request_timeout_ms
+        (self._request_timeout_ms,) = whole_milliseconds(request_timeout_ms=request_timeout_ms)
         self._started = self._closed = False
 
     async def __aenter__(self) -> Self:
@@ -155,7 +155,9 @@ class AIOKafkaAdminClient:
                     CreatableReplicaAssignment(partition_index=index, broker_ids=list(brokers))
                     for index, brokers in one.replica_assignments.items()
                 ],
-                configs=[CreatableTopicConfig(name=name, value=value) for name, value in one.topic_configs.items()],
+                configs=[
+                    CreatableTopicConfig(name=name, value=as_text(value)) for name, value in one.topic_configs.items()
+                ],
             )
             for one in new_topics
         ]
@@ -256,7 +258,7 @@ class AIOKafkaAdminClient:
                 resource_name=str(one.name),
                 configs=[
                     IncrementalAlterConfigsRequestAlterableConfig(
-                        name=name, config_operation=int(value is None), value=value
+                        name=name, config_operation=int(value is None), value=as_text(value)
                     )
                     for name, value in (one.configs or {}).items()
                 ],

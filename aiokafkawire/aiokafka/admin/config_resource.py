@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from enum import IntEnum
 
-__all__ = ("ConfigResource", "ConfigResourceType")
+__all__ = ("ConfigResource", "ConfigResourceType", "as_text")
 
 
 class ConfigResourceType(IntEnum):
@@ -27,10 +27,17 @@ class ConfigResource:
         self,
         resource_type: ConfigResourceType | str,
         name: str | int,
-        configs: Mapping[str, str | None] | None = None,
+        configs: Mapping[str, str | float | None] | None = None,
     ) -> None:
         if not isinstance(resource_type, ConfigResourceType):
             resource_type = ConfigResourceType[str(resource_type).upper()]
         self.resource_type = resource_type
         self.name = name
         self.configs = configs
+
+
+def as_text(value: str | float | None) -> str | None:
+    """Return the value of a config as the protocol has it; it may be a number, or True or False."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return str(value) if isinstance(value, int | float) else value

@@ -15,7 +15,7 @@ class NewTopic:
         num_partitions: the number of partitions; -1 with ``replica_assignments``.
         replication_factor: the number of replicas; -1 with ``replica_assignments``.
         replica_assignments: the brokers of each partition.
-        topic_configs: the topic's configs.
+        topic_configs: the topic's configs; a value may be a number, or True or False.
 
     Raises:
         IllegalArgumentError: the numbers and the assignments are both given, or both missing.
@@ -27,7 +27,7 @@ class NewTopic:
         num_partitions: int,
         replication_factor: int,
         replica_assignments: Mapping[int, Sequence[int]] | None = None,
-        topic_configs: Mapping[str, str | None] | None = None,
+        topic_configs: Mapping[str, str | float | None] | None = None,
     ) -> None:
         if (num_partitions == -1 or replication_factor == -1) == (replica_assignments is None):
             raise IllegalArgumentError(
@@ -37,4 +37,4 @@ class NewTopic:
         self.num_partitions = num_partitions
         self.replication_factor = replication_factor
         self.replica_assignments: Mapping[int, Sequence[int]] = replica_assignments or {}
-        self.topic_configs: Mapping[str, str | None] = topic_configs or {}
+        self.topic_configs: Mapping[str, str | float | None] = topic_configs or {}

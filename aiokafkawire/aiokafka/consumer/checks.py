@@ -1,11 +1,11 @@
 """Checks the arguments of aiokafka's consumer; the errors are of aiokafka's types."""
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable
 
 from ...argument_checks import shown
-from ..structs import OffsetAndMetadata, TopicPartition
+from ..structs import TopicPartition
 
-__all__ = ("check_partition_arguments", "checked_offsets", "checked_partitions", "checked_topics")
+__all__ = ("check_partition_arguments", "checked_partitions", "checked_topics", "like_partitions")
 
 
 def checked_topics(topics: object) -> tuple[str, ...]:
@@ -47,29 +47,12 @@ def checked_partitions(partitions: Iterable[object]) -> list[TopicPartition]:
     return checked
 
 
-def checked_offsets(offsets: object) -> dict[TopicPartition, OffsetAndMetadata]:
-    """Return the offsets to commit, each with its text.
+def like_partitions(partitions: Iterable[object]) -> list[TopicPartition]:
+    """Return partitions, each of which may be another named tuple of a topic and a partition, such as Faust's.
 
     Raises:
-        ValueError: there are none, or one is no offset.
-        TypeError: a key is no TopicPartition, or a text is no string.
+        TypeError: one is no tuple of two.
     """
-    if not offsets or not isinstance(offsets, Mapping):
-        raise ValueError(f"offsets must be a dict of partitions and offsets, got {shown(offsets)}")
-    found: dict[TopicPartition, OffsetAndMetadata] = {}
-    for partition, given in offsets.items():
-        if not isinstance(partition, TopicPartition):
-            raise TypeError(f"Key should be TopicPartition instance, got {shown(partition)}")
-        offset, metadata = (given, "") if isinstance(given, int) else _pair(partition, given)
-        if not isinstance(metadata, str):
-            raise TypeError(f"Metadata should be a string, got {shown(metadata)}")
-        if not isinstance(offset, int) or offset < 0:
-            raise ValueError(f"the offset of {partition} must be an integer, 0 or above, got {shown(offset)}")
-        found[partition] = OffsetAndMetadata(offset, metadata)
-    return found
-
-
-def _pair(partition: TopicPartition, given: object) -> tuple[object, object]:
-    if isinstance(given, tuple | list) and len(given) == 2:
-        return given[0], given[1]
-    raise ValueError(f"the offset of {partition} must be an integer, or an integer and a text, got {shown(given)}")
+    return checked_partitions(
+        TopicPartition(*one) if isinstance(one, tuple) and len(one) == 2 else one for one in partitions
+    )

@@ -19,12 +19,13 @@ from ...types import OffsetAndMetadata as OwnOffsetAndMetadata
 from ...types import OffsetSpec
 from ..abc import AbstractTokenProvider, ConsumerRebalanceListener
 from ..client import CLIENT_ID, AIOKafkaClient
-from ..client_options import check_milliseconds, warn_deprecated
+from ..client_options import check_milliseconds, warn_deprecated, whole_milliseconds
 from ..coordinator.assignors.abstract import AbstractPartitionAssignor
 from ..coordinator.assignors.adapter import adapted
 from ..coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
 from ..error_translation import TRANSLATED, translated
 from ..errors import (
+    CommitFailedError,
     ConsumerStoppedError,
     IllegalOperation,
     IllegalStateError,
@@ -32,8 +33,9 @@ from ..errors import (
 )
 from ..records import ConsumerRecord
 from ..structs import OffsetAndTimestamp, TopicPartition
-from .checks import check_partition_arguments, checked_offsets, checked_partitions, checked_topics
-from .internals import CoordinatorView, SubscriptionView
+from ..util import commit_structure_validate
+from .checks import check_partition_arguments, checked_partitions, checked_topics, like_partitions
+from .internals import CoordinatorView, FetcherView, SubscriptionView
 from .session import Session, Wanted
 from .shared_reader import SharedReader
 
@@ -64,36 +66,36 @@ class AIOKafkaConsumer(Generic[KT, VT]):
         *topics: str,
         loop: object = None,
         bootstrap_servers: str | Sequence[str] = "localhost",
-        client_id: str = CLIENT_ID,
+        client_id: str | None = CLIENT_ID,
         group_id: str | None = None,
         group_instance_id: str | None = None,
         key_deserializer: Callable[[Any], KT] | None = None,
         value_deserializer: Callable[[Any], VT] | None = None,
-        fetch_max_wait_ms: int = 500,
+        fetch_max_wait_ms: float = 500,
         fetch_max_bytes: int = 52428800,
         fetch_min_bytes: int = 1,
         max_partition_fetch_bytes: int = 1 * 1024 * 1024,
-        request_timeout_ms: int = 40 * 1000,
-        retry_backoff_ms: int = 100,
+        request_timeout_ms: float = 40 * 1000,
+        retry_backoff_ms: float = 100,
         auto_offset_reset: str = "latest",
         enable_auto_commit: bool = True,
-        auto_commit_interval_ms: int = 5000,
+        auto_commit_interval_ms: float = 5000,
         check_crcs: bool = True,
-        metadata_max_age_ms: int = 5 * 60 * 1000,
+        metadata_max_age_ms: float = 5 * 60 * 1000,
         partition_assignment_strategy: Sequence[type[AbstractPartitionAssignor] | AbstractPartitionAssignor] = (
             RoundRobinPartitionAssignor,
         ),
-        max_poll_interval_ms: int = 300000,
-        rebalance_timeout_ms: int | None = None,
-        session_timeout_ms: int = 10000,
-        heartbeat_interval_ms: int = 3000,
-        consumer_timeout_ms: int = 200,
+        max_poll_interval_ms: float = 300000,
+        rebalance_timeout_ms: float | None = None,
+        session_timeout_ms: float = 10000,
+        heartbeat_interval_ms: float = 3000,
+        consumer_timeout_ms: float = 200,
         max_poll_records: int | None = None,
         ssl_context: Any = None,
         security_protocol: str = "PLAINTEXT",
         api_version: object = None,
         exclude_internal_topics: bool = True,
-        connections_max_idle_ms: int | None = 540000,
+        connections_max_idle_ms: float | None = 540000,
         isolation_level: str = "read_uncommitted",
         sasl_mechanism: str = "PLAIN",
         sasl_plain_password: str | None = None,
@@ -124,30 +126,36 @@ class AIOKafkaConsumer(Generic[KT, VT]):
             sasl_oauth_token_provider=sasl_oauth_token_provider,
         )
         self._group_id, self._group_instance_id = group_id, group_instance_id
+        wait_ms, timeout_ms, commit_ms, poll_ms, session_ms, heartbeat_ms, rebalance_ms = whole_milliseconds(
+            fetch_max_wait_ms=fetch_max_wait_ms,
+            request_timeout_ms=request_timeout_ms,
+            auto_commit_interval_ms=auto_commit_interval_ms,
+            max_poll_interval_ms=max_poll_interval_ms,
+            session_timeout_ms=session_timeout_ms,
+            heartbeat_interval_ms=heartbeat_interval_ms,
+            rebalance_timeout_ms=session_timeout_ms if rebalance_timeout_ms is None else rebalance_timeout_ms,
+        )
         self._options: dict[str, Any] = {
             "group_id": group_id,
-            "fetch_max_wait_ms": fetch_max_wait_ms,
+            # A broker without new records answers after the wait; the answer has to come before the timeout.
+            "fetch_max_wait_ms": wait_ms if wait_ms < timeout_ms else timeout_ms // 2,
             "fetch_max_bytes": fetch_max_bytes,
             "fetch_min_bytes": fetch_min_bytes,
             "max_partition_fetch_bytes": max_partition_fetch_bytes,
             "auto_offset_reset": auto_offset_reset.lower() if isinstance(auto_offset_reset, str) else auto_offset_reset,
             "enable_auto_commit": bool(enable_auto_commit) and group_id is not None,
-            "auto_commit_interval_ms": auto_commit_interval_ms,
-            "check_crcs": check_crcs,
-            "max_poll_interval_ms": max_poll_interval_ms,
-            "session_timeout_ms": session_timeout_ms,
-            "heartbeat_interval_ms": heartbeat_interval_ms,
+            "auto_commit_interval_ms": commit_ms or 1,
+            "check_crcs": bool(check_crcs),
+            "max_poll_interval_ms": poll_ms,
+            "session_timeout_ms": session_ms,
+            "heartbeat_interval_ms": heartbeat_ms,
             "isolation_level": isolation_level,
             "client_rack": client_rack or "",
         }
-        if group_instance_id is not None and group_id is not None:
+        if group_instance_id and group_id is not None:
             self._options["group_instance_id"] = group_instance_id
-        check_milliseconds(session_timeout_ms=session_timeout_ms, heartbeat_interval_ms=heartbeat_interval_ms)
-        if rebalance_timeout_ms is not None:
-            check_milliseconds(rebalance_timeout_ms=rebalance_timeout_ms)
-        timeout_ms = session_timeout_ms if rebalance_timeout_ms is None else rebalance_timeout_ms
-        for_user = max(0, timeout_ms - heartbeat_interval_ms) / 1000 * _FOR_USER
-        self._patience = RebalancePatience(timeout_ms, for_user)
+        for_user = max(0, rebalance_ms - heartbeat_ms) / 1000 * _FOR_USER
+        self._patience = RebalancePatience(rebalance_ms, for_user)
         self._assignors = tuple(partition_assignment_strategy)
         self._key_deserializer, self._value_deserializer = key_deserializer, value_deserializer
         self._max_poll_records, self._request_timeout_ms = max_poll_records, request_timeout_ms
@@ -157,7 +165,7 @@ class AIOKafkaConsumer(Generic[KT, VT]):
         self._left: anyio.Event | None = None
         self._wanted: Wanted | None = None
         self._subscription = SubscriptionView(self)
-        self._coordinator = CoordinatorView(self)
+        self._coordinator, self._fetcher = CoordinatorView(self), FetcherView(self)
         self._closed = False
         if topics:
             self._wanted = Wanted(topics=checked_topics(topics))
@@ -385,7 +393,7 @@ class AIOKafkaConsumer(Generic[KT, VT]):
                 raise IllegalStateError("the consumer has ended")
 
     def getmany(
-        self, *partitions: TopicPartition, timeout_ms: int = 0, max_records: int | None = None
+        self, *partitions: TopicPartition, timeout_ms: float = 0, max_records: int | None = None
     ) -> Coroutine[Any, Any, dict[TopicPartition, list[ConsumerRecord[Any, Any]]]]:
         """Return the fetched records by partition, of these partitions if some are named.
 
@@ -399,7 +407,7 @@ class AIOKafkaConsumer(Generic[KT, VT]):
         return self._getmany(current_task(), partitions, timeout_ms, max_records)
 
     async def _getmany(
-        self, taker: Any, partitions: Sequence[TopicPartition], timeout_ms: int, max_records: int | None
+        self, taker: Any, partitions: Sequence[TopicPartition], timeout_ms: float, max_records: int | None
     ) -> dict[TopicPartition, list[ConsumerRecord[Any, Any]]]:
         if self._closed:
             raise ConsumerStoppedError
@@ -562,12 +570,12 @@ class AIOKafkaConsumer(Generic[KT, VT]):
         Raises:
             KafkaTimeoutError: an offset was not found in ``request_timeout_ms``, or there is no such partition.
         """
-        found = await self._offsets(dict.fromkeys(checked_partitions(partitions), OffsetSpec.EARLIEST))
+        found = await self._offsets(dict.fromkeys(like_partitions(partitions), OffsetSpec.EARLIEST))
         return {partition: at.offset for partition, at in found.items() if at is not None}
 
     async def end_offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         """Return the offset after the last record of each partition. Raises as :meth:`beginning_offsets`."""
-        found = await self._offsets(dict.fromkeys(checked_partitions(partitions), OffsetSpec.LATEST))
+        found = await self._offsets(dict.fromkeys(like_partitions(partitions), OffsetSpec.LATEST))
         return {partition: at.offset for partition, at in found.items() if at is not None}
 
     async def offsets_for_times(
@@ -618,7 +626,7 @@ class AIOKafkaConsumer(Generic[KT, VT]):
         """
         if self._group_id is None:
             raise IllegalOperation("commit() needs a group_id")
-        given = None if offsets is None else checked_offsets(offsets)
+        given = None if offsets is None else commit_structure_validate(offsets)
         session = self._started()
         if self._wanted is None:
             raise IllegalStateError("Not subscribed to any topics")
@@ -629,13 +637,16 @@ class AIOKafkaConsumer(Generic[KT, VT]):
             for partition in given:
                 if partition not in assigned and partition not in session.consumer._positions.lost_in_hand:
                     raise IllegalStateError(f"Partition {partition} is not assigned")
-        with TRANSLATED:
-            if given is None:
-                await session.consumer.commit()
-            else:
-                await session.consumer.commit(
-                    {partition: OwnOffsetAndMetadata(at.offset, at.metadata) for partition, at in given.items()}
-                )
+        try:
+            with TRANSLATED:
+                if given is None:
+                    await session.consumer.commit()
+                else:
+                    await session.consumer.commit(
+                        {partition: OwnOffsetAndMetadata(at.offset, at.metadata) for partition, at in given.items()}
+                    )
+        except CommitFailedError as error:  # Faust knows by these words that it can go on
+            raise CommitFailedError(f"the group has already rebalanced: {error.args[0]}") from error.__cause__
 
     async def committed(self, partition: TopicPartition) -> int | None:
         """Return the group's committed offset of a partition; None without one.

@@ -13,10 +13,12 @@ from typing import Any, Final, Self
 from ... import errors as own
 from ...config import ProducerConfig, ProducerOptions, make_config
 from ...producer.producer import Producer
+from ...producer.record_checks import header_pairs
 from ...producer.transaction import Transaction
 from ...records.compression import Codec
 from ...runtime import finish
 from ...types import Headers, TopicPartition
+from ...types import OffsetAndMetadata as OwnOffsetAndMetadata
 from ..abc import AbstractTokenProvider
 from ..client import AIOKafkaClient
 from ..client_options import warn_deprecated
@@ -63,8 +65,8 @@ class AIOKafkaProducer:
         loop: object = None,
         bootstrap_servers: str | Sequence[str] = "localhost",
         client_id: str | None = None,
-        metadata_max_age_ms: int = 300000,
-        request_timeout_ms: int = 40000,
+        metadata_max_age_ms: float = 300000,
+        request_timeout_ms: float = 40000,
         api_version: object = None,
         acks: Any = _missing,
         key_serializer: Callable[[Any], Any] | None = None,
@@ -73,14 +75,14 @@ class AIOKafkaProducer:
         max_batch_size: int = 16384,
         partitioner: Callable[..., int] = _DEFAULT_PARTITIONER,
         max_request_size: int = 1048576,
-        linger_ms: int = 0,
-        retry_backoff_ms: int = 100,
+        linger_ms: float = 0,
+        retry_backoff_ms: float = 100,
         security_protocol: str = "PLAINTEXT",
         ssl_context: Any = None,
-        connections_max_idle_ms: int | None = 540000,
+        connections_max_idle_ms: float | None = 540000,
         enable_idempotence: bool = False,
         transactional_id: str | None = None,
-        transaction_timeout_ms: int = 60000,
+        transaction_timeout_ms: float = 60000,
         sasl_mechanism: str = "PLAIN",
         sasl_plain_password: str | None = None,
         sasl_plain_username: str | None = None,
@@ -374,8 +376,7 @@ class AIOKafkaProducer:
         except own.UsageError as error:
             if self._wire is None:
                 raise self._refusal() from error
-            is_bytes = all(isinstance(one, bytes | bytearray | memoryview | None) for one in (key, value))
-            raise (ValueError if is_bytes else TypeError)(str(error)) from error
+            raise (ValueError if _are_bytes(key, value, headers) else TypeError)(str(error)) from error
         except own.KafkaError as error:
             raise translated(error) from error
 
@@ -456,13 +457,26 @@ class AIOKafkaProducer:
             raise self._refusal()
         if not group_id or not isinstance(group_id, str):
             raise ValueError(f"group_id must be a group's id, got {group_id!r}")
+        given = commit_structure_validate(offsets)
         with TRANSLATED:
-            await self._transaction.commit_offsets(commit_structure_validate(offsets), group=group_id)
+            await self._transaction.commit_offsets(
+                {partition: OwnOffsetAndMetadata(at.offset, at.metadata) for partition, at in given.items()},
+                group=group_id,
+            )
 
     def _require_transactional(self) -> Producer[Any, Any]:
         if not self._is_transactional:
             raise IllegalOperation("transactions need a transactional_id: AIOKafkaProducer(transactional_id=...)")
         return self._open()
+
+
+def _are_bytes(key: Any, value: Any, headers: Headers) -> bool:
+    """Return whether the key, the value and the headers have the types that are needed."""
+    try:
+        header_pairs(headers)
+    except own.UsageError:
+        return False
+    return all(isinstance(one, bytes | bytearray | memoryview | None) for one in (key, value))
 
 
 def _whole(number: Any) -> Any:

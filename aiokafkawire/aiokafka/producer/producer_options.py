@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from ...argument_checks import shown
 from ...config import ProducerOptions
-from ..client_options import check_milliseconds
+from ..client_options import whole_milliseconds
 
 __all__ = ("producer_options",)
 
@@ -20,11 +20,11 @@ def producer_options(
     compression_type: str | None,
     max_batch_size: int,
     max_request_size: int,
-    linger_ms: int,
-    request_timeout_ms: int,
+    linger_ms: float,
+    request_timeout_ms: float,
     enable_idempotence: bool,
     transactional_id: str | None,
-    transaction_timeout_ms: int,
+    transaction_timeout_ms: float,
     partitioner: Callable[..., int] | None,
 ) -> ProducerOptions:
     """Return the options of :meth:`.Client.producer`; ``acks`` and ``partitioner`` are None for aiokafka's default.
@@ -39,30 +39,32 @@ def producer_options(
         raise ValueError(f"acks must be 0, 1, -1 or 'all', got {shown(acks)}")
     if compression_type not in _CODECS:
         raise ValueError(f"compression_type must be one of {_CODECS}, got {shown(compression_type)}")
-    check_milliseconds(request_timeout_ms=request_timeout_ms, linger_ms=linger_ms)
+    timeout_ms, wait_ms, transaction_ms = whole_milliseconds(
+        request_timeout_ms=request_timeout_ms, linger_ms=linger_ms, transaction_timeout_ms=transaction_timeout_ms
+    )
     is_idempotent = bool(enable_idempotence) or transactional_id is not None
     if acks is None:
         acks = -1 if is_idempotent else 1
     waits_for_all = acks in (-1, "all")
     if is_idempotent and not waits_for_all:
         raise ValueError(f"idempotence, which transactions need as well, needs acks='all', got acks={acks!r}")
-    delivery_timeout_ms = request_timeout_ms + linger_ms
+    delivery_timeout_ms = timeout_ms + wait_ms
     if is_idempotent:
         delivery_timeout_ms = max(delivery_timeout_ms, _IDEMPOTENT_DELIVERY_MS)
     options: ProducerOptions = {
         "acks": "all" if waits_for_all else acks,
         "compression_type": compression_type or "none",  # type: ignore[typeddict-item]  # checked above
-        "batch_size": max_batch_size,
+        "batch_size": max_batch_size or 1,  # with 0, a batch for every record
         "max_request_size": max_request_size,
-        "linger_ms": linger_ms,
-        "max_block_ms": request_timeout_ms,
+        "linger_ms": wait_ms,
+        "max_block_ms": timeout_ms,
         "delivery_timeout_ms": delivery_timeout_ms,
         "enable_idempotence": True if is_idempotent else None if waits_for_all else False,
         "max_in_flight_requests_per_connection": 5 if waits_for_all else 1,
     }
     if transactional_id is not None:
         options["transactional_id"] = transactional_id
-        options["transaction_timeout_ms"] = transaction_timeout_ms
+        options["transaction_timeout_ms"] = transaction_ms
     if partitioner is not None:
         options["partitioner"] = _for_topics(partitioner)
     return options

@@ -6,7 +6,7 @@ from typing import Final
 import attrs
 
 from ...other_clients_names import ADMIN, CONSUMER, PRODUCER
-from .advice import ERRORS, PRIVATE, RECORDS, Advice, Library, Severity, hinted, no_counterpart, same
+from .advice import ERRORS, PRIVATE, RECORDS, Advice, Library, Severity, hinted, same
 
 __all__ = ("AIOKAFKA", "DROP_IN_MODULES")
 
@@ -126,6 +126,13 @@ _NAMES: Final[Mapping[str, Advice]] = {
             "partitioner": Advice("`partitioner=` of `producer()`"),
             "assignors": Advice("`partition_assignment_strategy=`"),
             "errors": ERRORS,
+            "conn": Advice("`sasl_oauthbearer_token` of `Client`", "connections are not public"),
+            "util": Advice("functions of `asyncio`"),
+            "create_task": Advice("`asyncio.create_task(coroutine)`"),
+            "create_future": Advice("`asyncio.get_running_loop().create_future()`"),
+            "get_running_loop": Advice("`asyncio.get_running_loop()`"),
+            "wait_for": Advice("`asyncio.wait_for(awaitable, timeout)`"),
+            "commit_structure_validate": Advice("nothing: `commit()` checks its argument"),
         }
     ),
     "AIOKafkaClient": Advice("`Client(servers)`, whose `request(message)` sends any message of the protocol"),
@@ -135,8 +142,6 @@ _NAMES: Final[Mapping[str, Advice]] = {
     "record": Advice("`aiokafkawire.records`"),
     "cluster": Advice("`await client.admin.describe_cluster()`, and `describe_topics()`"),
     "codec": Advice("`compression_type=`; the codecs need no packages besides this one"),
-    "conn": no_counterpart("connections are not public"),
-    "util": no_counterpart("functions of aiokafka's own"),
 }
 
 
@@ -171,6 +176,7 @@ DROP_IN_MODULES: Final[Mapping[str, Collection[str] | None]] = {
     "aiokafka.admin.records_to_delete": ("RecordsToDelete",),
     "aiokafka.client": ("AIOKafkaClient", "ConnectionGroup", "CoordinationType"),
     "aiokafka.cluster": ("ClusterMetadata",),
+    "aiokafka.conn": ("AbstractTokenProvider",),
     "aiokafka.consumer": ("AIOKafkaConsumer",),
     "aiokafka.consumer.consumer": ("AIOKafkaConsumer",),
     "aiokafka.coordinator.assignors.abstract": ("AbstractPartitionAssignor",),
@@ -193,5 +199,6 @@ DROP_IN_MODULES: Final[Mapping[str, Collection[str] | None]] = {
         "RecordMetadata",
         "TopicPartition",
     ),
+    "aiokafka.util": None,
 }
 """The modules that the drop-in has under ``aiokafkawire.aiokafka``, and their names; None for all public ones."""

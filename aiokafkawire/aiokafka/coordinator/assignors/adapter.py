@@ -33,8 +33,10 @@ def _adapted(given: Any, cluster: ClusterMetadata) -> Assignor:
     methods = ("assign", "metadata", "on_assignment")
     if not all(callable(getattr(given, method, None)) for method in methods):
         raise TypeError(f"partition_assignment_strategy takes classes of AbstractPartitionAssignor, got {shown(given)}")
-    if issubclass(made_by, OwnAssignor) and all(
-        getattr(made_by, method).__func__ is getattr(OwnAssignor, method).__func__ for method in methods
+    if (
+        issubclass(made_by, OwnAssignor)
+        and made_by.name == made_by.kind
+        and all(getattr(made_by, method).__func__ is getattr(OwnAssignor, method).__func__ for method in methods)
     ):
         return made_by.make()
     return _UsersAssignor(given, cluster)

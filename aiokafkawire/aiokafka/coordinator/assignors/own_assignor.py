@@ -17,17 +17,19 @@ class OwnAssignor(AbstractPartitionAssignor):
     """An assignor of this client, by its name; consumers use that assignor itself."""
 
     name: ClassVar[str] = ""
+    kind: ClassVar[str] = ""
+    """The name of this client's assignor, also in a subclass of a user with another ``name``."""
 
     @classmethod
     def make(cls) -> Assignor:
         """Return this client's assignor, for one consumer."""
-        return make_assignors((cls.name,))[0]
+        return make_assignors((cls.kind,))[0]
 
     @classmethod
     def assign(
         cls, cluster: ClusterMetadata, members: Mapping[str, ConsumerProtocolMemberMetadata]
     ) -> dict[str, ConsumerProtocolMemberAssignment]:
-        """Return the assignment of each member, by member id, as Java's assignor of this name."""
+        """Return the assignment of each member, by member id, as Java's assignor of this kind."""
         topics = {topic for member in members.values() for topic in member.subscription}
         partitions = {
             topic: [PartitionInfo(partition) for partition in sorted(cluster.partitions_for_topic(topic) or ())]

@@ -8,4 +8,4 @@ __all__ = ("RangePartitionAssignor",)
 class RangePartitionAssignor(OwnAssignor):
     """The range assignor; it assigns as Java's."""
 
-    name = "range"
+    name = kind = "range"

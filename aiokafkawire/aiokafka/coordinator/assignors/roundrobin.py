@@ -8,4 +8,4 @@ __all__ = ("RoundRobinPartitionAssignor",)
 class RoundRobinPartitionAssignor(OwnAssignor):
     """The roundrobin assignor; it assigns as Java's."""
 
-    name = "roundrobin"
+    name = kind = "roundrobin"

@@ -8,4 +8,4 @@ __all__ = ("StickyPartitionAssignor",)
 class StickyPartitionAssignor(OwnAssignor):
     """The sticky assignor, which leaves members the partitions that they have; it assigns as Java's."""
 
-    name = "sticky"
+    name = kind = "sticky"

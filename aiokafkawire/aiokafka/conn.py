@@ -1,0 +1,5 @@
+"""The name that users import from aiokafka's module of connections."""
+
+from .abc import AbstractTokenProvider
+
+__all__ = ("AbstractTokenProvider",)

@@ -1,0 +1,1 @@
+"""Two of aiokafka's requests; all messages are in :mod:`aiokafkawire.protocol.messages`."""
