@@ -30,6 +30,7 @@ from .oauth import JWT_BEARER
 from .properties_parser import parse_properties
 from .property_names import (
     ALIASES,
+    KEYTAB,
     MSK_OAUTH_HANDLER,
     REFUSED,
     SPECIAL,
@@ -381,7 +382,11 @@ def _take_jaas(client: dict[str, Any], text: str) -> None:
             extensions[option.removeprefix("extension_")] = value
         elif option in _AWS_OPTIONS:
             raise ConfigError(f"sasl.jaas.config: {option} cannot be used: {_AWS_OPTIONS[option]}")
-        elif name != "Krb5LoginModule":
+        elif name == "Krb5LoginModule":
+            # The other options say where Java finds the ticket, which the system's Kerberos finds by itself.
+            if option == "keyTab" or (option == "useKeyTab" and value.lower() == "true"):
+                raise ConfigError(f"sasl.jaas.config: {option} cannot be used: {KEYTAB}")
+        else:
             near = get_close_matches(option, known or _AWS_OPTIONS, n=1)
             hint = f"did you mean {near[0]}?" if near else f"known are {', '.join(known) or 'none'}"
             raise ConfigError(f"sasl.jaas.config: unknown option {option!r} of {name}: {hint}")

@@ -10,6 +10,7 @@ from ..argument_checks import INT32
 __all__ = (
     "ALIASES",
     "CONFLUENT_CALLBACKS",
+    "KEYTAB",
     "LONGS",
     "MEANINGS",
     "MSK_OAUTH_HANDLER",
@@ -237,7 +238,8 @@ def _refused(instead: str, *unless: str) -> RefusedSetting:
 _CONTEXT: Final = _refused("pass ssl_context=, an ssl.SSLContext of your own, to Client")
 _SOCKETS: Final = _refused("the client opens its sockets itself; set proxy or advertised_listeners_map of Client")
 _PEM: Final = "give the certificate or key as PEM text: ssl.ca.pem, ssl.certificate.pem, ssl.key.pem"
-_KEYTAB: Final = _refused("get the ticket by kinit before the program starts", "kafkaclient")
+KEYTAB: Final = "get the ticket by kinit before the program starts"
+_KEYTAB: Final = _refused(KEYTAB, "kafkaclient")
 
 REFUSED: Final[Mapping[str, RefusedSetting]] = {
     "background_event_cb": _refused("await the calls, and pass observers= to Client"),

@@ -134,7 +134,7 @@ def test_a_login_by_a_delegation_token(given: str, means: bool) -> None:
         ),
         (
             {"security.protocol": "SASL_SSL", "sasl.mechanism": "GSSAPI",
-             "sasl.jaas.config": 'x.Krb5LoginModule required useKeyTab=true serviceName="broker";'},
+             "sasl.jaas.config": 'x.Krb5LoginModule required useTicketCache=true serviceName="broker";'},
             {"security_protocol": "SASL_SSL", "sasl_mechanism": "GSSAPI", "sasl_kerberos_service_name": "broker"},
         ),
     ],
@@ -195,6 +195,10 @@ def test_the_function_of_confluent_kafka() -> None:
         ({"sasl.jaas.config": 'x.IAMLoginModule required awsProfilName="s3cret";'}, "did you mean awsProfileName?"),
         ({"sasl.jaas.config": 'x.IAMLoginModule required color="s3cret";'}, "unknown option 'color' of IAMLoginModule"),
         ({"sasl.jaas.config": 'x.OAuthBearerLoginModule required awsRoleArn="s3cret";'}, "awsRoleArn cannot be used"),
+        (
+            {"sasl.jaas.config": 'x.Krb5LoginModule required useKeyTab=true keyTab="s3cret";'},
+            "useKeyTab cannot be used: get the ticket by kinit",
+        ),
         ({"sasl.jaas.config": PLAIN[:-1]}, "must be one login module"),
         ({"sasl.jaas.config": PLAIN[:-2]}, "an unterminated quote"),
         ({"sasl.jaas.config": PLAIN + PLAIN}, "of one login module only (after 'password')"),
