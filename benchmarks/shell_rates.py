@@ -25,7 +25,7 @@ from benchmarks.cluster import create_topics, delete_topics, kafka, records_in
 from benchmarks.machine import describe
 from benchmarks.progress import progress
 
-SIZES: Final = {100: 5_000_000, 1024: 3_000_000}
+SIZES: Final = {100: 5_000_000, 1024: 1_000_000}
 """The number of records for each size of a value, in bytes."""
 
 _OURS: Final = (sys.executable, "-m", "aiokafkawire")
