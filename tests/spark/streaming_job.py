@@ -1,6 +1,7 @@
-"""A streaming query of its own process, to be killed; run by test_restart.py.
+"""A streaming query of its own process, to be killed; run by support.streaming_jobs.
 
-Arguments: the bootstrap servers, a folder, and what it does with the topic flights, a hundred records a batch:
+Arguments: the bootstrap servers, a folder, what it does with the topic flights, a hundred records a batch, and the
+master of a cluster, by default this process:
 
 table: into the folder's `out`.
 lossy table: the same, and one of Python's workers is killed in mid-task.
@@ -19,9 +20,9 @@ from typing import Any
 from support.spark import running_spark
 
 
-def main(bootstrap: str, folder: Path, what: str) -> None:
+def main(bootstrap: str, folder: Path, what: str, master: str = "") -> None:
     options = {"kafka.bootstrap.servers": bootstrap, "subscribe": "flights", "startingOffsets": "earliest"}
-    with running_spark("local[2,3]" if what == "lossy table" else "local[2]") as spark:
+    with running_spark(master or ("local[2,3]" if what == "lossy table" else "local[2]")) as spark:
         frame = spark.readStream.format("aiokafkawire").options(**options, maxOffsetsPerTrigger="100").load()
         if what == "lossy table":
             frame = frame.mapInArrow(_killed_once(str(folder / "killed")), frame.schema)
@@ -51,4 +52,4 @@ def _killed_once(flag: str) -> Any:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], Path(sys.argv[2]), sys.argv[3])
+    main(sys.argv[1], Path(sys.argv[2]), *sys.argv[3:])

@@ -85,6 +85,7 @@ def running_spark(master: str = "local[2]") -> Iterator[SparkSession]:
     """
     settings = {
         "spark.sql.shuffle.partitions": "2",
+        "spark.stage.maxConsecutiveAttempts": "1",  # which an exactly-once sink needs on a cluster
         "spark.sql.execution.pyspark.udf.faulthandler.enabled": "true",
     }
     with local_session(settings, master) as session:
