@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator
 
 import pyarrow as pa
@@ -16,8 +17,9 @@ from aiokafkawire.spark.errors import DataLost
 from aiokafkawire.spark.lookup import batch_ranges
 from aiokafkawire.spark.offsets import OffsetRange
 from aiokafkawire.spark.options import ReadOptions, read_options
-from aiokafkawire.spark.partition_reader import read_range
+from aiokafkawire.spark.partition_reader import RangeReader, read_range
 from aiokafkawire.spark.schema import arrow_schema
+from aiokafkawire.testing.background import BackgroundBroker
 from aiokafkawire.testing.broker import Broker
 
 
@@ -65,6 +67,35 @@ def test_record_batches_are_as_spark_wants_them(kafka: blocking.Client, bootstra
     assert [row["timestampType"] for row in first] == [0, 0, 0]
 
 
+def test_a_worker_asks_little_for_each_of_its_tasks() -> None:
+    with BackgroundBroker() as broker:
+        broker.create_topic("flights", 1)
+        with blocking.Client(broker.bootstrap) as kafka, kafka.producer() as producer:
+            producer.enqueue_many("flights", [b"v"] * 300)
+
+        def requests() -> Counter[str]:
+            """The requests since the last call, by their kind."""
+            found = Counter(each.api.name for each in broker.requests.of())
+            broker.requests.clear()
+            return found
+
+        asked = options(broker.bootstrap)
+        requests()
+        with blocking.Client(broker.bootstrap) as kafka:
+            assert requests() == {"API_VERSIONS": 1, "METADATA": 1}
+            found = []
+            for start in (0, 100, 200):
+                reading = RangeReader(kafka.asynchronous, asked, OffsetRange("flights", 0, start, start + 100))
+                batch = kafka.loop.call(reading.next_record_batch)
+                assert batch is not None
+                assert batch.num_rows == 100
+                kafka.loop.call(reading.close)
+                found.append(requests())
+        # A connection to the leader, and a fetch; the first task looks up the topic.
+        assert found[0].keys() == {"API_VERSIONS", "METADATA", "FETCH"}
+        assert found[1:] == [{"API_VERSIONS": 1, "FETCH": 1}] * 2
+
+
 def test_a_task_imports_no_pandas(kafka: blocking.Client, bootstrap: str) -> None:
     kafka.admin.create_topics({"flights": 1})
     with kafka.producer() as producer:
@@ -74,7 +105,7 @@ def test_a_task_imports_no_pandas(kafka: blocking.Client, bootstrap: str) -> Non
 import sys
 from aiokafkawire.spark.offsets import OffsetRange
 from aiokafkawire.spark.options import read_options
-from aiokafkawire.spark.partition_reader import read_range
+from aiokafkawire.spark.partition_reader import RangeReader, read_range
 (batch,) = read_range(read_options({asked}, streaming=False), OffsetRange("flights", 0, 0, 3))
 assert batch.num_rows == 3
 assert "pandas" not in sys.modules
