@@ -3,7 +3,7 @@
 import warnings
 from collections.abc import Awaitable, Callable, Sequence
 from inspect import isawaitable
-from math import ceil, isfinite
+from math import ceil, inf
 from typing import Any, Final
 
 from ..argument_checks import shown
@@ -42,8 +42,11 @@ def whole_milliseconds(**given: float) -> list[int]:
         ValueError: one is no number.
     """
     check_milliseconds(**given)
-    # The settings refuse inf and nan, with the name of the setting.
-    return [ceil(value) if isfinite(value) else value for value in given.values()]  # type: ignore[misc]
+    # The settings refuse negative numbers, inf and nan, with the name of the setting.
+    return [
+        ceil(value) if isinstance(value, float) and 0 <= value < inf else value  # type: ignore[misc]
+        for value in given.values()
+    ]
 
 
 def servers_of(bootstrap_servers: str | Sequence[str]) -> str | list[str]:

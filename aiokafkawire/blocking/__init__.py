@@ -39,3 +39,8 @@ __getattr__: Callable[[str], object] = lazy_exports(
         "Transaction": ".producer",
     },
 )
+
+
+def __dir__() -> list[str]:
+    """Return the exported names, which are imported when they are first used."""
+    return sorted({*globals(), *__all__})

@@ -1,6 +1,7 @@
 """A consumer's tasks in a classic group: builds the subscription, assigns as the leader, and applies assignments."""
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Final, Literal
 
 from ..cluster.cluster import Cluster
@@ -155,10 +156,11 @@ class ClassicTasks:
         """
         async with self._changes.lock:
             assignment = self._assignment.decode(task)
-            self._assignment.on_assignment(task, assignment)  # before the listeners, as in Java
             assigned = tuple(at for at in assignment.partitions if at.topic in self._topics.chosen)
             named = f"{self.machine.settings.named}, generation {task.generation}"
-            revoked = await self._changes.change_to(assigned, task, named)
+            # The assignor learns the assignment before the listener does, as in Java.
+            learn = partial(self._assignment.on_assignment, task, assignment)
+            revoked = await self._changes.change_to(assigned, task, named, on_revoked=learn)
             if revoked is None:
                 return None
         return (

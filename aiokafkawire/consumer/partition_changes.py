@@ -93,7 +93,13 @@ class PartitionChanges:
         return [(state.assigned_id, state.partition.partition) for state in self._positions if state.assigned_id]
 
     async def change_to(
-        self, partitions: Sequence[TopicPartition], task: Task, named: str, *, ids: Mapping[str, UUID] = _NO_IDS
+        self,
+        partitions: Sequence[TopicPartition],
+        task: Task,
+        named: str,
+        *,
+        ids: Mapping[str, UUID] = _NO_IDS,
+        on_revoked: Callable[[], None] | None = None,
     ) -> bool | None:
         """Revoke the partitions that are not among these, and start reading those that are new.
 
@@ -104,11 +110,14 @@ class PartitionChanges:
             task: the task that this is part of.
             named: names the group and its generation in log lines.
             ids: the ids of the topics, if the assignment has ids.
+            on_revoked: called between the two, unless the task is obsolete.
         """
         revoked, added = self._positions.changes_to(partitions)
         await self.revoke(revoked, task=task)
         if task is not self._driver.machine.task:
             return None
+        if on_revoked is not None:
+            on_revoked()
         self._positions.add(added, withheld=True, ids=ids)
         _log.info(
             "assigned in %(named)s: %(partitions)s; %(count)d partitions in all",

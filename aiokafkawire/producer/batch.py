@@ -14,7 +14,7 @@ from ..records.delivery_result import DeliveryCallback
 from ..tracing import BatchTrace
 from ..types import Event, Header, RecordMetadata, TopicPartition
 from ._implementation import OpenBatch
-from .delivery_callbacks import call_back
+from .delivery_callbacks import call_back, check_callback
 from .idempotence import sequence_after
 from .legacy_message_format import NEWEST_MAGIC, as_message_set
 
@@ -160,6 +160,7 @@ class BatchResult:
         "_awaited",
         "_base_offset",
         "_callbacks",
+        "_called",
         "_event",
         "_log_append_time",
         "_new_event",
@@ -184,6 +185,7 @@ class BatchResult:
         self._log_append_time = -1
         self._awaited: set[int] = set()
         self._callbacks: list[tuple[int, DeliveryCallback]] = []
+        self._called: set[int] = set()  # the records that have callbacks, also after these were called
         # Created by the first waiter: most records of a fast producer are never awaited.
         self._event: Event | None = None
         self.trace: BatchTrace | None = None
@@ -225,7 +227,7 @@ class BatchResult:
 
     def discard_waiter(self, index: int) -> None:
         """Stop counting record ``index`` as awaited: if the record fails, flush() reports the failure."""
-        if all(at != index for at, _ in self._callbacks):
+        if index not in self._called:
             self._awaited.discard(index)
         if self.parts:
             part, part_index = self._part(index)
@@ -237,7 +239,9 @@ class BatchResult:
             part, part_index = self._part(index)
             part.add_callback(part_index, callback)
             return
+        check_callback(callback)
         self._awaited.add(index)
+        self._called.add(index)
         if self.completed:
             self._call_back(index, callback)
         else:
@@ -304,6 +308,7 @@ class BatchResult:
             part.timestamps = self.timestamps[first : first + count]
             part._awaited = {index - first for index in self._awaited if first <= index < first + count}
             part._callbacks = [(at - first, each) for at, each in self._callbacks if first <= at < first + count]
+            part._called = {index - first for index in self._called if first <= index < first + count}
             part.trace = self.trace
             part.on_end = None if self.on_end is None else self.on_end.part(first, count)
             parts.append(part)

@@ -5,6 +5,8 @@ from collections.abc import Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
+import attrs
+
 from .. import blocking
 from ..client import Client
 from ..errors import ConfigError, UsageError
@@ -14,7 +16,6 @@ from .lookup import data_lost, ends, partitions_of, resolve
 from .offsets import OffsetRange
 from .options import ReadOptions, read_options
 from .planning import split_up
-from .ranges import read_ranges
 from .window_plan import WindowPlan, next_window, unfinished_window
 
 if TYPE_CHECKING:
@@ -31,7 +32,8 @@ class BatchWindow:
 
     Entering it plans the window, and commits the plan to the group. Leaving it commits the window's end, unless the
     body raises. If the job fails, or its machine dies, the next run gets a window with the same name and the same
-    records. So a job that overwrites the output of its window's name has each record in its output exactly once.
+    records. So a job that overwrites the output of its window's name has each record in its output exactly once, as
+    long as Kafka keeps the records. Write the output inside of the ``with``: a frame reads when it is written.
 
     The first window begins at ``startingOffsets`` or ``startingTimestamp``, by default at the earliest record, and so
     does each partition that is added later. A window ends at ``endingOffsets`` or ``endingTimestamp``, by default at
@@ -49,6 +51,8 @@ class BatchWindow:
     def __init__(self, options: Mapping[str, str], group_id: str) -> None:
         self._given = dict(options)
         self._options = read_options(options, streaming=False)
+        # A partition without a record that late begins at its end, like one that is empty.
+        self._options = attrs.evolve(self._options, too_late="latest")
         for bound in (self._options.start, self._options.end):
             if bound.offsets is not None or bound.times is not None:
                 raise ConfigError(
@@ -71,6 +75,8 @@ class BatchWindow:
 
     def read(self, spark: "SparkSession") -> "DataFrame":
         """Return the window's records, with the data source's columns; see :func:`~.ranges.read_ranges`."""
+        from .ranges import read_ranges  # planning a window needs no Spark
+
         return read_ranges(spark, self.ranges, self._given)
 
     def __enter__(self) -> Self:
@@ -78,6 +84,7 @@ class BatchWindow:
 
         Raises:
             DataLost: records of the window were deleted, and ``failOnDataLoss`` is on.
+            ConfigError: an unfinished window has partitions that the options do not name.
             KafkaError: the cluster cannot be reached, a topic does not exist, or the group has members.
         """
         with self._client() as kafka:
@@ -88,9 +95,15 @@ class BatchWindow:
         self, exc_type: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         plan, self._plan = self._entered(), None
-        if error is None and plan.ranges:
-            with self._client() as kafka:
-                kafka.admin.alter_consumer_group_offsets(self._group_id, plan.finished)
+        if error is not None or not plan.ranges:
+            return
+        with self._client() as kafka:
+            if not plan.is_current(kafka.admin.list_consumer_group_offsets(self._group_id)):
+                raise UsageError(
+                    f"window {plan.name} is not finished: another run of group {self._group_id!r} has gone on, or its "
+                    "offsets were reset; let runs of one group follow one another"
+                )
+            kafka.admin.alter_consumer_group_offsets(self._group_id, plan.finished)
 
     def _entered(self) -> WindowPlan:
         if self._plan is None:
@@ -107,16 +120,26 @@ class BatchWindow:
 
 async def _planned(kafka: Client, options: ReadOptions, group_id: str) -> WindowPlan:
     partitions = await partitions_of(kafka, options.topics)
-    committed = await kafka.admin.list_consumer_group_offsets(group_id, partitions)
+    committed = await kafka.admin.list_consumer_group_offsets(group_id)
     first = await ends(kafka, options, partitions, which=OffsetSpec.EARLIEST)
-    plan = unfinished_window(committed)
-    if plan is None:
+    lost, unfinished = list[str](), unfinished_window(committed)
+    if unfinished is not None:
+        plan, gone = unfinished
+        others = [each.where for each in plan.ranges if each.where not in first]
+        if others:
+            raise ConfigError(
+                f"window {plan.name} of group {group_id!r} is not finished, and has partitions that the options do not "
+                f"name, or that cannot be seen: {', '.join(map(str, others))}; repeat it with the options it began with"
+            )
+        if gone:
+            lost.append(f"the group has lost {gone} partitions of window {plan.name}: were they deleted?")
+    else:
         new = [partition for partition in partitions if partition not in committed]
         starts = await resolve(kafka, options, options.start, new)
         until = await resolve(kafka, options, options.end, partitions)
         plan = next_window(committed, starts, until, time.time_ns() // 1_000_000)
     last = await ends(kafka, options, partitions, which=OffsetSpec.LATEST)
-    lost = [
+    lost += [
         f"{each.where} begins at offset {first[each.where]}, and the window at {each.start}"
         for each in plan.ranges
         if each.start < first[each.where]

@@ -40,9 +40,8 @@ class PushedFilters:
                 self.partitions = _both(self.partitions, [value] if operator == "=" else value)
             case "offset", "=" | ">" | ">=" | "<" | "<=" if type(value) is int:
                 self._push_offset(operator, value)
-            case "timestamp", "=" | ">" | ">=" if isinstance(value, datetime):
-                since = (value.astimezone(UTC) - _EPOCH) // _MS
-                self.since = since if self.since is None else max(self.since, since)
+            case "timestamp", "=" | ">" | ">=" if isinstance(value, datetime) and value.tzinfo is not None:
+                self.since = max(self.since or 0, (value - _EPOCH) // _MS)
                 return False  # later records may be older
             case _:
                 return False

@@ -41,7 +41,8 @@ def read_ranges(spark: "SparkSession", ranges: Sequence[OffsetRange], options: M
     """Read the records of the ranges, with the data source's columns and one task for each range.
 
     The data source need not be registered. Of the options of :func:`plan_ranges` only ``kafka.*``,
-    ``includeHeaders``, ``failOnDataLoss`` and ``kafkaConsumer.pollTimeoutMs`` are used.
+    ``includeHeaders``, ``failOnDataLoss``, ``kafkaConsumer.pollTimeoutMs``, and ``valueFormat`` with the options beside
+    it are used.
 
     Raises:
         ConfigError: an option is wrong.

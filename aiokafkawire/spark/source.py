@@ -14,8 +14,10 @@ from pyspark.sql.datasource import (
 from pyspark.sql.types import (
     ArrayType,
     BinaryType,
+    DataType,
     IntegerType,
     LongType,
+    MapType,
     StringType,
     StructField,
     StructType,
@@ -65,6 +67,14 @@ def ddl(values: ValueFormat, *, headers: bool) -> str:
     return ", ".join(f"{name} {kind}" for name, kind in types.items())
 
 
+def _has_required(kind: DataType) -> bool:
+    if isinstance(kind, StructType):
+        return any(not field.nullable or _has_required(field.dataType) for field in kind)
+    if isinstance(kind, ArrayType):
+        return not kind.containsNull or _has_required(kind.elementType)
+    return isinstance(kind, MapType) and (not kind.valueContainsNull or _has_required(kind.valueType))
+
+
 def with_struct(options: ReadOptions, schema: StructType) -> ReadOptions:
     """Return the options with the Arrow type of the values, whose schema Spark has parsed.
 
@@ -74,6 +84,8 @@ def with_struct(options: ReadOptions, schema: StructType) -> ReadOptions:
     from pyspark.sql.pandas.types import to_arrow_type
 
     kind = schema["value"].dataType
+    if _has_required(kind):
+        raise ConfigError("valueSchema: leave NOT NULL out, since any field of a value may be absent")
     try:
         try:
             struct = to_arrow_type(kind, timezone="UTC")

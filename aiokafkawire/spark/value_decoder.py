@@ -1,13 +1,16 @@
 """Decodes binary values as JSON, Avro or Protobuf into an Arrow array of structs."""
 
+import base64
 import io
 import json
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from datetime import date, datetime
+from decimal import Decimal
 from importlib import import_module
-from typing import Any, Protocol
+from typing import Any
+from uuid import UUID
 
 import pyarrow as pa
-import pyarrow.json as pj
 
 from ..errors import ConfigError, DeserializationError
 from ..serialization import SerializationContext
@@ -16,11 +19,38 @@ from .value_format import ValueFormat
 
 __all__ = ("ValueDecoder", "value_decoder")
 
-_BLOCK = 1 << 20
+_REFUSED = (pa.ArrowException, TypeError, ValueError, ArithmeticError)
+"""The errors of Arrow for a value that does not fit its type."""
 
 
-class ValueDecoder(Protocol):
-    """A decoder of the values of one topic."""
+def value_decoder(given: ValueFormat, struct: "pa.StructType", topic: str) -> "ValueDecoder":
+    """Return the decoder of a topic's values.
+
+    Raises:
+        ConfigError: a library is missing, or a schema or a class is wrong.
+    """
+    context = SerializationContext(topic, [], is_key=False)
+    try:
+        read = _reader(given, context)
+    except ImportError as error:
+        raise ConfigError(f"valueFormat={given.kind}: {error}") from error
+    return ValueDecoder(read, struct, keeps_errors=given.keeps_errors)
+
+
+def _unreadable(where: TopicPartition, offset: int, data: bytes | None, cause: Exception) -> DeserializationError:
+    why = f"the value of {where} at offset {offset} cannot be decoded: {cause}"
+    return DeserializationError(why, "value", where, offset, raw_value=data)
+
+
+_Read = Callable[[bytes], Any]
+"""Returns a dict, or an awaitable of one."""
+
+
+class ValueDecoder:
+    """Decodes values into structs, one after the other."""
+
+    def __init__(self, read: _Read, struct: "pa.StructType", *, keeps_errors: bool) -> None:
+        self._read, self._struct, self._keeps_errors = read, struct, keeps_errors
 
     async def decode(self, values: "pa.Array", offsets: Sequence[int], where: TopicPartition) -> "pa.Array":
         """Return the structs of binary values; a null remains a null.
@@ -34,92 +64,6 @@ class ValueDecoder(Protocol):
             DeserializationError: a value cannot be decoded, unless such values become null.
             SchemaRegistryError: the registry does not answer.
         """
-
-
-def value_decoder(given: ValueFormat, struct: "pa.StructType", topic: str) -> ValueDecoder:
-    """Return the decoder of a topic's values.
-
-    Raises:
-        ConfigError: a library is missing, or a schema or a class is wrong.
-    """
-    if given.kind == "json" and given.registry is None:
-        return _JsonDecoder(struct, keeps_errors=given.keeps_errors)
-    context = SerializationContext(topic, [], is_key=False)
-    try:
-        read = _reader(given, context)
-    except ImportError as error:
-        raise ConfigError(f"valueFormat={given.kind}: {error}") from error
-    return _RecordDecoder(read, struct, keeps_errors=given.keeps_errors)
-
-
-def _unreadable(where: TopicPartition, offset: int, data: bytes | None, cause: Exception) -> DeserializationError:
-    why = f"the value of {where} at offset {offset} cannot be decoded: {cause}"
-    return DeserializationError(why, "value", where, offset, raw_value=data)
-
-
-class _JsonDecoder:
-    """Decodes JSON objects by Arrow's reader, all values at once."""
-
-    def __init__(self, struct: "pa.StructType", *, keeps_errors: bool) -> None:
-        self._struct, self._keeps_errors = struct, keeps_errors
-        self._options = pj.ParseOptions(explicit_schema=pa.schema(list(struct)), unexpected_field_behavior="ignore")
-
-    async def decode(self, values: "pa.Array", offsets: Sequence[int], where: TopicPartition) -> "pa.Array":
-        """Decode values as :meth:`ValueDecoder.decode`."""
-        nulls: set[int] = set()
-        texts = []
-        for index, text in enumerate(values.to_pylist()):
-            if text is None or text.strip() == b"null":
-                nulls.add(index)
-                text = b"{}"
-            texts.append(text.replace(b"\n", b" "))
-        bad: dict[int, Exception] = {}
-        parts = list(self._parts(texts, 0, bad))
-        if bad and not self._keeps_errors:
-            index, error = min(bad.items())
-            raise _unreadable(where, offsets[index], values[index].as_py(), error) from error
-        rows = pa.concat_arrays(parts)
-        nulls.update(bad)
-        if nulls:
-            mask = pa.array([index in nulls for index in range(len(rows))])
-            rows = pa.StructArray.from_arrays(rows.flatten(), fields=list(self._struct), mask=mask)
-        return rows
-
-    def _parts(self, texts: list[bytes], first: int, bad: dict[int, Exception]) -> Iterator["pa.Array"]:
-        """Yield the rows of texts; halve texts that Arrow refuses until those that are bad stand alone."""
-        try:
-            yield self._rows(texts)
-        except ValueError as error:
-            if len(texts) == 1:
-                bad[first] = error
-                yield self._rows([b"{}"])
-                return
-            middle = len(texts) // 2
-            yield from self._parts(texts[:middle], first, bad)
-            yield from self._parts(texts[middle:], first + middle, bad)
-
-    def _rows(self, texts: list[bytes]) -> "pa.Array":
-        data = b"\n".join(texts)
-        read = pj.ReadOptions(block_size=max(_BLOCK, len(data) + 1), use_threads=False)
-        table = pj.read_json(io.BytesIO(data), read, self._options)
-        if table.num_rows != len(texts):
-            raise ValueError(f"{table.num_rows} objects instead of {len(texts)}")
-        columns = [table.column(field.name).combine_chunks().cast(field.type) for field in self._struct]
-        return pa.StructArray.from_arrays(columns, fields=list(self._struct))
-
-
-_Read = Callable[[bytes], Any]
-"""Returns a dict, or an awaitable of one."""
-
-
-class _RecordDecoder:
-    """Decodes one value after the other into a dict."""
-
-    def __init__(self, read: _Read, struct: "pa.StructType", *, keeps_errors: bool) -> None:
-        self._read, self._struct, self._keeps_errors = read, struct, keeps_errors
-
-    async def decode(self, values: "pa.Array", offsets: Sequence[int], where: TopicPartition) -> "pa.Array":
-        """Decode values as :meth:`ValueDecoder.decode`."""
         rows: list[Any] = []
         for data, offset in zip(values.to_pylist(), offsets, strict=True):
             try:
@@ -132,14 +76,14 @@ class _RecordDecoder:
                 rows.append(None)
         try:
             return pa.array(rows, self._struct)
-        except (pa.ArrowException, TypeError, ValueError):  # find the values that do not fit, one by one
+        except _REFUSED:  # find the values that do not fit, one by one
             each = zip(rows, offsets, values.to_pylist(), strict=True)
             return pa.concat_arrays([self._array(row, where, offset, data) for row, offset, data in each])
 
     def _array(self, row: Any, where: TopicPartition, offset: int, data: bytes | None) -> "pa.Array":
         try:
             return pa.array([row], self._struct)
-        except (pa.ArrowException, TypeError, ValueError) as error:
+        except _REFUSED as error:
             self._failed(error, where, offset, data)
             return pa.nulls(1, self._struct)
 
@@ -151,22 +95,58 @@ class _RecordDecoder:
 
 
 def fitting(value: Any, kind: "pa.DataType") -> Any:
-    """Return a value in the form in which Arrow takes it: a dict as pairs where the type is a map."""
+    """Return a value in the form in which Arrow takes it for a type.
+
+    Texts are read as times in ISO 8601, and as bytes in base64, where the type is one of these.
+
+    Raises:
+        ValueError: the value is of another type; Arrow itself would convert some of them to something else.
+    """
     if value is None:
         return None
     if pa.types.is_struct(kind):
-        if not isinstance(value, dict):
-            raise ValueError(f"a {type(value).__name__} instead of an object")
+        _check(value, kind, dict)
         return {field.name: fitting(value.get(field.name), field.type) for field in kind}
     if pa.types.is_map(kind):
-        return [(key, fitting(item, kind.item_type)) for key, item in dict(value).items()]
+        _check(value, kind, dict)
+        return [(fitting(key, kind.key_type), fitting(item, kind.item_type)) for key, item in value.items()]
     if pa.types.is_list(kind):
+        _check(value, kind, list, tuple)
         return [fitting(item, kind.value_type) for item in value]
+    return _scalar(value, kind)
+
+
+def _scalar(value: Any, kind: "pa.DataType") -> Any:
+    is_text = isinstance(value, str)
+    if pa.types.is_boolean(kind):
+        return _check(value, kind, bool)
+    if pa.types.is_integer(kind):
+        return _check(value, kind, int)
+    if pa.types.is_floating(kind):
+        return float(_check(value, kind, int, float))
+    if pa.types.is_decimal(kind):
+        return Decimal(str(_check(value, kind, int, float, Decimal, str)))
+    if pa.types.is_string(kind):
+        return str(_check(value, kind, str, UUID))
+    if pa.types.is_binary(kind):
+        return base64.b64decode(value, validate=True) if is_text else _check(value, kind, bytes)
+    if pa.types.is_date(kind):
+        return date.fromisoformat(value) if is_text else _check(value, kind, date)
+    if pa.types.is_timestamp(kind):
+        return datetime.fromisoformat(value) if is_text else _check(value, kind, datetime)
+    return value
+
+
+def _check(value: Any, kind: "pa.DataType", *types: type) -> Any:
+    if not isinstance(value, types) or (isinstance(value, bool) and bool not in types):
+        raise ValueError(f"a {type(value).__name__} instead of {kind}")
     return value
 
 
 def _reader(given: ValueFormat, context: SerializationContext) -> _Read:
     if given.registry is None:
+        if given.kind == "json":
+            return _json
         return _avro(given.avro_schema) if given.kind == "avro" else _protobuf(given.protobuf_class)
     from ..schema_registry import SchemaRegistry
 
@@ -194,6 +174,10 @@ def _reader(given: ValueFormat, context: SerializationContext) -> _Read:
         return value if convert is None else convert(value)
 
     return read
+
+
+def _json(data: bytes) -> Any:
+    return json.loads(data.decode())
 
 
 def _avro(schema: str | None) -> _Read:

@@ -15,7 +15,7 @@ __all__ = ("WindowPlan", "next_window", "unfinished_window")
 Committed: TypeAlias = Mapping[TopicPartition, OffsetAndMetadata]
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-_MARK: Final = re.compile(r"akw-window:(\d{1,15}):(\d{1,18}):(\d{1,18})")
+_MARK: Final = re.compile(r"akw-window:(\d{1,15}):(\d{1,9}):(\d{1,18}):(\d{1,18})")
 
 
 @attrs.frozen
@@ -42,7 +42,14 @@ class WindowPlan:
         return {each.where: self._commit(each, each.end) for each in self.ranges}
 
     def _commit(self, each: OffsetRange, offset: int) -> OffsetAndMetadata:
-        return OffsetAndMetadata(offset, f"akw-window:{self.planned_at}:{each.start}:{each.end}")
+        mark = f"akw-window:{self.planned_at}:{len(self.ranges)}:{each.start}:{each.end}"
+        return OffsetAndMetadata(offset, mark)
+
+    def is_current(self, committed: Committed) -> bool:
+        """Return whether the group has still committed this window, begun or finished, and no later one."""
+        return all(
+            committed.get(partition) in (begun, self.finished[partition]) for partition, begun in self.begun.items()
+        )
 
     def within(self, first: Offsets, last: Offsets) -> "WindowPlan":
         """Return the plan with what is left of its ranges between the first and last offsets of the partitions."""
@@ -57,6 +64,8 @@ class _Mark(NamedTuple):
     """The window that a committed offset belongs to."""
 
     planned_at: int
+    partitions: int
+    """The number of the window's partitions."""
     start: int
     end: int
 
@@ -66,26 +75,27 @@ def _marks(committed: Committed) -> dict[TopicPartition, _Mark]:
     for partition, offset in committed.items():
         match = _MARK.fullmatch(offset.metadata)
         # An offset that was reset since, with its metadata kept, belongs to no window.
-        if match is not None and str(offset.offset) in (match[2], match[3]):
+        if match is not None and str(offset.offset) in (match[3], match[4]):
             found[partition] = _Mark(*map(int, match.groups()))
     return found
 
 
-def unfinished_window(committed: Committed) -> WindowPlan | None:
+def unfinished_window(committed: Committed) -> tuple[WindowPlan, int] | None:
     """Return the window whose job has not finished in all partitions; None if there is none.
 
-    It has all its partitions, since its job writes all of its output again.
+    It has all its partitions, since its job writes all of its output again. The number is that of partitions which it
+    had once, and whose offsets the group has lost, as when their topic is deleted.
+
+    Args:
+        committed: all that the group has committed.
     """
     marks = _marks(committed)
     begun = [mark.planned_at for each, mark in marks.items() if committed[each].offset == mark.start < mark.end]
     if not begun:
         return None
-    ranges = [
-        OffsetRange(*partition, mark.start, mark.end)
-        for partition, mark in sorted(marks.items())
-        if mark.planned_at == max(begun)
-    ]
-    return WindowPlan(max(begun), tuple(ranges))
+    of_window = {partition: mark for partition, mark in sorted(marks.items()) if mark.planned_at == max(begun)}
+    ranges = [OffsetRange(*partition, mark.start, mark.end) for partition, mark in of_window.items()]
+    return WindowPlan(max(begun), tuple(ranges)), max(mark.partitions for mark in of_window.values()) - len(ranges)
 
 
 def next_window(committed: Committed, starts: Offsets, ends: Offsets, now: int) -> WindowPlan:

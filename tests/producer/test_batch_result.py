@@ -9,7 +9,7 @@ import anyio
 import pytest
 from support.patience import SOON
 
-from aiokafkawire.errors import KafkaError, MessageTooLarge, RequestTimeout
+from aiokafkawire.errors import KafkaError, MessageTooLarge, RequestTimeout, UsageError
 from aiokafkawire.producer.batch import BatchResult
 from aiokafkawire.producer.unreported_failures import UnreportedFailures
 from aiokafkawire.records.batch import Delivery
@@ -222,10 +222,21 @@ async def test_a_failure_that_a_callback_has_got_is_not_reported_by_flush() -> N
     with anyio.move_on_after(0):
         await result.wait(0)  # is cancelled
     result.fail(RequestTimeout("late"))
+    result.discard_waiter(0)  # a task that is cancelled as the batch fails
     failures.add(result)
     told = failures.take()
     assert told is not None
     assert str(told).startswith("1 record not delivered")
+
+
+async def _wait(*_: object) -> None:
+    raise AssertionError
+
+
+@pytest.mark.parametrize("callback", [None, "print", _wait])
+def test_a_callback_must_be_a_plain_function(callback: Any) -> None:
+    with pytest.raises(UsageError, match="a callback must be a plain function"):
+        Delivery(result_of(1), 0).add_callback(callback)
 
 
 @pytest.mark.parametrize("raised", [KeyError("mine"), asyncio.CancelledError()])

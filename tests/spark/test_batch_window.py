@@ -32,14 +32,18 @@ def test_every_record_is_in_one_window_whatever_fails(data: Any) -> None:
     for now in range(data.draw(st.integers(1, 8))):
         ends = {partition: end + data.draw(st.integers(0, 3)) for partition, end in ends.items()}
         known = {partition: ends[partition] for partition in PARTITIONS[: data.draw(st.integers(1, 3))]}
-        plan = unfinished_window(committed) or next_window(committed, dict.fromkeys(PARTITIONS, 0), known, now // 3)
+        begun = unfinished_window(committed)
+        if begun is None:
+            plan = next_window(committed, dict.fromkeys(PARTITIONS, 0), known, now // 3)
+        else:
+            plan, _ = begun
         committed |= some_of(data, plan.begun)
         if committed.items() >= plan.begun.items() and data.draw(st.booleans()):
             output[plan.name] = records_of(plan)
             committed |= some_of(data, plan.finished)
     while (begun := unfinished_window(committed)) is not None:
-        output[begun.name] = records_of(begun)
-        committed |= begun.finished
+        output[begun[0].name] = records_of(begun[0])
+        committed |= begun[0].finished
     last = next_window(committed, dict.fromkeys(PARTITIONS, 0), ends, 0)
     output[last.name] = records_of(last)
     found = sorted(one for window in output.values() for one in window)
@@ -59,13 +63,13 @@ def test_a_window_is_named_by_the_time_of_its_plan() -> None:
     plan = WindowPlan(1_795_892_592_007, ())
     assert plan.name == "20261128T190312.007Z"
     after = next_window(
-        {PARTITIONS[0]: OffsetAndMetadata(3, "akw-window:1795892592007:1:3")}, {}, {PARTITIONS[0]: 5}, 4
+        {PARTITIONS[0]: OffsetAndMetadata(3, "akw-window:1795892592007:1:1:3")}, {}, {PARTITIONS[0]: 5}, 4
     )
     assert after.name == "20261128T190312.008Z"
     assert [str(each) for each in after.ranges] == ["flights-0[3:5]"]
 
 
-@pytest.mark.parametrize("metadata", ["", "akw-window:1:2:4", "akw-window:5", "akw-window:x:1:1", "mine"])
+@pytest.mark.parametrize("metadata", ["", "akw-window:1:1:2:4", "akw-window:5", "akw-window:x:1:1:3", "mine"])
 def test_an_offset_that_was_reset_belongs_to_no_window(metadata: str) -> None:
     assert unfinished_window({PARTITIONS[0]: OffsetAndMetadata(3, metadata)}) is None
 
@@ -108,12 +112,41 @@ def test_windows_follow_one_another(kafka: blocking.Client, options: dict[str, s
     assert {each.partition: found.offset for each, found in committed.items()} == {0: 13, 1: 10, 2: 11}
 
 
+def test_an_unfinished_window_is_repeated_as_a_whole_or_not_at_all(
+    kafka: blocking.Client, options: dict[str, str]
+) -> None:
+    kafka.admin.create_topics({"flown": 1})
+    fill(options, 3, 2)
+    both = {**options, "subscribe": "flights,flown"}
+    with pytest.raises(ZeroDivisionError), BatchWindow(both, "nightly"):
+        raise ZeroDivisionError
+    with pytest.raises(
+        ConfigError, match="has partitions that the options do not name, or that cannot be seen: flown-0"
+    ):
+        BatchWindow(options, "nightly").__enter__()
+    kafka.admin.delete_topics("flown")
+    with pytest.raises(DataLost, match="the group has lost 1 partitions of window"):
+        BatchWindow(options, "nightly").__enter__()
+    with BatchWindow({**options, "failOnDataLoss": "false"}, "nightly") as window:
+        assert [str(each) for each in window.ranges] == ["flights-0[0:3]", "flights-1[0:2]"]
+
+
+def test_a_run_that_others_have_overtaken_commits_nothing(kafka: blocking.Client, options: dict[str, str]) -> None:
+    fill(options, 3)
+    with pytest.raises(UsageError, match="another run of group 'nightly' has gone on"), BatchWindow(options, "nightly"):
+        with BatchWindow(options, "nightly"):
+            pass
+        fill(options, 2)
+        with BatchWindow(options, "nightly"):
+            pass
+    assert kafka.admin.list_consumer_group_offsets("nightly")[PARTITIONS[0]].offset == 5
+
+
 def test_a_window_may_begin_and_end_at_times(kafka: blocking.Client, options: dict[str, str]) -> None:
     with kafka.producer() as producer:
         for number in range(10):
             producer.send("flights", b"x", partition=0, timestamp_ms=1_000 * number)
     given = {**options, "startingTimestamp": "2000", "endingTimestamp": "6000"}
-    given["startingOffsetsByTimestampStrategy"] = "latest"
     with BatchWindow(given, "nightly") as window:
         assert [str(each) for each in window.ranges] == ["flights-0[2:6]"]
     with BatchWindow({**given, "endingTimestamp": "8000"}, "nightly") as window:

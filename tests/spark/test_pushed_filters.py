@@ -65,6 +65,7 @@ def test_only_records_before_the_first_that_is_late_enough_are_left_out() -> Non
     assert not pushed.push("timestamp", ">", noon)
     assert not pushed.push("timestamp", ">=", noon - timedelta(hours=1))
     assert not pushed.push("timestamp", "<", noon)
+    assert not pushed.push("timestamp", ">", datetime(1960, 1, 1, tzinfo=UTC))
     assert pushed.since == int(noon.timestamp() * 1000)
     one, other = (TopicPartition("flights", index) for index in range(2))
     starts, ends = pushed.narrow({one: 0, other: 0}, {one: 9, other: 9}, {one: 4, other: None})
@@ -73,7 +74,14 @@ def test_only_records_before_the_first_that_is_late_enough_are_left_out() -> Non
 
 @pytest.mark.parametrize(
     "condition",
-    [("value", "=", b"x"), ("offset", "=", None), ("timestamp", "=", 5), ("offset", "in", (1,)), ("partition", ">", 1)],
+    [
+        ("value", "=", b"x"),
+        ("offset", "=", None),
+        ("timestamp", "=", 5),
+        ("timestamp", "=", datetime(1, 1, 1)),
+        ("offset", "in", (1,)),
+        ("partition", ">", 1),
+    ],
 )
 def test_other_conditions_are_left_to_spark(condition: tuple[str, str, Any]) -> None:
     pushed = PushedFilters()

@@ -5,6 +5,8 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Sequence
+from datetime import UTC, date, datetime
+from decimal import Decimal
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -80,31 +82,61 @@ def decoded(values: Sequence[bytes | None], struct: Any = FLIGHT, **options: str
     return anyio.run(partial(decode, values, struct, **options))
 
 
-PLAIN = pa.struct([field for field in FLIGHT if field.name != "seats"])
-
-
-def plain(flight: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in flight.items() if name != "seats"}
-
-
 def test_json_becomes_structs() -> None:
-    pretty = json.dumps(plain(UA), indent=2).encode()
-    values = [pretty, None, b" null", b'{"more":[1,{"x":2}],"carrier":"B6"}', b"{}", json.dumps(plain(AA)).encode()]
-    nothing = dict.fromkeys(PLAIN.names)
+    pretty = json.dumps(UA, indent=2).encode()
+    values = [pretty, None, b" null", b'{"more":[1,{"x":2}],"carrier":"B6"}', b"{}", json.dumps(AA).encode()]
+    nothing = dict.fromkeys(FLIGHT.names)
     b6 = {**nothing, "carrier": "B6"}
-    assert decoded(values, PLAIN, valueFormat="json") == [plain(UA), None, None, b6, nothing, plain(AA)]
+    assert decoded(values, valueFormat="json") == [as_row(UA), None, None, b6, nothing, as_row(AA)]
 
 
-BAD = [b"", b"  ", b"{", b"[1]", b"7", b'{"a":1}{"a":2}', b'{"delay":"late"}', b"\xff", b'{"carrier":{"x":1}}']
+def test_json_has_times_decimals_and_bytes_as_text() -> None:
+    struct = pa.struct(
+        [
+            ("day", pa.date32()),
+            ("at", pa.timestamp("us", tz="UTC")),
+            ("cents", pa.decimal128(9, 2)),
+            ("raw", pa.binary()),
+        ]
+    )
+    value = b'{"day": "2026-11-28", "at": "2026-11-28T12:00:00+01:00", "cents": 7.25, "raw": "aGk="}'
+    assert decoded([value], struct, valueFormat="json") == [
+        {
+            "day": date(2026, 11, 28),
+            "at": datetime(2026, 11, 28, 11, tzinfo=UTC),
+            "cents": Decimal("7.25"),
+            "raw": b"hi",
+        }
+    ]
+
+
+BAD = [
+    b"",
+    b"  ",
+    b"{",
+    b"[1]",
+    b"7",
+    b'{"a":1}{"a":2}',
+    b'{"delay":"late"}',
+    b"\xff",
+    b'{"carrier":{"x":1}}',
+    b'{"delay":1.5}',
+    b'{"delay":true}',
+    b'{"delay":9999999999999999999999}',
+    b'{"stops":"abc"}',
+    b'{"seats":[["a",1]]}',
+    b'{"a":1},"b":2',
+    b'{"a":1}\0',
+]
 
 
 @pytest.mark.parametrize("bad", BAD)
 def test_json_that_is_none_is_an_error_or_null(bad: bytes) -> None:
     values = [b'{"carrier":"UA"}', b'{"carrier":"AA"}', bad, b'{"carrier":"B6"}']
     with pytest.raises(DeserializationError, match="the value of flights-1 at offset 42 cannot be decoded") as raised:
-        decoded(values, PLAIN, valueFormat="json")
+        decoded(values, valueFormat="json")
     assert (raised.value.partition, raised.value.offset, raised.value.raw_value) == (WHERE, 42, bad)
-    rows = decoded(values, PLAIN, valueFormat="json", valueErrors="null")
+    rows = decoded(values, valueFormat="json", valueErrors="null")
     assert [row and row["carrier"] for row in rows] == ["UA", "AA", None, "B6"]
 
 
@@ -248,5 +280,9 @@ def test_spark_reads_values_as_structs(
         producer.send("flights", b"{")
     with pytest.raises(Exception, match="the value of flights-0 at offset 3 cannot be decoded"):
         spark.read.format("aiokafkawire").options(**options).load().collect()  # a frame keeps its ranges
+    with pytest.raises(Exception, match="leave NOT NULL out"):
+        spark.read.format("aiokafkawire").options(
+            **{**options, "valueSchema": "a ARRAY<STRUCT<b: INT NOT NULL>>"}
+        ).load().count()
     with pytest.raises(Exception, match="valueSchema must have the fields"):
         spark.read.format("aiokafkawire").options(**{**options, "valueSchema": ""}).load()

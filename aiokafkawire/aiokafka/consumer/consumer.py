@@ -370,15 +370,10 @@ class AIOKafkaConsumer(Generic[KT, VT]):
         """
         return self._getone(current_task(), partitions)
 
-    async def _getone(
-        self, taker: Any, partitions: Sequence[TopicPartition], stopped: type[Exception] = ConsumerStoppedError
-    ) -> ConsumerRecord[Any, Any]:
-        """Return the next record to ``taker``, the task that has called: another one may await it, as in wait_for().
-
-        ``stopped`` is the error that a stopped consumer raises.
-        """
+    async def _getone(self, taker: Any, partitions: Sequence[TopicPartition]) -> ConsumerRecord[Any, Any]:
+        """Return the next record to ``taker``, the task that has called: another one may await it, as in wait_for()."""
         if self._closed:
-            raise stopped
+            raise ConsumerStoppedError
         if partitions:
             check_partition_arguments(partitions)
         session = self._session or self._started()
@@ -392,7 +387,7 @@ class AIOKafkaConsumer(Generic[KT, VT]):
             if record is not None:
                 return record
             if self._closed:
-                raise stopped
+                raise ConsumerStoppedError
             before, session = session, self._started()
             if session is before:
                 raise IllegalStateError("the consumer has ended")
@@ -430,22 +425,15 @@ class AIOKafkaConsumer(Generic[KT, VT]):
             raise ConsumerStoppedError
         return self
 
-    def __anext__(self) -> Coroutine[Any, Any, ConsumerRecord[Any, Any]]:
-        """Return the next record, as :meth:`getone`; end when the consumer is stopped."""
-        if getattr(self.getone, "__func__", None) is _OWN_GETONE:  # without a coroutine more for each record
-            return self._getone(current_task(), (), StopAsyncIteration)
-        return self._next_by_getone()
-
-    async def _next_by_getone(self) -> ConsumerRecord[Any, Any]:
-        """Return the next record by a ``getone()`` that a subclass, a mock or instrumentation has replaced."""
-        try:
-            return await self.getone()
-        except ConsumerStoppedError:
-            raise StopAsyncIteration from None
-
     mark_coroutine_function(getone)
     mark_coroutine_function(getmany)
-    mark_coroutine_function(__anext__)
+
+    async def __anext__(self) -> ConsumerRecord[Any, Any]:
+        """Return the next record, as :meth:`getone`; end when the consumer is stopped."""
+        try:
+            return await self.getone()  # which a subclass, a mock or instrumentation may have replaced
+        except ConsumerStoppedError:
+            raise StopAsyncIteration from None
 
     def pause(self, *partitions: TopicPartition) -> None:
         """Return no records of these partitions until :meth:`resume`."""
@@ -706,6 +694,3 @@ def _check_count(name: str, count: object) -> None:
 
 def _all_partitions(partitions: tuple[TopicPartition, ...]) -> list[TopicPartition]:
     return checked_partitions(partitions)
-
-
-_OWN_GETONE: Final = AIOKafkaConsumer.getone
