@@ -3,11 +3,12 @@
 import base64
 import io
 import json
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import date, datetime
 from decimal import Decimal
+from functools import partial
 from importlib import import_module
-from typing import Any
+from typing import Any, Final
 from uuid import UUID
 
 import pyarrow as pa
@@ -51,6 +52,7 @@ class ValueDecoder:
 
     def __init__(self, read: _Read, struct: "pa.StructType", *, keeps_errors: bool) -> None:
         self._read, self._struct, self._keeps_errors = read, struct, keeps_errors
+        self._fit = fitter(struct)
 
     async def decode(self, values: "pa.Array", offsets: Sequence[int], where: TopicPartition) -> "pa.Array":
         """Return the structs of binary values; a null remains a null.
@@ -70,7 +72,7 @@ class ValueDecoder:
                 row = None if data is None else self._read(data)
                 if isinstance(row, Awaitable):
                     row = await row
-                rows.append(None if row is None else fitting(row, self._struct))
+                rows.append(self._fit(row))
             except Exception as error:
                 self._failed(error, where, offset, data)
                 rows.append(None)
@@ -94,53 +96,78 @@ class ValueDecoder:
             raise _unreadable(where, offset, data, error) from error
 
 
-def fitting(value: Any, kind: "pa.DataType") -> Any:
-    """Return a value in the form in which Arrow takes it for a type.
+_SCALARS: Final[tuple[tuple[Callable[[Any], bool], type, Mapping[type, Callable[[Any], Any]]], ...]] = (
+    (pa.types.is_boolean, bool, {}),
+    (pa.types.is_integer, int, {}),
+    (pa.types.is_floating, float, {int: float}),
+    (pa.types.is_decimal, Decimal, {int: Decimal, float: lambda value: Decimal(str(value)), str: Decimal}),
+    (pa.types.is_string, str, {UUID: str}),
+    (pa.types.is_binary, bytes, {str: partial(base64.b64decode, validate=True)}),
+    (pa.types.is_date, date, {str: date.fromisoformat}),
+    (pa.types.is_timestamp, datetime, {str: datetime.fromisoformat}),
+)
+"""Of each kind of Arrow's types the Python type, and how values of other types become one of it."""
 
-    Texts are read as times in ISO 8601, and as bytes in base64, where the type is one of these.
 
-    Raises:
-        ValueError: the value is of another type; Arrow itself would convert some of them to something else.
+def fitter(kind: "pa.DataType") -> Callable[[Any], Any]:
+    """Return a function that converts a value to the form in which Arrow takes it for a type.
+
+    Texts are read as times in ISO 8601, and as bytes in base64, where the type is one of these. The function raises
+    ValueError for a value of another type: Arrow itself would convert some of them to something else.
     """
-    if value is None:
-        return None
     if pa.types.is_struct(kind):
-        _check(value, kind, dict)
-        return {field.name: fitting(value.get(field.name), field.type) for field in kind}
+        return _struct_fitter(kind)
     if pa.types.is_map(kind):
-        _check(value, kind, dict)
-        return [(fitting(key, kind.key_type), fitting(item, kind.item_type)) for key, item in value.items()]
+        fit_key, fit_item = fitter(kind.key_type), fitter(kind.item_type)
+        return _checked(lambda value: [(fit_key(key), fit_item(item)) for key, item in value.items()], kind, dict)
     if pa.types.is_list(kind):
-        _check(value, kind, list, tuple)
-        return [fitting(item, kind.value_type) for item in value]
-    return _scalar(value, kind)
+        fit_item = fitter(kind.value_type)
+        return _checked(lambda value: list(map(fit_item, value)), kind, list, tuple)
+    for is_kind, accepted, converted in _SCALARS:
+        if is_kind(kind):
+            return _scalar_fitter(kind, accepted, converted)
+    return lambda value: value
 
 
-def _scalar(value: Any, kind: "pa.DataType") -> Any:
-    is_text = isinstance(value, str)
-    if pa.types.is_boolean(kind):
-        return _check(value, kind, bool)
-    if pa.types.is_integer(kind):
-        return _check(value, kind, int)
-    if pa.types.is_floating(kind):
-        return float(_check(value, kind, int, float))
-    if pa.types.is_decimal(kind):
-        return Decimal(str(_check(value, kind, int, float, Decimal, str)))
-    if pa.types.is_string(kind):
-        return str(_check(value, kind, str, UUID))
-    if pa.types.is_binary(kind):
-        return base64.b64decode(value, validate=True) if is_text else _check(value, kind, bytes)
-    if pa.types.is_date(kind):
-        return date.fromisoformat(value) if is_text else _check(value, kind, date)
-    if pa.types.is_timestamp(kind):
-        return datetime.fromisoformat(value) if is_text else _check(value, kind, datetime)
-    return value
+def _struct_fitter(kind: "pa.DataType") -> Callable[[Any], Any]:
+    fields = [(field.name, fitter(field.type)) for field in kind]
+
+    def fit(value: Any) -> Any:
+        get = value.get
+        return {name: fit_field(get(name)) for name, fit_field in fields}
+
+    return _checked(fit, kind, dict)
 
 
-def _check(value: Any, kind: "pa.DataType", *types: type) -> Any:
-    if not isinstance(value, types) or (isinstance(value, bool) and bool not in types):
-        raise ValueError(f"a {type(value).__name__} instead of {kind}")
-    return value
+def _scalar_fitter(
+    kind: "pa.DataType", accepted: type, converted: Mapping[type, Callable[[Any], Any]]
+) -> Callable[[Any], Any]:
+    def fit(value: Any) -> Any:
+        given = type(value)
+        if given is accepted or value is None:
+            return value
+        if given not in converted:
+            raise _misfit(value, kind)
+        return converted[given](value)
+
+    return fit
+
+
+def _checked(fit: Callable[[Any], Any], kind: "pa.DataType", *types: type) -> Callable[[Any], Any]:
+    """Return the function for values of some types, with None for None."""
+
+    def checked(value: Any) -> Any:
+        if isinstance(value, types):
+            return fit(value)
+        if value is None:
+            return None
+        raise _misfit(value, kind)
+
+    return checked
+
+
+def _misfit(value: Any, kind: "pa.DataType") -> ValueError:
+    return ValueError(f"a {type(value).__name__} instead of {kind}")
 
 
 def _reader(given: ValueFormat, context: SerializationContext) -> _Read:
