@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from ...protocol.messages import topics as messages
+from ...protocol.schema import Request
 from ..admin.config_resource import as_text
 from ..admin.responses import TopicErrorsResponse, created_topics
 from .request import TheirRequest
@@ -35,7 +36,9 @@ class CreateTopicsRequest(TheirRequest):
             )
             for name, partitions, replicas, assignments, configs in create_topic_requests
         ]
-        self.message = messages.CreateTopicsRequest(topics=topics, timeout_ms=timeout, validate_only=validate_only)
+        self.message: Request[Any] = messages.CreateTopicsRequest(
+            topics=topics, timeout_ms=timeout, validate_only=validate_only
+        )
 
     def answer(self, response: messages.CreateTopicsResponse) -> TopicErrorsResponse:
         """Return the error of each topic."""
