@@ -283,6 +283,34 @@ async def test_a_loop_calls_the_getone_of_subclasses_and_instrumentations(broker
 
 
 @pytest.mark.anyio
+@pytest.mark.parametrize("replaced", ["wrapped", "class", "object", "not"])
+async def test_a_loop_calls_a_getone_that_was_replaced_at_run_time(
+    broker: Broker, kafka: Client, replaced: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wrapt = pytest.importorskip("wrapt", reason="wrapt is not installed, which instrumentations of OpenTelemetry use")
+    own, calls = AIOKafkaConsumer.getone, 0
+
+    def count(call: Any, *args: Any) -> Any:
+        nonlocal calls
+        calls += 1
+        return call(*args)
+
+    async with consumer_of(broker, TOPIC) as consumer:
+        if replaced == "wrapped":
+            wrapper = wrapt.FunctionWrapper(own, lambda call, _, args, __: count(call, *args))
+            monkeypatch.setattr(AIOKafkaConsumer, "getone", wrapper)
+        elif replaced == "class":
+            monkeypatch.setattr(AIOKafkaConsumer, "getone", lambda self: count(own, self))
+        elif replaced == "object":
+            monkeypatch.setattr(consumer, "getone", lambda: count(own, consumer))
+        offsets = [(await anext(consumer)).offset for _ in range(2)]
+    assert offsets == [0, 1]
+    assert calls == (0 if replaced == "not" else 2)
+    with pytest.raises(StopAsyncIteration):
+        await anext(consumer)
+
+
+@pytest.mark.anyio
 async def test_frameworks_read_private_attributes(broker: Broker, kafka: Client) -> None:
     consumer = consumer_of(broker, TOPIC)
     assert (consumer._group_id, consumer._coordinator.member_id, consumer._coordinator.generation) == ("g", "", -1)

@@ -370,10 +370,15 @@ class AIOKafkaConsumer(Generic[KT, VT]):
         """
         return self._getone(current_task(), partitions)
 
-    async def _getone(self, taker: Any, partitions: Sequence[TopicPartition]) -> ConsumerRecord[Any, Any]:
-        """Return the next record to ``taker``, the task that has called: another one may await it, as in wait_for()."""
+    async def _getone(
+        self, taker: Any, partitions: Sequence[TopicPartition], stopped: type[Exception] = ConsumerStoppedError
+    ) -> ConsumerRecord[Any, Any]:
+        """Return the next record to ``taker``, the task that has called: another one may await it, as in wait_for().
+
+        ``stopped`` is the error that a stopped consumer raises.
+        """
         if self._closed:
-            raise ConsumerStoppedError
+            raise stopped
         if partitions:
             check_partition_arguments(partitions)
         session = self._session or self._started()
@@ -387,7 +392,7 @@ class AIOKafkaConsumer(Generic[KT, VT]):
             if record is not None:
                 return record
             if self._closed:
-                raise ConsumerStoppedError
+                raise stopped
             before, session = session, self._started()
             if session is before:
                 raise IllegalStateError("the consumer has ended")
@@ -425,15 +430,22 @@ class AIOKafkaConsumer(Generic[KT, VT]):
             raise ConsumerStoppedError
         return self
 
-    mark_coroutine_function(getone)
-    mark_coroutine_function(getmany)
-
-    async def __anext__(self) -> ConsumerRecord[Any, Any]:
+    def __anext__(self) -> Coroutine[Any, Any, ConsumerRecord[Any, Any]]:
         """Return the next record, as :meth:`getone`; end when the consumer is stopped."""
+        # A subclass, a mock or instrumentation may have replaced getone(); ours needs no coroutine around its own.
+        if type(self).getone is _OWN_GETONE and "getone" not in self.__dict__:
+            return self._getone(current_task(), (), StopAsyncIteration)
+        return self._next_by_getone()
+
+    async def _next_by_getone(self) -> ConsumerRecord[Any, Any]:
         try:
-            return await self.getone()  # which a subclass, a mock or instrumentation may have replaced
+            return await self.getone()
         except ConsumerStoppedError:
             raise StopAsyncIteration from None
+
+    mark_coroutine_function(getone)
+    mark_coroutine_function(getmany)
+    mark_coroutine_function(__anext__)
 
     def pause(self, *partitions: TopicPartition) -> None:
         """Return no records of these partitions until :meth:`resume`."""
@@ -694,3 +706,6 @@ def _check_count(name: str, count: object) -> None:
 
 def _all_partitions(partitions: tuple[TopicPartition, ...]) -> list[TopicPartition]:
     return checked_partitions(partitions)
+
+
+_OWN_GETONE: Final = AIOKafkaConsumer.getone
