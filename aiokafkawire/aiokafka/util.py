@@ -68,7 +68,7 @@ def commit_structure_validate(offsets: object) -> dict[TopicPartition, OffsetAnd
     """Return the offsets to commit, each with its text.
 
     Raises:
-        ValueError: there are none, or one is no offset.
+        ValueError: the offsets are empty, or a value is not an offset.
         TypeError: a key is no TopicPartition, or a text is no string.
     """
     if not offsets or not isinstance(offsets, Mapping):

@@ -237,11 +237,7 @@ class Delivery:
         Args:
             callback: takes the record's metadata and the error of its batch, one of which is None.
         """
-
-        async def add() -> None:
-            self._delivery.add_callback(callback)
-
-        self._loop.call(add)
+        self._loop.call_sync(self._delivery.add_callback, callback)
 
     def result(self) -> RecordMetadata:
         """Wait for the acknowledgement, and return the record's metadata. Raises the error if the delivery failed."""

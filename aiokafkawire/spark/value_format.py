@@ -1,6 +1,6 @@
 """The options of a source whose values are JSON, Avro or Protobuf, and become a column of structs."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final, Literal, TypeAlias, cast
 
 import attrs
@@ -46,7 +46,7 @@ def read_value_format(given: Mapping[str, str]) -> ValueFormat | None:
     """
     kind = given.get("valueformat", "").strip().lower()
     if not kind:
-        _refuse(given, lambda name: name != "valueFormat", "needs valueFormat")
+        _refuse(given, VALUE_OPTIONS[1:], "valueFormat")
         return None
     if kind not in _KINDS:
         raise ConfigError(f"valueFormat must be one of {', '.join(_KINDS)}, got {given['valueformat']!r}")
@@ -57,9 +57,9 @@ def read_value_format(given: Mapping[str, str]) -> ValueFormat | None:
     if not fields:
         raise ConfigError("valueSchema must have the fields of the values, such as 'carrier STRING, delay INT'")
     if kind != "avro":
-        _refuse(given, lambda name: name == "avroSchema", "needs valueFormat=avro")
+        _refuse(given, ("avroSchema",), "valueFormat=avro")
     if kind != "protobuf":
-        _refuse(given, lambda name: name == "protobufClass", "needs valueFormat=protobuf")
+        _refuse(given, ("protobufClass",), "valueFormat=protobuf")
     registry = given.get("schemaregistry", "").strip() or None
     if kind == "avro" and (registry is None) == ("avroschema" not in given):
         raise ConfigError("valueFormat=avro needs either schemaRegistry, its URL, or avroSchema, the values' schema")
@@ -77,7 +77,7 @@ def read_value_format(given: Mapping[str, str]) -> ValueFormat | None:
     )
 
 
-def _refuse(given: Mapping[str, str], concerns: Callable[[str], bool], why: str) -> None:
-    for name in VALUE_OPTIONS:
-        if name.lower() in given and concerns(name):
-            raise ConfigError(f"{name} {why}")
+def _refuse(given: Mapping[str, str], names: Iterable[str], needed: str) -> None:
+    for name in names:
+        if name.lower() in given:
+            raise ConfigError(f"{name} needs {needed}")

@@ -47,9 +47,8 @@ class WindowPlan:
 
     def is_current(self, committed: Committed) -> bool:
         """Return whether the group has still committed this window, begun or finished, and no later one."""
-        return all(
-            committed.get(partition) in (begun, self.finished[partition]) for partition, begun in self.begun.items()
-        )
+        finished = self.finished
+        return all(committed.get(partition) in (begun, finished[partition]) for partition, begun in self.begun.items())
 
     def within(self, first: Offsets, last: Offsets) -> "WindowPlan":
         """Return the plan with what is left of its ranges between the first and last offsets of the partitions."""
@@ -81,7 +80,7 @@ def _marks(committed: Committed) -> dict[TopicPartition, _Mark]:
 
 
 def unfinished_window(committed: Committed) -> tuple[WindowPlan, int] | None:
-    """Return the window whose job has not finished in all partitions; None if there is none.
+    """Return the window that a job has begun and not finished, or None.
 
     It has all its partitions, since its job writes all of its output again. The number is that of partitions which it
     had once, and whose offsets the group has lost, as when their topic is deleted.
