@@ -31,9 +31,9 @@ class BackgroundControl(BackgroundRules):
         """Call :meth:`Broker.stop_node` on the broker's thread."""
         self.do(lambda broker: broker.stop_node(node_id))
 
-    def start_node(self, node_id: int) -> None:
+    def start_node(self, node_id: int, *, max_versions: str | None = None) -> None:
         """Call :meth:`Broker.start_node` on the broker's thread."""
-        self.do(lambda broker: broker.start_node(node_id))
+        self.do(lambda broker: broker.start_node(node_id, max_versions=max_versions))
 
     def fence_node(self, node_id: int) -> None:
         """Call :meth:`Broker.fence_node` on the broker's thread."""

@@ -3,38 +3,21 @@
 Each class wraps an object of the broker. The object's async methods block here, for ``timeout`` seconds at most.
 """
 
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Callable, Iterator
 from types import TracebackType
-from typing import Any, Protocol, Self, TypeVar, Unpack
-
-import anyio
+from typing import Any, Protocol, Self, Unpack
 
 from ..protocol.api import ApiKey
-from .faults.request_log import LoggedRequest, RequestLog, Which
+from .faults.request_log import PATIENCE, LoggedRequest, RequestLog, Which
 from .faults.rules import FaultRule, Hold
 
 __all__ = ("BackgroundHold", "BackgroundRequestLog", "BackgroundFaultRule", "Calls")
-
-T = TypeVar("T")
-
-_TIMEOUT = 30.0
-"""The default of ``timeout``, in seconds."""
 
 
 class Calls(Protocol):
     """The type of ``BackgroundBroker.do``, which calls ``function(broker)`` on the broker's thread for the result."""
 
     def __call__(self, function: Callable[[Any], Any], /) -> Any: ...
-
-
-def _within(timeout: float, wait: Callable[[], Awaitable[T]]) -> Callable[[object], Awaitable[T]]:
-    """Return an async function that awaits ``wait()`` for at most ``timeout`` seconds; it ignores its argument."""
-
-    async def waited(_: object) -> T:
-        with anyio.fail_after(timeout):
-            return await wait()
-
-    return waited
 
 
 class BackgroundFaultRule:
@@ -57,13 +40,13 @@ class BackgroundFaultRule:
         """Remove the rule, unless it was removed already."""
         self._do(lambda _: self._rule.remove())
 
-    def met(self, count: int | None = None, *, timeout: float = _TIMEOUT) -> None:
+    def met(self, count: int | None = None, *, timeout: float = PATIENCE) -> None:
         """Wait until the rule was applied to ``count`` requests: by default ``times``, or 1 if ``times`` is None.
 
         Raises:
             TimeoutError: the rule was applied to fewer requests within ``timeout`` seconds.
         """
-        self._do(_within(timeout, lambda: self._rule.met(count)))
+        self._do(lambda _: self._rule.met(count, timeout=timeout))
 
     def __repr__(self) -> str:
         return repr(self._rule)
@@ -85,14 +68,14 @@ class BackgroundHold:
         """The requests that are held now."""
         return list(self._hold.waiting)
 
-    def arrived(self, count: int = 1, *, timeout: float = _TIMEOUT) -> LoggedRequest:
+    def arrived(self, count: int = 1, *, timeout: float = PATIENCE) -> LoggedRequest:
         """Wait until the context has held ``count`` requests, including released ones, and return the ``count``-th.
 
         Raises:
             TimeoutError: fewer requests arrived within ``timeout`` seconds.
             RuntimeError: the context was not entered.
         """
-        found: LoggedRequest = self._do(_within(timeout, lambda: self._hold.arrived(count)))
+        found: LoggedRequest = self._do(lambda _: self._hold.arrived(count, timeout=timeout))
         return found
 
     def release(self, count: int | None = None) -> None:
@@ -125,7 +108,7 @@ class BackgroundRequestLog:
         return found
 
     def wait_for(
-        self, api: ApiKey | None = None, count: int = 1, *, timeout: float = _TIMEOUT, **which: Unpack[Which]
+        self, api: ApiKey | None = None, count: int = 1, *, timeout: float = PATIENCE, **which: Unpack[Which]
     ) -> list[LoggedRequest]:
         """Wait until ``count`` matching requests are in the log, old ones included; return all matching requests.
 
@@ -133,7 +116,9 @@ class BackgroundRequestLog:
             TimeoutError: the log had fewer matching requests after ``timeout`` seconds.
             TypeError, ValueError: as :meth:`RequestLog.of`.
         """
-        found: list[LoggedRequest] = self._do(_within(timeout, lambda: self._request_log.wait_for(api, count, **which)))
+        found: list[LoggedRequest] = self._do(
+            lambda _: self._request_log.wait_for(api, count, timeout=timeout, **which)
+        )
         return found
 
     def clear(self) -> None:

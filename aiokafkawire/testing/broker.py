@@ -208,8 +208,8 @@ class Broker(ClusterControl, Faults):
         check_listening(nodes, port, tls)
         check_choices(max_versions, replica_selector_class)
         check_consumer_groups(group_consumer_assignors, group_consumer_migration_policy)
-        apis = {**APIS, **TELEMETRY_APIS} if client_telemetry else APIS
-        release = release_named(DEFAULT_RELEASE if max_versions is None else max_versions, apis)
+        self._apis = {**APIS, **TELEMETRY_APIS} if client_telemetry else APIS
+        release = release_named(DEFAULT_RELEASE if max_versions is None else max_versions, self._apis)
         tokens = bearer_tokens(oauthbearer, clock)
         settings = settings_of(
             given,
@@ -297,10 +297,15 @@ class Broker(ClusterControl, Faults):
         if node.alive:
             self._cluster.node_stopped(node)
 
-    async def start_node(self, node_id: int) -> None:
+    async def start_node(self, node_id: int, *, max_versions: str | None = None) -> None:
         """Restart a stopped broker at its previous address.
 
+        With ``max_versions`` it serves the API versions of that release of Apache Kafka from then on, as in a rolling
+        upgrade or downgrade. The features of the cluster stay those of the release that it began with. A running broker
+        stays as it is.
+
         Raises:
+            ConfigError: the release is unknown.
             KeyError: there is no such broker.
             RuntimeError: the cluster is not open.
             OSError: another process took the broker's port.
@@ -308,7 +313,9 @@ class Broker(ClusterControl, Faults):
         node = self._cluster.node(node_id)
         if self._owner is None:
             raise RuntimeError("this broker is not open")
+        release = node.release if max_versions is None else release_named(max_versions, self._apis)
         if not self._servers[node_id].running:
+            node.release = release
             await self._servers[node_id].start()
             self._cluster.node_started(node)
 

@@ -12,7 +12,7 @@ def test_nothing_is_lost() -> None:
 """
 
 import gc
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from random import Random
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, TypeVarTuple, Unpack
@@ -31,6 +31,7 @@ from .virtual.broker_links import BrokerLinks
 from .virtual.chaos import Chaos, Fault
 from .virtual.clock import VirtualClock
 from .virtual.network import Network
+from .virtual.study import current_study
 from .virtual.trace import Trace
 
 if TYPE_CHECKING:
@@ -89,6 +90,7 @@ class Simulation:
             **broker_options,
         )
         """The cluster of brokers."""
+        current_study().broker = self.broker
         self.network: Network = Network(
             self.broker.attend,
             lambda: self.broker.addresses,
@@ -149,14 +151,18 @@ class Simulation:
         self._chaos.spare(node_id)
         await self.broker.stop_node(node_id)
 
-    async def restart(self, node_id: int) -> None:
-        """Restart a crashed broker with all its data. Raises as :meth:`crash`."""
+    async def restart(self, node_id: int, *, max_versions: str | None = None) -> None:
+        """Restart a crashed broker with all its data; see :meth:`Broker.start_node`. Raises as :meth:`crash`."""
         self.trace.add(f"broker {node_id} is back")
-        await self.broker.start_node(node_id)
+        await self.broker.start_node(node_id, max_versions=max_versions)
         self._chaos.spare_no_more(node_id)
 
     def chaos(
-        self, *faults: Fault, every: tuple[float, float] = (0.5, 5.0), lasting: tuple[float, float] = (0.1, 8.0)
+        self,
+        *faults: Fault,
+        every: tuple[float, float] = (0.5, 5.0),
+        lasting: tuple[float, float] = (0.1, 8.0),
+        releases: Sequence[str] = (),
     ) -> None:
         """Inject faults of random types at random times, until :meth:`calm`.
 
@@ -164,12 +170,13 @@ class Simulation:
             faults: the types of faults; all types by default.
             every: the shortest and the longest time between the starts of two faults, in seconds.
             lasting: the shortest and the longest duration of a fault, in seconds; faults may overlap.
+            releases: releases of Apache Kafka such as "3.9": a broker that has crashed restarts as one of them.
 
         Raises:
             TypeError: an argument is not a Fault.
             ValueError: ``every`` or ``lasting`` is not a minimum and a maximum.
         """
-        self._chaos.begin(faults or tuple(Fault), every, lasting)
+        self._chaos.begin(faults or tuple(Fault), every, lasting, releases)
 
     async def calm(self) -> None:
         """End all faults: restart and unfence all brokers, and end separations, refused connections and slow links."""

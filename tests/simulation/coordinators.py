@@ -11,6 +11,7 @@ from aiokafkawire.testing.broker import ApiError
 from aiokafkawire.testing.simulation import Simulation
 
 from .lives import group_of
+from .trouble import next_fault
 
 __all__ = ("trouble_coordinators", "upgrade")
 
@@ -35,9 +36,9 @@ async def trouble_coordinators(sim: Simulation, writers: list[str]) -> NoReturn:
     chance = sim.chance("coordinators")
     longest = chance.choice((3.0, 30.0))
     while True:
-        await anyio.sleep(chance.uniform(0.5, longest))
-        writer, node, loading = chance.choice(writers), chance.choice(sim.broker.node_ids), chance.choice((0.0, 2.0))
-        kind = chance.choice(("transactions", "group", "markers"))
+        own = await next_fault("coordinators", chance, (0.5, longest))
+        writer, node, loading = own.choice(writers), own.choice(sim.broker.node_ids), own.choice((0.0, 2.0))
+        kind = own.choice(("transactions", "group", "markers"))
         sim.note(f"trouble with {kind} of {writer}")
         try:
             match kind:

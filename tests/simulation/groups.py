@@ -1,13 +1,19 @@
 """A group of consumers on a cluster in trouble: members come, dawdle, go and die, and so do its coordinators."""
 
 from collections.abc import Iterator, Sequence
+from itertools import count
 from typing import Any, NoReturn
 
 import anyio
 import attrs
+from histories.anomalies import require_none
+from histories.checking import History
+from histories.events import RecordSent
+from histories.group_events import AssignmentSent, OffsetCommitted
 from support.raw_client import RawClient
 
-from aiokafkawire import Delivery, KafkaError, TopicPartition
+from aiokafkawire import KafkaError, TopicPartition
+from aiokafkawire.errors import ErrorCode
 from aiokafkawire.group.consumer_protocol import decode_assignment
 from aiokafkawire.protocol.api import ApiKey
 from aiokafkawire.protocol.messages.consumer_group import (
@@ -19,23 +25,25 @@ from aiokafkawire.protocol.messages.group_offsets import OffsetCommitRequest, Of
 from aiokafkawire.testing.broker import ApiError
 from aiokafkawire.testing.faults.request_log import LoggedRequest
 from aiokafkawire.testing.simulation import Run, Simulation, simulate
+from aiokafkawire.testing.virtual.study import current_study
 
-from .checks import Journal, Sent, check_origin, check_writing, no_task_fails_unheard
-from .group_checks import Commit, Watch
+from .checks import check_in_the_end, logs_found, no_task_fails_unheard
 from .leftovers import check_nothing_is_left, tasks
 from .members import GROUP, Group, Member
 from .protocols import COORDINATORS, Protocol, client_ids, who_takes_part
 from .scenario import LATE
 from .seats import Seats, until_settled
-from .taking_part import client_of, logs_of
+from .taking_part import client_of, logs_of, note_acknowledgement
+from .trouble import next_fault
 
-__all__ = ("Outcome", "run", "run_consumer_protocol", "told")
+__all__ = ("Outcome", "run", "run_consumer_protocol", "run_orderly", "told")
 
 _PATIENCE = 60.0
 """Virtual seconds for the group to become stable and read all, beside those that it waits for the dead."""
 _LOSABLE = (ApiKey.JOIN_GROUP, ApiKey.HEARTBEAT, ApiKey.LEAVE_GROUP, ApiKey.OFFSET_FETCH, ApiKey.FIND_COORDINATOR)
 
 _LOSABLE_HEARTBEATS = (ApiKey.CONSUMER_GROUP_HEARTBEAT, ApiKey.OFFSET_FETCH, ApiKey.FIND_COORDINATOR)
+_REFUSALS = (ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.NOT_COORDINATOR)
 
 
 @attrs.frozen
@@ -54,23 +62,34 @@ class Outcome:
     """Virtual seconds from the end of all faults until all was read, and the group stable."""
 
 
-def run(seed: int, *, keep: int = 2_000) -> Run[Outcome]:
-    """One run. AssertionError, or what the client or the broker raised, if something is not as it must be."""
-    return _run(seed, keep, "classic")
+def run(seed: int, *, keep: int = 2_000, releases: Sequence[str] = ()) -> Run[Outcome]:
+    """One run. AssertionError, or what the client or the broker raised, if something is not as it must be.
+
+    Brokers begin as the first of the releases of Kafka, and restart as any of them.
+    """
+    return _run(seed, keep, "classic", releases=releases)
 
 
-def run_consumer_protocol(seed: int, *, keep: int = 2_000) -> Run[Outcome]:
+def run_consumer_protocol(seed: int, *, keep: int = 2_000, releases: Sequence[str] = ()) -> Run[Outcome]:
     """One run of a group whose coordinator assigns (KIP-848)."""
-    return _run(seed, keep, "consumer")
+    return _run(seed, keep, "consumer", releases=releases)
 
 
-def _run(seed: int, keep: int, protocol: Protocol) -> Run[Outcome]:
+def run_orderly(seed: int, *, keep: int = 2_000) -> Run[Outcome]:
+    """One run in which nothing fails, of a group of one of the protocols: members only come, and leave in order."""
+    return _run(seed, keep, "consumer" if seed % 2 else "classic", is_orderly=True)
+
+
+def _run(
+    seed: int, keep: int, protocol: Protocol, *, is_orderly: bool = False, releases: Sequence[str] = ()
+) -> Run[Outcome]:
     with no_task_fails_unheard():
         return simulate(
-            lambda sim: _Play(sim, protocol).main(),
+            lambda sim: _Play(sim, protocol, is_orderly, releases).main(),
             seed=seed,
             keep=keep,
             min_insync_replicas=2,
+            max_versions=next(iter(releases), None),
             **COORDINATORS,
         )
 
@@ -81,10 +100,13 @@ class _Play:
 
     sim: Simulation
     protocol: Protocol
-    watch: Watch = attrs.field(init=False)
+    is_orderly: bool
+    releases: Sequence[str] = ()
+    history: History = attrs.field(init=False)
     group: Group = attrs.field(init=False)
     partitions: list[TopicPartition] = attrs.field(factory=list)
-    journal: Journal = attrs.field(factory=Journal)
+    wrong: list[str] = attrs.field(factory=list)
+    """What is wrong besides the anomalies of the history."""
     calm: anyio.Event = attrs.field(factory=anyio.Event)
     """Set once all faults are over."""
     alarm: anyio.Event = attrs.field(factory=anyio.Event)
@@ -93,14 +115,16 @@ class _Play:
     commits: int = 0
 
     def __attrs_post_init__(self) -> None:
-        self.watch = Watch(lambda _: self.alarm.set())
+        self.history = History(lambda _: self.alarm.set())
         self.seats = Seats(self.sim, self.calm, self._make_member)
+        if self.is_orderly:
+            self.seats.ends = ("leaves",)
 
     async def main(self) -> Outcome:
         """The run, and its checks."""
         sim, chance = self.sim, self.sim.random
         topics = ["flights", "delays", "gates"][: chance.randint(1, 3)]
-        self.group = Group.of(chance, topics, self.protocol)
+        self.group = attrs.evolve(Group.of(chance, topics, self.protocol), is_orderly=self.is_orderly)
         self.partitions = [TopicPartition(topic, index) for topic in topics for index in range(chance.randint(1, 4))]
         for topic in topics:
             sim.broker.create_topic(topic, partitions=sum(where.topic == topic for where in self.partitions))
@@ -110,11 +134,14 @@ class _Play:
             looking.start_soon(self._look)
             for seat in range(seats):
                 members.start_soon(self.seats.sit, seat)
-            sim.chaos(every=(0.2, chance.choice((1.0, 4.0, 10.0))), lasting=(0.05, chance.choice((1.0, 5.0, 20.0))))
+            every, lasting = chance.choice((1.0, 4.0, 10.0)), chance.choice((1.0, 5.0, 20.0))
+            if not self.is_orderly:
+                sim.chaos(every=(0.2, every), lasting=(0.05, lasting), releases=self.releases)
             with anyio.move_on_after(chance.uniform(10, 90)):
                 async with anyio.create_task_group() as trouble:
                     trouble.start_soon(self._write, topics)
-                    trouble.start_soon(self._trouble_coordinators)
+                    if not self.is_orderly:
+                        trouble.start_soon(self._trouble_coordinators)
             await self._end_faults()
             settled = await self._settle()
             looking.cancel_scope.cancel()
@@ -122,22 +149,21 @@ class _Play:
         await anyio.sleep(LATE)
         check_nothing_is_left(sim, before)
         logs = logs_of(sim, self.partitions)
-        check_origin([self.journal], logs)
-        check_writing(self.journal, logs)
-        self.watch.check(logs)
-        records, generations = sum(map(len, logs.values())), len(self.watch.generations)
-        faults = sim.trace.faults.total()
-        return Outcome(
-            records, self.seats.lives, generations, self.commits, self.watch.late, self.group, faults, settled
-        )
+        self.history.extend(logs_found(logs))
+        check_in_the_end(self.history)
+        assert not self.wrong, self.wrong
+        watch, records, faults = self.history.group, sum(map(len, logs.values())), sim.trace.faults.total()
+        generations = len(watch.generations)
+        return Outcome(records, self.seats.lives, generations, self.commits, watch.late, self.group, faults, settled)
 
     def _make_member(self, seat: int, name: str) -> Member:
-        return Member(self.sim, self.watch, self.group, seat, name, self.calm)
+        return Member(self.sim, self.history, self.wrong, self.group, seat, name, self.calm)
 
     async def _look(self) -> NoReturn:
         """Go no further than to the first thing that is wrong."""
         await self.alarm.wait()
-        raise AssertionError(self.watch.wrong)
+        require_none(self.history.anomalies)
+        raise AssertionError("the alarm was false")
 
     # --- what the coordinator says -----------------------------------------------------------------------------
 
@@ -149,7 +175,7 @@ class _Play:
             if answer.error_code == 0:
                 owner = request.group_instance_id or (self._asked(request).client_id or "")
                 for where in decode_assignment(bytes(answer.assignment)).partitions if answer.assignment else ():
-                    self.watch.claim(request.generation_id, where, owner, "is assigned")
+                    self.history.add(AssignmentSent(where, request.generation_id, owner))
             self._lose(chance.random())
             return answer
 
@@ -159,21 +185,20 @@ class _Play:
             if answer.error_code == 0 and answer.assignment is not None:
                 asked = self._asked(request)
                 client, owner = asked.client_id or "", request.instance_id or (asked.client_id or "")
-                members = client_ids(sim.broker, GROUP)
+                members = frozenset(client_ids(sim.broker, GROUP))
                 for topic in answer.assignment.topic_partitions:
                     name = asked.name_of(topic.topic_id)
                     assert name is not None
                     for index in topic.partitions:
                         where = TopicPartition(name, index)
-                        self.watch.claim(answer.member_epoch, where, owner, "is assigned")
-                        self.watch.hand_over(where, client, members)
+                        self.history.add(AssignmentSent(where, answer.member_epoch, owner, client, members))
             self._lose(chance.random())
             return answer
 
         def committed(request: OffsetCommitRequest, answer: OffsetCommitResponse) -> OffsetCommitResponse:
-            for where, commit in _commits(self._asked(request), answer, sim):
+            for commit in _commits(self._asked(request), answer):
                 self.commits += 1
-                self.watch.commit(where, commit, request.group_instance_id or commit.by)
+                self.history.add(commit)
             self._lose(chance.random())
             return answer
 
@@ -183,7 +208,8 @@ class _Play:
 
     def _lose(self, chance: float) -> None:
         coordinator = self.sim.broker.coordinator(GROUP)
-        if chance < 0.02 and not self.calm.is_set() and coordinator > 0:
+        is_due = chance < 0.02 and not self.is_orderly and not self.calm.is_set() and coordinator > 0
+        if is_due and current_study().admits("cut"):
             self.sim.network.cut(coordinator)
 
     def _asked(self, request: Any) -> LoggedRequest:
@@ -193,18 +219,23 @@ class _Play:
 
     async def _trouble_coordinators(self) -> NoReturn:
         """They move, take their time to read what was written, and their answers get lost."""
-        broker, chance = self.sim.broker, self.sim.chance("coordinators")
-        longest = chance.choice((5.0, 20.0, 60.0))
+        broker, every = self.sim.broker, self.sim.chance("coordinators")
+        longest = every.choice((5.0, 20.0, 60.0))
         while True:
-            await anyio.sleep(chance.uniform(0.5, longest))
+            chance = await next_fault("coordinators", every, (0.5, longest))
             if chance.random() < 0.1:
                 await self._remove_members()
                 continue
             node, loading = chance.choice(broker.node_ids), chance.choice((0.0, 0.0, 2.0))
             if chance.random() < 0.5:
                 lost = chance.choice(_LOSABLE if self.protocol == "classic" else _LOSABLE_HEARTBEATS)
-                self.sim.note(f"the next answer to {lost.name} is lost")
-                broker.on(lost, drop="after", times=chance.choice((1, 1, 3)))
+                times, refused = chance.choice((1, 1, 3)), chance.random() < 0.3
+                error = chance.choice(_REFUSALS if lost is not ApiKey.FIND_COORDINATOR else _REFUSALS[:1])
+                self.sim.note(f"the next answer to {lost.name} is {error.name if refused else 'lost'}")
+                if refused:
+                    broker.on(lost, answer=error, times=times)
+                else:
+                    broker.on(lost, drop="after", times=times)
                 continue
             try:
                 broker.move_coordinator(GROUP, node, loading=loading)
@@ -229,14 +260,14 @@ class _Play:
         sim, chance = self.sim, self.sim.chance("writer")
         slowest = chance.choice((0.05, 0.2, 0.5))
         client = client_of(sim, "writer")
-        async with client, client.producer() as producer, anyio.create_task_group() as waiting:
-            while True:
-                sent = Sent(b"%d" % len(self.journal.sent))
-                self.journal.sent.append(sent)
+        async with client, client.producer() as producer:
+            for number in count():
+                self.history.add(RecordSent("writer", value := b"%d" % number))
                 try:
-                    waiting.start_soon(_await, await producer.enqueue(chance.choice(topics), sent.value), sent)
+                    delivery = await producer.enqueue(chance.choice(topics), value)
+                    note_acknowledgement(self.history, delivery, value)
                 except KafkaError as error:
-                    sim.note(f"the writer could not hand over {sent}: {error}")
+                    sim.note(f"the writer could not hand over {number}: {error}")
                 await anyio.sleep(chance.uniform(0, slowest))
 
     # --- the end -------------------------------------------------------------------------------------------------
@@ -255,12 +286,12 @@ class _Play:
         # Of a static member that was replaced before it had its part, Kafka waits for the old id all the same.
         late = LATE + (group.max_poll_interval_ms / 1000 if group.static else 0)
         await anyio.sleep(late)
-        return late + await until_settled(self.sim, self._state, limit=limit - late, wrong=self.watch.wrong)
+        return late + await until_settled(self.sim, self._state, limit=limit - late, wrong=self.wrong)
 
     async def _state(self) -> str:
         for where, log in logs_of(self.sim, self.partitions).items():
-            if self.watch.done(where) < len(log):
-                return f"{self.watch.done(where)} of {len(log)} records of {where} are finished"
+            if (done := self.history.group.of(where).done) < len(log):
+                return f"{done} of {len(log)} records of {where} are finished"
         coordinator = self.sim.broker.coordinator(GROUP)
         (at,) = (address for address, node in self.sim.broker.addresses.items() if node == coordinator)
         async with RawClient(await self.sim.network.connector("who looks at groups")(*at)) as client:
@@ -268,12 +299,10 @@ class _Play:
         known = sorted(member.instance_id or member.client_id for member in members)
         if state != "Stable" or known != sorted(member.owner for member in self.seats.there.values()):
             return f"{state}, of {', '.join(known)}"
-        return f"settled, in generation {max(self.watch.generations)}"
+        return f"settled, in generation {max(self.history.group.generations)}"
 
 
-def _commits(
-    asked: LoggedRequest, answer: OffsetCommitResponse, sim: Simulation
-) -> Iterator[tuple[TopicPartition, Commit]]:
+def _commits(asked: LoggedRequest, answer: OffsetCommitResponse) -> Iterator[OffsetCommitted]:
     """The offsets that were taken."""
     request: OffsetCommitRequest = asked.request
     for topic, answered in zip(request.topics, answer.topics, strict=True):
@@ -282,24 +311,15 @@ def _commits(
         taken = {one.partition_index for one in answered.partitions if one.error_code == 0}
         for one in topic.partitions:
             if one.partition_index in taken:
-                yield (
+                yield OffsetCommitted(
+                    asked.client_id or "",
                     TopicPartition(name, one.partition_index),
-                    Commit(
-                        by=asked.client_id or "",
-                        generation=request.generation_id_or_member_epoch,
-                        member_id=request.member_id,
-                        connection=asked.connection,
-                        offset=one.committed_offset,
-                    ),
+                    one.committed_offset,
+                    generation=request.generation_id_or_member_epoch,
+                    member_id=request.member_id,
+                    owner=request.group_instance_id or asked.client_id or "",
+                    connection=asked.connection,
                 )
-
-
-async def _await(delivery: Delivery, sent: Sent) -> None:
-    try:
-        written = await delivery
-    except KafkaError:
-        return
-    sent.where, sent.offset = TopicPartition(written.topic, written.partition), written.offset
 
 
 def told(done: Run[Outcome]) -> str:

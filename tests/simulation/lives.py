@@ -1,10 +1,20 @@
 """Producers that make transactions, each from its beginning to its end: some abort, and some are cancelled."""
 
+from collections.abc import Iterator
 from contextlib import nullcontext, suppress
 from random import Random
 
 import anyio
 import attrs
+from histories.checking import History
+from histories.events import (
+    OffsetsAdded,
+    RecordSent,
+    TransactionAborted,
+    TransactionBegan,
+    TransactionCommitRequested,
+    TransactionCommitted,
+)
 
 from aiokafkawire import Delivery, KafkaError, Producer, TopicPartition
 from aiokafkawire.config import ProducerOptions
@@ -13,7 +23,6 @@ from aiokafkawire.producer.transaction import Transaction
 from aiokafkawire.testing.simulation import Simulation
 
 from .taking_part import client_of, pace_of
-from .transaction_checks import End, Wrote
 
 __all__ = ("LONGEST", "Life", "group_of")
 
@@ -35,10 +44,14 @@ class Life:
     writer: str
     number: int
     partitions: list[TopicPartition]
-    wrote: list[Wrote]
-    refused: Wrote | None = None
+    history: History
+    numbers: Iterator[int]
+    """The numbers of all transactions of a run."""
+    refused: int | None = None
     """Its transaction that it wanted to commit, and that it was told it could not."""
     chance: Random = attrs.field(init=False)
+    _requested: int | None = None
+    """The last transaction whose commit was requested."""
 
     def __attrs_post_init__(self) -> None:
         self.chance = self.sim.chance(self.name)
@@ -75,71 +88,74 @@ class Life:
         client = client_of(self.sim, self.name)
         async with client, client.producer(transactional_id=self.writer) as producer:
             for _ in range(2):
-                wrote = self._next()
+                number = next(self.numbers)
                 async with producer.transaction() as transaction:
-                    wrote.turn = _epoch(producer), wrote.turn[1]
-                    await self._fill(transaction, wrote, largest=200)
-                    await self._commit_offsets(transaction, wrote)
-                wrote.end = End.COMMITTED
+                    self._begun(producer, number)
+                    await self._fill(transaction, number, largest=200)
+                    await self._commit_offsets(transaction, number)
+                    self.history.add(TransactionCommitRequested(str(number)))
+                self.history.add(TransactionCommitted(str(number)))
 
-    def _next(self) -> Wrote:
-        self.wrote.append(Wrote(self.writer, (-1, len(self.wrote))))
-        return self.wrote[-1]
+    def _begun(self, producer: Producer[bytes, bytes], number: int) -> None:
+        self.history.add(TransactionBegan(str(number), self.writer, _epoch(producer)))
 
     async def _transact_or_not(self, producer: Producer[bytes, bytes]) -> None:
         """One transaction. What makes its producer useless comes out."""
-        wrote = self._next()
-        told = f"{self.name} makes transaction {wrote.turn[1]}"
+        number = next(self.numbers)
+        told = f"{self.name} makes transaction {number}"
         try:
             with anyio.move_on_after(self.chance.choice((0.05, 1.0, _FOR_EVER, _FOR_EVER, _FOR_EVER))) as scope:
-                await self._transact(producer, wrote)
+                await self._transact(producer, number)
         except _OnPurpose:
             self.sim.note(f"{told}: aborted on purpose")
         except UsageError:
             raise
         except KafkaError as error:
             self.sim.note(f"{told}: {type(error).__name__}: {error}")
-            if wrote.end is End.UNKNOWN:
-                self.refused = wrote
+            if self._requested == number:
+                self.refused = number
         else:
             self.sim.note(f"{told}: {'cancelled' if scope.cancelled_caught else 'committed'}")
             assert not scope.cancelled_caught or self.sim.now() < _FOR_EVER, f"{told} for ever"
 
-    async def _transact(self, producer: Producer[bytes, bytes], wrote: Wrote) -> None:
+    async def _transact(self, producer: Producer[bytes, bytes], number: int) -> None:
         chance = self.chance
         async with producer.transaction() as transaction:
             if self.refused is not None:  # whoever can go on knows that the one before was aborted
-                self.refused.end, self.refused = End.ABORTED, None
-            wrote.turn = _epoch(producer), wrote.turn[1]
-            self.sim.note(f"{self.name} begins transaction {wrote.turn[1]}")
+                self.history.add(TransactionAborted(str(self.refused)))
+                self.refused = None
+            self._begun(producer, number)
+            self.sim.note(f"{self.name} begins transaction {number}")
             with suppress(KafkaError) if chance.random() < 0.2 else nullcontext():
-                await self._fill(transaction, wrote)
+                await self._fill(transaction, number)
                 if chance.random() < 0.5:
-                    await self._commit_offsets(transaction, wrote)
+                    await self._commit_offsets(transaction, number)
             if chance.random() < 0.2:
                 raise _OnPurpose
-            wrote.end = End.UNKNOWN
-        wrote.end = End.COMMITTED
+            self.history.add(TransactionCommitRequested(str(number)))
+            self._requested = number
+        self.history.add(TransactionCommitted(str(number)))
 
-    async def _fill(self, transaction: Transaction[bytes, bytes], wrote: Wrote, *, largest: int = 2_000) -> None:
+    async def _fill(self, transaction: Transaction[bytes, bytes], number: int, *, largest: int = 2_000) -> None:
         """Hand over a few records, and wait for some of them."""
         chance = self.chance
-        for number in range(chance.choice((0, 1, 5, 20))):
-            value = f"{self.name}/{wrote.turn[1]}/{number}/".encode() + bytes(chance.choice((0, 0, 200, largest)))
+        for index in range(chance.choice((0, 1, 5, 20))):
+            value = f"{self.name}/{number}/{index}/".encode() + bytes(chance.choice((0, 0, 200, largest)))
             where = chance.choice(self.partitions)
             partition = where.partition if chance.random() < 0.5 else None
             delivery: Delivery = await transaction.enqueue(where.topic, value, partition=partition)
-            wrote.values.append(value)
+            self.history.add(RecordSent(self.name, value, str(number)))
             if chance.random() < 0.2:
                 await delivery
             if chance.random() < 0.2:
                 await anyio.sleep(chance.choice((0.001, 0.05, 1.0, 3.0)))
 
-    async def _commit_offsets(self, transaction: Transaction[bytes, bytes], wrote: Wrote) -> None:
-        offsets = {where: wrote.turn[1] for where in self.partitions if self.chance.random() < 0.5}
-        wrote.offsets.update(offsets)
+    async def _commit_offsets(self, transaction: Transaction[bytes, bytes], number: int) -> None:
+        group = group_of(self.writer)
+        offsets = {where: number for where in self.partitions if self.chance.random() < 0.5}
+        self.history.add(OffsetsAdded(str(number), group, offsets))
         with anyio.move_on_after(self.chance.choice((0.01, _FOR_EVER, _FOR_EVER))):  # they are committed all the same
-            await transaction.commit_offsets(offsets, group=group_of(self.writer))
+            await transaction.commit_offsets(offsets, group=group)
 
 
 def group_of(writer: str) -> str:

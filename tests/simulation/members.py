@@ -5,6 +5,17 @@ from random import Random
 
 import anyio
 import attrs
+from histories.checking import History
+from histories.events import RecordRead
+from histories.group_events import (
+    CommitAcknowledged,
+    CommitRequested,
+    MemberEnded,
+    PartitionAssigned,
+    PartitionRevoked,
+    RecordFinished,
+    SeekBack,
+)
 
 from aiokafkawire import Client, Consumer, ConsumerRecord, KafkaError, TopicPartition
 from aiokafkawire.config import AssignmentStrategy, ConsumerOptions
@@ -19,7 +30,6 @@ from aiokafkawire.errors import (
 from aiokafkawire.group.classic_membership import ClassicMembership
 from aiokafkawire.testing.simulation import Simulation
 
-from .group_checks import Watch
 from .protocols import SESSION_TIMEOUT_MS, Protocol
 from .taking_part import client_of
 
@@ -46,6 +56,8 @@ class Group:
     session_timeout_ms: int
     max_poll_interval_ms: int
     protocol: Protocol = "classic"
+    is_orderly: bool = False
+    """Whether nothing goes wrong: all members commit by themselves, are never too slow, and leave in order."""
 
     @classmethod
     def of(cls, chance: Random, topics: Sequence[str], protocol: Protocol = "classic") -> "Group":
@@ -73,7 +85,9 @@ class Member:
     """One consumer, with a client of its own. Once ``calm`` is set, its user is quick and quiet."""
 
     sim: Simulation
-    watch: Watch
+    history: History
+    wrong: list[str]
+    """What is wrong besides the anomalies of the history."""
     group: Group
     seat: int
     """Which of the group's members it is; it follows on another."""
@@ -85,6 +99,8 @@ class Member:
     commits: str = attrs.field(init=False)
     pace: float = attrs.field(init=False)
     _in_hand: Sequence[Record] = ()
+    _taken: Sequence[Record] = ()
+    """The records that it got last, which the consumer counts as unfinished until it comes for more."""
     _since: dict[TopicPartition, int] = attrs.field(factory=dict)
     """What it read when it got what it has in hand."""
     _since_commit: int = 0
@@ -94,7 +110,8 @@ class Member:
 
     def __attrs_post_init__(self) -> None:
         self.chance = self.sim.chance(self.name)
-        self.commits = self.chance.choice(("by itself", "by itself", "each", "positions"))
+        ways = ("by itself", "by itself", "each", "positions")
+        self.commits = "by itself" if self.group.is_orderly else self.chance.choice(ways)
         self.pace = self.chance.choice((0.0, 0.0, 0.01, 0.1))
 
     @property
@@ -110,7 +127,7 @@ class Member:
             enable_auto_commit=self.commits == "by itself",
             auto_commit_interval_ms=chance.choice((200, 1_000, 5_000)),
             auto_offset_reset="earliest",
-            fetch_max_wait_ms=chance.choice((100, 500, 900)),
+            fetch_max_wait_ms=chance.choice((500, 900)),
             fetch_max_bytes=chance.choice((1_000, 52_428_800)),
             max_partition_fetch_bytes=chance.choice((500, 1_048_576)),
         )
@@ -137,7 +154,7 @@ class Member:
         except _IN_TROUBLE as error:
             self.sim.note(f"{self.name} is over: {type(error).__name__}: {error}")
         finally:
-            self.watch.gone(self.name)
+            self.history.add(MemberEnded(self.name))
             self.sim.note(f"{self.name} is gone")
 
     async def _take_part(self, client: Client, scope: anyio.CancelScope) -> None:
@@ -177,7 +194,7 @@ class Member:
             except UsageError as error:
                 self.sim.note(f"a second task of {self.name} is told: {error}")
             else:
-                self.watch.wrong.append(f"a second task of {self.name} got {len(records)} records, and no error")
+                self.wrong.append(f"a second task of {self.name} got {len(records)} records, and no error")
 
     async def _close(self, consumer: Consumer[bytes, bytes]) -> None:
         self._leaving = True
@@ -185,14 +202,14 @@ class Member:
         await consumer.close(within)
         took = self.sim.now() - began
         if took > within + _AT_ONCE:
-            self.watch.wrong.append(f"{self.name} took {took:.2f} s to close, and was given {within}")
+            self.wrong.append(f"{self.name} took {took:.2f} s to close, and was given {within}")
 
     # --- its partitions --------------------------------------------------------------------------------------------
 
     def _assigned(self, partitions: Sequence[TopicPartition]) -> None:
         self.sim.note(f"{self.name} gets {', '.join(map(str, partitions))}")
         for where in partitions:
-            self.watch.begin(self.name, where)
+            self.history.add(PartitionAssigned(self.name, where))
             self._assignments += 1
             self.has[where] = self._assignments
 
@@ -202,21 +219,22 @@ class Member:
         places = {TopicPartition(record.topic, record.partition) for record in self._in_hand}
         in_hand = {where for where in places if self.has.get(where) == self._since.get(where)}
         if not self._leaving and not in_hand.isdisjoint(partitions):
-            self.watch.wrong.append(f"{self.name} is to give up {partitions}, and has {in_hand} in hand")
+            self.wrong.append(f"{self.name} is to give up {partitions}, and has {in_hand} in hand")
         try:
             if self.commits != "by itself" and self.chance.random() < 0.8:
                 at = consumer.positions()
                 done = [where for where in partitions if where in at and where not in in_hand]
                 await self._commit(consumer, {where: at[where].offset for where in done})
         except KafkaError as error:
-            self.watch.wrong.append(f"{self.name} may not commit what it gives up: {type(error).__name__}: {error}")
+            self.wrong.append(f"{self.name} may not commit what it gives up: {type(error).__name__}: {error}")
         finally:
-            self._lost(partitions)
+            self._lost(partitions, commits=self.group.is_orderly)
 
-    def _lost(self, partitions: Sequence[TopicPartition]) -> None:
+    def _lost(self, partitions: Sequence[TopicPartition], *, commits: bool = False) -> None:
         self.sim.note(f"{self.name} reads no more of {', '.join(map(str, partitions))}")
         for where in partitions:
-            self.watch.end(self.name, where)
+            taken = (record.offset for record in self._taken if (record.topic, record.partition) == where)
+            self.history.add(PartitionRevoked(self.name, where, commits, min(taken, default=None)))
             del self.has[where]
 
     # --- reading ---------------------------------------------------------------------------------------------------
@@ -250,12 +268,13 @@ class Member:
     async def _use(self, consumer: Consumer[bytes, bytes], records: Sequence[Record]) -> None:
         """What the user does with records; some of it takes long, or is given up in the middle."""
         self._in_hand, self._since = records, dict(self.has)
+        self._taken = records
         for record in records:
             self._note(consumer, record)
         for record in records:
             await self._dawdle()
             where = TopicPartition(record.topic, record.partition)
-            self.watch.finish(where, record.offset)
+            self.history.add(RecordFinished(where, record.offset))
             # What was lost meanwhile is not its own to commit, and the consumer has to know that.
             if self.commits == "each" and self.chance.random() < 0.3:
                 await self._commit(consumer, {where: record.offset + 1})
@@ -264,17 +283,16 @@ class Member:
             self._since_commit = 0
             await self._commit(consumer)
         self._in_hand = ()
-        if records and self.chance.random() < 0.01 and not self.calm.is_set():
+        if records and self.chance.random() < 0.01 and not (self.calm.is_set() or self.group.is_orderly):
             await self._go_back(consumer)
 
     def _put_down(self) -> None:
         for record in self._in_hand:
-            self.watch.finish(TopicPartition(record.topic, record.partition), record.offset)
+            self.history.add(RecordFinished(TopicPartition(record.topic, record.partition), record.offset))
         self._in_hand = ()
 
     def _note(self, consumer: Consumer[bytes, bytes], record: Record) -> None:
         where = TopicPartition(record.topic, record.partition)
-        self.watch.hand_out(self.name, where, record.offset, record.value)
         part = consumer._in_group
         assert part is not None
         if isinstance(part.machine, ClassicMembership):
@@ -282,11 +300,11 @@ class Member:
         else:
             assert part.machine.last_group is not None
             generation = part.machine.last_group.generation_id
-        self.watch.claim(generation, where, self.owner, "hands out a record of")
+        self.history.add(RecordRead(self.name, where, record.offset, record.value, generation, self.owner))
 
     async def _dawdle(self) -> None:
         chance = self.chance.random()
-        if self.calm.is_set():
+        if self.calm.is_set() or self.group.is_orderly:
             await anyio.sleep(min(self.pace, 0.001))
         elif chance < 0.0005:
             self.sim.note(f"{self.name} asks for nothing")
@@ -313,7 +331,7 @@ class Member:
         where = self.chance.choice(there)
         to = max(0, positions[where].offset - self.chance.randint(1, 30))
         self.sim.note(f"{self.name} goes back to {to} in {where}")
-        self.watch.seek(self.name, where, to)
+        self.history.add(SeekBack(self.name, where, to))
         consumer.seek(where, to)
         await self._commit(consumer, {where: to})
 
@@ -321,11 +339,11 @@ class Member:
         in_hand = {TopicPartition(one.topic, one.partition): one.offset + 1 for one in self._in_hand}
         asked = in_hand if offsets is None else offsets
         for where, offset in asked.items():
-            self.watch.ask(self.name, where, offset)
+            self.history.add(CommitRequested(self.name, where, offset))
         try:
             await consumer.commit(offsets, timeout=self.chance.choice((1.0, 5.0, 60.0)))
         except _IN_TROUBLE as error:
             self.sim.note(f"{self.name} could not commit: {type(error).__name__}: {error}")
         else:
             for where, offset in asked.items():
-                self.watch.committed(self.name, where, offset)
+                self.history.add(CommitAcknowledged(self.name, where, offset))

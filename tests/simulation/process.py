@@ -26,6 +26,7 @@ from .scenario import LATE
 from .seats import Seats, until_settled
 from .taking_part import logs_of
 from .transactions import committed_offsets
+from .trouble import next_fault
 
 __all__ = ("Outcome", "run", "told")
 
@@ -90,7 +91,7 @@ class Plan:
 
     def options(self) -> ConsumerOptions:
         """The options of the members' consumers."""
-        options = ConsumerOptions(group_id=GROUP, group_protocol=self.protocol, fetch_max_wait_ms=200)
+        options = ConsumerOptions(group_id=GROUP, group_protocol=self.protocol, fetch_max_wait_ms=500)
         options["max_poll_interval_ms"] = 20_000
         if self.protocol == "classic":
             options["session_timeout_ms"] = 6_000
@@ -342,10 +343,10 @@ class _Play:
 
     async def _trouble(self) -> None:
         """Move coordinators, lose answers of commits, and remove all members."""
-        broker, chance = self.sim.broker, self.sim.chance("trouble")
-        longest = chance.choice((5.0, 20.0))
+        broker, every = self.sim.broker, self.sim.chance("trouble")
+        longest = every.choice((5.0, 20.0))
         while True:
-            await anyio.sleep(chance.uniform(0.5, longest))
+            chance = await next_fault("trouble", every, (0.5, longest))
             match chance.choice(("move", "lose", "lose", "remove")):
                 case "move":
                     node, loading = chance.choice(broker.node_ids), chance.choice((0.0, 2.0))

@@ -1,11 +1,13 @@
 """Records that are processed exactly once, by workers that are slow, cut off, interrupted, or lose their partitions."""
 
-from collections import Counter
 from collections.abc import Awaitable, Callable
 from typing import NoReturn
 
 import anyio
 import attrs
+from histories.checking import History
+from histories.events import SourceFound
+from histories.group_events import OffsetFetched
 from support.raw_client import RawClient
 
 from aiokafkawire import KafkaError, TopicPartition
@@ -14,12 +16,13 @@ from aiokafkawire.testing.broker import ApiError
 from aiokafkawire.testing.simulation import Run, Simulation, simulate
 
 from .blocking_workers import BlockingWorker
-from .checks import Logs, no_task_fails_unheard
+from .checks import Logs, check_in_the_end, logs_found, no_task_fails_unheard
 from .leftovers import check_nothing_is_left, tasks
 from .protocols import COORDINATORS, Protocol, who_takes_part
 from .scenario import LATE
 from .taking_part import logs_of
 from .transactions import committed_offsets, committed_records
+from .trouble import next_fault
 from .workers import GROUP, KILLED, OUTCOMES, Plan, Worker
 
 __all__ = ("Outcome", "run", "run_consumer_protocol", "run_transforms", "told")
@@ -120,8 +123,7 @@ class _Play:
         await self._check_nobody_is_left()
         await anyio.sleep(LATE)
         check_nothing_is_left(sim, before)
-        self._check_outcomes(committed_records(sim, self.outcomes))
-        await self._check_offsets()
+        await self._check_results()
         records = sum(map(len, self._source_logs().values()))
         return Outcome(records, self.lives, self.plan, self.removed, sim.trace.faults.total(), settled)
 
@@ -193,11 +195,11 @@ class _Play:
 
     async def _trouble(self) -> NoReturn:
         """Remove all members now and then, move coordinators, and lose answers."""
-        sim, chance = self.sim, self.sim.chance("trouble")
-        longest = chance.choice((5.0, 20.0))
+        sim, every = self.sim, self.sim.chance("trouble")
+        longest = every.choice((5.0, 20.0))
         async with sim.client("operator") as operator:
             while True:
-                await anyio.sleep(chance.uniform(0.5, longest))
+                chance = await next_fault("trouble", every, (0.5, longest))
                 match chance.choice(("remove", "move", "lose")):
                     case "remove":
                         with anyio.move_on_after(5):
@@ -250,11 +252,7 @@ class _Play:
         return logs_of(self.sim, self.sources)
 
     def _due(self) -> list[bytes]:
-        return [
-            f"{partition.topic}/{partition.partition}/{offset}".encode()
-            for partition, log in self._source_logs().items()
-            for offset, _ in log
-        ]
+        return [_result(partition, offset) for partition, log in self._source_logs().items() for offset, _ in log]
 
     def _missing(self) -> list[bytes]:
         there = {value for log in logs_of(self.sim, self.outcomes).values() for _, value in log}
@@ -266,20 +264,16 @@ class _Play:
         counted = {value for log in committed_records(self.sim, self.outcomes).values() for _, value in log}
         return [value for value in self._due() if value not in counted]
 
-    def _check_outcomes(self, committed: Logs) -> None:
-        found = Counter(value for log in committed.values() for _, value in log)
-        due = self._due()
-        twice = [value for value in due if found[value] > 1]
-        assert not twice, f"{len(twice)} records count more than once, such as {twice[:3]}"
-        assert found.keys() == set(due), f"of {len(due)} records {len(found)} count"
-
-    async def _check_offsets(self) -> None:
-        """Everything is committed, and nothing beyond the ends."""
+    async def _check_results(self) -> None:
+        """The result of every record counts once; its offset is committed, and nothing beyond the ends."""
+        history, sources = History(), self._source_logs()
+        for partition, log in sources.items():
+            results = tuple((offset, _result(partition, offset)) for offset, _ in log)
+            history.add(SourceFound(partition, results, self.sim.broker.log(*partition).log_end_offset))
+        history.extend(logs_found(committed_records(self.sim, self.outcomes), is_committed=True))
         found = await committed_offsets(self.sim, GROUP, self.sources)
-        for partition, log in self._source_logs().items():
-            at, end = found[partition], self.sim.broker.log(*partition).log_end_offset
-            last = log[-1][0] + 1 if log else -1
-            assert last <= at <= max(end, last), f"{at} of {partition} is committed, which ends at {end}"
+        history.extend(OffsetFetched(GROUP, partition, offset) for partition, offset in found.items())
+        check_in_the_end(history)
 
     async def _check_nobody_is_left(self) -> None:
         """Every worker has left the group, whatever ended it."""
@@ -291,6 +285,10 @@ class _Play:
         last = [worker for worker in self.there.values() if worker.ending != KILLED]
         ends = [f"{worker.name}, which {worker.ending}" for worker in last if worker.name in members]
         assert not ends, f"members of the group are still {', '.join(ends)}"
+
+
+def _result(partition: TopicPartition, offset: int) -> bytes:
+    return f"{partition.topic}/{partition.partition}/{offset}".encode()
 
 
 def told(done: Run[Outcome]) -> str:

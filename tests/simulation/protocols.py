@@ -34,7 +34,7 @@ async def who_takes_part(client: RawClient, group: str, protocol: Protocol) -> t
         question = ConsumerGroupDescribeRequest(group_ids=[group], include_authorized_operations=False)
         (served,) = (await client.ask(question, 1)).groups
         return served.group_state, [Taker(member.client_id, member.instance_id) for member in served.members]
-    classic = await described(client, group)
+    classic = await described(client, group, 5)  # which releases before 4.0 serve, too
     return classic.group_state, [Taker(member.client_id, member.group_instance_id) for member in classic.members]
 
 

@@ -1,10 +1,14 @@
 """Producers and consumers on a cluster in trouble, all about them from the seed, and what must be true afterwards."""
 
 from collections import Counter
+from collections.abc import Sequence
 from random import Random
+from typing import NoReturn
 
 import anyio
 import attrs
+from histories.checking import History
+from histories.events import ProducerOpened, RecordSent, SendAcknowledged
 
 from aiokafkawire import Delivery, KafkaError, TopicPartition
 from aiokafkawire.config import ProducerOptions
@@ -13,17 +17,9 @@ from aiokafkawire.protocol.api import ApiKey
 from aiokafkawire.protocol.messages.produce import ProduceResponse
 from aiokafkawire.testing.simulation import Run, Simulation, simulate
 
-from .checks import (
-    Journal,
-    Seen,
-    Sent,
-    check_once_and_in_order,
-    check_origin,
-    check_reading,
-    check_writing,
-    no_task_fails_unheard,
-)
-from .taking_part import client_of, logs_of, pace_of, read, read_until, topics_of
+from .checks import check_in_the_end, logs_found, no_task_fails_unheard
+from .taking_part import Reader, client_of, logs_of, pace_of, read_until, topics_of
+from .trouble import next_fault
 
 __all__ = ("LATE", "PATIENCE", "Outcome", "run", "told")
 
@@ -33,6 +29,7 @@ LATE = 10.0
 """Virtual seconds until nothing is under way: what a client sent before it left is written after it has gone."""
 _LARGE = 1_048_588
 """The largest batch, unless it is said otherwise."""
+_REFUSALS = (ErrorCode.NOT_ENOUGH_REPLICAS, ErrorCode.KAFKA_STORAGE_ERROR, ErrorCode.NOT_LEADER_OR_FOLLOWER)
 
 
 @attrs.frozen
@@ -47,43 +44,50 @@ class Outcome:
     faults: Counter[str]
 
 
-def run(seed: int, *, keep: int = 2_000) -> Run[Outcome]:
-    """One run. AssertionError, or what the client or the broker raised, if something is not as it must be."""
+def run(seed: int, *, keep: int = 2_000, releases: Sequence[str] = ()) -> Run[Outcome]:
+    """One run. AssertionError, or what the client or the broker raised, if something is not as it must be.
+
+    Brokers begin as the first of the releases of Kafka, and restart as any of them.
+    """
     largest = Random(f"{seed}/largest batch").choice((_LARGE, _LARGE, _LARGE, 3_000, 700))
     with no_task_fails_unheard():
-        return simulate(_main, seed=seed, keep=keep, min_insync_replicas=2, message_max_bytes=largest)
+        return simulate(
+            lambda sim: _main(sim, releases),
+            seed=seed,
+            keep=keep,
+            min_insync_replicas=2,
+            message_max_bytes=largest,
+            max_versions=next(iter(releases), None),
+        )
 
 
-async def _main(sim: Simulation) -> Outcome:
+async def _main(sim: Simulation, releases: Sequence[str]) -> Outcome:
     chance = sim.random
     partitions = topics_of(sim)
     topics = list(dict.fromkeys(where.topic for where in partitions))
-    journals = [Journal() for _ in range(chance.randint(1, 3))]
-    seen: list[Seen] = [{} for _ in range(chance.randint(1, 2))]
-    async with anyio.create_task_group() as readers:
-        for number, one in enumerate(seen):
-            readers.start_soon(read, sim, number, partitions, one)
-        async with anyio.create_task_group() as writers:
-            sim.chaos(every=(0.2, chance.choice((1.0, 4.0, 10.0))), lasting=(0.05, chance.choice((1.0, 5.0, 20.0))))
-            for number, journal in enumerate(journals):
-                writers.start_soon(_write, sim, number, topics, journal)
-            await anyio.sleep(chance.uniform(10, 60))
+    history, writers = History(), range(chance.randint(1, 3))
+    readers = [Reader(sim, history, number, partitions) for number in range(chance.randint(1, 2))]
+    async with anyio.create_task_group() as reading:
+        for reader in readers:
+            reading.start_soon(reader.read)
+        async with anyio.create_task_group() as writing:
+            every, lasting = (0.2, chance.choice((1.0, 4.0, 10.0))), (0.05, chance.choice((1.0, 5.0, 20.0)))
+            sim.chaos(every=every, lasting=lasting, releases=releases)
+            for number in writers:
+                writing.start_soon(_write, sim, number, topics, history)
+            with anyio.move_on_after(chance.uniform(10, 60)):
+                await _trouble_leaders(sim)
             await sim.calm()
         await anyio.sleep(LATE)
         logs = logs_of(sim, partitions)
-        await read_until(seen, logs, PATIENCE)
-        readers.cancel_scope.cancel()
-    check_origin(journals, logs)
-    for journal in journals:
-        check_once_and_in_order(journal, logs)
-        check_writing(journal, logs)
-    for one in seen:
-        check_reading(one, logs)
-    sent = [one for journal in journals for one in journal.sent]
+        await read_until(readers, logs, PATIENCE)
+        reading.cancel_scope.cancel()
+    history.extend(logs_found(logs))
+    check_in_the_end(history)
     written = [value for log in logs.values() for _, value in log]
     return Outcome(
-        sent=len(sent),
-        acknowledged=sum(one.where is not None for one in sent),
+        sent=sum(isinstance(event, RecordSent) for event in history.events),
+        acknowledged=sum(isinstance(event, SendAcknowledged) for event in history.events),
         duplicates=len(written) - len(set(written)),
         splits=_splits(sim),
         faults=sim.trace.faults,
@@ -101,57 +105,67 @@ def _splits(sim: Simulation) -> int:
     )
 
 
+async def _trouble_leaders(sim: Simulation) -> NoReturn:
+    """Let leaders refuse a few Produce requests now and then, the first ones of a producer too."""
+    chance = sim.chance("leaders")
+    longest = chance.choice((0.2, 2.0, 20.0))
+    while True:
+        own = await next_fault("leaders", chance, (0.0, longest))
+        error, times = own.choice(_REFUSALS), own.choice((1, 1, 3))
+        sim.note(f"{error.name} is the next answer to Produce, {times} times")
+        sim.broker.on(ApiKey.PRODUCE, answer=error, times=times)
+
+
 # --- what runs ---------------------------------------------------------------------------------------------------
 
 
-def _settings(chance: Random, journal: Journal) -> ProducerOptions:
-    """A producer as it is by default, mostly; of others the journal says what cannot be expected."""
+def _settings(chance: Random, name: str) -> tuple[ProducerOptions, ProducerOpened]:
+    """Return the options of a producer, mostly the defaults, and what they guarantee."""
     options = pace_of(chance)
     kind = chance.choice(("default",) * 6 + ("not idempotent", "leader alone"))
-    journal.once, journal.durable = kind == "default", kind != "leader alone"
-    journal.in_turn = journal.once or options["max_in_flight_requests_per_connection"] == 1
     if kind == "leader alone":
         options["acks"] = 1
     elif kind == "not idempotent":
         options["enable_idempotence"] = False
-    return options
+    is_ordered = kind == "default" or options["max_in_flight_requests_per_connection"] == 1
+    return options, ProducerOpened(name, kind == "default", kind != "leader alone", is_ordered)
 
 
-async def _write(sim: Simulation, number: int, topics: list[str], journal: Journal) -> None:
-    chance = sim.chance(f"writer {number}")
-    client = client_of(sim, f"writer-{number}")
-    producer = client.producer(**_settings(chance, journal))
-    async with client, producer, anyio.create_task_group() as waiting:
+async def _write(sim: Simulation, number: int, topics: list[str], history: History) -> None:
+    chance, name = sim.chance(f"writer {number}"), f"writer-{number}"
+    client = client_of(sim, name)
+    options, opened = _settings(chance, name)
+    history.add(opened)
+    async with client, client.producer(**options) as producer, anyio.create_task_group() as waiting:
         for sequence in range(chance.randint(20, 300)):
             value = b"%d/%d/" % (number, sequence) + bytes(chance.choice((0, 0, 0, 200, 2_000)))
             key = b"%d" % chance.randrange(12) if chance.random() < 0.5 else None
-            sent = Sent(value)
-            journal.sent.append(sent)
+            history.add(RecordSent(name, value))
             try:
                 with anyio.move_on_after(chance.choice((0.0, 0.01, 1_000, 1_000, 1_000))):
                     delivery = await producer.enqueue(chance.choice(topics), value, key=key)
-                    waiting.start_soon(_await, sim, delivery, sent, chance.choice((0.01, 1_000)))
+                    waiting.start_soon(_await, sim, delivery, value, history, chance.choice((0.01, 1_000)))
             except KafkaError as error:
                 sim.note(f"writer {number} could not hand over {sequence}: {type(error).__name__}")
             if chance.random() < 0.3:
                 await anyio.sleep(chance.choice((0.001, 0.05, 1.0)))
 
 
-async def _await(sim: Simulation, delivery: Delivery, sent: Sent, impatience: float) -> None:
+async def _await(sim: Simulation, delivery: Delivery, value: bytes, history: History, impatience: float) -> None:
     """Wait for the outcome; who is impatient looks away for a while."""
     with anyio.move_on_after(impatience):
-        await _outcome(sim, delivery, sent)
+        await _outcome(sim, delivery, value, history)
         return
-    await _outcome(sim, delivery, sent)
+    await _outcome(sim, delivery, value, history)
 
 
-async def _outcome(sim: Simulation, delivery: Delivery, sent: Sent) -> None:
+async def _outcome(sim: Simulation, delivery: Delivery, value: bytes, history: History) -> None:
     try:
         written = await delivery
     except KafkaError as error:
-        sim.note(f"{sent.value[:10]!r} failed: {type(error).__name__}")
+        sim.note(f"{value[:10]!r} failed: {type(error).__name__}")
     else:
-        sent.where, sent.offset = TopicPartition(written.topic, written.partition), written.offset
+        history.add(SendAcknowledged(value, TopicPartition(written.topic, written.partition), written.offset))
 
 
 def told(done: Run[Outcome]) -> str:

@@ -5,6 +5,7 @@ from typing import Any, NoReturn
 
 import anyio
 import attrs
+from histories.checking import History
 from support.raw_client import RawClient
 
 from aiokafkawire import TopicPartition
@@ -14,7 +15,7 @@ from aiokafkawire.testing.broker import ApiError
 from aiokafkawire.testing.configs.types import ConfigKind
 from aiokafkawire.testing.simulation import Run, Simulation, simulate
 
-from .checks import Journal, Logs, check_origin, check_writing, no_task_fails_unheard
+from .checks import Logs, check_in_the_end, logs_found, no_task_fails_unheard
 from .leftovers import check_nothing_is_left, tasks
 from .protocols import who_shares
 from .scenario import LATE
@@ -24,6 +25,7 @@ from .share_members import GROUP, Member, ShareGroup
 from .share_wiretap import wiretap
 from .share_writers import due_records, write, write_in_transactions
 from .taking_part import logs_of
+from .trouble import next_fault
 
 __all__ = ("Outcome", "Play", "run", "told")
 
@@ -79,7 +81,7 @@ class Play:
     group: ShareGroup = attrs.field(init=False)
     topics: Sequence[str] = ()
     partitions: list[TopicPartition] = attrs.field(factory=list)
-    journal: Journal = attrs.field(factory=Journal)
+    history: History = attrs.field(factory=History)
     calm: anyio.Event = attrs.field(factory=anyio.Event)
     """Set once all faults are over."""
     alarm: anyio.Event = attrs.field(factory=anyio.Event)
@@ -122,7 +124,7 @@ class Play:
                     sim.chaos(every=(0.2, every), lasting=(0.05, lasting))
                 with anyio.move_on_after(chance.uniform(10, 60)):
                     async with anyio.create_task_group() as trouble:
-                        trouble.start_soon(writes, sim, self.topics, self.journal)
+                        trouble.start_soon(writes, sim, self.topics, self.history)
                         if not self.gentle:
                             trouble.start_soon(self._trouble)
                 await self._end_faults()
@@ -132,8 +134,8 @@ class Play:
             await anyio.sleep(LATE)
         check_nothing_is_left(sim, before)
         logs, due = logs_of(sim, self.partitions), self._due()
-        check_origin([self.journal], logs)
-        check_writing(self.journal, logs)
+        self.history.extend(logs_found(logs))
+        check_in_the_end(self.history)
         assert due is not None
         self.watch.check(logs, due)
         return Outcome(
@@ -166,10 +168,10 @@ class Play:
 
     async def _trouble(self) -> NoReturn:
         """The coordinator moves, and takes its time to read what was written; responses get lost, or are errors."""
-        broker, chance = self.sim.broker, self.sim.chance("trouble")
-        longest = chance.choice((2.0, 5.0, 20.0))
+        broker, every = self.sim.broker, self.sim.chance("trouble")
+        longest = every.choice((2.0, 5.0, 20.0))
         while True:
-            await anyio.sleep(chance.uniform(0.5, longest))
+            chance = await next_fault("trouble", every, (0.5, longest))
             roll = chance.random()
             if roll < 0.2:
                 api, error = chance.choice(_ERRORS)

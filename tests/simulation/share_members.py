@@ -118,7 +118,7 @@ class Member:
             share_acquire_mode=chance.choice(("batch_optimized", "batch_optimized", "record_limit")),
             max_poll_records=chance.choice((1, 20, 500)),
             max_poll_interval_ms=self.group.max_poll_interval_ms,
-            fetch_max_wait_ms=chance.choice((100, 500, 900)),
+            fetch_max_wait_ms=chance.choice((500, 900)),
             fetch_max_bytes=chance.choice((1_000, 52_428_800)),
         )
 

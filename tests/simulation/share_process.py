@@ -143,7 +143,7 @@ class _Member:
             group_id=GROUP,
             share_acquire_mode=chance.choice(("batch_optimized", "record_limit")),
             max_poll_interval_ms=self.group.max_poll_interval_ms,
-            fetch_max_wait_ms=chance.choice((100, 500, 900)),
+            fetch_max_wait_ms=chance.choice((500, 900)),
         )
         while not stop.is_set():
             try:
@@ -230,6 +230,8 @@ class _Play(share.Play):
 
     plan: Plan = attrs.field(init=False)
     handled: Counter[_Place] = attrs.field(factory=Counter)
+    values: dict[_Place, bytes | None] = attrs.field(factory=dict)
+    """The values of records that were delivered, and hence stay in the log."""
 
     def __attrs_post_init__(self) -> None:
         super().__attrs_post_init__()
@@ -269,7 +271,10 @@ class _Play(share.Play):
         return member_id
 
     def _value_of(self, place: _Place) -> bytes:
-        (value,) = (value for offset, value in logs_of(self.sim, [place[0]])[place[0]] if offset == place[1])
+        if place not in self.values:
+            partition, _ = place
+            self.values |= {(partition, offset): value for offset, value in logs_of(self.sim, [partition])[partition]}
+        value = self.values[place]
         assert value is not None
         return value
 

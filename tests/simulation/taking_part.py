@@ -1,17 +1,21 @@
-"""Topics, and clients whose settings come from the seed, consumers that read on and on, and what is in the logs."""
+"""Topics, and clients whose settings come from the seed, readers that read on and on, and what is in the logs."""
 
+from collections import Counter
 from random import Random
 
 import anyio
+import attrs
+from histories.checking import History
+from histories.events import ReaderOpened, RecordRead, SendAcknowledged
 
-from aiokafkawire import Client, Consumer, KafkaError, TopicPartition
+from aiokafkawire import Client, Consumer, Delivery, KafkaError, RecordMetadata, TopicPartition
 from aiokafkawire.config import ConsumerOptions, ProducerOptions
 from aiokafkawire.records.batch import AnyReader
 from aiokafkawire.testing.simulation import Simulation
 
-from .checks import Logs, Seen
+from .checks import Logs
 
-__all__ = ("client_of", "logs_of", "pace_of", "read", "read_until", "topics_of")
+__all__ = ("Reader", "client_of", "logs_of", "note_acknowledgement", "pace_of", "read_until", "topics_of")
 
 
 def topics_of(sim: Simulation) -> list[TopicPartition]:
@@ -63,49 +67,77 @@ def logs_of(sim: Simulation, partitions: list[TopicPartition]) -> Logs:
     return logs
 
 
-async def read_until(seen: list[Seen], logs: Logs, seconds: int) -> None:
-    """Wait until every consumer has seen so many records as there are, but no longer than this."""
+def note_acknowledgement(history: History, delivery: Delivery, value: bytes) -> None:
+    """Note where the record is written once that is known, unless it fails."""
+
+    def known(written: RecordMetadata | None, _: KafkaError | None) -> None:
+        if written is not None:
+            history.add(SendAcknowledged(value, TopicPartition(written.topic, written.partition), written.offset))
+
+    delivery.add_callback(known)
+
+
+@attrs.define(eq=False)
+class Reader:
+    """Reads all partitions on and on, with clients that come and go, and loops that are cancelled."""
+
+    sim: Simulation
+    history: History
+    number: int
+    partitions: list[TopicPartition]
+    is_committed: bool = False
+    """Whether it reads committed records alone."""
+    next: dict[TopicPartition, int] = attrs.field(factory=dict)
+    """The offset after the last record that was read."""
+    count: Counter[TopicPartition] = attrs.field(factory=Counter)
+    """How many records were read."""
+
+    @property
+    def name(self) -> str:
+        """What the network calls its client."""
+        return f"reader-{self.number}"
+
+    async def read(self) -> None:
+        """Read until it is cancelled."""
+        self.history.add(ReaderOpened(self.name, tuple(self.partitions), self.is_committed))
+        chance = self.sim.chance(f"reader {self.number}")
+        options = ConsumerOptions(
+            auto_offset_reset="earliest",
+            isolation_level="read_committed" if self.is_committed else "read_uncommitted",
+            fetch_max_wait_ms=chance.choice((500, 900)),
+            fetch_max_bytes=chance.choice((1_000, 52_428_800)),
+            max_partition_fetch_bytes=chance.choice((500, 1_048_576)),
+        )
+        longest, impatience = chance.choice((5.0, 1_000.0)), chance.choice((0.02, 1.0, 1_000.0))
+        while True:
+            try:
+                async with client_of(self.sim, self.name) as client:
+                    consumer = client.consumer(**options)
+                    with anyio.move_on_after(chance.uniform(1.0, longest)):
+                        async with consumer:
+                            await self._read_on(consumer, impatience)
+            except KafkaError as error:
+                self.sim.note(f"reader {self.number} gives up: {error}")
+
+    async def _read_on(self, consumer: Consumer[bytes, bytes], impatience: float) -> None:
+        consumer.assign({where: self.next.get(where, 0) for where in self.partitions})
+        while True:
+            try:
+                with anyio.move_on_after(impatience) as scope:
+                    async for record in consumer:
+                        where = TopicPartition(record.topic, record.partition)
+                        self.history.add(RecordRead(self.name, where, record.offset, record.raw_value))
+                        self.next[where] = record.offset + 1
+                        self.count[where] += 1
+                        if impatience < 1 and self.sim.random.random() < 0.1:
+                            scope.cancel()  # which must not cost the next record
+            except KafkaError as error:
+                self.sim.note(f"a reader is told: {error}")
+
+
+async def read_until(readers: list[Reader], logs: Logs, seconds: int) -> None:
+    """Wait until every reader has read so many records as there are, but no longer than this."""
     for _ in range(seconds):
-        if all(len(one.get(where, ())) >= len(log) for one in seen for where, log in logs.items()):
+        if all(reader.count[where] >= len(log) for reader in readers for where, log in logs.items()):
             break
         await anyio.sleep(1)
-
-
-async def read(
-    sim: Simulation, number: int, partitions: list[TopicPartition], seen: Seen, *, committed: bool = False
-) -> None:
-    """Read on and on, with clients that come and go, and loops that are cancelled."""
-    chance = sim.chance(f"reader {number}")
-    options = ConsumerOptions(
-        auto_offset_reset="earliest",
-        isolation_level="read_committed" if committed else "read_uncommitted",
-        fetch_max_wait_ms=chance.choice((100, 500)),
-        fetch_max_bytes=chance.choice((1_000, 52_428_800)),
-        max_partition_fetch_bytes=chance.choice((500, 1_048_576)),
-    )
-    longest, impatience = chance.choice((5.0, 1_000.0)), chance.choice((0.02, 1.0, 1_000.0))
-    while True:
-        try:
-            async with client_of(sim, f"reader-{number}") as client:
-                consumer = client.consumer(**options)
-                with anyio.move_on_after(chance.uniform(1.0, longest)):
-                    async with consumer:
-                        await _read_on(sim, consumer, partitions, seen, impatience)
-        except KafkaError as error:
-            sim.note(f"reader {number} gives up: {error}")
-
-
-async def _read_on(
-    sim: Simulation, consumer: Consumer[bytes, bytes], partitions: list[TopicPartition], seen: Seen, impatience: float
-) -> None:
-    consumer.assign({where: seen[where][-1][0] + 1 if seen.get(where) else 0 for where in partitions})
-    while True:
-        try:
-            with anyio.move_on_after(impatience) as scope:
-                async for record in consumer:
-                    where = TopicPartition(record.topic, record.partition)
-                    seen.setdefault(where, []).append((record.offset, record.raw_value))
-                    if impatience < 1 and sim.random.random() < 0.1:
-                        scope.cancel()  # which must not cost the next record
-        except KafkaError as error:
-            sim.note(f"a reader is told: {error}")

@@ -26,6 +26,7 @@ def digest_elsewhere(scenario: str, hash_seed: str) -> str:
     return done.stdout.strip()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "played",
     [scenario, *(pytest.param(one, marks=pytest.mark.thorough) for one in (transactions, groups))],
@@ -37,6 +38,7 @@ def test_a_seed_gives_the_same_run_in_every_process(played: ModuleType) -> None:
     assert {*elsewhere, played.run(SEED).trace.digest} == {here.digest}
 
 
+@pytest.mark.slow
 def test_another_seed_is_another_run() -> None:
     assert scenario.run(SEED).trace.digest != scenario.run(SEED + 1).trace.digest
 

@@ -51,6 +51,7 @@ async def hang_for_three_seconds(sim: Simulation) -> None:
     sim.network.unblock(1, 2, 3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize(
     ("fault", "seconds"),

@@ -1,18 +1,21 @@
 """The scenarios with a few seeds in every run of the tests; `nox -s thorough` and `nox -s simulate` run more."""
 
 import pytest
-from simulation import groups, process, processing, scenario, share, share_process, transactions
-from simulation.transaction_checks import End
+from histories.transactions import End
+from simulation import admin, groups, process, processing, rolling, scenario, share, share_process, transactions
 from support.examples import seeds
 
 # The seeds that run always are those that take the least time.
 SEEDS = seeds(range(5), 3)
 GROUPS = seeds((4, 6, 5), 2)
+ORDERLY_GROUPS = seeds((4, 1, 5), 1)
 PROCESSING = seeds((0, 3, 4, 1, 2), 3)
 PROCESS = seeds((2, 4, 5), 2)
 TRANSFORMS = seeds((7, 3, 0), 1)
 SHARE = seeds(range(3), 2)
 SHARE_PROCESS = seeds((2, 5, 7), 2)
+ROLLING = seeds((0, 1, 2, 3), 1)
+ADMIN = seeds(range(40), 5)
 # `nox -s simulate` runs more.
 
 
@@ -32,6 +35,7 @@ def test_of_a_transaction_all_is_seen_or_nothing(seed: int) -> None:
     assert done.value.faults
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", GROUPS)
 def test_a_group_reads_all_and_commits_what_is_finished(seed: int) -> None:
     done = groups.run(seed)
@@ -41,6 +45,7 @@ def test_a_group_reads_all_and_commits_what_is_finished(seed: int) -> None:
     assert done.value.faults
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", GROUPS)
 def test_a_consumer_group_reads_all_and_commits_what_is_finished(seed: int) -> None:
     done = groups.run_consumer_protocol(seed)
@@ -50,6 +55,16 @@ def test_a_consumer_group_reads_all_and_commits_what_is_finished(seed: int) -> N
     assert done.value.faults
 
 
+@pytest.mark.parametrize("seed", ORDERLY_GROUPS)
+def test_members_that_leave_in_order_have_committed_what_is_finished(seed: int) -> None:
+    done = groups.run_orderly(seed)
+    print(groups.told(done))
+    assert done.value.records
+    assert done.value.generations
+    assert not done.value.faults
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", PROCESSING)
 def test_every_record_counts_once_whatever_becomes_of_its_workers(seed: int) -> None:
     done = processing.run(seed)
@@ -64,6 +79,7 @@ def test_every_record_is_handled_in_the_order_of_its_key_whatever_becomes_of_the
     assert done.value.records
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", TRANSFORMS)
 def test_instances_of_a_transform_count_every_record_once_though_some_are_killed(seed: int) -> None:
     done = processing.run_transforms(seed)
@@ -72,6 +88,7 @@ def test_instances_of_a_transform_count_every_record_once_though_some_are_killed
     assert done.value.faults
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", SHARE)
 def test_a_share_group_finishes_every_record_and_undoes_no_acknowledgement(seed: int) -> None:
     done = share.run(seed)
@@ -81,8 +98,24 @@ def test_a_share_group_finishes_every_record_and_undoes_no_acknowledgement(seed:
     assert done.value.faults
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", SHARE_PROCESS)
 def test_every_record_of_a_share_group_is_handled_or_a_dead_letter_before_it_is_accepted(seed: int) -> None:
     done = share_process.run(seed)
     print(share_process.told(done))
     assert done.value.handled
+
+
+@pytest.mark.parametrize("seed", ROLLING)
+def test_nothing_is_lost_while_brokers_change_their_release(seed: int) -> None:
+    done = rolling.run(seed)
+    print(rolling.told(done))
+    assert done.value.faults
+
+
+@pytest.mark.parametrize("seed", ADMIN)
+def test_calls_of_admin_clients_end_in_time_with_what_was_answered(seed: int) -> None:
+    done = admin.run(seed)
+    print(admin.told(done))
+    assert done.value.ends["done"]
+    assert done.value.faults

@@ -210,6 +210,7 @@ def test_calm_ends_what_was_done_by_hand_too() -> None:
     simulate(main)
 
 
+@pytest.mark.slow
 def test_a_quiet_minute_of_a_cluster_loses_nothing() -> None:
     run = idle(60)
     assert run.value == pytest.approx(600, abs=5)

@@ -1,11 +1,15 @@
 """Transactions on a cluster in trouble: writers that abort, crash and are followed by others with their name."""
 
 from collections import Counter
-from functools import partial
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import count
 from random import Random
 
 import anyio
 import attrs
+from histories.checking import History
+from histories.group_events import OffsetFetched
+from histories.transactions import End, ends_of, ends_told
 from support.raw_client import RawClient
 
 from aiokafkawire import TopicPartition
@@ -14,12 +18,11 @@ from aiokafkawire.records.batch import AnyReader
 from aiokafkawire.testing.logs.end_marker import EndMarker
 from aiokafkawire.testing.simulation import Run, Simulation, simulate
 
-from .checks import Logs, Seen, check_reading, no_task_fails_unheard
+from .checks import Logs, check_in_the_end, logs_found, no_task_fails_unheard
 from .coordinators import trouble_coordinators, upgrade
 from .lives import LONGEST, Life, group_of
 from .scenario import LATE, PATIENCE
-from .taking_part import logs_of, read, read_until, topics_of
-from .transaction_checks import End, Group, Wrote, check_all_or_nothing, check_offsets, check_order
+from .taking_part import Reader, logs_of, read_until, topics_of
 
 __all__ = ("Outcome", "committed_offsets", "committed_records", "run", "told")
 
@@ -40,13 +43,17 @@ class Outcome:
     faults: Counter[str]
 
 
-def run(seed: int, *, keep: int = 2_000) -> Run[Outcome]:
-    """One run. AssertionError, or what the client or the broker raised, if something is not as it must be."""
+def run(seed: int, *, keep: int = 2_000, releases: Sequence[str] = ()) -> Run[Outcome]:
+    """One run. AssertionError, or what the client or the broker raised, if something is not as it must be.
+
+    Brokers begin as the first of the releases of Kafka, and restart as any of them.
+    """
     chance = Random(f"{seed}/cluster")
     release, largest = chance.choice(_RELEASES), chance.choice((1_048_588, 1_048_588, 3_000, 700))
+    release = next(iter(releases), release)
     with no_task_fails_unheard():
         return simulate(
-            _Play(release).main,
+            _Play(release, releases).main,
             seed=seed,
             keep=keep,
             min_insync_replicas=2,
@@ -60,7 +67,9 @@ class _Play:
     """One run, and what came of it."""
 
     release: str | None
-    wrote: list[Wrote] = attrs.field(factory=list)
+    releases: Sequence[str]
+    history: History = attrs.field(factory=History)
+    numbers: Iterator[int] = attrs.field(factory=count)
     dead: list[str] = attrs.field(factory=list)
     """Clients that nothing comes from any more."""
     lives: int = 0
@@ -72,11 +81,12 @@ class _Play:
         writers = [f"writer-{number}" for number in range(chance.randint(1, 3))]
         if self.release is None and chance.random() < 0.3:
             upgrade(sim, chance.uniform(0, 20))
-        seen: Seen = {}
-        async with anyio.create_task_group() as readers:
-            readers.start_soon(partial(read, sim, 0, partitions, seen, committed=True))
+        reader = Reader(sim, self.history, 0, partitions, is_committed=True)
+        async with anyio.create_task_group() as reading:
+            reading.start_soon(reader.read)
             async with anyio.create_task_group() as tasks:
-                sim.chaos(every=(0.2, chance.choice((1.0, 4.0, 10.0))), lasting=(0.05, chance.choice((1.0, 5.0, 20.0))))
+                every, lasting = (0.2, chance.choice((1.0, 4.0, 10.0))), (0.05, chance.choice((1.0, 5.0, 20.0)))
+                sim.chaos(every=every, lasting=lasting, releases=self.releases)
                 for writer in writers:
                     tasks.start_soon(self._write, sim, writer, partitions)
                 with anyio.move_on_after(chance.uniform(10, 60)):
@@ -88,21 +98,20 @@ class _Play:
             for writer in writers:
                 await self._life(sim, writer, partitions).live_well()
             await _nothing_stays_open(sim, partitions)
-            await read_until([seen], committed_records(sim, partitions), PATIENCE)
-            readers.cancel_scope.cancel()
-        return await self._check(sim, writers, partitions, seen)
+            await read_until([reader], committed_records(sim, partitions), PATIENCE)
+            reading.cancel_scope.cancel()
+        return await self._check(sim, writers, partitions)
 
-    async def _check(
-        self, sim: Simulation, writers: list[str], partitions: list[TopicPartition], seen: Seen
-    ) -> Outcome:
-        unknown = sum(one.end is End.UNKNOWN for one in self.wrote)
-        committed = committed_records(sim, partitions)
-        check_order(self.wrote, logs_of(sim, partitions))
-        check_all_or_nothing(self.wrote, committed)
-        check_offsets(self.wrote, {writer: await _offsets(sim, writer, partitions) for writer in writers})
-        check_reading(seen, committed)
-        ends = Counter(one.end for one in self.wrote)
-        return Outcome(self.release, ends, unknown, self.lives, sim.trace.faults)
+    async def _check(self, sim: Simulation, writers: list[str], partitions: list[TopicPartition]) -> Outcome:
+        history = self.history
+        history.extend(logs_found(logs_of(sim, partitions)))
+        history.extend(logs_found(committed_records(sim, partitions), is_committed=True))
+        for group in map(group_of, writers):
+            fetched = await committed_offsets(sim, group, partitions)
+            history.extend(OffsetFetched(group, partition, offset) for partition, offset in fetched.items())
+        check_in_the_end(history)
+        unknown = sum(end is End.UNKNOWN for end in ends_told(history.events).values())
+        return Outcome(self.release, Counter(ends_of(history.events).values()), unknown, self.lives, sim.trace.faults)
 
     async def _write(self, sim: Simulation, writer: str, partitions: list[TopicPartition]) -> None:
         """One producer after the other; some crash, and some go on when their successor is there."""
@@ -134,7 +143,7 @@ class _Play:
 
     def _life(self, sim: Simulation, writer: str, partitions: list[TopicPartition]) -> Life:
         self.lives += 1
-        return Life(sim, writer, self.lives, partitions, self.wrote)
+        return Life(sim, writer, self.lives, partitions, self.history, self.numbers)
 
 
 async def _nothing_stays_open(sim: Simulation, partitions: list[TopicPartition]) -> None:
@@ -168,12 +177,9 @@ def committed_records(sim: Simulation, partitions: list[TopicPartition]) -> Logs
     return logs
 
 
-async def _offsets(sim: Simulation, writer: str, partitions: list[TopicPartition]) -> Group:
-    """What the writer's group has committed, as its coordinator tells."""
-    return await committed_offsets(sim, group_of(writer), partitions)
-
-
-async def committed_offsets(sim: Simulation, group: str, partitions: list[TopicPartition]) -> Group:
+async def committed_offsets(
+    sim: Simulation, group: str, partitions: list[TopicPartition]
+) -> Mapping[TopicPartition, int]:
     """What a group has committed, as its coordinator tells; -1 for nothing."""
     coordinator = sim.broker.coordinator(group)
     (at,) = (address for address, node in sim.broker.addresses.items() if node == coordinator)

@@ -151,7 +151,7 @@ class Worker:
     def _reads(self) -> ConsumerOptions:
         chance = self.chance
         return ConsumerOptions(
-            fetch_max_wait_ms=chance.choice((100, 500)),
+            fetch_max_wait_ms=500,
             max_partition_fetch_bytes=chance.choice((500, 1_048_576)),
         )
 

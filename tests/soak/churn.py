@@ -12,7 +12,7 @@ import attrs
 from aiokafkawire import Client, Consumer
 from aiokafkawire.config import ConsumerOptions
 
-__all__ = ("SAMPLES", "Protocol", "Sample", "churn", "grown")
+__all__ = ("SAMPLES", "Protocol", "Sample", "churn", "grown", "sample")
 
 TOPIC: Final = "a"
 GROUP: Final = "who comes and goes"
@@ -61,7 +61,7 @@ async def churn(
             await anyio.sleep(_SETTLES)
             if anyio.current_time() >= until - every * (SAMPLES - len(samples) - 1):
                 forget()
-                samples.append(_sample(read.total(), turn))
+                samples.append(sample(read.total(), turn))
             if len(samples) == SAMPLES:
                 break
         others.cancel_scope.cancel()
@@ -104,7 +104,8 @@ async def _write(client: Client) -> None:
             await anyio.sleep(1)
 
 
-def _sample(records: int, turns: int) -> Sample:
+def sample(records: int, turns: int) -> Sample:
+    """Return what there is now, after a garbage collection."""
     gc.collect()
     found: Counter[str] = Counter()
     for one in gc.get_objects():

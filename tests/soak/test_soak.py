@@ -5,6 +5,7 @@ from collections import Counter
 
 import pytest
 from soak.churn import HEARTBEAT_MS, SAMPLES, SESSION_MS, Protocol, Sample, churn, grown
+from soak.day import HOUR, Day, live
 
 from aiokafkawire import Client
 from aiokafkawire.testing.broker import Broker
@@ -60,6 +61,28 @@ async def test_minutes_of_real_time(protocol: Protocol) -> None:
     async with Broker(3, **TIMES) as broker:
         broker.create_topic("a", partitions=6)
         check(await churn(lambda: Client(broker.bootstrap), SECONDS, broker.requests.clear, protocol), SECONDS)
+
+
+def lived(hours: int, seed: int) -> Day:
+    async def main(sim: Simulation) -> Day:
+        return await live(sim, hours)
+
+    return simulate(main, seed=seed, time_limit=(hours + 2) * HOUR).value
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(3_600)
+def test_a_client_lives_through_a_day() -> None:
+    day = lived(24, 1)
+    print(
+        *(f"{one.records} records, {one.tasks} tasks, {one.objects.total()} objects" for one in day.samples), sep="\n"
+    )
+    print(f"finished more than once: {day.repeated()}")
+    assert day.missing() == {}
+    assert set(day.seen) == {"read", "audit", "share", "process"}
+    assert min(map(len, day.seen.values())) > 5_000
+    assert day.aborted > 50
+    assert grown(day.samples) == {}
 
 
 def sample(tasks: int = 5, **objects: int) -> Sample:

@@ -189,6 +189,7 @@ async def test_what_cannot_be_asked_for(client: RawClient) -> None:
     assert {case: await describe(client, *case) for case in cases} == cases
 
 
+@pytest.mark.slow
 async def test_connections_above_the_rate_of_their_address_are_closed_unanswered(
     kafka: Kafka, client: RawClient
 ) -> None:

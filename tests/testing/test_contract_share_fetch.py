@@ -220,6 +220,7 @@ async def test_two_deliveries_are_too_few_to_deliver_records_alone(
     assert acquired(await member.fetch(topic_id)) == []
 
 
+@pytest.mark.slow
 async def test_locks_end_in_time(
     client: RawClient, topic: MetadataResponseTopic, joined: Joined, share_group: str
 ) -> None:
@@ -234,6 +235,7 @@ async def test_locks_end_in_time(
     assert await answer(one, topic_id, (1, 2, ACCEPT)) == (state, "Member is not the owner of batch record")
 
 
+@pytest.mark.slow
 async def test_locks_are_renewed(
     client: RawClient, topic: MetadataResponseTopic, joined: Joined, share_group: str
 ) -> None:
@@ -416,6 +418,7 @@ async def test_limits_of_bytes(client: RawClient, topic: MetadataResponseTopic, 
 # --- where groups begin, and what is not delivered -------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("reset", "first"), [("latest", 2), ("earliest", 0), ("by_duration:P1D", 2)])
 async def test_where_a_group_begins(
     client: RawClient, topic: MetadataResponseTopic, joined: Joined, share_group: str, reset: str, first: int

@@ -11,8 +11,8 @@ import anyio.lowlevel
 import pytest
 from support.dialling import over_memory
 from support.logging_in import ScramLogin, handshake, is_in, token
+from support.login_settings import login
 from support.raw_client import RawClient
-from support.securing import login
 from support.virtual_time import virtual_time
 
 from aiokafkawire import Client, DelegationToken, KafkaPrincipal

@@ -86,6 +86,7 @@ async def test_what_is_announced_takes_no_memory_before_it_comes(broker: Broker,
             assert await is_up(broker)
 
 
+@pytest.mark.slow
 async def test_a_frame_in_tiny_pieces_takes_little_more_than_its_size() -> None:
     data = struct.pack(">i", MEGABYTE) + bytes(MEGABYTE)
     with memory_at_most(4 * MEGABYTE):
@@ -198,6 +199,7 @@ async def test_slow_readers_do_not_hold_up_others(broker: Broker, transport: Ope
             assert await is_up(broker)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("transport", "number"), [(over_memory, 1000), (over_tcp, 300)])
 async def test_idle_connections_take_little_and_leave_nothing(broker: Broker, transport: Open, number: int) -> None:
     node = broker._cluster.nodes[0]

@@ -67,6 +67,7 @@ def test_the_scope_is_the_users_choice(pytester: pytest.Pytester) -> None:
     pytester.runpytest_subprocess("-p", "no:cacheprovider").assert_outcomes(passed=2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("option", "told"),
     [

@@ -130,7 +130,7 @@ async def test_the_newest_request_is_kept_however_large_it_is() -> None:
 
 def test_what_there_is_to_select_by() -> None:
     unknown: Any = {"topik": "t"}
-    with pytest.raises(TypeError, match="unknown selector topik=; known: node, client_id, version, topic"):
+    with pytest.raises(TypeError, match=r"^unknown selector topik=; did you mean topic=\?$"):
         RequestLog().of(ApiKey.FETCH, **unknown)
     for api in ("FETCH", 1):
         with pytest.raises(TypeError, match="api must be an ApiKey"):

@@ -255,10 +255,13 @@ def test_an_answer_is_an_error_a_response_or_a_function(answer: Any) -> None:
 def test_selectors_of_a_broker_are_checked_at_once() -> None:
     broker = Broker(2, port=None)
     unknown: Any = {"topik": "t"}
+    misspelt: Any = {"anser": 1}
     give: list[Any] = [lambda *api, **which: broker.on(*api, drop="before", **which), broker.hold]
     for order in give:
-        with pytest.raises(TypeError, match="unknown selector topik=; known: node, "):
+        with pytest.raises(TypeError, match=r"^unknown selector topik=; did you mean topic=\?$"):
             order(ApiKey.FETCH, **unknown)
+        with pytest.raises(TypeError, match=r"^unknown selector anser=; did you mean answer=\?$"):
+            order(ApiKey.FETCH, **misspelt)
         with pytest.raises(TypeError, match="api must be an ApiKey, or None for any, got 'FETCH'"):
             order("FETCH")
         with pytest.raises(ValueError, match="no node=3; known: 1, 2"):

@@ -2,6 +2,8 @@
 
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from difflib import get_close_matches
 from enum import StrEnum
 from typing import Any, Final, Self, TypedDict, Unpack
 from uuid import UUID
@@ -15,10 +17,14 @@ from ...protocol.messages.share_fetch import ShareFetchRequest
 from ...protocol.schema import Response
 from .request_targets import NameOf, Target, Targets, targets_of
 
-__all__ = ("LoggedRequest", "Bell", "RequestLog", "RequestOutcome", "Selector", "Which")
+__all__ = ("PATIENCE", "Bell", "LoggedRequest", "RequestLog", "RequestOutcome", "Selector", "Which", "time_limit")
 
+PATIENCE: Final = 30.0
+"""How long tests wait for requests by default, in seconds."""
 MAX_REQUESTS: Final = 10_000
 MAX_BYTES: Final = 32 * 1024 * 1024
+_ACTIONS: Final = ("answer", "drop", "swallow", "cut", "corrupt", "delay", "delay_answer", "times", "after")
+"""Arguments beside the selectors, which may be misspelt as well."""
 _KINDS: Final = {"node": int, "client_id": str, "version": int, "topic": str, "partition": int, "group": str} | {
     "transactional_id": str
 }
@@ -122,7 +128,9 @@ class Selector:
         """Return the selector of an API's requests that match ``which``. Raises as :meth:`RequestLog.of`."""
         unknown = [name for name in which if name not in Which.__annotations__]
         if unknown:
-            raise TypeError(f"unknown selector {unknown[0]}=; known: {', '.join(Which.__annotations__)}")
+            near = get_close_matches(unknown[0], [*Which.__annotations__, *_ACTIONS], n=1)
+            hint = f"did you mean {near[0]}=?" if near else f"known: {', '.join(Which.__annotations__)}"
+            raise TypeError(f"unknown selector {unknown[0]}=; {hint}")
         return cls(api=api, **which)
 
     def __attrs_post_init__(self) -> None:
@@ -189,6 +197,15 @@ class Bell:
         await self._event.wait()
 
 
+@contextmanager
+def time_limit(seconds: float | None, told: Callable[[], str]) -> Iterator[None]:
+    """Raise a TimeoutError that begins with ``told()`` if the block takes longer."""
+    with anyio.move_on_after(seconds) as scope:
+        yield
+    if scope.cancelled_caught:
+        raise TimeoutError(f"{told()}: nothing more came within {seconds:g} s (timeout)")
+
+
 class RequestLog:
     """The latest requests, oldest first: at most 10,000 requests and 32 MiB of frames.
 
@@ -222,13 +239,19 @@ class RequestLog:
         selector = Selector.made_of(api, which)
         return [asked for asked in self._kept if selector.fits(asked)]
 
-    async def wait_for(self, api: ApiKey | None = None, count: int = 1, **which: Unpack[Which]) -> list[LoggedRequest]:
+    async def wait_for(
+        self, api: ApiKey | None = None, count: int = 1, *, timeout: float | None = None, **which: Unpack[Which]
+    ) -> list[LoggedRequest]:
         """Wait until ``count`` matching requests are in the log, old ones included; return all matching requests.
 
-        Raises as :meth:`of`.
+        Raises:
+            TimeoutError: the log had fewer matching requests after ``timeout`` seconds; None waits without end.
+            TypeError, ValueError: as :meth:`of`.
         """
-        while len(found := self.of(api, **which)) < count:
-            await self._bell.wait()
+        wanted, found = Selector.made_of(api, which), list[LoggedRequest]()
+        with time_limit(timeout, lambda: f"{len(found)} of {count} requests have arrived ({wanted})"):
+            while len(found := self.of(api, **which)) < count:
+                await self._bell.wait()
         return found
 
     def clear(self) -> None:

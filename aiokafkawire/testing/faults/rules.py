@@ -23,7 +23,7 @@ from ...errors import ErrorCode
 from ...protocol.api import ApiKey
 from ...protocol.message_registry import request_of
 from ...protocol.schema import Response
-from .request_log import Bell, LoggedRequest, Selector
+from .request_log import PATIENCE, Bell, LoggedRequest, Selector, time_limit
 
 __all__ = ("Action", "Answer", "Hold", "FaultRule", "FaultRules", "UnusedFaultRules", "When")
 
@@ -151,11 +151,16 @@ class FaultRule:
         """Remove the rule, unless it was removed already. Requests that it delays or holds now are not affected."""
         self.removed = True
 
-    async def met(self, count: int | None = None) -> None:
-        """Wait until the rule was applied to ``count`` requests: by default ``times``, or 1 if ``times`` is None."""
+    async def met(self, count: int | None = None, *, timeout: float = PATIENCE) -> None:
+        """Wait until the rule was applied to ``count`` requests: by default ``times``, or 1 if ``times`` is None.
+
+        Raises:
+            TimeoutError: the rule was applied to fewer requests within ``timeout`` seconds.
+        """
         expected = count if count is not None else self.times or 1
-        while self.count < expected:
-            await self._bell.wait()
+        with time_limit(timeout, lambda: f"{self!r} was to be applied {expected} times"):
+            while self.count < expected:
+                await self._bell.wait()
 
     def take(self, asked: LoggedRequest) -> bool:
         """Return whether the rule applies to this request; if so, take the request, which counts towards ``times``."""
@@ -209,21 +214,24 @@ class Hold:
         """The requests that are held now."""
         return [] if self._open else self.requests[self._let_go :]
 
-    async def arrived(self, count: int = 1) -> LoggedRequest:
+    async def arrived(self, count: int = 1, *, timeout: float | None = None) -> LoggedRequest:
         """Wait until the context has held ``count`` requests, including released ones, and return the ``count``-th.
 
         Raises:
+            TimeoutError: fewer requests arrived within ``timeout`` seconds; None waits without end.
             RuntimeError: the context was not entered.
         """
         self._check_entered()
-        while len(self.requests) < count:
-            await self._came.wait()
+        with time_limit(timeout, lambda: f"{len(self.requests)} of {count} requests to hold have arrived"):
+            while len(self.requests) < count:
+                await self._came.wait()
         return self.requests[count - 1]
 
     def release(self, count: int | None = None) -> None:
         """Release the ``count`` oldest held requests; without ``count`` release all, and hold no further ones.
 
-        Raises as :meth:`arrived`.
+        Raises:
+            RuntimeError: the context was not entered.
         """
         self._check_entered()
         if count is None:

@@ -74,20 +74,18 @@ class BrokerLinks:
                 self._copy_or_hold()
 
     def _copy_or_hold(self) -> None:
+        nodes = self._broker.node_ids
+        separated = {(one, other) for one in nodes for other in nodes if self._network.separated(one, other)}
+        if not separated and not self._held:
+            return
         apart: dict[tuple[str, int, int], None] = {}
+        existing: dict[tuple[str, int, int], None] = {}
         for partition in self._broker.partitions:
+            topic, index, leader = partition.log.topic, partition.index, partition.leader
             for node in partition.replicas:
-                if (
-                    node != partition.leader
-                    and partition.leader >= 0
-                    and self._network.separated(node, partition.leader)
-                ):
-                    apart[partition.log.topic, partition.index, node] = None
-        existing = {
-            (partition.log.topic, partition.index, node): None
-            for partition in self._broker.partitions
-            for node in partition.replicas
-        }
+                existing[topic, index, node] = None
+                if (node, leader) in separated:
+                    apart[topic, index, node] = None
         for key in self._held:
             if key not in apart and key in existing:
                 self._broker.release_replica(*key)

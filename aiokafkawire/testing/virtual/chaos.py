@@ -12,6 +12,7 @@ from ..broker import Broker
 from ..cluster.api_error import ApiError
 from .fault_injector import FaultInjector, check_range
 from .network import Network
+from .study import current_study
 from .trace import Trace
 
 __all__ = ("Chaos", "Fault")
@@ -52,19 +53,26 @@ class Chaos:
     def __init__(self, broker: Broker, network: Network, trace: Trace, chance: Random, owner: Owner) -> None:
         self._owner = owner
         self._broker, self._network, self._trace, self._chance = broker, network, trace, chance
+        self._study = current_study()
         self._busy: dict[int, None] = {}
         self._spared: dict[int, None] = {}
         self._partitioned = False
         self._running: dict[anyio.CancelScope, anyio.Event] = {}
 
-    def begin(self, faults: Sequence[Fault], every: tuple[float, float], lasting: tuple[float, float]) -> None:
+    def begin(
+        self,
+        faults: Sequence[Fault],
+        every: tuple[float, float],
+        lasting: tuple[float, float],
+        releases: Sequence[str] = (),
+    ) -> None:
         """Inject faults until :meth:`end`, with the arguments and errors of ``Simulation.chaos``."""
         for fault in faults:
             if not isinstance(fault, Fault):
                 raise TypeError(f"{fault!r} is not a Fault; known: {', '.join(map(str, Fault))}")
         check_range("every", every)
         check_range("lasting", lasting)
-        self._start(self._run, faults, every, lasting)
+        self._start(self._run, faults, every, lasting, releases)
 
     def spare(self, node: int) -> None:
         """Inject no faults into a broker that the user has crashed, and do not restart it."""
@@ -95,19 +103,30 @@ class Chaos:
 
         self._owner.spawn(run)
 
-    async def _run(self, faults: Sequence[Fault], every: tuple[float, float], lasting: tuple[float, float]) -> None:
+    async def _run(
+        self,
+        faults: Sequence[Fault],
+        every: tuple[float, float],
+        lasting: tuple[float, float],
+        releases: Sequence[str],
+    ) -> None:
         while True:
             await anyio.sleep(self._chance.uniform(*every))
-            kind, seconds = self._chance.choice(faults), self._chance.uniform(*lasting)
+            # Each fault has random numbers of its own, so that it is the same if the faults before it are left out.
+            chance = Random(self._chance.getrandbits(64))  # noqa: S311  # for a simulation, not for secrets
+            kind, seconds = chance.choice(faults), chance.uniform(*lasting)
+            if not self._study.admits("chaos"):
+                continue
             nodes = [node for node in self._broker.node_ids if node not in (*self._busy, *self._spared)]
             if kind is Fault.MOVE_LEADER:
-                self._move_a_leader()
+                self._move_a_leader(chance)
             elif nodes and not (kind is Fault.PARTITION and self._partitioned):
-                node = self._chance.choice(nodes)
+                node = chance.choice(nodes)
                 self._busy[node] = None
-                self._start(self._inject, kind, node, seconds)
+                release = chance.choice(releases) if releases else None
+                self._start(self._inject, kind, node, seconds, release)
 
-    async def _inject(self, kind: Fault, node: int, seconds: float) -> None:
+    async def _inject(self, kind: Fault, node: int, seconds: float, release: str | None) -> None:
         injector = self._network.injector()
         try:
             await self._do(kind, node, injector)
@@ -116,8 +135,8 @@ class Chaos:
             with anyio.CancelScope(shield=True):
                 self._network.drop(injector)
                 if kind is Fault.CRASH and node not in self._spared:
-                    self._trace.add(f"broker {node} is back")
-                    await self._broker.start_node(node)
+                    self._trace.add(f"broker {node} is back{f' as {release}' if release else ''}")
+                    await self._broker.start_node(node, max_versions=release)
             if kind is Fault.PARTITION:
                 self._partitioned = False
             del self._busy[node]
@@ -139,13 +158,13 @@ class Chaos:
             case _:
                 self._network.cut(node)
 
-    def _move_a_leader(self) -> None:
+    def _move_a_leader(self, chance: Random) -> None:
         """Move the leader of a random partition. Internal topics are excluded: they would get nearly all moves."""
         partitions = [one for one in self._broker.partitions if not one.log.topic.startswith("__")]
         if not partitions:
             return
-        moved = self._chance.choice(partitions)
-        node = self._chance.choice(moved.replicas)
+        moved = chance.choice(partitions)
+        node = chance.choice(moved.replicas)
         try:
             self._broker.move_leader(moved.log.topic, moved.index, node)
         except ApiError:

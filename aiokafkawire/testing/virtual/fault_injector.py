@@ -124,9 +124,10 @@ class FaultInjector:
 
     def separates(self, one: Endpoint, other: Endpoint) -> bool:
         """Return whether this injector separates these two endpoints."""
-        if (isinstance(one, str) and other in self.blocked) or (isinstance(other, str) and one in self.blocked):
+        blocked = self.blocked
+        if blocked and ((isinstance(one, str) and other in blocked) or (isinstance(other, str) and one in blocked)):
             return True
-        return any((one in group) != (other in group) for group in self.groups)
+        return bool(self.groups) and any((one in group) != (other in group) for group in self.groups)
 
     def _named(self, nodes: Collection[int]) -> Collection[int]:
         known = self._nodes()

@@ -8,6 +8,8 @@ import anyio
 import attrs
 import trio
 
+from .clock import Alarm, VirtualClock
+
 __all__ = ("Direction", "Link")
 
 
@@ -49,11 +51,12 @@ class Direction:
     """
 
     __slots__ = (
+        "_alarm",
         "_chance",
+        "_clock",
         "_free_at",
         "_last_at",
         "_link",
-        "_sleep",
         "_taken",
         "broken",
         "chunks",
@@ -68,7 +71,10 @@ class Direction:
         self.size: int = 0
         self.broken: bool = False
         self.receiver_gone: bool = False
-        self._sleep: trio.CancelScope | None = None
+        self._alarm: Alarm | None = None
+        clock = trio.lowlevel.current_clock()
+        assert isinstance(clock, VirtualClock)
+        self._clock = clock
         self._taken: anyio.Event | None = None
 
     def put(self, data: bytes, now: float) -> None:
@@ -82,9 +88,10 @@ class Direction:
         self._last_at = max(self._last_at, self._free_at + link.delay(self._chance))
         self.chunks.append((self._last_at, data))
         self.size += len(data)
-        if self._sleep is not None and len(self.chunks) == 1:
+        if self._alarm is not None and len(self.chunks) == 1:
             # A receiver that waits for bytes is woken once, at their arrival.
-            self._sleep.deadline = self._due_at()
+            self._alarm.at = self._due_at()
+            self._clock.set_alarm(self._alarm)
 
     def _due_at(self) -> float:
         """Return the time at which the next chunk arrives; infinity if there is none, or a blocked link holds it."""
@@ -100,11 +107,13 @@ class Direction:
 
     async def arrival(self) -> None:
         """Sleep until a chunk has arrived or :meth:`notify` is called."""
+        self._alarm = alarm = Alarm(self._due_at(), trio.lowlevel.current_task())
+        self._clock.set_alarm(alarm)
         try:
-            with trio.CancelScope(deadline=self._due_at()) as self._sleep:
-                await trio.lowlevel.wait_task_rescheduled(_woken)
+            await trio.lowlevel.wait_task_rescheduled(alarm.abort)
         finally:
-            self._sleep = None
+            alarm.discard()
+            self._alarm = None
 
     async def wait_until_taken(self) -> None:
         """Sleep until the receiver has taken bytes or :meth:`notify` is called."""
@@ -153,16 +162,11 @@ class Direction:
 
     def notify(self) -> None:
         """Wake the tasks that wait at either side."""
-        if self._sleep is not None:
-            self._sleep.cancel()
+        if self._alarm is not None:
+            self._alarm.ring()
         self._notify_sender()
 
     def _notify_sender(self) -> None:
         if self._taken is not None:
             self._taken.set()
             self._taken = None
-
-
-def _woken(raise_cancel: object) -> trio.lowlevel.Abort:
-    """Allow trio to cancel this sleep at once, as there is nothing to clean up."""
-    return trio.lowlevel.Abort.SUCCEEDED

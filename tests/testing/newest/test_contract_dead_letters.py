@@ -201,6 +201,7 @@ async def test_a_record_that_was_rejected_at_its_last_delivery(
     assert told(await letters(client, queue, 1)) == [(0, 2, REJECTED)]
 
 
+@pytest.mark.slow
 async def test_records_whose_locks_end_too_often(
     client: RawClient, topic: MetadataResponseTopic, joined: Joined, queue: str, share_group: str
 ) -> None:

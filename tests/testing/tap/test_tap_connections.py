@@ -238,6 +238,7 @@ async def test_leaving_the_tap_closes_all_connections_at_once() -> None:
 # --- clients and brokers that do not read -----------------------------------------------------------------------
 
 
+@pytest.mark.slow
 async def test_a_client_that_stops_reading_stops_the_broker() -> None:
     chunk, sent, is_full = b"\0\0\xff\xfc" + b"\0" * 0xFFFC, 0, anyio.Event()
 
@@ -262,6 +263,7 @@ async def test_a_client_that_stops_reading_stops_the_broker() -> None:
     assert 0 < sent < 64 * 1024 * 1024  # what the system's buffers take
 
 
+@pytest.mark.slow
 async def test_a_broker_that_stops_reading_stops_the_client() -> None:
     sent, request = 0, frame(999, 0, 7, b"x" * 65_000)
     with socket.create_server(("127.0.0.1", 0)) as silent:  # it never accepts, so only the system reads

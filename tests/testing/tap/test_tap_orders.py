@@ -189,6 +189,7 @@ async def test_a_function_that_answers_with_something_else(broker: Broker, made:
             assert await client.is_cut_off()
 
 
+@pytest.mark.slow
 @pytest.mark.every_loop
 async def test_a_client_gets_over_all_of_it() -> None:
     async with tapped(3, strict=True) as (broker, tap), Client(tap.bootstrap, request_timeout_ms=2_000) as kafka:
