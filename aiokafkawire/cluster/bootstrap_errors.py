@@ -1,11 +1,18 @@
 """The error to raise when no broker is reachable at any address."""
 
+import errno
 from collections.abc import Mapping
+from typing import Final
 
 from ..errors import AuthenticationFailed, ConfigError, KafkaError, NoBrokerReachable, SecurityMismatch, WireError
 from ..types import Address
 
 __all__ = ("lasting_error", "bootstrap_error")
+
+_IN_MEMORY: Final = "; a Broker(port=None) for tests is reached by Client(..., connector=broker.connect) only"
+_REFUSED: Final = (
+    "; nothing listens there: start a broker (for development: aiokafkawire broker), or correct the address"
+)
 
 
 def bootstrap_error(errors: Mapping[Address, KafkaError], seconds: float | None = None) -> KafkaError:
@@ -22,9 +29,16 @@ def bootstrap_error(errors: Mapping[Address, KafkaError], seconds: float | None 
         return first
     causes = "; ".join(f"{address}: {error}" for address, error in errors.items())
     within = f" within {seconds:g} s" if seconds is not None else ""
-    error = NoBrokerReachable(f"no broker reachable{within}: {causes}")
+    remedy = _REFUSED if all(_is_refused(error) for error in errors.values()) else ""
+    if any(address.host.startswith("memory-") for address in errors):
+        remedy = _IN_MEMORY
+    error = NoBrokerReachable(f"no broker reachable{within}: {causes}{remedy}")
     error.__cause__ = first
     return error
+
+
+def _is_refused(error: KafkaError) -> bool:
+    return getattr(error.__cause__, "errno", None) == errno.ECONNREFUSED
 
 
 def lasting_error(errors: Mapping[Address, KafkaError]) -> KafkaError | None:

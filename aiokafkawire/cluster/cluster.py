@@ -18,8 +18,9 @@ from ..errors import (
     UnsupportedVersion,
     UsageError,
 )
-from ..network.connection import ANY_VERSION, Connection
-from ..network.connector import Connector
+from ..network.connection import ANY_VERSION, OVERDUE_SECONDS, Connection
+from ..network.connector import Connector, connect_tcp
+from ..network.dead_paths import CAN_RECOGNIZE
 from ..observe import Observers
 from ..protocol.messages.metadata import MetadataResponse
 from ..protocol.schema import Request, Response, Versions
@@ -36,6 +37,7 @@ from .producer_waits import ProducerWaits
 from .request_attempts import Attempts
 from .request_variants import in_newest_form
 from .retry import Backoff, Deadline, new_backoff
+from .silent_brokers import WATCH_SECONDS, SilentBrokers
 
 if TYPE_CHECKING:
     from ..protocol.messages.group import FindCoordinatorResponse
@@ -80,6 +82,7 @@ class Cluster:
         self.owner: Owner = Owner()
         self.observers: Observers = observers or Observers()
         """The objects to notify of the work of the client, its producers and its consumers."""
+        self._watches_sockets = CAN_RECOGNIZE and config.socket_keepalive_enable and connector is connect_tcp
         self.tracing: Tracing | None = None
         """What makes spans of the work of producers and consumers that are opened from now on; None if nothing does."""
         self.producer_waits: ProducerWaits = ProducerWaits()
@@ -89,6 +92,8 @@ class Cluster:
         self.metadata: MetadataUpdater = MetadataUpdater(
             addresses, config, self.brokers, self.owner, runtime, self._coordinators.invalidate_all, self.observers
         )
+
+        self._silent = SilentBrokers(self.brokers, self.metadata, self._coordinators, self._look_up_soon)
 
     @cached_property
     def telemetry(self) -> "TelemetryReporter":
@@ -134,6 +139,7 @@ class Cluster:
             raise
         self.owner.spawn(self.metadata.run)
         self.owner.spawn(self._close_idle_connections)
+        self.owner.spawn(self._watch_connections)
 
     async def close(self) -> None:
         """Close all connections and end all background tasks. Repeated calls have no effect.
@@ -154,6 +160,20 @@ class Cluster:
             await anyio.sleep(self.config.connections_max_idle_ms / 1000 / 10)
             await self.brokers.close_idle(self.runtime.now())
 
+    async def _watch_connections(self) -> None:
+        """Close dead connections, and refresh the metadata while a broker accepts no connection or answers nothing.
+
+        Another broker may lead the partitions long before the attempt fails, or the request times out.
+        """
+        while True:
+            await anyio.sleep(WATCH_SECONDS)
+            if self._watches_sockets:
+                await self.brokers.close_dead()
+            now = self.runtime.now()
+            if self.brokers.opens_since(now - WATCH_SECONDS):
+                self.metadata.mark_stale(self.metadata.snapshot)
+            await self._silent.leave(now)
+
     # --- requests ----------------------------------------------------------------------------------------
 
     async def connection(self, node: Node, lane: str = CONTROL, deadline: Deadline | None = None) -> Connection:
@@ -161,6 +181,10 @@ class Cluster:
 
         Raises as :meth:`ConnectionPool.connection`, and RequestTimeout at the deadline.
         """
+        self.owner.require_own_loop()
+        opened = self.brokers.opened(node.address, lane)
+        if opened is not None:
+            return opened
         with anyio.move_on_after(deadline.left(self.runtime.now()) if deadline is not None else None):
             return await self.brokers.connection(node.address, lane)
         raise RequestTimeout(f"no connection to {node.address} in time")
@@ -223,6 +247,7 @@ class Cluster:
         lane: str,
         wanted: Versions,
         check: Callable[[R], None],
+        patience: float = math.inf,
     ) -> R:
         while not attempts.over:
             self.owner.require_open()
@@ -233,9 +258,12 @@ class Cluster:
                 attempts.no_broker()
             else:
                 try:
-                    return await self._ask_once(node, attempts.deadline, request, lane, wanted, check)
+                    return await self._ask_once(
+                        node, attempts.deadline, request, lane, wanted, check, patience=patience
+                    )
                 except KafkaError as error:
                     refresh = attempts.failed(error)
+                    patience *= 2
             if refresh is Refresh.METADATA:
                 self.metadata.mark_stale(snapshot)
             await attempts.wait()
@@ -396,6 +424,10 @@ class Cluster:
             await attempts.wait()
         raise attempts.timeout()
 
+    async def _look_up_soon(self, key_type: CoordinatorType, key: str) -> Node:
+        attempts = self._attempts(f"FindCoordinator of {named(key_type, key)}", self.deadline(WATCH_SECONDS))
+        return await self._look_up_coordinator(key_type, key, attempts)
+
     async def _look_up_coordinator(self, key_type: CoordinatorType, key: str, attempts: Attempts) -> Node:
         def check(answer: "FindCoordinatorResponse") -> None:
             try:
@@ -406,7 +438,10 @@ class Cluster:
                 raise
 
         async def ask(request: "Request[FindCoordinatorResponse]", wanted: Versions) -> "FindCoordinatorResponse":
-            return await self._ask(attempts, self.least_loaded, request, CONTROL, wanted, check)
+            # Any broker knows the coordinator, so that one that is silent need not be waited for.
+            return await self._ask(
+                attempts, self.least_loaded, request, CONTROL, wanted, check, patience=OVERDUE_SECONDS
+            )
 
         try:
             return coordinator_in(await in_newest_form(lookup_variants(key_type, key), ask), key_type, key)

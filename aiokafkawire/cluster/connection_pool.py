@@ -40,6 +40,7 @@ class _Lane:
         self.error: KafkaError | None = None
         self.retry_at = float("-inf")
         self.failing_since: float | None = None
+        self.opening_since: float | None = None
 
 
 class ConnectionPool:
@@ -67,6 +68,8 @@ class ConnectionPool:
         self._cluster_id: str | None = None
         self.on_misrouted: Callable[[], None] = lambda: None
         """Called when another broker than the metadata says listens at an address (KIP-1242)."""
+        self.recovered: anyio.Event = anyio.Event()
+        """Set when a connection has been opened after failures; tasks that wait before a retry may try again."""
         self._lanes: dict[tuple[Address, str], _Lane] = {}
         self._kept_open: set[str] = set()
         self._unreachable = TroubleLog(_log, runtime.now)
@@ -186,6 +189,7 @@ class ConnectionPool:
         known, began = self._known.get(address), self._runtime.now()
         now = self._runtime.clock()
         reports = ConnectionReports(self._observers, address, name, self._node_ids, now, self._throttled)
+        lane.opening_since = began
         try:
             lane.connection = await Connection.open(
                 self._connector,
@@ -215,6 +219,8 @@ class ConnectionPool:
                 raise
             self.on_misrouted()
             raise error from cause
+        finally:
+            lane.opening_since = None
         taken = self._runtime.now() - began
         message = "connected to %(broker)s (lane %(lane)s) in %(elapsed).3f s"
         _log.debug(message, broker=address, lane=name, elapsed=taken, client_id=self._config.client_id)
@@ -222,10 +228,22 @@ class ConnectionPool:
         if lane.connection.known is not None:
             # Lanes that were opened concurrently share one object, so that :meth:`_forget` recognizes it.
             lane.connection.known = self._known.setdefault(address, lane.connection.known)
+        has_recovered = lane.failing_since is not None
         lane.error = lane.failing_since = None
         lane.backoff.reset()
+        if has_recovered:
+            self._end_waits()
         self._unreachable.ended(address, "broker %(broker)s is reachable again", broker=address)
         return lane.connection
+
+    def _end_waits(self) -> None:
+        """Let all lanes that lost their connection try again now, since they may have lost it for the same reason."""
+        now = self._runtime.now()
+        for lane in self._lanes.values():
+            if isinstance(lane.error, ConnectionLost):
+                lane.retry_at = min(lane.retry_at, now)
+        recovered, self.recovered = self.recovered, anyio.Event()
+        recovered.set()
 
     def _forget_version_after_break(self, address: Address, broken: Connection | None) -> None:
         """Forget the version of an old broker when a connection breaks, since the broker may have been upgraded.
@@ -247,14 +265,14 @@ class ConnectionPool:
         """Return the addresses in the order to try.
 
         Addresses with an open control lane come first, those with the fewest requests in flight before the others.
-        Addresses with any failed or silent lane come last, since a broker that does not answer Produce may not answer
-        other requests either.
+        Addresses with any failed, overdue or silent lane come last, since a broker that does not answer Produce may not
+        answer other requests either.
         """
+        now = self._runtime.now()
         troubled = {
             address
             for (address, _), lane in self._lanes.items()
-            if lane.error is not None
-            or (lane.connection is not None and (lane.connection.failure is not None or lane.connection.is_silent))
+            if lane.error is not None or (lane.connection is not None and _is_troubled(lane.connection, now))
         }
 
         def load(address: Address) -> tuple[bool, int, int]:
@@ -299,6 +317,37 @@ class ConnectionPool:
                 del self._lanes[key]
                 await connection.close()
 
+    def opens_since(self, moment: float) -> bool:
+        """Return whether to ask for other leaders, since an attempt to connect has lasted from this time or earlier.
+
+        If the method is called each second, that is so each second of a first attempt, and when a later one in a row is
+        1, 2, 4, 8 s old and so on. Connections for requests that any broker answers do not count.
+        """
+        now = self._runtime.now()
+        return any(
+            lane.opening_since is not None
+            and name != CONTROL
+            and lane.opening_since <= moment
+            and (
+                lane.failing_since is None
+                or int(now - lane.opening_since).bit_length() > int(moment - lane.opening_since).bit_length()
+            )
+            for (_, name), lane in self._lanes.items()
+        )
+
+    def overdue(self, now: float) -> dict[Address, list[Connection]]:
+        """Return the connections whose oldest request is unanswered for longer than a broker that works needs."""
+        found: dict[Address, list[Connection]] = {}
+        for (address, _), lane in self._lanes.items():
+            if lane.connection is not None and lane.connection.failure is None and lane.connection.is_overdue(now):
+                found.setdefault(address, []).append(lane.connection)
+        return found
+
+    async def close_dead(self) -> None:
+        """Close the connections between whose ends the network is dead."""
+        for _, connection in self.in_use():
+            await connection.close_if_dead()
+
     def drop(self) -> None:
         """Drop all connections unclosed, since their event loop has ended. No connection can be opened afterwards."""
         self._closed = True
@@ -311,6 +360,10 @@ class ConnectionPool:
         for lane_state in lanes.values():
             if lane_state.connection is not None:
                 await lane_state.connection.close()
+
+
+def _is_troubled(connection: Connection, now: float) -> bool:
+    return connection.failure is not None or connection.is_silent or connection.is_overdue(now)
 
 
 def _misrouted(address: Address, cause: RebootstrapRequired) -> ConnectionLost:

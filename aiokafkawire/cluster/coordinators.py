@@ -1,7 +1,7 @@
 """The coordinators of groups and transactional ids: looked up once for all callers, and cached."""
 
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Container
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 import anyio
@@ -247,6 +247,10 @@ class Coordinators:
     def known(self, key_type: CoordinatorType, key: str) -> Node | None:
         """Return the cached coordinator; None if none is cached."""
         return self._known.get((key_type, key))
+
+    def at(self, addresses: Container[Address]) -> list[tuple[CoordinatorType, str, Node]]:
+        """Return the cached coordinators at these addresses, with what they coordinate."""
+        return [(*key, node) for key, node in self._known.items() if node.address in addresses]
 
     def invalidate_all(self) -> None:
         """Remove all coordinators from the cache, since the brokers belong to another cluster now."""

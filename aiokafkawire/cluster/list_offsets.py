@@ -1,6 +1,6 @@
 """Looks up offsets of partitions: of the beginning, of the end, or of the first record at or after a time."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import anyio
 
@@ -29,7 +29,7 @@ from .cluster import Cluster
 from .metadata import Node, Snapshot
 from .retry import Deadline, is_better_cause, retry_action
 
-__all__ = ("look_up_offsets",)
+__all__ = ("look_up_ends", "look_up_offsets")
 
 _CONSUMER = -1
 # v7 is the first version that looks up the highest timestamp (KIP-734).
@@ -37,6 +37,23 @@ _MAX_TIMESTAMP = Versions.parse("7+")
 _OF_SEGMENTS = 0
 _ISOLATION_SINCE = 2  # earlier versions have no transactions (KIP-98)
 _READS_ALL = IsolationLevel.READ_UNCOMMITTED
+
+
+async def look_up_ends(
+    cluster: Cluster, partitions: Iterable[TopicPartition], deadline: Deadline, isolation: IsolationLevel
+) -> dict[TopicPartition, int]:
+    """Return the ends of the partitions' logs. Raises as :func:`look_up_offsets`.
+
+    Raises:
+        WireError: the brokers say that a partition has no end.
+    """
+    ends: dict[TopicPartition, int] = {}
+    specs = dict.fromkeys(partitions, OffsetSpec.LATEST)
+    for partition, end in (await look_up_offsets(cluster, specs, deadline, isolation)).items():
+        if end is None:
+            raise WireError(f"the answer to ListOffsets says that {partition} has no end")
+        ends[partition] = end.offset
+    return ends
 
 
 async def look_up_offsets(

@@ -1,5 +1,6 @@
 """Requests the cluster's metadata when the client opens, and refreshes it until the client closes."""
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import Final
@@ -24,6 +25,7 @@ from ..errors import (
     broker_error,
     copy_for_reraise,
 )
+from ..network.connection import OVERDUE_SECONDS
 from ..network.happy_eyeballs import canonical
 from ..observe import MetadataUpdated, Observers
 from ..protocol.messages.metadata import MetadataResponse
@@ -281,7 +283,7 @@ class MetadataUpdater(MetadataCache):
         nodes = [node.address for node in self.snapshot.nodes.values()]
         ordered = self._brokers.least_loaded_first(nodes)
         known, until, bootstrap = self._recovery.candidates(ordered, self._addresses, self._runtime.now())
-        if known and await self._learn_from(known, errors, until, obeys=until is not None):
+        if known and await self._learn_from(known, errors, until, OVERDUE_SECONDS, obeys=until is not None):
             return True
         if known and _demanding(errors) and self._recovery.demanded():
             bootstrap = self._addresses
@@ -321,20 +323,24 @@ class MetadataUpdater(MetadataCache):
         addresses: Sequence[Address],
         errors: dict[Address, KafkaError],
         deadline: Deadline | None,
+        patience: float = math.inf,
         *,
         obeys: bool = False,
     ) -> bool:
         """Ask the addresses one by one until one answers; return whether any address answered.
 
         With a ``deadline``, each address gets a share of the remaining time, at least 10 % of the timeout, so that an
-        unresponsive address does not block the next one. With ``obeys``, ask no further address after the error
-        REBOOTSTRAP_REQUIRED. Add the error of each address to ``errors``.
+        unresponsive address does not block the next one. All but the last get ``patience`` seconds at most. With
+        ``obeys``, ask no further address after the error REBOOTSTRAP_REQUIRED. Add the error of each address to
+        ``errors``.
         """
         untried = list(addresses)
         while untried:
             now = self._runtime.now()
             at_most = self._config.request_timeout_ms / 1000
             share = None if deadline is None else _share(deadline, now, len(untried), at_most)
+            if len(untried) > 1 and patience < (at_most if share is None else share.left(now)):
+                share = Deadline.after(patience, now)
             address = untried.pop(0)
             try:
                 await self._learned(*await self._ask_metadata(address, share))

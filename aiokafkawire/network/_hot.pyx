@@ -1,3 +1,4 @@
+# cython: freethreading_compatible=True
 # cython: language_level=3, binding=False, always_allow_keywords=False, infer_types=False
 """A frame while it is received, compiled: the socket writes directly into the bytes object that the decoders read.
 

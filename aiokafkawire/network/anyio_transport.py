@@ -3,11 +3,12 @@
 from typing import Final
 
 import anyio
-from anyio.abc import ByteStream
+from anyio.abc import ByteStream, SocketAttribute
 
 from ..errors import ConnectionLost, KafkaError
 from ..runtime import background_tasks
 from .connection_protocol import ConnectionProtocol
+from .dead_paths import unanswered_seconds
 from .transport import OWN_WRITE, IdleWaiters, Outgoing, WriteObserver, broken, stalled
 
 __all__ = ("StreamTransport",)
@@ -56,6 +57,10 @@ class StreamTransport:
     async def written(self) -> None:
         """Wait as :meth:`Transport.written`."""
         await self._waiters.wait()
+
+    def unanswered(self) -> float:
+        """Return as :meth:`Transport.unanswered`."""
+        return unanswered_seconds(self._stream.extra(SocketAttribute.raw_socket, None))  # noqa: S610
 
     async def close(self) -> None:
         """Close as :meth:`Transport.close`."""

@@ -12,6 +12,7 @@ from ..errors import ConnectionLost, KafkaError
 from ..types import Address
 from .connection_protocol import ConnectionProtocol
 from .connector import SocketOptions
+from .dead_paths import unanswered_seconds
 from .happy_eyeballs import addresses_of, dial
 from .transport import IdleWaiters, Outgoing, WriteObserver, broken, stalled
 
@@ -48,7 +49,7 @@ async def open_transport(at: Address, make: Callable[[], W], *, options: SocketO
         options.set_on(transport.get_extra_info("socket"))
         return protocol
 
-    return await dial(await addresses_of(*at), connect, AsyncioTransport.abort)
+    return await dial(await addresses_of(*at), connect, AsyncioTransport.abort, lambda: addresses_of(*at))
 
 
 class AsyncioTransport(asyncio.BufferedProtocol):
@@ -94,6 +95,8 @@ class AsyncioTransport(asyncio.BufferedProtocol):
 
     def transmit_soon(self) -> None:
         """Transmit as :meth:`.transport.Transport.transmit_soon`, without a task, as asyncio's writes never wait."""
+        if self._pipeline.failure is not None:
+            return  # uvloop raises an error if a closed transport is written to
         while self._outgoing and self._stall is None and self._transport is not None:
             data = self._outgoing.take()
             self._stalled_size = len(data)
@@ -112,6 +115,10 @@ class AsyncioTransport(asyncio.BufferedProtocol):
         """Wait as :meth:`.transport.Transport.written`."""
         self.transmit_soon()
         await self._waiters.wait()
+
+    def unanswered(self) -> float:
+        """Return as :meth:`.transport.Transport.unanswered`."""
+        return 0.0 if self._transport is None else unanswered_seconds(self._transport.get_extra_info("socket"))
 
     async def close(self) -> None:
         """Close as :meth:`.transport.Transport.close`."""

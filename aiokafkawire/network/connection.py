@@ -1,6 +1,7 @@
 """A connection to one broker with many requests in flight: responses come in order; one failure ends all requests."""
 
 import logging
+import math
 from collections import deque
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -17,7 +18,7 @@ from ..protocol.messages.metadata import ApiVersionsRequest, ApiVersionsResponse
 from ..protocol.pre_api_versions import ANSWERS_API_VERSIONS, BrokerVersion
 from ..protocol.primitives import Buffer
 from ..protocol.schema import Request, Response, Versions
-from ..protocol.throttling import client_waits
+from ..protocol.throttling import client_waits, throttle_seconds
 from ..runtime import Owner, Runtime, background_tasks
 from ..types import Address
 from ..version import __version__
@@ -25,18 +26,21 @@ from .client_security import Security
 from .connection_protocol import ConnectionProtocol, ResponseHandler
 from .connection_reports import ConnectionReports, ObservedRequest
 from .connector import Connector, SocketOptions
+from .dead_paths import DEAD_SECONDS
 from .legacy_version_probe import negotiate_versions
 from .reauthentication import Reauthenticator
 from .request_log import LOG, log_answer, log_request
 from .transport import Transport
 from .transport_factory import TransportFactory
 
-__all__ = ("ANY_VERSION", "BrokerIdentity", "Connection", "versions_request")
+__all__ = ("ANY_VERSION", "OVERDUE_SECONDS", "BrokerIdentity", "Connection", "versions_request")
 
 R = TypeVar("R", bound=Response)
 
 ANY_VERSION: Final = Versions.parse("0+")
 
+OVERDUE_SECONDS: Final = 3.0
+"""The seconds without a response after which the client asks other brokers whether one of them has taken over."""
 _MIN_PROBE_SECONDS: Final = 0.25
 """The shortest wait, in seconds, before a broker that does not answer is taken for an old one: it may be far away."""
 _LARGE: Final = 256 * 1024
@@ -64,12 +68,13 @@ def versions_request(expected: BrokerIdentity | None = None) -> ApiVersionsReque
 class _Reply:
     """A response handler for a request whose response a task awaits."""
 
-    __slots__ = ("_event", "error", "frame", "patience", "position", "times_out_at")
+    __slots__ = ("_event", "due_at", "error", "frame", "patience", "position", "times_out_at")
 
-    def __init__(self, sent_at: float, patience: float) -> None:
+    def __init__(self, sent_at: float, patience: float, due_at: float) -> None:
         self._event = anyio.Event()
         self.patience = patience
         self.times_out_at = sent_at + patience
+        self.due_at = due_at
         self.frame = b""
         self.position = 0
         self.error: KafkaError | None = None
@@ -239,6 +244,21 @@ class Connection:
         """Whether a request has timed out, and the broker has answered none since."""
         return self._answered_at_timeout == self._pipeline.answered
 
+    def is_overdue(self, now: float) -> bool:
+        """Return whether a broker that works would have answered the oldest pending request that a task awaits."""
+        waiting = self._next_reply()
+        # A broker reads no request of a throttled connection.
+        return waiting is not None and now >= max(waiting[1].due_at, self.throttled_until + OVERDUE_SECONDS)
+
+    def _next_reply(self) -> tuple[str, _Reply] | None:
+        """Return the reply that comes next, and the name of its request, if a task awaits it."""
+        waiting = self._pipeline.next_answered
+        if waiting is None:
+            return None
+        name, handler = waiting
+        reply = handler.handler if isinstance(handler, ObservedRequest) else handler
+        return (name, reply) if isinstance(reply, _Reply) else None
+
     async def request(
         self,
         request: Request[R],
@@ -275,7 +295,7 @@ class Connection:
 
     def heed_throttle(self, response: Response, spoken: int) -> None:
         """Extend :attr:`throttled_until` by the throttle time of a response, unless the broker has waited itself."""
-        pause = getattr(response, "throttle_time_ms", 0) / 1000
+        pause = throttle_seconds(response)
         if pause <= 0 and not self._reports.has_throttled:
             return  # nearly every response
         api = type(response).__name__.removesuffix("Response")
@@ -414,7 +434,7 @@ class Connection:
 
     async def send_token(self, token: bytes) -> bytes:
         """Send a SASL token as a frame without a header, and return the token in the response."""
-        reply = _Reply(self._now(), self._request_timeout)
+        reply = _Reply(self._now(), self._request_timeout, self._now() + OVERDUE_SECONDS)
         self._transport.enqueue(self._pipeline.send_bare(token, reply))  # not logged, since a token has no header
         await self.transmit()
         try:
@@ -455,7 +475,9 @@ class Connection:
             self.used_at = now
         await self._close_if_silent(now)
         with anyio.move_on_after(limit):
-            reply = _Reply(now, patience)
+            # A long poll may wait for data on purpose, and a slow request for other members.
+            due_at = math.inf if slow else now + getattr(request, "max_wait_ms", 0) / 1000 + OVERDUE_SECONDS
+            reply = _Reply(now, patience, due_at)
             called_at = now if called_at is None else called_at
             observed = self._reports.request(reply, type(request), spoken, called_at)
             sent_at = now if observed is None else None
@@ -470,12 +492,11 @@ class Connection:
 
     async def _close_if_silent(self, now: float) -> None:
         """Close the connection if its oldest pending request has timed out, even if no caller waits for it."""
-        waiting = self._pipeline.next_answered
+        waiting = self._next_reply()
         if waiting is None:
             return
-        name, handler = waiting
-        reply = handler.handler if isinstance(handler, ObservedRequest) else handler
-        if isinstance(reply, _Reply) and now >= reply.times_out_at:
+        name, reply = waiting
+        if now >= reply.times_out_at:
             is_set = " (request_timeout_ms)" if reply.patience == self._request_timeout else ""
             limit = f"{reply.patience:g} s{is_set}"
             await self.close(
@@ -544,6 +565,15 @@ class Connection:
                 await self._transport.run()
             finally:
                 tasks.cancel_scope.cancel()
+
+    async def close_if_dead(self) -> None:
+        """Close the connection if the network between this client and the broker is dead, as far as the system knows.
+
+        A new connection finds out earlier that the network works again, or that the broker has moved.
+        """
+        silence = self._transport.unanswered()
+        if silence >= DEAD_SECONDS:
+            await self.close(ConnectionLost(f"{self.broker} has left repeated packets unanswered for {silence:.1f} s"))
 
     async def close(self, reason: KafkaError | None = None) -> None:
         """Close the connection; pending requests fail with ``reason``. Repeated calls have no effect."""

@@ -2,16 +2,20 @@
 
 import contextlib
 import socket
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 import anyio
 
 from .._lazy_classes import frozen
+from .dead_paths import PROBE_SECONDS
 
 if TYPE_CHECKING:
     from anyio.abc import ByteStream
 
 __all__ = ("Connector", "SocketOptions", "connect_tcp")
+
+_IDLE_SECONDS: Final = 5
+"""The seconds without traffic before the first keepalive probe. It also keeps NAT from forgetting the connection."""
 
 
 class Connector(Protocol):
@@ -29,6 +33,23 @@ async def connect_tcp(host: str, port: int) -> "ByteStream":
     return await anyio.connect_tcp(host, port)
 
 
+def _keep_alive(under: socket.socket) -> None:
+    """Let the system probe an idle connection; by default it would first do so after two hours."""
+    _set(under, socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    # TCP_KEEPALIVE is macOS's name of TCP_KEEPIDLE.
+    times = {"TCP_KEEPIDLE": _IDLE_SECONDS, "TCP_KEEPALIVE": _IDLE_SECONDS, "TCP_KEEPINTVL": PROBE_SECONDS}
+    for name, seconds in times.items():
+        option = getattr(socket, name, None)
+        if option is not None:
+            _set(under, socket.IPPROTO_TCP, option, seconds)
+
+
+def _set(under: socket.socket, level: int, option: int, value: int) -> None:
+    # It is closed already, as the next read reports; the value is beyond the system's limit; or it is no TCP socket.
+    with contextlib.suppress(OSError):
+        under.setsockopt(level, option, value)
+
+
 @frozen
 class SocketOptions:
     """The options that a client's sockets get."""
@@ -41,12 +62,9 @@ class SocketOptions:
         """Set the options of the socket ``under`` a stream; do nothing if the stream has no socket (None)."""
         if under is None:
             return
-        with contextlib.suppress(
-            OSError
-        ):  # closed already, as the next read reports; or a size beyond the system's limit
-            if self.keepalive:
-                under.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-            if self.send_buffer is not None:
-                under.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, self.send_buffer)
-            if self.receive_buffer is not None:
-                under.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, self.receive_buffer)
+        if self.keepalive:
+            _keep_alive(under)
+        if self.send_buffer is not None:
+            _set(under, socket.SOL_SOCKET, socket.SO_SNDBUF, self.send_buffer)
+        if self.receive_buffer is not None:
+            _set(under, socket.SOL_SOCKET, socket.SO_RCVBUF, self.receive_buffer)

@@ -14,6 +14,7 @@ from typing import Any, Final, TypeAlias
 
 import attrs
 
+from .. import _printable
 from .._lazy_classes import frozen
 from ..errors import AuthenticationFailed, ConfigError
 from ..types import OAuthBearerToken, RandomSource
@@ -67,8 +68,8 @@ def renew_after(lifetime_ms: int, chance: RandomSource) -> float | None:
 
 
 def printable(text: str) -> str:
-    """Return a text from a server for an error or a log line: truncated, and without control characters."""
-    return "".join(letter if letter.isprintable() else "?" for letter in text[:_MAX_PRINTED]).strip()
+    """Return a short text from a server for an error or a log line: truncated, and without control characters."""
+    return _printable.printable(text, _MAX_PRINTED).strip()
 
 
 def plain(username: str, password: str) -> Exchange:

@@ -74,6 +74,9 @@ class Transport(Protocol):
     async def run(self) -> None:
         """Run until the connection ends. Cancelling this call closes the connection."""
 
+    def unanswered(self) -> float:
+        """Return for how many seconds the broker's system has answered nothing, as :func:`.unanswered_seconds`."""
+
     async def close(self) -> None:
         """Close the stream. Repeated calls have no effect."""
 

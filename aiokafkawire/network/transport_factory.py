@@ -8,6 +8,7 @@ import attrs
 from anyio.abc import ByteStream, SocketAttribute
 
 from .._lazy_classes import frozen
+from .._printable import printable
 from ..errors import ConnectionLost, KafkaError
 from ..runtime import on_trio
 from ..types import Address
@@ -92,4 +93,4 @@ class TransportFactory:
         causes = cause.exceptions if isinstance(cause, ExceptionGroup) else (cause,)
         message = "; ".join(dict.fromkeys(str(cause) or repr(cause) for cause in causes))
         mapped = f" (dialled at {self.dialled})" if self.dialled != self.at else ""
-        return ConnectionLost(f"cannot connect to {self.at}{mapped}: {message}")
+        return ConnectionLost(f"cannot connect to {self.at}{mapped}: {printable(message)}")

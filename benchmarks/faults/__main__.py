@@ -14,12 +14,14 @@ from pathlib import Path
 from support.kafka_cluster import KafkaCluster
 
 from benchmarks.faults.journal import ABORTED_EVERY, LINGER_MS, read_journal
-from benchmarks.faults.judge import WRONGS, check, figures, read_back
+from benchmarks.faults.judge import WRONGS, count_wrongs, figures, find_anomalies, read_back
 from benchmarks.faults.program import Program, Progress, prepare
 from benchmarks.faults.report import render
 from benchmarks.faults.running import TOPIC, Row, broker_properties, job_of, parsed, parser_of, run_each
 from benchmarks.faults.schedule import Faults
 
+_SHOWN = 3
+"""The counterexamples in the report."""
 EPILOG = """\
 examples, each after `python -m benchmarks.faults`:
                                         records, all clients, a minute of faults each
@@ -55,7 +57,8 @@ def _run(client: str, options: argparse.Namespace) -> Row:
         lines, said = read_journal(job.journal), program.figures
         handed = said.get("handed", program.handed)
         logs, still_open = read_back(job)
-    wrongs = check(job, lines, handed, logs) | {"open": still_open}
+    anomalies = find_anomalies(job, lines, handed, logs)
+    wrongs = count_wrongs(job, lines, handed, anomalies) | {"open": still_open}
     errors = Counter(line["error"] for line in lines if "error" in line)
     return {
         "client": client,
@@ -67,6 +70,7 @@ def _run(client: str, options: argparse.Namespace) -> Row:
         **figures(job, lines, logs),
         "wrong": sum(wrongs[name] for name in WRONGS),
         **wrongs,
+        "counterexamples": [str(anomaly) for anomaly in anomalies[:_SHOWN]],
         "errors": dict(errors.most_common(8)),
         "kills": faults.as_json(),
     }

@@ -1,18 +1,30 @@
-"""The result of a run under fault: librdkafka reads the topic, and `check` compares it with the client's journal.
+"""The result of a run under fault: librdkafka reads the topic, and the client's journal says what must be there.
 
-`check` and `figures` are plain functions of the records read and written.
+Both are a history, in which the checker of `tests/histories` finds what is wrong. All but the reading are plain
+functions of the records read and written.
 """
 
 import logging
 import statistics
 import time
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, TypeAlias
 
 from confluent_kafka import Consumer, IsolationLevel, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
+from histories.anomalies import Anomaly, Kind
+from histories.checking import check
+from histories.events import (
+    Event,
+    LogFound,
+    RecordSent,
+    SendAcknowledged,
+    TransactionBegan,
+    TransactionCommitRequested,
+    TransactionCommitted,
+)
 
 from benchmarks.faults.journal import Job
 
@@ -21,7 +33,7 @@ Logs: TypeAlias = Mapping[int, Sequence[tuple[int, int]]]
 Line: TypeAlias = dict[str, Any]
 
 WRONGS = ("lost", "doubled", "out_of_order", "elsewhere", "unknown", "silent", "torn", "undead", "open")
-"""The figures of `check` of which each must be 0."""
+"""The figures of `count_wrongs` of which each must be 0."""
 
 QUIET = logging.getLogger("benchmarks.faults")
 QUIET.addHandler(logging.NullHandler())
@@ -30,7 +42,52 @@ QUIET.propagate = False
 _OPEN_FOR = 90.0  # seconds; longer than transaction.timeout.ms, after which brokers abort by themselves
 
 
-def check(job: Job, lines: Iterable[Line], handed: int, logs: Logs) -> dict[str, int]:
+_FIGURES: Mapping[Kind, str] = {
+    Kind.LOST_WRITE: "lost",
+    Kind.DUPLICATE: "doubled",
+    Kind.REORDER: "out_of_order",
+    Kind.MISPLACED: "elsewhere",
+    Kind.PHANTOM: "unknown",
+    Kind.TORN_TRANSACTION: "torn",
+    Kind.ABORTED_READ: "undead",
+}
+_WRITER = "the client"
+
+
+def find_anomalies(job: Job, lines: Iterable[Line], handed: int, logs: Logs) -> list[Anomaly]:
+    """Return what is wrong with the logs that a reader sees, the reader of committed records with transactions."""
+    writes = _transactions(job, lines) if job.transactions else _records(job, lines, handed)
+    committed = (True, False) if job.transactions else (False,)
+    found = (
+        LogFound(partition, tuple(log), is_committed=is_committed)
+        for partition, log in logs.items()
+        for is_committed in committed
+    )
+    return check([*writes, *found])
+
+
+def _records(job: Job, lines: Iterable[Line], handed: int) -> Iterator[Event]:
+    for number in range(handed):
+        yield RecordSent(_WRITER, number, partition=number % job.partitions)
+    for line in lines:
+        if "error" not in line:
+            offset = -1 if line["offset"] is None else line["offset"]
+            yield SendAcknowledged(line["record"], line["partition"], offset)
+
+
+def _transactions(job: Job, lines: Iterable[Line]) -> Iterator[Event]:
+    for line in lines:
+        name, first = str(line["transaction"]), line["transaction"]
+        yield TransactionBegan(name, _WRITER)
+        for number in range(first, first + line["records"]):
+            yield RecordSent(_WRITER, number, name, number % job.partitions)
+        if line["outcome"] in ("committed", "unsure"):
+            yield TransactionCommitRequested(name)
+        if line["outcome"] == "committed":
+            yield TransactionCommitted(name)
+
+
+def count_wrongs(job: Job, lines: Sequence[Line], handed: int, anomalies: Iterable[Anomaly]) -> dict[str, int]:
     """Return the number of violations of each kind.
 
     - lost: acknowledged, or committed, and not to be seen
@@ -42,53 +99,9 @@ def check(job: Job, lines: Iterable[Line], handed: int, logs: Logs) -> dict[str,
     - torn: transactions whose commit failed of which some is seen, and some not
     - undead: records seen whose transaction was aborted, on purpose or by an error
     """
-    seen: dict[int, set[int]] = {}
-    found: Counter[str] = Counter()
-    for partition, log in logs.items():
-        last = -1
-        for offset, number in log:
-            if number in seen:
-                found["doubled"] += 1
-                seen[number].add(offset)
-                continue
-            seen[number] = {offset}
-            found["out_of_order"] += number < last
-            found["elsewhere"] += number % job.partitions != partition
-            last = max(last, number)
-    if job.transactions:
-        _check_transactions(lines, seen, found)
-    else:
-        _check_records(lines, seen, found, handed)
+    found = Counter(_FIGURES[anomaly.kind] for anomaly in anomalies)
+    found["silent"] = 0 if job.transactions else handed - len({line["record"] for line in lines})
     return {name: found[name] for name in WRONGS}
-
-
-def _check_records(lines: Iterable[Line], seen: Mapping[int, set[int]], found: Counter[str], handed: int) -> None:
-    outcomes: set[int] = set()
-    for line in lines:
-        number = line["record"]
-        outcomes.add(number)
-        if "error" in line:
-            continue
-        found["lost"] += number not in seen
-        found["elsewhere"] += line["offset"] is not None and number in seen and line["offset"] not in seen[number]
-    found["silent"] = handed - len(outcomes)
-    found["unknown"] = sum(number >= handed for number in seen)
-
-
-def _check_transactions(lines: Iterable[Line], seen: Mapping[int, set[int]], found: Counter[str]) -> None:
-    known: set[int] = set()
-    for line in lines:
-        numbers = range(line["transaction"], line["transaction"] + line["records"])
-        known.update(numbers)
-        there = sum(number in seen for number in numbers)
-        match line["outcome"]:
-            case "committed":
-                found["lost"] += len(numbers) - there
-            case "unsure":
-                found["torn"] += 0 < there < len(numbers)
-            case _:
-                found["undead"] += there
-    found["unknown"] = len(seen.keys() - known)
 
 
 def figures(job: Job, lines: Sequence[Line], logs: Logs) -> dict[str, float | int | None]:

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -42,13 +43,16 @@ def prepare(cluster: KafkaCluster, job: Job) -> None:
 
 
 class Program:
-    """One client's process, from its start to its end; it does not outlive the ``with`` block."""
+    """One client's process, from its start to its end; it does not outlive the ``with`` block.
 
-    def __init__(self, client: str, job: Job, errors: Path, tell: "Progress") -> None:
+    ``within`` is the beginning of a command that runs it elsewhere, as in another network.
+    """
+
+    def __init__(self, client: str, job: Job, errors: Path, tell: "Progress", within: Sequence[str] = ()) -> None:
         self.figures: dict[str, Any] = {}
         self.handed = 0
         self.ended = threading.Event()
-        self._command = [*command_on(client, f"benchmarks.faults.{FILES[client]}"), *command_of(job)]
+        self._command = [*within, *command_on(client, f"benchmarks.faults.{FILES[client]}"), *command_of(job)]
         self._errors, self._tell = errors, tell
         self._ready: queue.Queue[bool] = queue.Queue()
 
@@ -107,16 +111,17 @@ class Progress:
 
     def __init__(self, client: str, seconds: float) -> None:
         self._client, self._seconds, self._next = client, seconds, 5.0
-        self._began: float | None = None
+        self.began: float | None = None
+        """When the client's clock has started, by `time.monotonic`."""
 
     def begin(self) -> None:
         """Note that the client's clock has started."""
-        self._began = time.monotonic()
+        self.began = time.monotonic()
 
     @property
     def at(self) -> float:
         """Seconds since then."""
-        return 0.0 if self._began is None else time.monotonic() - self._began
+        return 0.0 if self.began is None else time.monotonic() - self.began
 
     def __call__(self, news: str) -> None:
         self._print(news)

@@ -85,6 +85,7 @@ def _remarks(row: Row) -> list[str]:
     lines = [f"  {row['client']} ({row.get('version', 'version unknown')}): killed {kills or 'nobody'}"]
     lines += [f"    NOT ENDED WELL: {text}" for text in row["problems"]]
     lines += [f"    WRONG: {row[name]:,} {name}" for name in WRONGS if row[name]]
+    lines += [f"      {text}" for example in row.get("counterexamples", ()) for text in example.splitlines()]
     lines += [f"    failed, {count:,}: {error}" for error, count in row["errors"].items()]
     lines += [f"    logged, {count:,}: {text}" for text, count in row.get("logged", {}).items()]
     return lines

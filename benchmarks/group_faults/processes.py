@@ -5,6 +5,7 @@ import subprocess
 import threading
 import time
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -104,10 +105,11 @@ def program_of(client: str, folder: Path) -> list[str]:
 class Group:
     """The members of one group, by place; none outlives the ``with`` block.
 
-    One thread at a time may let them go and come.
+    One thread at a time may let them go and come. ``within`` is the beginning of a command that runs them elsewhere, as
+    in another network.
     """
 
-    def __init__(self, client: str, job: Membership, size: int, folder: Path) -> None:
+    def __init__(self, client: str, job: Membership, size: int, folder: Path, within: Sequence[str] = ()) -> None:
         self.reads: list[Read] = []
         self.unique = 0
         """How many records were read, each counted once."""
@@ -117,7 +119,7 @@ class Group:
         self.closes: list[float] = []
         """Seconds that each orderly close took."""
         self.problems: list[str] = []
-        self._command, self._folder = [*program_of(client, folder), job.as_argument()], folder
+        self._command, self._folder = [*within, *program_of(client, folder), job.as_argument()], folder
         self._seen: set[int] = set()
         self._lock = threading.Lock()
         self._times: Counter[int] = Counter()

@@ -1,5 +1,6 @@
 """Opening a cluster: the first address that answers is enough, and when none does each is told."""
 
+import re
 from typing import Any
 
 import anyio
@@ -40,6 +41,20 @@ async def test_an_address_that_leads_nowhere_does_not_keep_us_from_the_next(firs
             async with opened(net.connect, "bad:1,good:2", bootstrap_timeout_ms=1000) as cluster:
                 assert cluster.metadata.snapshot.nodes[1].address.host == "good"
         assert list(dict.fromkeys(net.dials)) == ["bad", "good"]
+
+
+@virtual_time
+@pytest.mark.parametrize(
+    ("server", "remedy"),
+    [
+        ("refuses:1", "; nothing listens there: start a broker (for development: aiokafkawire broker), or correct the"),
+        ("memory-1:9092", "; a Broker(port=None) for tests is reached by Client(..., connector=broker.connect) only"),
+    ],
+)
+async def test_what_to_do_about_a_port_without_a_broker_is_told(server: str, remedy: str) -> None:
+    with anyio.fail_after(5), pytest.raises(NoBrokerReachable, match=re.escape(remedy)):
+        async with opened(Net().connect, server, bootstrap_timeout_ms=1_000):
+            raise AssertionError("opened")
 
 
 @virtual_time

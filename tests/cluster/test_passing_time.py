@@ -1,5 +1,6 @@
 """What happens by itself as time passes, on a clock that jumps (trio's): no test waits for a second of it."""
 
+from functools import partial
 from typing import Any
 
 import anyio
@@ -11,8 +12,11 @@ from support.virtual_time import virtual_time
 from aiokafkawire.cluster.cluster import any_broker
 from aiokafkawire.errors import ConnectionLost, ErrorCode, NoBrokerReachable, RequestTimeout, broker_error
 from aiokafkawire.protocol.api import ApiKey
+from aiokafkawire.protocol.messages.fetch import FetchRequest
+from aiokafkawire.protocol.messages.group import Coordinator, FindCoordinatorResponse
 from aiokafkawire.protocol.messages.metadata import MetadataRequest
 from aiokafkawire.protocol.messages.topics import DeleteTopicsRequest, DeleteTopicsResponse
+from aiokafkawire.types import CoordinatorType
 
 pytestmark = [pytest.mark.anyio, virtual_time]
 
@@ -129,6 +133,58 @@ async def test_a_request_left_unanswered_is_given_up_after_the_request_timeout_a
             assert anyio.current_time() - started == pytest.approx(100)
             assert broker.count(DeleteTopicsRequest) == 4
             assert len(broker.peers) == 4
+
+
+async def test_others_are_asked_for_metadata_while_a_broker_is_silent() -> None:
+    async with ScriptedBroker() as frozen, ScriptedBroker() as other:
+        other.on[ApiKey.METADATA] = lambda _: metadata(hosts=("b", "c"))
+        frozen.on[ApiKey.METADATA] = lambda _: metadata(hosts=("b", "c"))
+        async with opened(Net(b=frozen, c=other).connect, **DEFAULTS) as cluster:
+            frozen.on[ApiKey.METADATA] = lambda _: None
+            began, seen = anyio.current_time(), cluster.metadata.snapshot
+            await cluster.metadata.refresh(seen, cluster.deadline(20))
+            assert anyio.current_time() - began < 4
+            connection = await cluster.connection(cluster.metadata.snapshot.nodes[1], "another lane")
+            with anyio.move_on_after(9):
+                await connection.request(DELETE)
+            assert other.count(MetadataRequest) >= 5
+
+
+async def test_a_frozen_coordinator_is_left_for_its_successor() -> None:
+    async with ScriptedBroker() as frozen, ScriptedBroker() as other:
+        coordinator = Coordinator(key="tx", node_id=1, host="b", port=9092, error_code=0, error_message=None)
+        for broker in (frozen, other):
+            broker.on[ApiKey.METADATA] = lambda _: metadata(hosts=("b", "c"))
+            broker.on[ApiKey.FIND_COORDINATOR] = lambda _: FindCoordinatorResponse(coordinators=[coordinator])
+        async with opened(Net(b=frozen, c=other).connect, **DEFAULTS) as cluster:
+            deadline = cluster.deadline(60)
+            await cluster.coordinator(CoordinatorType.TRANSACTION, "tx", deadline)
+            frozen.on[ApiKey.METADATA] = frozen.on[ApiKey.FIND_COORDINATOR] = lambda _: None
+            other.on[ApiKey.DELETE_TOPICS] = lambda _: DeleteTopicsResponse(responses=[])
+            began = anyio.current_time()
+            async with anyio.create_task_group() as tasks:
+                ask = partial(cluster.ask_coordinator, lane="tx", check=lambda _: None)
+                tasks.start_soon(ask, CoordinatorType.TRANSACTION, "tx", DELETE, deadline)
+                await anyio.sleep(9)
+                assert frozen.count(DeleteTopicsRequest) == 1, "nobody has taken over yet"
+                coordinator.node_id, coordinator.host = 2, "c"
+            assert anyio.current_time() - began < 12
+            assert other.count(DeleteTopicsRequest) == 1
+
+
+async def test_a_long_poll_is_not_overdue_while_it_may_last() -> None:
+    async with ScriptedBroker() as broker:
+        broker.on[ApiKey.METADATA] = lambda _: metadata()
+        async with opened(broker.connect, **DEFAULTS) as cluster:
+            connection = await cluster.connection(cluster.metadata.snapshot.nodes[1])
+            poll = FetchRequest(max_wait_ms=10_000, min_bytes=1, topics=[])
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(connection.request, poll)
+                await anyio.sleep(12)
+                assert not connection.is_overdue(cluster.runtime.now())
+                await anyio.sleep(2)
+                assert connection.is_overdue(cluster.runtime.now())
+                tasks.cancel_scope.cancel()
 
 
 async def test_the_last_of_many_tries_does_not_hide_what_came_before() -> None:

@@ -11,7 +11,7 @@ import pytest
 sys.path.append(str(Path(__file__).parent.parent.parent))
 
 from benchmarks.faults.journal import Job, command_of, read_job
-from benchmarks.faults.judge import check, figures
+from benchmarks.faults.judge import count_wrongs, figures, find_anomalies
 
 Log = list[tuple[int, int]]
 
@@ -33,7 +33,8 @@ def transaction(first: int, outcome: str) -> dict[str, Any]:
 
 
 def wrongs(lines: list[dict[str, Any]], logs: dict[int, Log], *, transactions: int = 0) -> dict[str, int]:
-    return {name: count for name, count in check(job(transactions), lines, 4, logs).items() if count}
+    anomalies = find_anomalies(job(transactions), lines, 4, logs)
+    return {name: count for name, count in count_wrongs(job(transactions), lines, 4, anomalies).items() if count}
 
 
 ALL = [acknowledged(number, number // 2) for number in range(4)]
@@ -65,6 +66,16 @@ def test_what_failed_may_have_been_written_or_not(even: Log) -> None:
     lines = [failed(2) if line["record"] == 2 else line for line in ALL]
     assert wrongs(lines, {0: even, 1: ODD}) == {}
     assert figures(job(), lines, {0: even, 1: ODD})["failed_but_written"] == len(even) - 1
+
+
+def test_a_counterexample_has_the_acknowledgement_and_the_log_around_its_place() -> None:
+    (anomaly,) = find_anomalies(job(), ALL, 4, {0: [(0, 0)], 1: ODD})
+    assert str(anomaly).splitlines() == [
+        "lost write: 2 is acknowledged at 0:1, and is not there",
+        "    the client sends 2 to 0",
+        "    2 is acknowledged at 0:1",
+        "    log of 0 from 0 to 1: 0 0",
+    ]
 
 
 def test_a_record_without_an_outcome_is_found() -> None:

@@ -113,6 +113,7 @@ async def wrong_answer(stream: SocketStream) -> None:
     await anyio.sleep_forever()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("handler", "kind", "told"),
     [
@@ -140,6 +141,7 @@ async def test_whatever_listens_there_is_told_from_kafka(handler: Handler, kind:
             raise error
 
 
+@pytest.mark.slow
 async def test_a_closed_port_is_told() -> None:
     async with listening(silence) as address:
         pass
@@ -158,6 +160,7 @@ async def test_a_host_that_does_not_exist_is_told(host: str) -> None:
     assert "cannot connect to" in str(error) or "did not accept a connection" in str(error)
 
 
+@pytest.mark.slow
 async def test_every_address_is_told_with_its_own_cause() -> None:
     async with listening(silence) as closed:
         pass

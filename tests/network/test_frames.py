@@ -3,6 +3,7 @@
 import platform
 import subprocess
 import sys
+from sysconfig import get_config_var
 from types import ModuleType
 from typing import Any
 
@@ -98,6 +99,9 @@ def large(size: int, fill: bytes) -> bytes:
 
 
 @compiled
+@pytest.mark.skipif(
+    bool(get_config_var("Py_GIL_DISABLED")), reason="without the GIL nobody knows whether others have a frame"
+)
 def test_a_large_frame_that_nobody_has_any_more_becomes_the_next() -> None:
     # Of those that are free the smallest that will do is taken, so it is the same one again and again.
     where = id(large(3_000_000, b"a"))
@@ -159,6 +163,7 @@ print(faults() - before)
 """
 
 
+@pytest.mark.measures_process
 @compiled
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="about the allocator of glibc")
 def test_memory_of_values_is_reused_and_not_taken_from_the_system_again() -> None:

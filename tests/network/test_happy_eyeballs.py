@@ -1,9 +1,14 @@
 """Which of several addresses is connected to."""
 
+import gc
 import socket
+import weakref
+from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 import anyio
+import anyio.lowlevel
 import pytest
 from support.connecting import eventually
 
@@ -26,6 +31,8 @@ class Addresses:
         self.discarded: list[str] = []
         self.released = anyio.Event()
         self.given_up: list[str] = []
+        self.resolved: Sequence[str] | OSError = OSError("the name server is silent")
+        """What the name leads to later."""
 
     async def connect(self, address: str) -> str:
         self.tried.append(address)
@@ -44,7 +51,12 @@ class Addresses:
 
     async def dial(self, *addresses: str) -> str:
         with anyio.fail_after(10):
-            return await dial(addresses, self.connect, self.discard)
+            return await dial(addresses, self.connect, self.discard, self.resolve)
+
+    async def resolve(self) -> Sequence[str]:
+        if isinstance(self.resolved, OSError):
+            raise self.resolved
+        return self.resolved
 
 
 async def test_the_first_that_takes_it_is_taken_and_no_other_is_tried() -> None:
@@ -82,6 +94,74 @@ async def test_all_are_told_when_none_takes_it() -> None:
 async def test_of_one_address_its_own_error_is_told() -> None:
     with pytest.raises(ConnectionRefusedError, match=r"^no$"):
         await Addresses().dial("no")
+
+
+async def test_while_nobody_answers_the_name_is_resolved_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(happy_eyeballs, "_REPEAT", 0.001)
+    there = Addresses()
+    there.resolved = ["silent", "a"]
+    assert await there.dial("silent", "no") == "a"
+    assert there.tried == ["silent", "no", "silent", "a"]
+    assert there.given_up == ["silent", "silent"]
+
+
+async def test_the_name_is_resolved_again_where_the_first_address_refuses_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(happy_eyeballs, "_REPEAT", 0.001)
+    there = Addresses()
+    there.resolved = ["a"]
+    assert await there.dial("no", "silent") == "a"
+
+
+async def test_an_error_of_another_kind_is_raised_as_it_is() -> None:
+    async def connect(address: str) -> str:
+        raise OverflowError(address)
+
+    with pytest.raises(OverflowError, match=r"^large$"):
+        await dial(["large"], connect, lambda _: None, Addresses().resolve)
+
+
+async def test_a_failed_attempt_is_freed_at_once() -> None:
+    class Held:
+        pass
+
+    held = weakref.WeakSet[Held]()
+
+    async def connect(address: str) -> str:
+        held.add(own := Held())
+        raise ConnectionRefusedError(address, own.__class__)
+
+    gc.disable()
+    try:
+        with suppress(OSError):
+            await dial(["no"], connect, lambda _: None, Addresses().resolve)
+        await anyio.lowlevel.checkpoint()
+        assert not held
+    finally:
+        gc.enable()
+
+
+async def test_an_address_that_refuses_is_not_tried_again_and_the_same_ones_are_while_names_fail(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(happy_eyeballs, "_REPEAT", 0.001)
+    there = Addresses()
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(there.dial, "silent", "no")
+        await eventually(lambda: there.tried.count("silent") >= 3)
+        there.released.set()
+    assert there.tried.count("no") == 1
+    assert len(there.discarded) + len(there.given_up) == there.tried.count("silent") - 1
+
+
+async def test_an_attempt_that_fails_late_ends_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def connect(address: str) -> str:
+        await anyio.sleep(0.01)
+        raise ConnectionRefusedError(address)
+
+    with anyio.fail_after(10), pytest.raises(ConnectionRefusedError, match=r"^late$"):
+        await dial(["late"], connect, lambda _: None, Addresses().resolve)
 
 
 async def test_who_is_cancelled_leaves_nothing_open() -> None:

@@ -110,6 +110,7 @@ async def test_on_asyncio_no_task_stands_between(papers: Papers | None, anyio_ba
         assert isinstance(connection._transport, AsyncioTransport) == (anyio_backend_name == "asyncio")
 
 
+@pytest.mark.slow
 async def test_answers_of_all_sizes_come_whole(papers: Papers | None) -> None:
     counts = [0, 1, 3, 200, 5_000, 70_000, 1]
     requests = [
@@ -131,6 +132,7 @@ async def test_answers_of_all_sizes_come_whole(papers: Papers | None) -> None:
         assert heard == dict(enumerate(counts))
 
 
+@pytest.mark.slow
 async def test_who_posts_waits_for_a_socket_that_is_full(papers: Papers | None) -> None:
     done: list[int] = []
 
@@ -154,6 +156,7 @@ async def test_who_posts_waits_for_a_socket_that_is_full(papers: Papers | None) 
             assert asked.correlation_id == 1 + number
 
 
+@pytest.mark.slow
 async def test_a_socket_that_takes_nothing_loses_the_connection(papers: Papers | None) -> None:
     async with (
         ScriptedBroker() as broker,
@@ -192,6 +195,18 @@ async def test_closing_and_the_owners_end_hang_up(papers: Papers | None) -> None
             pass
         await broker.peers[1].hung_up()
         assert isinstance(connection.failure, ConnectionLost)
+
+
+async def test_what_was_held_back_is_not_written_to_a_connection_that_is_closed(papers: Papers | None) -> None:
+    heard: list[Any] = []
+    async with ScriptedBroker() as broker, fronted(broker, papers) as front, connected(front) as connection:
+        await connection.hold()
+        async with anyio.create_task_group() as tasks:
+            await tasks.start(ask, connection, "a", heard)
+            # As a login that is not renewed does; uvloop raises an error if a closed transport is written to.
+            await connection.close(ConnectionLost("the login was refused"))
+            connection.release()
+        assert [str(error) for error in heard] == ["the login was refused"]
 
 
 class Faulty:

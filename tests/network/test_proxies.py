@@ -9,8 +9,9 @@ import anyio
 import pytest
 from anyio.abc import ByteStream, SocketStream
 from support.connecting import running_tasks
+from support.login_settings import login
 from support.proxies import TestProxy, listening
-from support.securing import login, make_papers, refusal, there_and_back
+from support.securing import make_papers, refusal, there_and_back
 
 from aiokafkawire import Client
 from aiokafkawire.config import ClientConfig, make_config
@@ -80,6 +81,7 @@ async def test_a_login_that_the_proxy_does_not_take_is_told_at_once(kind: str) -
         assert proxy.refused == 2
 
 
+@pytest.mark.slow
 @KINDS
 async def test_a_broker_that_the_proxy_cannot_reach(kind: str) -> None:
     async with Broker() as broker, listening(TestProxy(kind, to(broker))) as proxy:
@@ -89,6 +91,7 @@ async def test_a_broker_that_the_proxy_cannot_reach(kind: str) -> None:
         assert "elsewhere:1" in str(error)
 
 
+@pytest.mark.slow
 async def test_a_proxy_that_is_not_there() -> None:
     async def refuse(host: str, port: int) -> ByteStream:
         raise ConnectionRefusedError(111, "Connection refused")
@@ -115,6 +118,7 @@ class Odd(TestProxy):
             return
 
 
+@pytest.mark.slow
 @KINDS
 async def test_a_proxy_that_says_nothing_or_hangs_up_is_told_in_time(kind: str) -> None:
     before = running_tasks()

@@ -62,6 +62,16 @@ async def test_a_pause_that_passes_while_nobody_asks_delays_nobody() -> None:
 
 
 @virtual_time
+@pytest.mark.parametrize(("throttle_ms", "seconds"), [(2**31 - 1, 3600), (3_600_001, 3600), (-1, 0), (-(2**31), 0)])
+async def test_no_broker_stops_a_client_for_more_than_an_hour(throttle_ms: int, seconds: int) -> None:
+    async with Throttling(throttle_ms) as broker, connected(broker.connect) as connection:
+        began = anyio.current_time()
+        await connection.request(named("a"))
+        await connection.request(named("b"), timeout=5_000)
+        assert anyio.current_time() - began == seconds
+
+
+@virtual_time
 async def test_a_broker_that_has_waited_itself_is_not_waited_for_again() -> None:
     """Before version 6, Metadata's broker sends the response late."""
     async with Throttling(3000, versions="0-5") as broker, connected(broker.connect) as connection:

@@ -1,0 +1,142 @@
+"""The faults: each a function that causes one, yields, and heals it."""
+
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from itertools import count
+from typing import Final
+
+from aiokafkawire import ClientQuotaEntity, KafkaError, NewTopic, TopicPartition
+from benchmarks.broker_faults.cluster import SMALL, Place, fake_time
+from benchmarks.recovery.run import PARTITIONS
+
+_UPGRADED_TO: Final = "4.4.0"
+_DELETED: Final = "deleted"
+_MOVES: Final = 6
+_CRASHES: Final = 4
+_CRASH_AFTER: Final = 2.0
+"""Seconds that a broker lives in a loop of crashes."""
+
+
+def freeze(place: Place) -> Iterator[None]:
+    """Stop the process of the busiest broker, which keeps its connections, and let it go on."""
+    node = place.busiest()
+    place.cluster.freeze(node)
+    yield
+    place.cluster.thaw(node)
+
+
+def fill_disk(place: Place) -> Iterator[None]:
+    """Fill the disk of one broker until it can append nothing; then free it, and start the broker again."""
+    assert place.disk is not None
+    filler = place.disk / "filler"
+    with filler.open("wb", buffering=0) as file, suppress(OSError):
+        while True:
+            file.write(bytes(1 << 20))
+    yield
+    filler.unlink()
+    place.cluster.kill(SMALL)
+    place.cluster.restart(SMALL)
+
+
+def crash_loop(place: Place) -> Iterator[None]:
+    """Kill the busiest broker, as the system does without memory, several times soon after its start."""
+    node = place.busiest()
+    for _ in range(_CRASHES):
+        place.cluster.kill(node)
+        time.sleep(_CRASH_AFTER)
+        place.cluster.launch(node)
+        time.sleep(_CRASH_AFTER)
+    place.cluster.kill(node)
+    yield
+    place.cluster.restart(node)
+
+
+def controller_dies(place: Place) -> Iterator[None]:
+    """Kill the active controller; another takes over."""
+    with place.client() as client:
+        node = client.admin.describe_metadata_quorum().leader_id
+    place.cluster.kill(node)
+    yield
+    place.cluster.launch(node)
+
+
+def no_controller(place: Place) -> Iterator[None]:
+    """Kill all controllers."""
+    for node in place.cluster.controllers:
+        place.cluster.kill(node)
+    yield
+    for node in place.cluster.controllers:
+        place.cluster.launch(node)
+
+
+def reassign(place: Place) -> Iterator[None]:
+    """Give every partition other leaders and replicas, once a second."""
+    brokers = (1, 2, 3)
+    with place.client() as client:
+        for turn in range(_MOVES):
+            for topic in place.topics:
+                targets = {
+                    TopicPartition(topic, one): [brokers[(one + turn + n) % 3] for n in range(2 + turn % 2)]
+                    for one in range(PARTITIONS)
+                }
+                client.admin.alter_partition_reassignments(targets)
+            time.sleep(1)
+            place.balance(client)
+        while client.admin.list_partition_reassignments():
+            time.sleep(0.2)
+    yield
+
+
+def delete_topic(place: Place) -> Iterator[None]:
+    """Delete another topic and create it again, while a producer of our client writes there."""
+    with place.client() as client, client.producer(delivery_timeout_ms=5_000, request_timeout_ms=2_000) as producer:
+        for turn in count():
+            with suppress(KafkaError):
+                client.admin.create_topics({_DELETED: NewTopic(3, 3)})
+            for number in range(20):
+                with suppress(KafkaError):
+                    producer.send(_DELETED, b"%d" % number)
+            with suppress(KafkaError):
+                client.admin.delete_topics(_DELETED)
+            if turn == 3:
+                break
+    yield
+
+
+def throttle(place: Place) -> Iterator[None]:
+    """Allow each client a tenth of what it writes and reads, and then everything."""
+    everyone = ClientQuotaEntity.client_id(None)
+    names = ("producer_byte_rate", "consumer_byte_rate")
+    with place.client() as client:
+        client.admin.alter_client_quotas({everyone: dict.fromkeys(names, 8_000.0)})
+        yield
+        client.admin.alter_client_quotas({everyone: dict.fromkeys(names)})
+
+
+def wrong_clock(place: Place) -> Iterator[None]:
+    """Start the busiest broker again with a clock that is five hours ahead, and then with the right one."""
+    library = fake_time()
+    assert library is not None
+    node = place.busiest()
+    place.cluster.end(node)
+    place.cluster.use(node, within=["env", f"LD_PRELOAD={library}", "FAKETIME=+5h", "FAKETIME_DONT_FAKE_MONOTONIC=1"])
+    place.cluster.restart(node)
+    with place.client() as client:
+        place.balance(client)
+    yield
+    place.cluster.end(node)
+    place.cluster.use(node)
+    place.cluster.restart(node)
+
+
+def upgrade(place: Place) -> Iterator[None]:
+    """Restart each node in turn as a newer release, the controllers first."""
+    for node in (*place.cluster.controllers, 1, 2, 3):
+        place.cluster.end(node)
+        place.cluster.use(node, _UPGRADED_TO)
+        place.cluster.launch(node)
+        if node not in place.cluster.controllers:
+            place.cluster.wait_alive(node)
+        place.cluster.wait_whole()
+    yield
