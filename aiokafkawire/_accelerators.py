@@ -3,7 +3,6 @@
 import importlib
 import logging
 import os
-import sys
 from collections.abc import Mapping
 from types import ModuleType
 
@@ -43,13 +42,10 @@ def load_twin(package: str, modules: Mapping[str, str], choice: str) -> tuple[st
 
 def _warn_uncompiled(choice: str) -> None:
     if not _warned:
-        message = (
+        _log.warning(
             "aiokafkawire runs in plain Python, many times slower: its compiled modules were not built, because there "
             "was no C compiler when it was installed, or no wheel for this platform. Install again with a C compiler "
             "and pip's --no-binary aiokafkawire, or set AIOKAFKAWIRE_MESSAGES=pure AIOKAFKAWIRE_RECORDS=pure to "
             "accept it"
         )
-        _log.warning(message)
-        if not logging.root.handlers:  # programs that have not set up logging are to know it as well
-            print(message, file=sys.stderr)
     _warned.append(choice)

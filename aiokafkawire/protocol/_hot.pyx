@@ -1,3 +1,4 @@
+# cython: freethreading_compatible=True
 # cython: language_level=3, binding=False, always_allow_keywords=False, infer_types=False
 """The message decoder, compiled: the fast twin of the functions that emit_decode.py writes.
 

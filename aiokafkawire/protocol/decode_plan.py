@@ -1,10 +1,6 @@
 """Makes the compiled decoder's plans: a plan lists the structs and fields that one version of a message has."""
 
-import sysconfig
 from typing import Any
-
-if sysconfig.get_config_var("Py_GIL_DISABLED"):
-    raise ImportError("the compiled decoder does not support free-threaded Python")
 
 from ._hot import Field, Struct
 from .primitives import WireType

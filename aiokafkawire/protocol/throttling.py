@@ -8,7 +8,10 @@ from typing import Final
 from .api import ApiKey
 from .schema import Response, schema_of
 
-__all__ = ("client_waits", "leading_throttle_ms", "throttle_leads")
+__all__ = ("client_waits", "leading_throttle_ms", "throttle_leads", "throttle_seconds")
+
+_MOST_MS: Final = 3_600_000
+"""The longest time that a client waits. No quota asks for that much; the largest number would be 25 days."""
 
 _INT32: Final = Struct(">i")
 
@@ -53,6 +56,12 @@ _SINCE: Final[Mapping[int, int]] = {
 
 Before a response in an older version, the broker has waited. Newer APIs let the client wait in all versions.
 """
+
+
+def throttle_seconds(response: Response) -> float:
+    """Return the throttle time of a response in seconds, an hour at most; 0 if there is none."""
+    throttle_ms: int = getattr(response, "throttle_time_ms", 0)
+    return min(max(0, throttle_ms), _MOST_MS) / 1000
 
 
 def client_waits(api_key: int, version: int) -> bool:

@@ -18,8 +18,12 @@ cdef class ConsumerRecord:
     cdef const char *_key_at
     cdef const char *_value_at
     cdef Py_ssize_t _key_size, _value_size
-    cdef object _raw_key, _raw_value, _key, _value, _headers
+    cdef object _raw_key, _raw_value, _headers
+    # What the deserializers have returned, if the fields below are set; otherwise key and value are the raw ones.
+    cdef object _key, _value
+    cdef bint _has_key, _has_value
 
+    cdef Source source(self)
     cdef tuple location(self)
     cdef tuple rest(self)
 
@@ -55,7 +59,7 @@ cdef class BatchBuilder:
     cdef readonly object codec, level
     cdef readonly int64_t base_timestamp, max_timestamp
     cdef uint8_t *buffer
-    cdef Py_ssize_t used, room, built_count
+    cdef Py_ssize_t used, room, built_count, readers
     cdef bytes packed
 
     cdef Py_ssize_t add(

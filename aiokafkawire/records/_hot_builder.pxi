@@ -54,6 +54,7 @@ cdef class BatchBuilder:
         self.room = 0
         self.base_timestamp = self.max_timestamp = -1
         self.built_count = -1
+        self.readers = 0
 
     def __init__(self, *, Py_ssize_t limit, codec=Codec.NONE, level=None):
         self.limit = limit
@@ -68,6 +69,7 @@ cdef class BatchBuilder:
         """The current size in bytes, with the header and before compression."""
         return self.used
 
+    @cython.critical_section
     def append(self, timestamp, key, value, headers=()):
         """Encode one record; return its offset in the batch, or -1 if the batch is full.
 
@@ -140,6 +142,8 @@ cdef class BatchBuilder:
         return index
 
     cdef int grow(self, Py_ssize_t needed) except -1:
+        if self.readers:
+            raise BufferError("a batch cannot grow while its records are compressed")
         cdef Py_ssize_t room = max(needed, min(2 * self.room, max(self.limit, needed)), FIRST_ROOM)
         cdef uint8_t *buffer = <uint8_t *>PyMem_Realloc(self.buffer, room)
         if buffer is NULL:
@@ -147,6 +151,7 @@ cdef class BatchBuilder:
         self.buffer, self.room = buffer, room
         return 0
 
+    @cython.critical_section
     def build(
         self,
         *,
@@ -196,6 +201,7 @@ cdef class BatchBuilder:
         put_int32(at_checksum, <int32_t><uint32_t>crc32c(memoryview(batch)[ATTRIBUTES_AT:]))
         return batch
 
+    @cython.critical_section
     def compress(self):
         """Compress the records in advance for :meth:`build`, also on another thread; no append may run meanwhile."""
         if self.codec and self.count:
@@ -242,9 +248,10 @@ cdef class Records:
         PyBuffer_FillInfo(
             buffer, self, <char *>builder.buffer + HEADER_SIZE, builder.used - HEADER_SIZE, 1, flags
         )
+        builder.readers += 1
 
     def __releasebuffer__(self, Py_buffer *buffer):
-        pass
+        self.builder.readers -= 1
 
 
 cdef int64_t timestamp_delta(int64_t timestamp, int64_t base) except? -1:

@@ -65,7 +65,9 @@ cdef class RecordReader:
 
     cdef ConsumerRecord advance(self):
         """Return the next record, deserialized; None at the end of the batch or at damage."""
-        cdef ConsumerRecord record = self.step()
+        cdef ConsumerRecord record
+        with cython.critical_section(self):
+            record = self.step()
         if record is not None and not self._untracked:
             self.deserialize(record)
         return record
@@ -74,8 +76,11 @@ cdef class RecordReader:
         """Return the next record at or after ``from_offset``; None at the end of the batch or at damage."""
         cdef Found found
         cdef ConsumerRecord record
+        cdef tuple headers = ()
         if not self.find(&found):
             return None
+        if found.has_headers:  # taken before an object is made: that may let another thread use the reader
+            headers, self._headers = self._headers, ()
         record = ConsumerRecord.__new__(ConsumerRecord)
         record._source = self._source
         record._offset = found.offset
@@ -84,24 +89,27 @@ cdef class RecordReader:
         record._key_size = found.key_size
         record._value_at = found.value_at
         record._value_size = found.value_size
-        record._key = record._value = RAW
-        if found.has_headers:
-            record._headers, self._headers = self._headers, ()
-        else:
-            record._headers = ()
+        record._headers = headers
         if self._untracked:
             # The record has no reference cycle, and untracking spares the garbage collector millions of records.
             PyObject_GC_UnTrack(record)
         return record
 
     cdef inline bint find(self, Found *found) except -1:
-        """Move past the next record at or after ``from_offset``; set ``found`` and ``_headers``, or return False."""
-        cdef const uint8_t *at = self._at
+        """Move past the next record at or after ``from_offset``; set ``found`` and ``_headers``, or return False.
+
+        Making the headers' objects may run the garbage collector, and so let another thread use this reader; then the
+        search begins again.
+        """
+        cdef const uint8_t *start
+        cdef const uint8_t *at
+        cdef tuple headers
         cdef const uint8_t *limit = self._end
         cdef const uint8_t *end
         cdef int64_t length = 0, elapsed = 0, delta = 0
         while self._left:
-            at = varint(self._at, limit, 32, &length)
+            start = self._at
+            at = varint(start, limit, 32, &length)
             if at is NULL or not 0 < length <= limit - at:
                 return False
             end = at + length
@@ -123,10 +131,12 @@ cdef class RecordReader:
                 return False
             found.has_headers = at[0] != 0
             if found.has_headers:
-                self.met_headers = True
-                self._headers = read_headers(&at, end)
-                if self._headers is None:
+                headers = read_headers(&at, end)
+                if self._at != start:
+                    continue
+                if headers is None:
                     return False
+                self.met_headers, self._headers = True, headers
             else:
                 at += 1
             if at != end:
@@ -145,21 +155,23 @@ cdef class RecordReader:
             return True
         return False
 
+    @cython.critical_section
     def columns(self, *, bint with_keys=True, bint with_values=True):
         """Return the remaining records as columns, with raw keys and values unless these are left out."""
         cdef Py_ssize_t count = 0, room = self._left
         cdef int64_t key_bytes = 0, value_bytes = 0
         cdef list headers = None
+        cdef tuple found_headers
         cdef Found *all = <Found *>PyMem_Malloc(max(1, room) * sizeof(Found))
         if all is NULL:
             raise MemoryError
         try:
             while self.find(&all[count]):
                 if all[count].has_headers:
+                    found_headers, self._headers = self._headers, ()
                     if headers is None:
                         headers = [()] * count
-                    headers.append(self._headers)
-                    self._headers = ()
+                    headers.append(found_headers)
                 elif headers is not None:
                     headers.append(())
                 key_bytes += max(0, all[count].key_size)
@@ -178,6 +190,7 @@ cdef class RecordReader:
         finally:
             PyMem_Free(all)
 
+    @cython.critical_section
     def joined_values(self, bytes delimiter not None, bytes null not None):
         """Return the number of the remaining records and their raw values, each with the delimiter after it."""
         cdef Py_ssize_t count = 0, index, room = self._left
@@ -243,12 +256,14 @@ cdef class RecordReader:
         if self._key_deserializer is not None and raw is not None:
             try:
                 record._key = self._key_deserializer(raw)
+                record._has_key = True
             except Exception as cause:
                 raise undeserializable("key", record) from cause
         raw = record.raw_value
         if self._value_deserializer is not None and raw is not None:
             try:
                 record._value = self._value_deserializer(raw)
+                record._has_value = True
             except Exception as cause:
                 raise undeserializable("value", record) from cause
         return 0

@@ -29,6 +29,8 @@ cdef Source made_source(topic, partition, leader_epoch, timestamp_type):
     return source
 
 
+# The source of a record that was never initialised. Records do not refer to it, or to RAW: without the GIL, threads wait
+# for each other when they count references to an object that all records share.
 cdef Source NOWHERE = made_source("", -1, None, CREATE_TIME)
 
 
@@ -43,9 +45,6 @@ cdef class ConsumerRecord:
     """
 
     __class_getitem__ = classmethod(GenericAlias)
-
-    def __cinit__(self, *_, **__):
-        self._source = NOWHERE
 
     def __init__(
         self,
@@ -69,19 +68,23 @@ cdef class ConsumerRecord:
         self._key_at = self._value_at = NULL
         self._raw_key = raw_key
         self._raw_value = raw_value
+        self._has_key, self._has_value = key is not RAW, value is not RAW
         self._key = key
         self._value = value
         self._headers = tuple(headers)
 
+    cdef inline Source source(self):
+        return NOWHERE if self._source is None else self._source
+
     @property
     def topic(self):
         """The record's topic."""
-        return self._source.topic
+        return self.source().topic
 
     @property
     def partition(self):
         """The record's partition."""
-        return self._source.partition
+        return self.source().partition
 
     @property
     def offset(self):
@@ -96,12 +99,12 @@ cdef class ConsumerRecord:
     @property
     def timestamp_type(self):
         """Whether the producer or the broker set the timestamp."""
-        return self._source.timestamp_type
+        return self.source().timestamp_type
 
     @property
     def leader_epoch(self):
         """The epoch of the leader that appended the record; None if the broker did not return it."""
-        return self._source.leader_epoch
+        return self.source().leader_epoch
 
     @property
     def headers(self):
@@ -111,50 +114,54 @@ cdef class ConsumerRecord:
     @property
     def raw_key(self):
         """The key's bytes, or None for a null key."""
-        if self._key_at is not NULL:
-            self._raw_key = PyBytes_FromStringAndSize(self._key_at, self._key_size)
-            self._key_at = NULL
-        return self._raw_key
+        with cython.critical_section(self):
+            if self._key_at is not NULL:
+                self._raw_key = PyBytes_FromStringAndSize(self._key_at, self._key_size)
+                self._key_at = NULL
+            return self._raw_key
 
     @property
     def raw_value(self):
         """The value's bytes, or None for a null value (a tombstone, in a compacted topic)."""
-        if self._value_at is not NULL:
-            self._raw_value = PyBytes_FromStringAndSize(self._value_at, self._value_size)
-            self._value_at = NULL
-        return self._raw_value
+        with cython.critical_section(self):
+            if self._value_at is not NULL:
+                self._raw_value = PyBytes_FromStringAndSize(self._value_at, self._value_size)
+                self._value_at = NULL
+            return self._raw_value
 
     @property
     def key(self):
         """The deserialized key, or the raw key if there is no ``key_deserializer``; None for a null key."""
-        if self._key is not RAW:
+        if self._has_key:
             return self._key
-        if self._key_at is not NULL:
-            self._raw_key = PyBytes_FromStringAndSize(self._key_at, self._key_size)
-            self._key_at = NULL
-        return self._raw_key
+        with cython.critical_section(self):
+            if self._key_at is not NULL:
+                self._raw_key = PyBytes_FromStringAndSize(self._key_at, self._key_size)
+                self._key_at = NULL
+            return self._raw_key
 
     @property
     def value(self):
         """The deserialized value, or the raw value if there is no ``value_deserializer``; None for a null value."""
-        if self._value is not RAW:
+        if self._has_value:
             return self._value
-        if self._value_at is not NULL:
-            self._raw_value = PyBytes_FromStringAndSize(self._value_at, self._value_size)
-            self._value_at = NULL
-        return self._raw_value
+        with cython.critical_section(self):
+            if self._value_at is not NULL:
+                self._raw_value = PyBytes_FromStringAndSize(self._value_at, self._value_size)
+                self._value_at = NULL
+            return self._raw_value
 
     def detach(self):
         """Return a copy of the record with its own bytes, which does not keep the batch alive."""
-        cdef Source source = self._source
+        cdef Source source = self.source()
         if not source.is_held:
             return self
         return ConsumerRecord(
             source.topic,
             source.partition,
             self._offset,
-            key=self._key,
-            value=self._value,
+            key=self._key if self._has_key else RAW,
+            value=self._value if self._has_value else RAW,
             raw_key=self.raw_key,
             raw_value=self.raw_value,
             headers=self._headers,
@@ -164,10 +171,11 @@ cdef class ConsumerRecord:
         )
 
     cdef tuple location(self):
-        return self._source.topic, self._source.partition, self._offset
+        cdef Source source = self.source()
+        return source.topic, source.partition, self._offset
 
     cdef tuple rest(self):
-        cdef Source source = self._source
+        cdef Source source = self.source()
         return self.raw_key, self.raw_value, self._headers, self._timestamp, source.timestamp_type, source.leader_epoch
 
     def __eq__(self, other):
@@ -183,7 +191,9 @@ cdef class ConsumerRecord:
         return hash((*self.location(), *self.rest()))
 
     def __reduce__(self):
-        return restore_record, (*self.location(), self._key, self._value, *self.rest())
+        key = self._key if self._has_key else RAW
+        value = self._value if self._has_value else RAW
+        return restore_record, (*self.location(), key, value, *self.rest())
 
     def __repr__(self):
         headers = f", headers={self._headers!r}" if self._headers else ""

@@ -51,12 +51,12 @@ class RecordBatch:
     :meth:`records` does both if :meth:`prepare` was not called.
     """
 
-    __slots__ = ("_body", "_checked", "_where", "header", "view")
+    __slots__ = ("_body", "_checked", "_place", "header", "view")
 
-    def __init__(self, header: BatchHeader, view: memoryview, where: str = "") -> None:
+    def __init__(self, header: BatchHeader, view: memoryview, where: str = "", position: int = 0) -> None:
         self.header: BatchHeader = header
         self.view: memoryview = view
-        self._where = where
+        self._place = where, position
         self._checked = False
         self._body: memoryview | None = None
 
@@ -67,19 +67,21 @@ class RecordBatch:
         Raises:
             CorruptBatch: the bytes are not a whole batch v2, or the header is inconsistent.
         """
-        place = f"{where + ', ' if where else ''}batch at byte {position}"
         if not 0 <= position <= len(view) - layout.HEADER_SIZE:
-            raise CorruptBatch(f"{place}: {len(view) - position} bytes, less than the header has")
+            left = len(view) - position
+            raise CorruptBatch(f"{_place(where, position)}: {left} bytes, less than the header has")
         header = BatchHeader(*layout.HEADER.unpack_from(view, position))
-        place += f" (offset {header.base_offset})"
+        size = header.size
         if header.magic != layout.MAGIC:
-            raise CorruptBatch(f"{place}: {_foreign_magic(header.magic)}")
-        if not layout.HEADER_SIZE <= header.size <= len(view) - position:
-            raise CorruptBatch(f"{place}: it says {header.size} bytes, with {len(view) - position} left")
+            raise CorruptBatch(f"{_place(where, position, header)}: {_foreign_magic(header.magic)}")
+        if not layout.HEADER_SIZE <= size <= len(view) - position:
+            left = len(view) - position
+            raise CorruptBatch(f"{_place(where, position, header)}: it says {size} bytes, with {left} left")
         in_range = 0 <= header.base_offset < header.next_offset <= layout.LAST_OFFSET
         if not in_range or header.count < 0:
-            raise CorruptBatch(f"{place}: {header.count} records, last offset delta {header.last_offset_delta}")
-        return cls(header, view[position : position + header.size], place)
+            counted = f"{header.count} records, last offset delta {header.last_offset_delta}"
+            raise CorruptBatch(f"{_place(where, position, header)}: {counted}")
+        return cls(header, view[position : position + size], where, position)
 
     def check(self) -> None:
         """Verify the checksum, unless it was verified before.
@@ -91,7 +93,8 @@ class RecordBatch:
             return
         computed = crc32c(self.view[layout.ATTRIBUTES_AT :])
         if computed != self.header.crc:
-            raise CorruptBatch(f"{self._where}: CRC32C is {computed:#010x}, the header says {self.header.crc:#010x}")
+            place = _place(*self._place, self.header)
+            raise CorruptBatch(f"{place}: CRC32C is {computed:#010x}, the header says {self.header.crc:#010x}")
         self._checked = True
 
     def prepare(self, *, limit: int = DEFAULT_INFLATE_LIMIT, check_crcs: bool = True) -> memoryview:
@@ -110,7 +113,7 @@ class RecordBatch:
             try:
                 self._body = memoryview(decompress(self.header.codec, packed, limit=limit))
             except CorruptBatch as error:
-                raise CorruptBatch(f"{self._where}: {error}") from error
+                raise CorruptBatch(f"{_place(*self._place, self.header)}: {error}") from error
         return self._body
 
     def records(
@@ -151,6 +154,12 @@ class RecordBatch:
         return f"<RecordBatch {header.base_offset}-{header.last_offset}, {header.count} records, {header.size} bytes>"
 
 
+def _place(where: str, position: int, header: BatchHeader | None = None) -> str:
+    """Return the place of a batch for the message of an error; made only then, since every fetch parses batches."""
+    offset = "" if header is None else f" (offset {header.base_offset})"
+    return f"{where + ', ' if where else ''}batch at byte {position}{offset}"
+
+
 def halve(builder: "BatchBuilder") -> "tuple[BatchBuilder, BatchBuilder]":
     """Return two builders, each with half of the builder's records.
 
@@ -183,12 +192,11 @@ def split(buffer: memoryview, where: str = "") -> Iterator[AnyBatch]:
     while len(buffer) - position > layout.MAGIC_AT:
         (length,) = layout.INT32.unpack_from(buffer, position + layout.LENGTH_AT)
         magic = buffer[position + layout.MAGIC_AT]
-        place = f"{where + ', ' if where else ''}batch at byte {position}"
         if magic > layout.MAGIC:
-            raise CorruptBatch(f"{place}: {_foreign_magic(magic)}")
+            raise CorruptBatch(f"{_place(where, position)}: {_foreign_magic(magic)}")
         shortest = layout.SHORTEST_MESSAGE if magic < layout.MAGIC else layout.HEADER_SIZE - layout.LOG_OVERHEAD
         if length < shortest:
-            raise CorruptBatch(f"{place}: a length of {length}, but the minimum is {shortest}")
+            raise CorruptBatch(f"{_place(where, position)}: a length of {length}, but the minimum is {shortest}")
         if layout.LOG_OVERHEAD + length > len(buffer) - position:
             return
         batch = _message_set(buffer, position, where) if magic < layout.MAGIC else parse(buffer, position, where)

@@ -100,7 +100,11 @@ def decompress(codec: int, data: memoryview, *, limit: int) -> bytes | memoryvie
     output = _Output(Codec(codec).name.lower(), limit)
     if not data:
         raise output.corrupt("no bytes")
-    inflate(data, output)
+    try:
+        inflate(data, output)
+    except CorruptBatch:
+        output.discard()  # or the traceback of a stored error would hold it
+        raise
     return output.result()
 
 
@@ -137,6 +141,10 @@ class _Output:
 
     def corrupt(self, why: object) -> CorruptBatch:
         return CorruptBatch(f"{self.codec} data: {why}")
+
+    def discard(self) -> None:
+        """Free the memory of the output."""
+        self._parts = b""
 
     def result(self) -> bytes | memoryview:
         return self._parts if isinstance(self._parts, bytes) else memoryview(self._parts)

@@ -111,6 +111,11 @@ class DeserializedReader:
         self.met_headers: bool = False
         """Whether a record that was read had headers."""
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether no record was read, as after the last one of a batch."""
+        return not self._raw
+
     def __iter__(self) -> "DeserializedReader":
         return self
 

@@ -102,6 +102,7 @@ async def test_authorized_operations_came_with_2_3(release: str, can: bool) -> N
             await kafka.admin.describe_cluster(include_authorized_operations=True)
 
 
+@pytest.mark.slow
 async def test_the_versions_of_brokers_that_cannot_tell_them() -> None:
     async with running("0.9.0") as (_broker, kafka):
         found = (await kafka.admin.api_versions())[1]

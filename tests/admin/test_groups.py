@@ -438,6 +438,7 @@ async def test_groups_are_described_although_another_one_is_refused() -> None:
         assert {group: type(error) for group, error in failed.value.errors.items()} == {"g4": GroupAuthorizationFailed}
 
 
+@pytest.mark.slow
 async def test_a_coordinator_that_is_silent_does_not_keep_the_groups_of_others() -> None:
     async with running(nodes=3) as (broker, admin):
         await fill(admin, *GROUPS)

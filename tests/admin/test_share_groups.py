@@ -65,6 +65,7 @@ def calls(admin: Admin) -> list[Callable[[], Awaitable[object]]]:
 # --- brokers without share groups ----------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("release", ["0.9.0", "2.8", "3.9", "4.0", "4.1"])
 async def test_brokers_without_share_groups(release: str) -> None:
     async with running(release) as (_, admin):
@@ -166,7 +167,7 @@ async def test_a_coordinator_that_loads_its_groups_is_waited_for() -> None:
             assert order.is_met
             broker.on(api, answer=ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, times=None)
             with pytest.raises(RequestTimeout, match="of group 'g': COORDINATOR_LOAD_IN_PROGRESS"):
-                await call("g", timeout=0.1)
+                await call("g", timeout=0.5)
 
 
 # --- what coordinators refuse, and wrong answers -------------------------------------------------------------------

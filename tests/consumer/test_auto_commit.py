@@ -72,6 +72,7 @@ async def test_what_is_read_again_after_a_commit_by_hand_is_committed_again() ->
         assert await committed(kafka) == 3
 
 
+@pytest.mark.slow
 async def test_what_was_assigned_anew_is_committed_sooner_at_first() -> None:
     async with member(every_ms=8_000) as (broker, kafka, *_):
         joined, times = anyio.current_time(), list[float]()

@@ -45,6 +45,7 @@ async def member(kafka: BackgroundBroker, **options: Any) -> AsyncIterator[Consu
             yield consumer
 
 
+@pytest.mark.slow
 async def test_a_thread_keeps_the_membership_and_the_log_says_what_blocks(caplog: pytest.LogCaptureFixture) -> None:
     with BackgroundBroker(group_min_session_timeout_ms=100) as kafka:
         async with member(kafka, heartbeat_thread=True) as consumer:
@@ -63,6 +64,7 @@ async def test_a_thread_keeps_the_membership_and_the_log_says_what_blocks(caplog
     assert {one.levelno for one in ours} <= {logging.WARNING, logging.INFO}
 
 
+@pytest.mark.slow
 async def test_a_thread_keeps_a_member_of_a_consumer_group_and_its_partitions() -> None:
     sessions: dict[str, Any] = {"group_consumer_session_timeout_ms": 3_000, "group_consumer_heartbeat_interval_ms": 100}
     lost: list[str] = []

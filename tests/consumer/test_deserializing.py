@@ -14,6 +14,7 @@ from support.clusters import QUICK
 from support.serializers import Gated, SlowReader, Unmarking
 
 from aiokafkawire import Client, ConfigError, Consumer, DeserializationError, KafkaError, TopicPartition, UsageError
+from aiokafkawire.consumer import background_deserialization
 from aiokafkawire.errors import ErrorCode
 from aiokafkawire.interceptors import ConsumerInterceptor
 from aiokafkawire.processing.failures import failure_of
@@ -260,6 +261,23 @@ async def test_an_error_has_the_raw_record_and_the_next_call_continues(kafka: Cl
     assert (error.partition, error.offset, error.failed) == (A0, 1, "value")
     assert (error.raw_key, error.raw_value, error.headers) == (b"k", b"x", (("h", b"0"),))
     assert isinstance(caught.value.__cause__, ValueError)
+
+
+async def test_no_batch_is_empty_however_slow_the_deserializer_is(
+    kafka: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(background_deserialization, "_CHUNK_SECONDS", -1.0)
+    await fill(kafka, b"1", b"2")
+    await fill(kafka, b"3", b"4", together=True)
+    gated = Gated()
+    gated.gate.set()
+    found: list[list[Any]] = []
+    async with kafka.consumer("a", value_deserializer=gated, **START) as consumer:
+        async for batch in consumer.batches():
+            found.append([record.value for record in batch])
+            if sum(map(len, found)) == 4:
+                break
+    assert found == [["1"], ["2"], ["3"], ["4"]]
 
 
 class Stray:

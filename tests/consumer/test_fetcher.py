@@ -1,12 +1,14 @@
 """What becomes of fetches when brokers fail, move, lie or say nothing."""
 
 from random import Random
+from typing import Any
 
 import anyio
 import pytest
 from support.connecting import eventually
 from support.faulty_cluster import a, fetched, serving
 from support.fetching import check, fetches, numbers, take, values
+from support.patience import PATIENCE
 from support.raw_client import batch_of
 from support.scripted_broker import Asked
 from support.virtual_time import virtual_time
@@ -261,11 +263,22 @@ async def test_a_broker_that_says_at_once_that_there_is_nothing_is_not_asked_in_
         cluster.client(retry_backoff_ms=50) as client,
         client.consumer() as consumer,
     ):
-        cluster.on_fetch = lambda node, asked: cluster.answer({a(0): b""})
+        asked_often = anyio.Event()
+
+        def answer(node: int, asked: Any) -> Any:
+            if len(fetches(cluster)) == 4:
+                asked_often.set()
+            return cluster.answer({a(0): b""})
+
+        cluster.on_fetch = answer
+        began = anyio.current_time()
         consumer.assign({a(0): 0})
-        with anyio.move_on_after(0.2):
-            await anext(consumer)
-        assert 2 <= len(fetches(cluster)) <= 6
+        with anyio.fail_after(PATIENCE):
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(anext, consumer)
+                await asked_often.wait()
+                tasks.cancel_scope.cancel()
+        assert anyio.current_time() - began > 0.1  # three waits of 50 ms, some of them shorter by chance
 
 
 async def test_an_answer_without_a_partition_is_a_wire_error() -> None:

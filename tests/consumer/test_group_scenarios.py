@@ -299,6 +299,7 @@ def test_a_topic_that_is_not_there_yet_is_read_once_it_is() -> None:
 # --- slow consumers ------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_slow_consumer_stays_for_its_heartbeats_do_not_wait_for_it() -> None:
     @in_a_group()
     async def _(life: Life) -> None:

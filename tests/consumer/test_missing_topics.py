@@ -175,3 +175,19 @@ def test_a_topic_that_is_created_while_a_producer_waits_gets_its_record() -> Non
         await kafka.admin.create_topics({"oders": 1})
 
     run(main)
+
+
+def test_a_consumer_without_topics_says_once_that_it_waits(caplog: pytest.LogCaptureFixture) -> None:
+    async def main(sim: Simulation) -> None:
+        sim.broker.create_topic("orders")
+        async with sim.client() as kafka, kafka.consumer() as consumer:
+            for _ in range(2):
+                assert await consumer.poll(timeout=1) == []
+            consumer.assign([TopicPartition("orders", 0)])
+            assert await consumer.poll(timeout=1) == []
+        async with sim.client() as kafka, kafka.consumer("orders", group_id="g") as consumer:
+            assert await consumer.poll(timeout=1) == []
+
+    run(main)
+    told = "a consumer without topics waits for records: name some in consumer(), or subscribe() or assign()"
+    assert warnings(caplog) == [f"aiokafkawire.consumer: {told}"]

@@ -81,6 +81,7 @@ def test_the_fuzzer_begins_with_what_its_targets_read(target: str) -> None:
     assert all(TARGETS[target](seed) for seed in seeds(target))
 
 
+@pytest.mark.slow
 @EVERY_MESSAGE
 def test_a_message_cut_short_at_any_byte_is_refused(name: str) -> None:
     for version, data in golden(name):
@@ -96,6 +97,7 @@ def test_a_byte_too_many_is_refused(name: str) -> None:
             decode(MESSAGES[name], version, data + b"\0")
 
 
+@pytest.mark.slow
 @EVERY_MESSAGE
 def test_lengths_and_counts_beyond_the_message_cost_no_memory(name: str) -> None:
     cls, random = MESSAGES[name], Random(5)
@@ -115,6 +117,7 @@ def test_lengths_and_counts_beyond_the_message_cost_no_memory(name: str) -> None
         assert peak < 200_000
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["Shapes", "FetchResponse", "MetadataResponse", "StreamsGroupHeartbeatRequest"])
 def test_lengths_and_counts_beyond_the_message_cost_no_time(name: str) -> None:
     cls = MESSAGES[name]
@@ -127,6 +130,7 @@ def test_lengths_and_counts_beyond_the_message_cost_no_time(name: str) -> None:
                 assert taken <= whole + 10 * len(lied)
 
 
+@pytest.mark.slow
 @EVERY_MESSAGE
 def test_random_bytes_are_read_or_refused(name: str) -> None:
     random = Random(7)
@@ -144,6 +148,7 @@ def mutated(draw: st.DrawFn) -> tuple[type[Message], int, bytes]:
     return MESSAGES[name], version, draw(mutated_bytes(GOLDEN[name, version], HOSTILE))
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(1000), deadline=None, derandomize=True)
 @given(mutated())
 def test_mutated_messages_are_read_the_same_everywhere_or_refused(case: tuple[type[Message], int, bytes]) -> None:
@@ -230,6 +235,7 @@ AMPLIFIED = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("decoder", DECODERS)
 @pytest.mark.parametrize(("name", "version"), AMPLIFIED)
 def test_a_byte_costs_a_hundred_at_most(name: str, version: int, decoder: str) -> None:

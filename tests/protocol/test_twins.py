@@ -30,6 +30,7 @@ def test_the_compiled_decoder_is_in_use_where_it_must_be() -> None:
     assert compiler._decode_prefix is DECODERS["cython"]
 
 
+@pytest.mark.slow
 def test_the_environment_picks_a_twin() -> None:
     def told(choice: str) -> subprocess.CompletedProcess[str]:
         script = "from aiokafkawire.protocol.compiler import IMPLEMENTATION; print(IMPLEMENTATION)"
@@ -63,6 +64,7 @@ def largest(kind: str, name: str, version: int) -> bytes:
     return bytes.fromhex(text)
 
 
+@pytest.mark.slow
 @BUILT
 def test_both_read_the_same_from_every_golden_message() -> None:
     for cls, version, data in golden():
@@ -130,6 +132,7 @@ def test_what_is_decoded_shares_nothing_that_can_be_changed() -> None:
         assert first.node_endpoints is not second.node_endpoints
 
 
+@pytest.mark.slow
 @BUILT
 def test_decoding_keeps_no_memory() -> None:
     cases = golden()[::20]

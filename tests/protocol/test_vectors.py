@@ -83,6 +83,7 @@ def test_a_value_that_the_version_lacks_is_dropped_or_refused_as_kafka_does(name
                 encode(message, version)
 
 
+@pytest.mark.slow
 def test_another_set_takes_the_place_of_ours(tmp_path: Path) -> None:
     right, wrong = VECTORS["HeartbeatRequest", 0][0], VECTORS["HeartbeatRequest", 1][0]
     wrong = wrong | {"hex": wrong["hex"] + "00"}

@@ -3,65 +3,23 @@
 The bombs are frames, or blocks, that follow one another: each is made once.
 """
 
-import struct
 import subprocess
 import sys
 import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 
-import lz4.frame
 import pytest
-import snappy
-import zstandard
+from support.bombs import MEGABYTE, as_batch, pieces, single
 from support.message_sets import message
 
 from aiokafkawire.errors import CorruptBatch
-from aiokafkawire.records import layout
 from aiokafkawire.records.batch import AnyBatch, split
-from aiokafkawire.records.checksum import crc32c
 from aiokafkawire.records.compression import Codec, compress
 
 LIMIT = 1 << 20
-PIECE = 1 << 22
-"""What one frame inflates to."""
-MEGABYTE = 1_000_000
 CODECS = [codec for codec in Codec if codec is not Codec.NONE]
 STATUS = Path("/proc/self/status")
-
-
-def pieces(codec: Codec) -> bytes:
-    """About a megabyte that inflates to as much as the codec can make of it: from 20 MB (snappy) to 30 GB (zstd)."""
-    content = bytes(PIECE)
-    match codec:
-        case Codec.GZIP:
-            piece = compress(codec, content, 9)
-        case Codec.LZ4:
-            piece = bytes(lz4.frame.compress(content, block_size=lz4.frame.BLOCKSIZE_MAX4MB, store_size=False))
-        case Codec.ZSTD:
-            piece = zstandard.ZstdCompressor().compress(content)
-        case _:
-            block = bytes(snappy.compress(content))
-            xerial = b"\x82SNAPPY\x00" + struct.pack(">ii", 1, 1)
-            return xerial + (struct.pack(">i", len(block)) + block) * (MEGABYTE // len(block) + 1)
-    return piece * (MEGABYTE // len(piece) + 1)
-
-
-def single(codec: Codec) -> bytes:
-    """One frame or block of a megabyte at most, without an end of a frame to stop at."""
-    size = 16 * MEGABYTE if codec is Codec.SNAPPY else 1 << 27
-    return bytes(snappy.compress(bytes(size))) if codec is Codec.SNAPPY else compress(codec, bytes(size))
-
-
-def as_batch(codec: Codec, packed: bytes, magic: int) -> bytes:
-    """A batch or a message that holds these bytes, with a checksum that is right."""
-    if magic < 2:
-        return message(0, packed, magic=magic, attributes=codec)
-    length = layout.HEADER_SIZE - layout.LOG_OVERHEAD + len(packed)
-    fields = (0, length, 0, 2, 0, codec, 999, 0, 0, -1, -1, -1, 1000)
-    batch = bytearray(layout.HEADER.pack(*fields) + packed)
-    layout.UINT32.pack_into(batch, layout.CRC_AT, crc32c(bytes(batch[layout.ATTRIBUTES_AT :])))
-    return bytes(batch)
 
 
 def peak_of(act: Callable[[], object]) -> int:
@@ -93,6 +51,19 @@ def test_a_bomb_takes_no_more_memory_than_the_limit(codec: Codec, magic: int, ma
     assert peak_of(lambda: refused(bomb)) < 4 * LIMIT
 
 
+@pytest.mark.parametrize("codec", CODECS)
+def test_the_error_of_a_bomb_keeps_none_of_its_output(codec: Codec) -> None:
+    (bomb,) = split(memoryview(as_batch(codec, pieces(codec), 2)))
+    tracemalloc.start()
+    try:
+        with pytest.raises(CorruptBatch, match="more than the limit") as kept:
+            bomb.prepare(limit=4 * LIMIT)
+        assert tracemalloc.get_traced_memory()[0] < LIMIT
+        assert kept.value.__traceback__ is not None
+    finally:
+        tracemalloc.stop()
+
+
 CHILD = """
 import pathlib, sys
 from aiokafkawire.errors import CorruptBatch
@@ -118,6 +89,8 @@ print(len(batches), peak() - before)
 """
 
 
+@pytest.mark.measures_process
+@pytest.mark.slow
 @pytest.mark.skipif(not STATUS.exists(), reason="asks Linux for a process's memory")
 def test_bombs_take_no_more_memory_outside_of_python_either(tmp_path: Path) -> None:
     paths = []

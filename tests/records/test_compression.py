@@ -150,6 +150,7 @@ def test_frames_that_follow_one_another_are_read_as_one(codec: Codec) -> None:
     assert inflate(codec, several(codec)) == b"one " + TEXT + b"three"
 
 
+@pytest.mark.slow
 def test_zstd_frames_of_all_shapes_are_read() -> None:
     for parameters in (
         zstandard.ZstdCompressionParameters(write_checksum=True),
@@ -289,6 +290,8 @@ def test_snappy_blocks_add_up_to_the_limit() -> None:
         inflate(Codec.SNAPPY, XERIAL + framed * 4, limit=90_000)
 
 
+@pytest.mark.measures_process
+@pytest.mark.slow
 def test_hundreds_of_thousands_of_empty_members_are_walked_quickly() -> None:
     members = {
         Codec.GZIP: gzip.compress(b"", mtime=0),

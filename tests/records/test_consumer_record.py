@@ -156,6 +156,7 @@ def test_a_long_value_is_elided() -> None:
     assert "(500 characters)" in repr(ConsumerRecord[str, str]("t", 0, 0, value="v" * 500))
 
 
+@pytest.mark.slow
 def test_a_record_pins_its_batch_until_detached() -> None:
     data = buffer(b"value")
     watched = weakref.ref(data)

@@ -179,6 +179,7 @@ def damaged(draw: st.DrawFn) -> tuple[int, bytes]:
 places = st.sampled_from([0, 1, 100, (1 << 62), (1 << 63) - (1 << 33)])
 
 
+@pytest.mark.slow
 @BUILT
 @settings(max_examples=examples(1500))
 @given(
@@ -266,6 +267,7 @@ def some(twin: Any, count: int = 3, **deserializers: Any) -> Any:
     )
 
 
+@pytest.mark.slow
 def test_what_was_never_initialised_harms_nobody(hot: Any) -> None:
     for made in (hot.ConsumerRecord, hot.BatchBuilder, hot.Delivery):
         blank = made.__new__(made)
@@ -277,12 +279,14 @@ def test_what_was_never_initialised_harms_nobody(hot: Any) -> None:
         hot.RecordReader.__new__(hot.RecordReader)
 
 
+@pytest.mark.slow
 def test_records_outlive_their_reader_and_batch(hot: Any) -> None:
     records = list(some(hot, 500))
     gc.collect()
     assert {(record.key, record.value, record.headers) for record in records} == {(b"key", b"value", (("h", b"x"),))}
 
 
+@pytest.mark.slow
 def test_cycles_through_what_deserializers_made_are_found(hot: Any) -> None:
     class Made:
         alive = 0
@@ -300,6 +304,7 @@ def test_cycles_through_what_deserializers_made_are_found(hot: Any) -> None:
     assert Made.alive == 0
 
 
+@pytest.mark.slow
 def test_a_cycle_with_a_reader_in_it_is_found(hot: Any) -> None:
     class Kept:
         pass

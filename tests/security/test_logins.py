@@ -11,10 +11,11 @@ import anyio
 import pytest
 from support.bearer import unsecured
 from support.connecting import connected, eventually
+from support.login_settings import login
 from support.patience import SOON
 from support.scripted_broker import Peer, ScriptedBroker
 from support.scripted_logins import handshake, let_in, scripted, tokens
-from support.securing import MECHANISMS, USERS, Papers, alice, login, refusal
+from support.securing import MECHANISMS, USERS, Papers, alice, refusal
 from support.token_endpoint import answering, endpoint, options_for
 
 from aiokafkawire import Client

@@ -15,9 +15,10 @@ import pytest
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import padding, rsa
 from support.apache_kafka import ApacheKafka, missing
+from support.login_settings import login
 from support.needing import require
 from support.patience import PATIENCE, SOON
-from support.securing import Papers, login, make_papers, refusal, there_and_back, tls_properties
+from support.securing import Papers, make_papers, refusal, there_and_back, tls_properties
 from support.token_endpoint import endpoint, options_for
 
 from aiokafkawire import Client

@@ -6,23 +6,18 @@ import ssl
 import time
 from collections.abc import Iterator
 from importlib.util import find_spec
+from secrets import token_hex
 from typing import Any
 
+import anyio
 import pytest
 from support.apache_kafka import ApacheKafka, missing
 from support.bearer import unsecured
+from support.login_settings import login
 from support.needing import require
-from support.securing import (
-    Papers,
-    expired,
-    login,
-    make_papers,
-    outlives_its_login,
-    refusal,
-    secured_kafka,
-    there_and_back,
-)
+from support.securing import Papers, expired, make_papers, outlives_its_login, refusal, secured_kafka, there_and_back
 
+from aiokafkawire import Client, ScramCredentialInfo, ScramMechanism, UserScramCredentialUpsertion
 from aiokafkawire.errors import (
     BrokerNotTrusted,
     ClientCertificateRefused,
@@ -154,6 +149,36 @@ async def test_tls_and_none(kafka: ApacheKafka, papers: Papers) -> None:
     assert type(await refusal(kafka.bootstrap, **papers.client())) is SecurityMismatch
     assert type(await refusal(kafka.addresses["TLS"])) is SecurityMismatch
     assert type(await refusal(kafka.addresses["BOTH"], **options_of("PLAIN"))) is SecurityMismatch
+
+
+async def test_a_password_that_changes_under_load_is_refused_once_and_the_new_one_goes_on(kafka: ApacheKafka) -> None:
+    topic, acknowledged = token_hex(6), 0
+    async with Client(kafka.bootstrap, allow_auto_create_topics=True) as admin:
+        await admin.admin.alter_user_scram_credentials([_password("first")])
+        with anyio.fail_after(60):
+            for word in ("first", "second"):
+                options = login("SCRAM-SHA-256", "carol", word)
+                async with (
+                    Client(kafka.addresses["RENEWED"], **options, allow_auto_create_topics=True) as client,
+                    client.producer() as producer,
+                ):
+                    for _ in range(40):
+                        await producer.send(topic, b"v")
+                        acknowledged += 1
+                    if word == "second":
+                        break
+                    await admin.admin.alter_user_scram_credentials([_password("second")])
+                    with pytest.raises(SaslAuthenticationFailed):
+                        while True:
+                            await producer.send(topic, b"v")
+                            acknowledged += 1
+        async with admin.consumer(topic, auto_offset_reset="earliest") as consumer:
+            found = [await anext(consumer) for _ in range(acknowledged)]
+        assert len({(record.partition, record.offset) for record in found}) == acknowledged
+
+
+def _password(word: str) -> UserScramCredentialUpsertion:
+    return UserScramCredentialUpsertion("carol", ScramCredentialInfo(ScramMechanism.SCRAM_SHA_256), word)
 
 
 # Each takes two lifetimes of a login, so the loops take turns; test_renewals.py has each of them.

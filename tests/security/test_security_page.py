@@ -18,7 +18,8 @@ SHORT = {
     "O": "tests/kafka/test_release_logins.py",
 }
 NAMED = re.compile(r"`((?:tests/(?:\w+/)+)?test_\w+\.py|[A-Z])(?:::(\w+))?`")
-THREATS = [line for line in PAGE.partition("## What an attacker can do")[2].splitlines() if line.startswith("| ")][1:]
+THREATS = [line for line in PAGE.partition("## Threats and defences")[2].splitlines() if line.startswith("| ")][1:]
+assert THREATS
 
 
 def named(text: str) -> set[tuple[str, str]]:

@@ -8,7 +8,6 @@ import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
-from typing import Any
 
 import anyio
 import anyio.lowlevel
@@ -18,11 +17,9 @@ from anyio.abc import ByteStream, SocketAttribute, SocketStream
 from anyio.streams.stapled import StapledByteStream
 from anyio.streams.tls import TLSStream
 from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 from support.patience import SOON
-from support.securing import Papers, make_papers, refusal, there_and_back
+from support.securing import Papers, make_papers, refusal, server_named, there_and_back
 
 from aiokafkawire import Client
 from aiokafkawire.config import ClientConfig, make_config
@@ -154,8 +151,7 @@ async def test_a_certificate_for_other_hosts_is_told_with_their_names(papers: Pa
 
 async def test_the_names_in_a_certificate_move_no_cursor(papers: Papers) -> None:
     names = (trouble := "evil\n\x1b[2J.example.org"), *(f"kafka-{number}.example.org" for number in range(500))
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    load(context, papers, *(x509.DNSName(name) for name in names), x509.DirectoryName(NOBODY))
+    context = server_named(papers, [*map(x509.DNSName, names), x509.DirectoryName(NOBODY)], "nobody")
     async with Broker(tls=context) as broker:
         error = await refusal(broker.bootstrap, **papers.client())
         assert type(error) is BrokerNotTrusted
@@ -166,21 +162,6 @@ async def test_the_names_in_a_certificate_move_no_cursor(papers: Papers) -> None
 
 
 NOBODY = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "nobody")])
-
-
-def load(context: ssl.SSLContext, papers: Papers, *names: x509.GeneralName) -> None:
-    """Have a certificate with names that trustme gives to nobody."""
-    authority = x509.load_pem_x509_certificate(papers.authority.cert_pem.bytes())
-    signer: Any = serialization.load_pem_private_key(papers.authority.private_key_pem.bytes(), None)
-    key = ec.generate_private_key(ec.SECP256R1())
-    now = dt.datetime.now(dt.UTC)
-    builder = x509.CertificateBuilder(authority.subject, NOBODY, key.public_key(), x509.random_serial_number())
-    builder = builder.not_valid_before(now - dt.timedelta(1)).not_valid_after(now + dt.timedelta(1))
-    made = builder.add_extension(x509.SubjectAlternativeName(names), critical=False).sign(signer, hashes.SHA256())
-    path = papers.folder / "names.pem"
-    shapes = serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-    path.write_bytes(key.private_bytes(*shapes) + made.public_bytes(serialization.Encoding.PEM))
-    context.load_cert_chain(path)
 
 
 async def test_whoever_does_not_care_for_names_says_so(papers: Papers, tmp_path: Path) -> None:
