@@ -6,6 +6,7 @@
 3. ``fetch_max_bytes`` limits the buffered data, as for a consumer. Finished partitions have no buffered data.
 """
 
+import asyncio
 from abc import abstractmethod
 from bisect import bisect_left
 from collections import deque
@@ -14,7 +15,7 @@ from contextlib import suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self, TypeAlias, TypeVar
 
-from .cluster.list_offsets import look_up_offsets
+from .cluster.list_offsets import look_up_ends, look_up_offsets
 from .cluster.retry import Deadline
 from .config import ConsumerOptions
 from .consumer.consumer import Consumer, ConsumerBatch
@@ -39,7 +40,7 @@ _Offsets: TypeAlias = dict[TopicPartition, int]
 
 _RECORDS: Final = 500
 """The maximum number of records that one poll of the consumer returns."""
-_ROWS: Final = 16_384
+_ROWS: Final = 4_096
 """The number of rows at which an Arrow record batch, made of one or more Kafka batches, is complete."""
 
 _BYTES: Final = 8 * 1024 * 1024
@@ -53,8 +54,16 @@ class _EndReached(Exception):
 class _Unfinished:
     """The partitions of a reader that were not read up to their ends yet."""
 
-    def __init__(self, consumer: Consumer[Any, Any], ends: _Offsets) -> None:
-        self._consumer, self._ends = consumer, dict(ends)
+    def __init__(self, consumer: Consumer[Any, Any], starts: _Offsets, ends: _Offsets) -> None:
+        self._consumer, self._starts, self._ends = consumer, starts, dict(ends)
+
+    def left(self) -> int:
+        """Return the number of offsets from the positions to the ends."""
+        left = 0
+        for partition, end in self._ends.items():
+            position = self._position(partition)
+            left += max(0, end - (self._starts[partition] if position is None else position))
+        return left
 
     def check(self) -> None:
         """Remove the partitions whose end is reached, and unassign them.
@@ -88,6 +97,8 @@ class BoundedReader(AsyncIterator[T]):
         self._isolation = consumer._config.isolation
         self._start, self._end = _checked(topic, "start", start), _checked(topic, "end", end)
         self._ends: dict[int, int] = {}
+        self._unfinished: _Unfinished | None = None
+        self._total = 0
         self._state = "new"
         self._call_soon: Callable[[Callable[[], object]], object] | None = None
 
@@ -98,6 +109,15 @@ class BoundedReader(AsyncIterator[T]):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self.aclose()
+
+    @property
+    def progress(self) -> tuple[int, int]:
+        """The number of offsets that were read, and of those from the start to the end; zeros before the first item.
+
+        Some offsets may have no record, as after transactions or compaction.
+        """
+        left = 0 if self._unfinished is None else self._unfinished.left()
+        return self._total - left, self._total
 
     async def aclose(self) -> None:
         """Stop reading, and close the consumer. Repeated calls have no effect."""
@@ -153,8 +173,9 @@ class BoundedReader(AsyncIterator[T]):
             self._consumer._fetch_until(partition, ends[partition])
         self._ends = {partition.partition: ends[partition] for partition in starts}
         # A reference from the consumer to the reader would delay the garbage collection, which closes the reader.
-        unfinished = _Unfinished(self._consumer, {partition: ends[partition] for partition in starts})
-        self._consumer._iteration.before_waiting = unfinished.check
+        self._unfinished = _Unfinished(self._consumer, starts, {partition: ends[partition] for partition in starts})
+        self._total = self._unfinished.left()
+        self._consumer._iteration.before_waiting = self._unfinished.check
 
     async def _resolve(self) -> tuple[_Offsets, _Offsets]:
         """Return the starts and the ends by partition; leave out a start that is not before the partition's end."""
@@ -183,28 +204,17 @@ class BoundedReader(AsyncIterator[T]):
         specs = _specs(bounds)
         ends = await self._look_up(specs, deadline)
         late = [partition for partition in specs if partition not in ends]
-        ends |= await self._look_up(dict.fromkeys(late, OffsetSpec.LATEST), deadline)
+        ends |= await look_up_ends(self._cluster, late, deadline, self._isolation)
         given = {partition: bound for partition, bound in bounds.items() if isinstance(bound, int)}
         # Compare a given end with the log's end, not with an open transaction: the reader waits until that has ended.
-        logs = await self._look_up(
-            dict.fromkeys(given, OffsetSpec.LATEST), deadline, isolation=IsolationLevel.READ_UNCOMMITTED
-        )
+        logs = await look_up_ends(self._cluster, given, deadline, IsolationLevel.READ_UNCOMMITTED)
         for partition, end in given.items():
             if end > logs[partition]:
                 raise UsageError(f"cannot read {partition} up to offset {end}: its log ends at {logs[partition]}")
         return ends | given
 
-    async def _look_up(
-        self,
-        specs: Mapping[TopicPartition, OffsetSpec],
-        deadline: Deadline,
-        *,
-        isolation: IsolationLevel | None = None,
-    ) -> _Offsets:
-        if not specs:
-            return {}
-        isolation = self._isolation if isolation is None else isolation
-        found = await look_up_offsets(self._cluster, specs, deadline, isolation)
+    async def _look_up(self, specs: Mapping[TopicPartition, OffsetSpec], deadline: Deadline) -> _Offsets:
+        found = await look_up_offsets(self._cluster, specs, deadline, self._isolation)
         return {partition: offset.offset for partition, offset in found.items() if offset is not None}
 
 
@@ -368,5 +378,17 @@ def _joined(batches: "list[pa.RecordBatch]") -> "pa.RecordBatch":
 
 
 def _close_in_background(owner: Owner, consumer: Consumer[Any, Any]) -> None:
+    loop = asyncio._get_running_loop()
+    if loop is None:
+        _spawn_close(owner, consumer)
+    else:  # anyio knows the loop of a task, and not that of a callback
+        loop.create_task(_spawn_close_in_a_task(owner, consumer))
+
+
+async def _spawn_close_in_a_task(owner: Owner, consumer: Consumer[Any, Any]) -> None:
+    _spawn_close(owner, consumer)
+
+
+def _spawn_close(owner: Owner, consumer: Consumer[Any, Any]) -> None:
     with suppress(UsageError):  # the client is closed, and so is the consumer
         owner.spawn(consumer.close)

@@ -2,7 +2,7 @@
 
 import datetime as dt
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final
 
@@ -19,7 +19,7 @@ from .json_serialization import JsonSerializer
 if TYPE_CHECKING:
     from .producer.producer import Producer
 
-__all__ = ("TableColumns", "open_table", "read_whole_table", "write_batches")
+__all__ = ("TableColumns", "open_table", "read_whole_table", "rows_of", "write_batches")
 
 _JSON_ROWS: Final = 1000
 """The number of rows that become JSON before other tasks run."""
@@ -98,10 +98,28 @@ def open_table(table: Any) -> "pa.RecordBatchReader":
     )
 
 
+def rows_of(table: object) -> int | None:
+    """Return the number of a table's rows, or None if it is known only at the end, as of a stream.
+
+    The length of a relation of DuckDB is not asked for, since that is a query of its own.
+    """
+    for name in ("num_rows", "height"):  # of pyarrow, and of Polars
+        count = getattr(table, name, None)
+        if isinstance(count, int):
+            return count
+    return None
+
+
 async def write_batches(
-    producer: "Producer[Any, Any]", topic: str, batches: "pa.RecordBatchReader", columns: TableColumns
+    producer: "Producer[Any, Any]",
+    topic: str,
+    batches: "pa.RecordBatchReader",
+    columns: TableColumns,
+    show: Callable[[int], object],
 ) -> int:
     """Send the rows of all batches, and wait until they are acknowledged; return their number.
+
+    ``show`` gets the number of rows so far.
 
     Raises:
         DeliveryFailed: records were not delivered.
@@ -112,13 +130,18 @@ async def write_batches(
         for batch in batches:
             for arguments in columns.arguments(batch):
                 count += await producer.enqueue_many(topic, **arguments)
+                show(count)
     return count
 
 
-async def read_whole_table(reader: BoundedBatches) -> "pa.Table":
-    """Return all that the reader reads as one table."""
+async def read_whole_table(reader: BoundedBatches, show: Callable[[int, int], object]) -> "pa.Table":
+    """Return all that the reader reads as one table. ``show`` gets the reader's progress."""
+    batches = []
     async with reader:
-        return pa.Table.from_batches([batch async for batch in reader], schema=reader.schema)
+        async for batch in reader:
+            batches.append(batch)
+            show(*reader.progress)
+    return pa.Table.from_batches(batches, schema=reader.schema)
 
 
 def _plain(value: object) -> object:

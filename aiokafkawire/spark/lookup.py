@@ -19,7 +19,7 @@ from .offsets import EARLIEST, LATEST, OffsetRange, Offsets
 from .options import Bound, ReadOptions, TopicSelection
 from .pushed_filters import PushedFilters
 
-__all__ = ("batch_ranges", "data_lost", "ends", "partitions_now", "partitions_of", "resolve")
+__all__ = ("batch_ranges", "data_lost", "ends", "partitions_now", "partitions_of", "resolve", "until_brokers_agree")
 
 _log = EventLog("aiokafkawire.spark")
 
@@ -55,7 +55,7 @@ async def partitions_now(
     Raises as :func:`partitions_of`.
     """
     found: list[TopicPartition] = []
-    for wait in _until_brokers_agree():
+    for wait in until_brokers_agree():
         found = await partitions_of(kafka, topics)
         if wait is None or set(known) <= set(found):
             break
@@ -138,7 +138,7 @@ async def _ask(
     if not specs:
         return {}
     isolation = make_config(ConsumerConfig, options.settings.consumer).isolation
-    for wait in _until_brokers_agree():
+    for wait in until_brokers_agree():
         try:
             found = await look_up_offsets(kafka._cluster, specs, _deadline(kafka), isolation)
         except UsageError as error:  # the broker may not know a new partition yet
@@ -154,7 +154,7 @@ def _deadline(kafka: Client) -> Deadline:
     return kafka._cluster.deadline(kafka._cluster.config.default_api_timeout_ms / 1000)
 
 
-def _until_brokers_agree() -> Iterator[float | None]:
+def until_brokers_agree() -> Iterator[float | None]:
     """Yield for each attempt the seconds to wait if it fails; None for the last attempt."""
     waits = int(_AGREE_AFTER / _BETWEEN)
     yield from [_BETWEEN] * waits

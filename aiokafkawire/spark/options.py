@@ -14,7 +14,15 @@ from .offsets import EARLIEST, LATEST, Offsets, parse_assign, parse_offsets, par
 from .settings import read_settings, write_settings
 from .value_format import VALUE_OPTIONS, ValueFormat, read_value_format
 
-__all__ = ("Bound", "ReadOptions", "TopicSelection", "WriteOptions", "read_options", "write_options")
+__all__ = (
+    "Bound",
+    "ReadOptions",
+    "TopicSelection",
+    "WriteOptions",
+    "read_options",
+    "reading_options",
+    "write_options",
+)
 
 _READING: Final = (
     "subscribe",
@@ -42,6 +50,7 @@ _READING: Final = (
     "kafkaConsumer.pollTimeoutMs",
 )
 _WRITING: Final = ("topic", "includeHeaders")
+_SERVERS: Final = "kafka.bootstrap.servers"
 _SPARKS_OWN: Final = frozenset({"checkpointlocation", "path", "queryname"})
 """Options of the query, which Spark also passes to a sink."""
 _STRATEGIES: Final = ("subscribe", "subscribePattern", "assign")
@@ -122,7 +131,7 @@ def read_options(options: Mapping[str, str], *, streaming: bool) -> ReadOptions:
     Raises:
         ConfigError: an option is missing, unknown, invalid, or contradicts another; the message names the option.
     """
-    given = _known(options, _READING)
+    given = reading_options(options)
     settings = read_settings(options)
     start = _start(given, EARLIEST if not streaming else LATEST)
     end = _end(given)
@@ -159,6 +168,15 @@ def read_options(options: Mapping[str, str], *, streaming: bool) -> ReadOptions:
     )
 
 
+def reading_options(options: Mapping[str, str]) -> dict[str, str]:
+    """Return the options of a source except ``kafka.*``, with names in lower case.
+
+    Raises:
+        ConfigError: an option is unknown; the message suggests a known one.
+    """
+    return _known(options, _READING)
+
+
 def write_options(options: Mapping[str, str]) -> WriteOptions:
     """Read and check the options of a sink. Raise as :func:`read_options`."""
     given = _known({key: text for key, text in options.items() if key.lower() not in _SPARKS_OWN}, _WRITING)
@@ -175,8 +193,10 @@ def _known(options: Mapping[str, str], names: tuple[str, ...]) -> dict[str, str]
     known = {name.lower(): name for name in names}
     for key in given:
         if key not in known:
-            near = get_close_matches(key, known, n=1)
-            hint = f"did you mean {known[near[0]]}?" if near else f"known are {', '.join(names)}, and kafka.*"
+            near = get_close_matches(key, [*known, _SERVERS], n=1)
+            hint = (
+                f"did you mean {known.get(near[0], near[0])}?" if near else f"known are {', '.join(names)}, and kafka.*"
+            )
             raise ConfigError(f"unknown option {key!r}: {hint}")
     return given
 

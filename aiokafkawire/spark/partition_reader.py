@@ -19,7 +19,7 @@ from .worker_client import task_client
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from .value_decoder import ValueDecoder
+    from ..records.typed_values import TypedValues
 
 __all__ = ("read_range",)
 
@@ -63,7 +63,7 @@ class RangeReader:
     options: ReadOptions
     part: OffsetRange
     _consumer: Consumer[bytes, bytes] | None = attrs.field(default=None, init=False)
-    _decoder: "ValueDecoder | None" = attrs.field(default=None, init=False)
+    _decoder: "TypedValues | None" = attrs.field(default=None, init=False)
 
     async def next_record_batch(self) -> "pa.RecordBatch | None":
         """Return the next record batch, or None at the end of the range. Raise as :func:`read_range`."""
@@ -85,7 +85,8 @@ class RangeReader:
 
             assert self.options.values is not None
             self._decoder = value_decoder(self.options.values, self.options.value_struct, self.part.topic)
-        return await self._decoder.decode(chunk.values, chunk.offsets, self._partition)
+        offsets = chunk.offsets
+        return await self._decoder.decode(chunk.values, lambda row: (self._partition, offsets[row]))
 
     async def close(self) -> None:
         """Close the consumer."""

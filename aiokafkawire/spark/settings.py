@@ -64,11 +64,12 @@ def _settings(options: Mapping[str, str], refused: Mapping[str, str]) -> KafkaSe
     for name, why in refused.items():
         if name in given:
             raise ConfigError(f"kafka.{name} is not supported: {why}")
-    if not given.get("bootstrap.servers"):
-        raise ConfigError("the option kafka.bootstrap.servers is required, such as 'host1:9092,host2:9092'")
     # The source assigns partitions itself and commits no offsets, so it does not use the group.
     used = {name: text for name, text in given.items() if name not in _IGNORED and name != "group.id"}
     try:
-        return settings_from(used)
+        settings = settings_from(used)
     except ConfigError as error:
         raise ConfigError(f"in the options kafka.*: {error}") from error
+    if not settings.bootstrap_servers:
+        raise ConfigError("the option kafka.bootstrap.servers is required, such as 'host1:9092,host2:9092'")
+    return settings

@@ -28,8 +28,9 @@ from .. import blocking
 from ..errors import ConfigError
 from .input_partitions import Part, parts_of, read_part
 from .lookup import batch_ranges
-from .options import ReadOptions, WriteOptions, read_options, write_options
+from .options import ReadOptions, WriteOptions, read_options, reading_options, write_options
 from .pushed_filters import Operator, PushedFilters
+from .sink_topic import check_topic
 from .stream import LIMITS, StreamReader, SupportsTriggerAvailableNow
 from .value_format import ValueFormat, read_value_format
 
@@ -113,10 +114,11 @@ class KafkaSource(DataSource):
         """Return the JVM source's columns; the column ``value`` is a struct with the option ``valueFormat``.
 
         Raises:
-            ConfigError: an option of the values is wrong.
+            ConfigError: an option is unknown, or an option of the values is wrong.
         """
-        headers = str(self.options.get("includeHeaders", "false")).strip().lower() == "true"
-        values = read_value_format({name.lower(): text for name, text in self.options.items()})
+        given = reading_options(self.options)
+        headers = given.get("includeheaders", "false").strip().lower() == "true"
+        values = read_value_format(given)
         return spark_schema(headers=headers) if values is None else ddl(values, headers=headers)
 
     def reader(self, schema: StructType) -> "ArrowBatchReader":
@@ -136,20 +138,30 @@ class KafkaSource(DataSource):
         return StreamReader(options)
 
     def writer(self, schema: StructType, overwrite: bool) -> "BatchWriter":
-        """Return the sink of a batch query. Raise ConfigError for wrong options."""
+        """Return the sink of a batch query.
+
+        Raises:
+            ConfigError: an option is wrong.
+            BrokerError: the option ``topic`` names a topic that does not exist.
+        """
         if overwrite:
             raise ConfigError("a topic cannot be overwritten: use mode('append')")
-        return BatchWriter(write_options(self.options))
+        options = write_options(self.options)
+        check_topic(options)
+        return BatchWriter(options)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> "StreamWriter":  # noqa: N802
         """Return the sink of a streaming query; in output mode complete, the sink appends all rows of every batch.
 
         Raises:
             ConfigError: an option is wrong, or Spark is older than 4.1.
+            BrokerError: the option ``topic`` names a topic that does not exist.
         """
         if DataSourceStreamArrowWriter is None:
             raise ConfigError("writing a stream needs Spark 4.1 or later; with older versions use foreachBatch")
-        return StreamWriter(write_options(self.options))
+        options = write_options(self.options)
+        check_topic(options)
+        return StreamWriter(options)
 
     def _read_options(self, schema: StructType, *, streaming: bool) -> ReadOptions:
         options = read_options(self.options, streaming=streaming)

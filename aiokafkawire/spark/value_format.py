@@ -6,6 +6,7 @@ from typing import Final, Literal, TypeAlias, cast
 import attrs
 
 from ..errors import ConfigError
+from .value_schema import check_value_schema
 
 __all__ = ("VALUE_OPTIONS", "ValueFormat", "read_value_format")
 
@@ -56,6 +57,7 @@ def read_value_format(given: Mapping[str, str]) -> ValueFormat | None:
     fields = given.get("valueschema", "").strip()
     if not fields:
         raise ConfigError("valueSchema must have the fields of the values, such as 'carrier STRING, delay INT'")
+    check_value_schema(fields)
     if kind != "avro":
         _refuse(given, ("avroSchema",), "valueFormat=avro")
     if kind != "protobuf":

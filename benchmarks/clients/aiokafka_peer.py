@@ -210,6 +210,7 @@ async def _consumer(job: Job, partitions: list[TopicPartition]) -> AsyncIterator
         **_settings(job),
         group_id=job.group_id if in_group else None,
         auto_offset_reset="earliest",
+        check_crcs=job.check_crcs != "false",
         enable_auto_commit=in_group,
     )
     await consumer.start()

@@ -171,6 +171,7 @@ def _consumer(job: Job, starts: list[TopicPartition]) -> Consumer:
         {
             **connecting(job),
             **({"group.protocol": job.group} if in_group else {}),
+            **({"check.crcs": job.check_crcs == "true"} if job.check_crcs else {}),
             "group.id": job.group_id,  # required, although without a group no consumer joins or commits
             "enable.auto.commit": in_group,
             "enable.auto.offset.store": in_group,

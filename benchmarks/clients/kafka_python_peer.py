@@ -142,6 +142,7 @@ def _producer(job: Job, linger_ms: int) -> Any:
 def _consumer(job: Job, partitions: list[Any]) -> Any:
     """Open a consumer that has read some records and sought back: connected, without prefetched records."""
     settings = {**_settings(job), "max_poll_records": _POLL, "auto_offset_reset": "earliest"}
+    settings["check_crcs"] = job.check_crcs != "false"
     if job.group == "none":
         consumer = _kafka.KafkaConsumer(**settings, enable_auto_commit=False)
         consumer.assign(partitions)

@@ -48,6 +48,8 @@ class Job:
     """In one process; each has its share of the partitions."""
     group: Literal["none", "classic", "consumer"] = "none"
     """The protocol of a group whose only member is the consumer, with auto-commit; "none" for assigned partitions."""
+    check_crcs: str = ""
+    """Whether consumers check the batches' checksums, "true" or "false"; by default each client does what it does."""
     max_poll_records: int = 500
     """How many records one fetch of a share consumer requests, and one poll returns at the most."""
     tls: bool = False

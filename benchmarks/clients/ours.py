@@ -196,9 +196,16 @@ async def _consume(job: Job, read: Reading) -> None:
 
 
 def _consumer(kafka: Client, job: Job) -> Consumer[bytes, bytes]:
+    checks = job.check_crcs != "false"
     if job.group == "none":
-        return kafka.consumer()
-    return kafka.consumer(job.names, group_id=job.group_id, group_protocol=job.group, auto_offset_reset="earliest")
+        return kafka.consumer(check_crcs=checks)
+    return kafka.consumer(
+        job.names,
+        group_id=job.group_id,
+        group_protocol=job.group,
+        auto_offset_reset="earliest",
+        check_crcs=checks,
+    )
 
 
 async def _begin_again(consumer: Consumer[bytes, bytes], partitions: list[TopicPartition]) -> None:

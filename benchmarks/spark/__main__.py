@@ -99,7 +99,7 @@ def _measure(spark: Any, bootstrap: str, options: argparse.Namespace) -> Iterato
     filled = new_topic()
     if any(not CASES[name].writes for name in options.cases):
         tell(f"filling {filled.topic}: {options.records:,} records")
-        _fill(filled)
+        fill(filled)
     for name in options.cases:
         case = CASES[name]
         for pair in range(options.pairs + 1):  # the first warms up the JVM and the broker
@@ -129,7 +129,7 @@ def _one(spark: Any, case: Case, arm: Arm, place: Place) -> Row:
     }
 
 
-def _fill(place: Place) -> None:
+def fill(place: Place) -> None:
     values = [bytes(index % 251 for index in range(VALUE_SIZE))] * _AT_ONCE
     with (
         blocking.Client(place.bootstrap) as client,

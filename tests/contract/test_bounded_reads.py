@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 from collections.abc import Callable
 from contextlib import suppress
@@ -17,6 +18,7 @@ from support.patience import PATIENCE
 from aiokafkawire import Client, ConfigError, DeserializationError, OffsetSpec, TopicPartition, UsageError
 from aiokafkawire.errors import OffsetOutOfRange
 from aiokafkawire.protocol.messages.topics import DeleteRecordsPartition, DeleteRecordsRequest, DeleteRecordsTopic
+from aiokafkawire.testing import Broker
 
 pytestmark = pytest.mark.anyio
 
@@ -288,6 +290,26 @@ async def test_a_cancellation_costs_nothing(kafka: Client, topic: str, face: str
                         found += zip(one["partition"].to_pylist(), one["offset"].to_pylist(), strict=True)
                 is_over = True
     assert sorted(found) == [(number, offset) for number in range(3) for offset in range(10)]
+
+
+def test_an_abandoned_reader_is_closed_under_asyncio_run() -> None:
+    async def first(kafka: Client) -> None:
+        async for _ in kafka.read_records("t"):
+            return
+
+    async def main() -> None:
+        async with Broker() as broker, Client(broker.bootstrap) as kafka:
+            broker.create_topic("t", partitions=1)
+            async with kafka.producer() as producer:
+                await producer.send_many("t", [b"x"] * 2)
+            before = len(asyncio.all_tasks())
+            await first(kafka)
+            gc.collect()
+            with anyio.fail_after(10):
+                while len(asyncio.all_tasks()) > before:  # noqa: ASYNC110 - an end has no event
+                    await asyncio.sleep(0.01)
+
+    asyncio.run(main())
 
 
 @FACES

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from contract.conftest import Where
 from support.apache_kafka import ApacheKafka, missing
+from support.login_settings import login
 from support.needing import require
-from support.securing import login
 from support.transactional import settled
 
 from aiokafkawire import Client, DelegationToken, KafkaPrincipal, ScramMechanism

@@ -272,6 +272,7 @@ async def test_the_producer_of_a_static_member_is_fenced_by_another_with_its_id(
     assert await job.outcome() == doubles(100)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_static", [True, False])
 async def test_a_transaction_times_out(cluster: Where, job: Job, is_static: bool) -> None:
     """Another process may have the id of a static member, so that one ends; the ids of others are theirs alone."""

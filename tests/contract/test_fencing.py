@@ -134,6 +134,7 @@ async def given_time(trial: Callable[[int], Awaitable[None]]) -> None:
     return await trial(40_000)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "how", ["send", pytest.param("enqueue", marks=pytest.mark.thorough), "undo", "commit", "offsets"]
 )

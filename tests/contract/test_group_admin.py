@@ -339,7 +339,7 @@ async def test_offsets_of_an_open_transaction_are_waited_for_if_asked(
                 with pytest.raises(RequestTimeout, match="UNSTABLE_OFFSET_COMMIT"):
                     await admin.list_consumer_group_offsets(group, partitions, require_stable=True, timeout=0.2)
             with failing("UNSTABLE_OFFSET_COMMIT") as failed:
-                await admin.list_offsets_of_groups(group, f"{group}-2", require_stable=True, timeout=0.2)
+                await admin.list_offsets_of_groups(group, f"{group}-2", require_stable=True, timeout=1.0)
             assert failed.value.results == {f"{group}-2": {}}
             assert isinstance(failed.value.errors[group], RequestTimeout)
         stable = await admin.list_consumer_group_offsets(group, require_stable=True)

@@ -57,6 +57,7 @@ async def test_records_are_written_once_and_in_order(cluster: Where, kafka: Clie
         assert all(offset in (-1, index) for index, offset in enumerate(told))
 
 
+@pytest.mark.slow
 @BOTH_TRANSACTION_VERSIONS
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])
 @pytest.mark.parametrize("seed", [1, 2])

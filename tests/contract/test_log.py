@@ -28,6 +28,7 @@ async def share(count: int, *consumers: Consumer[Any, Any]) -> None:
                 await one.poll(timeout=0.05)
 
 
+@pytest.mark.slow
 async def test_a_quiet_life_is_a_few_lines_with_fields_and_no_warning(cluster: Where, topic: str) -> None:
     options: dict[str, Any] = {"group_id": f"group-of-{topic}", "auto_offset_reset": "earliest"}
     with watched_log(logging.DEBUG) as log:

@@ -161,6 +161,7 @@ async def subscribe(cluster: Receiving, operator: Client, client_id: str, metric
 # --- this client ---------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.every_loop
 async def test_a_client_pushes_what_is_subscribed(cluster: Receiving, operator: Client, client_id: str) -> None:
     await operator.admin.create_topics({client_id: 1})

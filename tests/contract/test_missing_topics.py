@@ -44,6 +44,7 @@ async def test_a_consumer_of_a_whole_topic_says_so_too(cluster: Where, new_name:
                 raise AssertionError("opened")
 
 
+@pytest.mark.slow
 async def test_a_member_of_a_misspelt_topic_warns_names_it_and_stalls(
     cluster: Where, new_name: Callable[[], str]
 ) -> None:
@@ -64,6 +65,7 @@ async def test_a_member_of_a_misspelt_topic_warns_names_it_and_stalls(
     ]
 
 
+@pytest.mark.slow
 async def test_a_member_reads_the_topic_soon_after_it_is_created(
     cluster: Where, kafka: Client, new_name: Callable[[], str]
 ) -> None:

@@ -240,6 +240,7 @@ async def test_what_cannot_be_deserialized_is_a_failure_in_its_turn(
     assert record.value == b"no number"
 
 
+@pytest.mark.slow
 async def test_plain_functions_run_on_threads_and_batches_are_of_one_key(kafka: Client, topic: str) -> None:
     await fill(kafka, topic)
     threads: set[int] = set()
@@ -298,6 +299,7 @@ async def test_a_handler_that_hangs_is_cancelled_and_called_again(kafka: Client,
     assert (summary.processed, summary.retried) == (1, 1)
 
 
+@pytest.mark.slow
 async def test_the_health_tells_of_handlers_that_hang_and_of_abandoned_threads(kafka: Client, topic: str) -> None:
     async with kafka.producer() as producer:
         await producer.send(topic, b"x")

@@ -138,7 +138,7 @@ async def test_failures_that_nobody_awaited_are_raised_by_flush_once(kafka: Clie
 
 
 async def test_the_buffer_is_bounded_and_makes_room(kafka: Client, topic: str) -> None:
-    async with kafka.producer(buffer_memory=10_000, batch_size=1_000, linger_ms=60_000, max_block_ms=50) as producer:
+    async with kafka.producer(buffer_memory=10_000, batch_size=1_000, linger_ms=60_000) as producer:
         await producer.partitions_for(topic)
         with pytest.raises(BufferFull, match="buffer_memory"):
             while True:

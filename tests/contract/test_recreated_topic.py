@@ -50,6 +50,7 @@ async def single(kafka: Client, new_name: Callable[[], str]) -> str:
     return name
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", [{}, {"acks": 1}, {"compression_type": "gzip"}])
 async def test_an_idle_producer_sends_to_the_new_topic(kafka: Client, single: str, options: dict[str, Any]) -> None:
     async with kafka.producer(**options) as producer:

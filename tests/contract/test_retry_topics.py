@@ -41,6 +41,7 @@ async def failures_in(kafka: Client, topic: str) -> list[Failure | None]:
     return [failure_of(record.headers) async for record in kafka.read_records(topic)]
 
 
+@pytest.mark.slow
 async def test_a_record_goes_through_the_retry_topics_to_the_dead_letters(
     kafka: Client, topic: str, new_name: Callable[[], str]
 ) -> None:
@@ -77,6 +78,7 @@ async def test_a_record_goes_through_the_retry_topics_to_the_dead_letters(
     assert [await committed(kafka, name, topic) for name in (first, second)] == [2, 1]
 
 
+@pytest.mark.slow
 async def test_the_source_goes_on_while_records_wait_and_the_end_does_not_wait_for_them(
     kafka: Client, topic: str, new_name: Callable[[], str]
 ) -> None:
@@ -142,6 +144,7 @@ async def test_the_source_goes_on_while_records_wait_and_the_end_does_not_wait_f
     assert await committed(kafka, retry, topic) == 6
 
 
+@pytest.mark.slow
 async def test_what_retry_does_not_name_is_a_dead_letter_at_once_and_other_groups_keep_their_records(
     kafka: Client, topic: str, new_name: Callable[[], str]
 ) -> None:

@@ -321,6 +321,7 @@ async def test_a_share_group_is_no_other_group(kafka: Client, topic: str, group:
             await call()
 
 
+@pytest.mark.slow
 async def test_partitions_and_topics_that_do_not_exist(kafka: Client, topic: str, group: str) -> None:
     zero, missing = TopicPartition(topic, 0), TopicPartition(f"{topic}-missing", 0)
     told = f"AlterShareGroupOffsets of group '{group}' for {missing}: This server does not host this topic-partition"

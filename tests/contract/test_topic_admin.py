@@ -294,6 +294,7 @@ async def test_nothing_to_do(kafka: Client) -> None:
 # --- quotas --------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 async def test_topics_beyond_the_quota_are_created_when_it_permits(cluster: Where, new_name: Names) -> None:
     client_id = new_name()
 

@@ -108,6 +108,7 @@ async def test_partitions_without_producers_to_describe(kafka: Client, where: To
 # --- transactional ids ---------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 async def test_transactions_are_listed_by_state_producer_duration_and_pattern(
     client: RawClient, kafka: Client, producer: TransactionalProducer, where: TopicPartition
 ) -> None:

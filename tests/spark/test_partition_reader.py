@@ -96,6 +96,7 @@ def test_a_worker_asks_little_for_each_of_its_tasks() -> None:
         assert found[1:] == [{"API_VERSIONS": 1, "FETCH": 1}] * 2
 
 
+@pytest.mark.slow
 def test_a_task_imports_no_pandas(kafka: blocking.Client, bootstrap: str) -> None:
     kafka.admin.create_topics({"flights": 1})
     with kafka.producer() as producer:
@@ -167,6 +168,7 @@ def portal() -> Iterator[BlockingPortal]:
         yield one
 
 
+@pytest.mark.slow
 def test_a_broker_lost_in_mid_task_is_one_error(portal: BlockingPortal) -> None:
     with portal.wrap_async_context_manager(Broker()) as broker:
         broker.create_topic("flights", partitions=1)
@@ -193,6 +195,7 @@ def test_nothing_behind_the_range_is_fetched(portal: BlockingPortal) -> None:
         assert asked_for == {0, 2, 4}
 
 
+@pytest.mark.slow
 def test_a_reader_that_is_closed_early_leaves_no_thread(kafka: blocking.Client, bootstrap: str) -> None:
     import threading
 

@@ -100,10 +100,16 @@ def test_what_cannot_be_read_is_said_before_any_task(
     assert told in str(raised.value)
 
 
+def test_a_misspelt_option_of_a_stream_is_told_when_it_is_loaded(spark: SparkSession, bootstrap: str) -> None:
+    from pyspark.errors import AnalysisException
+
+    with pytest.raises(AnalysisException, match=r"unknown option 'startingoffset': did you mean startingOffsets\?"):
+        streaming(spark, bootstrap, startingOffset="earliest")
+
+
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        ({"startingOffset": "earliest"}, "unknown option 'startingoffset': did you mean startingOffsets?"),
         ({"startingOffsets": '{"flights":{0:1}}'}, "startingOffsets must be JSON"),
         ({"kafka.acks": "7", "kafka.group.instance.id": "x"}, "in the options kafka.*"),
     ],

@@ -72,7 +72,7 @@ async def decode(values: Sequence[bytes | None], struct: Any = FLIGHT, **options
     )
     assert given is not None
     decoder = value_decoder(given, struct, "flights")
-    array = await decoder.decode(pa.array(values, pa.binary()), range(40, 40 + len(values)), WHERE)
+    array = await decoder.decode(pa.array(values, pa.binary()), lambda row: (WHERE, 40 + row))
     assert array.type == struct
     rows: list[Any] = array.to_pylist()
     return rows
@@ -160,6 +160,7 @@ def test_avro_without_a_registry_becomes_structs() -> None:
     assert decoded([avro(UA)], narrow, valueErrors="null", **options) == [None]
 
 
+@pytest.mark.slow
 @pytest.mark.anyio
 async def test_avro_of_a_registry_becomes_structs() -> None:
     pytest.importorskip("fastavro", reason="fastavro is not installed: pip install aiokafkawire[avro]")
@@ -212,6 +213,7 @@ def test_protobuf_becomes_structs() -> None:
         ({"valueFormat": "xml"}, "valueFormat must be one of json, avro, protobuf, got 'xml'"),
         ({"valueFormat": "json"}, "valueSchema must have the fields"),
         ({"valueSchema": "a INT"}, "valueSchema needs valueFormat"),
+        ({"valueFormatt": "json", "valueSchema": "a INT"}, "'valueformatt': did you mean valueFormat?"),
         ({"valueFormat": "json", "valueSchema": "a INT", "valueErrors": "drop"}, "valueErrors must be fail or null"),
         ({"valueFormat": "json", "valueSchema": "a INT", "avroSchema": "{}"}, "avroSchema needs valueFormat=avro"),
         (
@@ -226,6 +228,51 @@ def test_wrong_options_are_one_clear_error(options: dict[str, str], why: str) ->
     given = {"kafka.bootstrap.servers": "localhost:1", "subscribe": "flights", **options}
     with pytest.raises(ConfigError, match=why):
         read_options(given, streaming=False)
+
+
+@pytest.mark.parametrize(
+    ("schema", "why"),
+    [
+        ("carrier STRING, delay INTT", "the field 'delay' has the unknown type 'INTT': did you mean INT?"),
+        ("a ARRAY<STRUCT<b: text>>", "the field 'b' has the unknown type 'text': types are such as STRING"),
+        ("a MAP<STRING, ITN>, b INT", "the field 'a' has the unknown type 'ITN'"),
+        ("carrier", "the field 'carrier' has no type"),
+        ("a: , b INT", "the field 'a' has no type"),
+        ("a INT b STRING", "a comma is missing between the field 'a' and 'b'"),
+        ("a INT, ", "a field's name is missing at the end"),
+        ("a STRUCT<b: INT", "'>' is missing after the field 'b'"),
+        ("a DECIMAL(10, 2", "')' is missing after the field 'a'"),
+    ],
+)
+def test_a_wrong_schema_of_the_values_is_told_with_its_field(schema: str, why: str) -> None:
+    with pytest.raises(ConfigError) as raised:
+        read_value_format({"valueformat": "json", "valueschema": schema})
+    assert str(raised.value).startswith(
+        f"valueSchema must be fields like 'carrier STRING, delay INT', got {schema.strip()!r}"
+    )
+    assert why in str(raised.value)
+
+
+GOOD_SCHEMAS = [
+    "carrier STRING, delay: int NOT NULL COMMENT 'a, b INTT < c'",
+    "`a``b,<` DECIMAL(10, 2), `größe` DOUBLE, `select` BINARY",
+    "a ARRAY<STRUCT<b: INT COMMENT 'z', c MAP<STRING, ARRAY<INT>>>>, b INTERVAL DAY TO SECOND",
+    "a STRUCT<>, b CHAR(3), c VARCHAR(5), d TIMESTAMP_NTZ, e LONG, f VOID, g VARIANT",
+    "a STRING COLLATE UTF8_LCASE, date DATE, array ARRAY<SHORT>",
+]
+
+
+@pytest.mark.parametrize("schema", GOOD_SCHEMAS)
+def test_a_schema_of_the_values_in_sparks_syntax_passes(schema: str) -> None:
+    assert read_value_format({"valueformat": "json", "valueschema": schema}) is not None
+
+
+@pytest.mark.spark
+def test_spark_reads_the_schemas_that_pass(spark: SparkSession) -> None:
+    from pyspark.sql.types import DataType
+
+    for schema in GOOD_SCHEMAS:
+        DataType.fromDDL(f"key BINARY, value STRUCT<{schema}>")
 
 
 def test_the_options_are_read() -> None:
@@ -284,5 +331,11 @@ def test_spark_reads_values_as_structs(
         spark.read.format("aiokafkawire").options(
             **{**options, "valueSchema": "a ARRAY<STRUCT<b: INT NOT NULL>>"}
         ).load().count()
+    for wrong, why in (
+        ({"valueSchema": "carrier STRING, delay INTT"}, "ConfigError: valueSchema must be .* unknown type 'INTT'"),
+        ({"valueFormatt": "json"}, "ConfigError: unknown option 'valueformatt': did you mean valueFormat?"),
+    ):
+        with pytest.raises(Exception, match=why):
+            spark.read.format("aiokafkawire").options(**{**options, **wrong}).load()
     with pytest.raises(Exception, match="valueSchema must have the fields"):
         spark.read.format("aiokafkawire").options(**{**options, "valueSchema": ""}).load()

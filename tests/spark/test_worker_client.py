@@ -63,6 +63,7 @@ def test_reading_and_writing_tasks_have_one_client(
     assert len(opened) == 1
 
 
+@pytest.mark.slow
 def test_a_task_that_is_ended_early_leaves_the_client_to_the_next(
     in_worker: Kept, kafka: blocking.Client, bootstrap: str
 ) -> None:
@@ -79,6 +80,7 @@ def test_a_task_that_is_ended_early_leaves_the_client_to_the_next(
     assert in_worker._kept[1] is kept
 
 
+@pytest.mark.slow
 def test_a_task_with_other_settings_closes_it(in_worker: Kept, bootstrap: str) -> None:
     some = read_options(_options(bootstrap, subscribe="flights"), streaming=False).settings
     other = read_options(_options(bootstrap, subscribe="flights") | {"kafka.client.id": "x"}, streaming=False).settings
@@ -92,6 +94,7 @@ def test_a_task_with_other_settings_closes_it(in_worker: Kept, bootstrap: str) -
         assert third is second
 
 
+@pytest.mark.slow
 def test_a_task_within_a_task_has_its_own(in_worker: Kept, bootstrap: str) -> None:
     settings = read_options(_options(bootstrap, subscribe="flights"), streaming=False).settings
     with task_client(settings) as outer:
@@ -101,6 +104,7 @@ def test_a_task_within_a_task_has_its_own(in_worker: Kept, bootstrap: str) -> No
     assert not outer.loop.is_running
 
 
+@pytest.mark.slow
 def test_a_task_that_fails_leaves_none(in_worker: Kept, bootstrap: str) -> None:
     settings = read_options(_options(bootstrap, subscribe="flights"), streaming=False).settings
     with pytest.raises(KafkaError, match="lost"), task_client(settings) as first:
@@ -109,6 +113,7 @@ def test_a_task_that_fails_leaves_none(in_worker: Kept, bootstrap: str) -> None:
     assert in_worker._kept is None
 
 
+@pytest.mark.slow
 def test_what_is_loaded_is_collected_no_more(in_worker: Kept, bootstrap: str) -> None:
     settings = read_options(_options(bootstrap, subscribe="flights"), streaming=False).settings
     gc.unfreeze()
@@ -124,6 +129,7 @@ def test_what_is_loaded_is_collected_no_more(in_worker: Kept, bootstrap: str) ->
     assert len(more) == 1_000
 
 
+@pytest.mark.slow
 def test_elsewhere_nothing_is_kept(kafka: blocking.Client, bootstrap: str) -> None:
     settings = read_options(_options(bootstrap, subscribe="flights"), streaming=False).settings
     frozen = gc.get_freeze_count()

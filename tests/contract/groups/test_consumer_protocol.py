@@ -194,6 +194,7 @@ async def test_a_member_that_was_removed_reads_nothing_while_its_listener_runs(
             await eventually(lambda: bool(lost))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("protocol", ["consumer", "classic"])
 async def test_a_listener_that_is_cut_off_while_the_member_leaves_is_the_last_to_be_called(
     kafka: Client, filled: str, group: str, protocol: str

@@ -37,6 +37,7 @@ async def cluster(request: pytest.FixtureRequest, group: str) -> AsyncIterator[W
         yield Where(broker.bootstrap, connect_tcp)
 
 
+@pytest.mark.slow
 async def test_it_is_refused_at_growing_intervals_with_one_warning_until_the_session_ends(
     kafka: Client, cluster: Where, filled: str, group: str, caplog: pytest.LogCaptureFixture
 ) -> None:

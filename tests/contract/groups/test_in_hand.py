@@ -91,6 +91,7 @@ async def read_all(kafka: Client, topic: str, count: int) -> list[bytes | None]:
         ]
 
 
+@pytest.mark.slow
 @LOSSES
 async def test_a_commit_of_what_was_taken_away_fails(kafka: Client, filled: str, group: str, loss: Loss) -> None:
     async with joined(kafka, group, filled, loss) as member:
@@ -116,6 +117,7 @@ async def test_a_commit_of_what_was_taken_away_fails(kafka: Client, filled: str,
         assert (await consumer.committed([TopicPartition(filled, again.partition)])).popitem()[1] is not None
 
 
+@pytest.mark.slow
 @LOSSES
 @pytest.mark.parametrize("caught", [False, True])
 async def test_a_transaction_with_what_was_taken_away_aborts(
@@ -144,6 +146,7 @@ async def test_a_transaction_with_what_was_taken_away_aborts(
     assert await read_all(kafka, out, 1) == [b"counts"]
 
 
+@pytest.mark.slow
 @LOSSES
 async def test_group_metadata_is_of_the_membership_that_got_the_records(
     kafka: Client, filled: str, new_name: Any, group: str, loss: Loss
@@ -169,6 +172,7 @@ async def test_group_metadata_is_of_the_membership_that_got_the_records(
     assert await read_all(kafka, out, 1) == [b"counts"]
 
 
+@pytest.mark.slow
 @LOSSES
 async def test_automatic_commits_leave_out_what_was_taken_away(
     kafka: Client, filled: str, group: str, loss: Loss
@@ -183,6 +187,7 @@ async def test_automatic_commits_leave_out_what_was_taken_away(
     assert {where: at.offset for where, at in found.items() if at.offset} == {}
 
 
+@pytest.mark.slow
 @LOSSES
 async def test_a_seek_does_not_hide_that_records_in_hand_were_taken_away(
     kafka: Client, filled: str, group: str, loss: Loss
@@ -204,6 +209,7 @@ async def test_a_seek_does_not_hide_that_records_in_hand_were_taken_away(
     assert not await kafka.admin.list_consumer_group_offsets(group)
 
 
+@pytest.mark.slow
 @LOSSES
 async def test_a_transaction_that_takes_records_twice_aborts_if_the_first_were_taken_away(
     kafka: Client, filled: str, new_name: Any, group: str, loss: Loss

@@ -135,6 +135,7 @@ async def test_a_session_timeout_that_the_broker_does_not_allow(
     assert one.consumer.assignment == ()
 
 
+@pytest.mark.slow
 async def test_who_does_not_ask_for_records_leaves_and_comes_back_when_it_does(
     kafka: Client, filled: str, group: str, readers: Readers
 ) -> None:

@@ -32,6 +32,7 @@ async def share_group(cluster: Where, group: str) -> str:
     return group
 
 
+@pytest.mark.slow
 async def test_every_record_is_accepted_once_and_failures_become_dead_letters(
     kafka: Client, share_group: str, new_name: Callable[[], str]
 ) -> None:
@@ -78,6 +79,7 @@ async def test_every_record_is_accepted_once_and_failures_become_dead_letters(
         assert await rest.poll(timeout=1.5) == []
 
 
+@pytest.mark.slow
 async def test_a_rejected_record_is_handed_out_no_more(
     kafka: Client, share_group: str, new_name: Callable[[], str]
 ) -> None:

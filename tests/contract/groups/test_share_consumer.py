@@ -172,6 +172,7 @@ async def test_released_records_come_again_and_rejected_ones_do_not(kafka: Clien
     assert await consumer.poll(timeout=0.3) == []
 
 
+@pytest.mark.slow
 async def test_a_lock_is_renewed_while_the_body_runs(kafka: Client, share: Share) -> None:
     one, two = await share.join(), await share.join()
     await share.lock_for(LOCK)
@@ -183,6 +184,7 @@ async def test_a_lock_is_renewed_while_the_body_runs(kafka: Client, share: Share
     assert await two.poll(timeout=0.3) == []
 
 
+@pytest.mark.slow
 async def test_a_record_that_is_not_acknowledged_in_time_goes_to_another_member(
     kafka: Client, share: Share, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -203,6 +205,7 @@ async def test_a_record_that_is_not_acknowledged_in_time_goes_to_another_member(
     assert sum((await two.commit()).values()) == 1
 
 
+@pytest.mark.slow
 async def test_a_renewal_begins_the_lock_again(kafka: Client, share: Share) -> None:
     one, two = await share.join(), await share.join()
     await share.lock_for(LOCK)
@@ -359,6 +362,7 @@ async def test_a_poll_that_does_not_wait_returns_records_in_the_end(kafka: Clien
     assert sorted(found) == list(range(COUNT))
 
 
+@pytest.mark.slow
 async def test_acknowledging_in_the_body_ends_the_renewals(kafka: Client, share: Share) -> None:
     one, two = await share.join(), await share.join()
     await share.lock_for(LOCK)
@@ -372,6 +376,7 @@ async def test_acknowledging_in_the_body_ends_the_renewals(kafka: Client, share:
     assert sum((await one.commit()).values()) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [Acknowledge.ACCEPT, Acknowledge.RENEW])
 async def test_a_late_acknowledgement_spoils_no_other(kafka: Client, share: Share, kind: Acknowledge) -> None:
     one, two = await share.join(), await share.join(share_acquire_mode="record_limit")  # two acquires nothing ahead
@@ -392,6 +397,7 @@ async def test_a_late_acknowledgement_spoils_no_other(kafka: Client, share: Shar
     assert sum((await two.commit()).values()) == 1
 
 
+@pytest.mark.slow
 async def test_a_late_acknowledgement_spoils_no_other_of_the_last_request(kafka: Client, share: Share) -> None:
     one, two = await share.join(), await share.join(share_acquire_mode="record_limit")  # two acquires nothing ahead
     await share.lock_for(LOCK)
@@ -408,6 +414,7 @@ async def test_a_late_acknowledgement_spoils_no_other_of_the_last_request(kafka:
     assert await two.poll(timeout=0.3) == []
 
 
+@pytest.mark.slow
 async def test_records_that_arrive_after_the_subscription_has_changed_are_released(
     kafka: Client, share: Share, new_name: Callable[[], str]
 ) -> None:
