@@ -19,8 +19,8 @@ from anyio.abc import ByteStream
 from support.apache_kafka import ApacheKafka
 from support.dialling import over_tcp
 from support.logging_in import handshake, plain, token
+from support.login_settings import login
 from support.raw_client import RawClient
-from support.securing import login
 
 from aiokafkawire import AclBinding, AclBindingFilter, Client, ResourcePattern, ResourceType
 from aiokafkawire.network.connector import Connector, connect_tcp

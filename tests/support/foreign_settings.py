@@ -1,16 +1,17 @@
 """The settings of Java's clients and of librdkafka, and docs/settings.md, which says what becomes of each.
 
-`python tests/support/foreign_settings.py` writes the page again.
+The page begins with this client's own settings (own_settings.py). `python tests/support/foreign_settings.py` writes it
+again.
 """
 
 import csv
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 import attrs
 
-from aiokafkawire.config import ClientConfig, ConsumerConfig, ProducerConfig, ShareConsumerConfig
 from aiokafkawire.config.property_names import (
     ALIASES,
     MEANINGS,
@@ -20,22 +21,19 @@ from aiokafkawire.config.property_names import (
     why_without_effect,
 )
 
+_TESTS = Path(__file__).parent.parent
+sys.path.insert(0, str(_TESTS))
+
+from support.own_settings import CONFIGS, own_settings  # noqa: E402, the line before finds it
+
 __all__ = ("LISTS", "PAGE", "ForeignSetting", "foreign_settings", "outcome_of", "page")
 
-_TESTS = Path(__file__).parent.parent
 PAGE = _TESTS.parent / "docs" / "settings.md"
 
 LISTS = {"java": "Java's clients 4.4.0", "librdkafka": "librdkafka 2.16.0"}
-_CONFIGS = {
-    "Client": ClientConfig,
-    "producer()": ProducerConfig,
-    "consumer()": ConsumerConfig,
-    "share_consumer()": ShareConsumerConfig,
-}
 
-
-_HEAD = """\
-# The settings of other clients
+_HEAD = """
+## The settings of other clients
 
 Look up what `settings_from` does with a setting of Java's clients 4.4 (producer, consumer, admin, share consumer) or
 of librdkafka 2.16, whose names confluent-kafka has, too. It knows each of them:
@@ -98,7 +96,7 @@ def outcome_of(name: str) -> tuple[str, str]:
     if own in SPECIAL:
         return "applied", SPECIAL[own]
     option = own.replace(".", "_")
-    owners = [owner for owner, config in _CONFIGS.items() if option in attrs.fields_dict(config)]
+    owners = [owner for owner, config in CONFIGS.items() if option in attrs.fields_dict(config)]
     if not owners:
         return "unknown", ""
     if "Client" in owners:  # it has the setting for its producers and consumers, but not for its share consumers
@@ -112,7 +110,7 @@ def outcome_of(name: str) -> tuple[str, str]:
 
 def page() -> str:
     """Return the page docs/settings.md."""
-    return _HEAD + "".join(_table())
+    return own_settings() + _HEAD + "".join(_table())
 
 
 def _table() -> Iterator[str]:

@@ -68,6 +68,11 @@ class GuardedProcess:
     def runs(self) -> bool:
         return self._process is not None and self.status is None
 
+    def send(self, number: signal.Signals) -> None:
+        """Send the process a signal, if it runs."""
+        if self._process is not None:
+            self._process.send_signal(number)
+
     def wait_until(self, ready: Callable[[], bool], what: str, timeout: float = 240.0) -> None:
         """Wait until the server is `ready`.
 

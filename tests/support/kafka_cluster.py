@@ -1,4 +1,4 @@
-"""Three brokers of Apache Kafka that can be killed one at a time: a controller of its own keeps the cluster alive.
+"""Three brokers of Apache Kafka that can be killed one at a time: controllers of their own keep the cluster alive.
 
     with KafkaCluster() as kafka:
         kafka.kill(2)  # as kill -9 does
@@ -11,10 +11,11 @@ takes two of them.
 
 from __future__ import annotations
 
+import signal
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Self
@@ -29,7 +30,7 @@ from .ports import free_ports
 __all__ = ("KafkaCluster",)
 
 CONTROLLER = 100
-"""The controller's node id; the brokers are 1, 2 and 3."""
+"""The first controller's node id, others follow it; the brokers are 1, 2 and 3."""
 
 _BROKERS = (1, 2, 3)
 _HOST = "127.0.0.1"
@@ -71,7 +72,10 @@ class KafkaCluster(Server):
     """One controller and three brokers of Apache Kafka, from `start` to `stop`.
 
     1. `properties` are lines of ``server.properties``, for every node, that win over the defaults here. `racks` says
-       where brokers are, by their ids (``broker.rack``), and `log_dirs` how many directories each has.
+       where brokers are, by their ids (``broker.rack``), and `log_dirs` how many directories each has. `outside` is the
+       host of each broker for clients on another network: it then listens on all addresses too, and advertises that
+       host to those who ask there. `outside_bootstrap` names all three. `each` are more properties of one node, by its
+       id, and `jvm` more options of its Java.
     2. After `start`, every broker lists every other. `bootstrap` names all three, also while one is down.
     3. A broker that was killed keeps its data and its port; `restart` brings it back.
     4. After `stop`, or a failed `start`, no process and no file is left. No node outlives this process.
@@ -84,8 +88,16 @@ class KafkaCluster(Server):
         properties: Mapping[str, str] | None = None,
         racks: Mapping[int, str] | None = None,
         log_dirs: int = 1,
+        outside: Mapping[int, str] | None = None,
+        controllers: int = 1,
+        each: Mapping[int, Mapping[str, str]] | None = None,
+        jvm: Mapping[int, Sequence[str]] | None = None,
     ) -> None:
         self.version = version
+        self.controllers = range(CONTROLLER, CONTROLLER + controllers)
+        self.each, self.jvm = dict(each or {}), dict(jvm or {})
+        self.outside = dict(outside or {})
+        self.outside_bootstrap = ""
         self.log_dirs = log_dirs
         self.properties = dict(properties or {})
         self.racks = dict(racks or {})
@@ -134,6 +146,36 @@ class KafkaCluster(Server):
         """Have a broker shut down in order: it hands over what it leads and coordinates, and leaves the cluster."""
         self._servers[node].end(_END_TIMEOUT)
 
+    def freeze(self, node: int) -> None:
+        """Stop a node's process until `thaw`: it keeps its connections, the system acknowledges, and nobody reads."""
+        self._servers[node].send(signal.SIGSTOP)
+
+    def thaw(self, node: int) -> None:
+        """Let a process go on that `freeze` has stopped."""
+        self._servers[node].send(signal.SIGCONT)
+
+    def launch(self, node: int) -> None:
+        """Start a node again that was killed or has ended, and wait for nothing."""
+        self._servers[node].launch()
+
+    def runs(self, node: int) -> bool:
+        """Whether a node's process runs."""
+        return self._servers[node].runs
+
+    def log_of(self, node: int) -> str:
+        """What a node has logged."""
+        return self._servers[node].log.read_text(errors="replace")
+
+    def use(self, node: int, version: str | None = None, *, within: Sequence[str] = ()) -> None:
+        """Let a node that was killed or has ended start as another release, or by another command, the next time.
+
+        `within` is the beginning of the command that starts Java.
+        """
+        server = self._servers[node]
+        assert not server.runs
+        settings = server.log.parent / f"server-{node}.properties"
+        server.command = [*within, *self._command(node, resolve(version or self.version), settings)]
+
     def node_at(self, address: str) -> int:
         """The broker that listens there."""
         return next(node for node in _BROKERS if self._servers[node].address == address)
@@ -148,6 +190,13 @@ class KafkaCluster(Server):
         :raises BootFailed: it does not come back.
         """
         self._servers[node].launch()
+        self.wait_alive(node)
+
+    def wait_alive(self, node: int) -> None:
+        """Wait until a broker answers, and says that it lives.
+
+        :raises BootFailed: it does not come back.
+        """
         self._wait(lambda: node in self._alive(node), f"broker {node} was not back", _READY_TIMEOUT)
 
     def leaders(self, topic: str) -> Counter[int]:
@@ -179,23 +228,35 @@ class KafkaCluster(Server):
     # --- the parts ---------------------------------------------------------------------------------------
 
     def _boot(self, jars: Path, home: Path) -> None:
-        ports = dict(zip((CONTROLLER, *_BROKERS), free_ports(1 + len(_BROKERS)), strict=True))
-        java = ["java", *_JVM, "-cp", f"{jars}/*"]
+        nodes = (*self.controllers, *_BROKERS)
+        free = free_ports(len(nodes) + len(self.outside))
+        ports = dict(zip(nodes, free, strict=False))
+        outside = {
+            node: f"{self.outside[node]}:{port}" for node, port in zip(self.outside, free[len(nodes) :], strict=True)
+        }
+        voters = ",".join(f"{node}@{_HOST}:{ports[node]}" for node in self.controllers)
         for node, port in ports.items():
             settings = home / f"server-{node}.properties"
             more = {"broker.rack": self.racks[node]} if node in self.racks else {}
-            if node != CONTROLLER:
+            if node in _BROKERS:
                 more["log.dirs"] = ",".join(str(home / f"data-{node}-{n}") for n in range(self.log_dirs))
-            settings.write_text(_properties(node, port, ports[CONTROLLER], home, more | self.properties))
-            self._servers[node] = _Server(node, port, home, [*java, "kafka.Kafka", str(settings)])
+            if node in outside:
+                more |= _two_listeners(f"{_HOST}:{port}", outside[node])
+            more |= {**self.properties, **self.each.get(node, {})}
+            settings.write_text(_properties(node, port, voters, home, more))
+            self._servers[node] = _Server(node, port, home, self._command(node, jars, settings))
         cluster_id = new_cluster_id()
         with ThreadPoolExecutor() as pool:
             files = [home / f"server-{node}.properties" for node in ports]
-            list(pool.map(lambda file: format_storage(java, file, cluster_id), files))
+            list(pool.map(lambda file: format_storage(_java(jars), file, cluster_id), files))
         for server in self._servers.values():
             server.launch()
         self.bootstrap = ",".join(self._servers[node].address for node in _BROKERS)
+        self.outside_bootstrap = ",".join(outside.values())
         self._wait(lambda: all(len(self._alive(node)) == len(_BROKERS) for node in _BROKERS), "was not ready")
+
+    def _command(self, node: int, jars: Path, settings: Path) -> list[str]:
+        return [*_java(jars, *self.jvm.get(node, ())), "kafka.Kafka", str(settings)]
 
     def _running_brokers(self) -> list[int]:
         return [node for node in _BROKERS if self._servers[node].runs]
@@ -238,12 +299,25 @@ def _partitions(known: MetadataResponse | None) -> Iterator[tuple[str | None, Me
             yield topic.name, one
 
 
-def _properties(node: int, port: int, controller_port: int, home: Path, more: Mapping[str, str]) -> str:
-    role, listener = ("controller", "CONTROLLER") if node == CONTROLLER else ("broker", "PLAINTEXT")
+def _java(jars: Path, *more: str) -> list[str]:
+    return ["java", *_JVM, *more, "-cp", f"{jars}/*"]
+
+
+def _two_listeners(inside: str, outside: str) -> dict[str, str]:
+    return {
+        "listeners": f"PLAINTEXT://{inside},OUTSIDE://0.0.0.0:{outside.rpartition(':')[2]}",
+        "advertised.listeners": f"PLAINTEXT://{inside},OUTSIDE://{outside}",
+        "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,OUTSIDE:PLAINTEXT",
+        "inter.broker.listener.name": "PLAINTEXT",
+    }
+
+
+def _properties(node: int, port: int, voters: str, home: Path, more: Mapping[str, str]) -> str:
+    role, listener = ("broker", "PLAINTEXT") if node in _BROKERS else ("controller", "CONTROLLER")
     settings = {
         "process.roles": role,
         "node.id": str(node),
-        "controller.quorum.voters": f"{CONTROLLER}@{_HOST}:{controller_port}",
+        "controller.quorum.voters": voters,
         "controller.listener.names": "CONTROLLER",
         "listeners": f"{listener}://{_HOST}:{port}",
         "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",

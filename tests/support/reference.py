@@ -8,13 +8,14 @@ from pathlib import Path
 import click
 from prometheus_client import Metric
 
+from aiokafkawire import errors
 from aiokafkawire.admin.admin import Admin
 from aiokafkawire.cli.shell.app import PROGRAM, root_command
 from aiokafkawire.cli.shell.command import ShellCommand
 from aiokafkawire.cli.shell.shared_options import SHARED
 from aiokafkawire.cli.shell.verb_list import SHELL_VERBS
 from aiokafkawire.error_codes import ErrorCode
-from aiokafkawire.errors import BrokerError, Refresh, broker_error
+from aiokafkawire.errors import BrokerError, KafkaError, Refresh, broker_error
 from aiokafkawire.metrics.definitions import DEFINITIONS, LEFT_OUT, MetricDefinition
 from aiokafkawire.metrics.instrument import InstrumentDefinition
 from aiokafkawire.metrics.instrument_list import INSTRUMENTS
@@ -34,6 +35,10 @@ Look up an operation of `Client.admin`; the blocking `Client` has the same. The 
 snake_case. Java has no `find_hanging_transactions`, `consumer_group_lag`, `reset_consumer_group_offsets`,
 `find_coordinators`, `offset_for_leader_epoch`, `api_versions`, and no `Client.request`, which sends any message. An
 operation for several resources keeps the results of the others when some fail: see `AdminError`.
+
+A call repeats its request when a connection breaks before the response arrives, and the broker may have done the work
+already. Then the second attempt is refused: `TopicAlreadyExists` and `UnknownTopicOrPartition` may be about the change
+that this call has made.
 """
 
 COMMANDS = """\
@@ -46,16 +51,20 @@ Look up the options of a command; `aiokafkawire VERB --help` prints the same. [s
 """
 
 ERRORS = """\
-# The errors that brokers answer
+# The errors
 
-Look up the exception for an error code, and whether a retry can help. Every error code of Kafka's protocol is a class
-of `aiokafkawire.errors`, a `BrokerError`. *Retriable*: the same request may succeed later. *Fatal*: an idempotent or
-transactional producer cannot continue. *Abortable*: the transaction must be aborted (KIP-1050). A code that this
-release does not know becomes `UnknownBrokerError` with that `code`.
+Look up an exception of `aiokafkawire.errors`. All are `KafkaError`s, and their messages say what to do.
 
-Two errors come from no broker. A wrong setting, or another wrong argument of `Client()`, `producer()` or `consumer()`,
-is a `ConfigError` (and a `ValueError`). A wrong argument of any other call, or a call at the wrong time, is a
-`UsageError`.
+## Of the client
+
+| class | meaning |
+|---|---|
+OWN
+## Of the brokers
+
+Every error code of Kafka's protocol is a `BrokerError` with a class of its own. *Retriable*: the same request may
+succeed later. *Fatal*: an idempotent or transactional producer cannot continue. *Abortable*: the transaction must be
+aborted (KIP-1050). A code that this release does not know becomes `UnknownBrokerError` with that `code`.
 
 | code | class | retriable | producer | meaning |
 |---:|---|---|---|---|
@@ -158,7 +167,19 @@ def _metric_row(metric: MetricDefinition) -> str:
 
 def errors_page() -> str:
     """Return the page docs/errors.md."""
-    return ERRORS + "".join(_error_row(broker_error(code)) for code in ErrorCode if code is not ErrorCode.NONE)
+    own = [found for name in errors.__all__ if _is_own(found := getattr(errors, name))]
+    rows = "".join(f"| `{found.__name__}` | {_in_markdown(_first_line(found))} |\n" for found in own)
+    codes = "".join(_error_row(broker_error(code)) for code in ErrorCode if code is not ErrorCode.NONE)
+    return ERRORS.replace("OWN\n", f"{rows}\n") + codes
+
+
+def _in_markdown(docstring: str) -> str:
+    return re.sub(r":\w+:(?=`)", "", docstring.replace("``", "`"))
+
+
+def _is_own(found: object) -> bool:
+    """Return whether an object is an error that no broker answers."""
+    return isinstance(found, type) and issubclass(found, KafkaError) and not issubclass(found, BrokerError)
 
 
 def _error_row(error: BrokerError) -> str:

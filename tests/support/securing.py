@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import ssl
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from secrets import token_hex
 from typing import Any
@@ -13,13 +13,17 @@ import anyio
 import attrs
 import pytest
 import trustme
-from cryptography.hazmat.primitives import serialization
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
 from support.apache_kafka import ApacheKafka
 
 from aiokafkawire import Client
 from aiokafkawire.admin.new_topics import NewTopic
 from aiokafkawire.errors import KafkaError
 
+from .login_settings import login
 from .patience import PATIENCE
 
 __all__ = (
@@ -29,11 +33,11 @@ __all__ = (
     "Papers",
     "alice",
     "expired",
-    "login",
     "make_papers",
     "outlives_its_login",
     "refusal",
     "secured_kafka",
+    "server_named",
     "there_and_back",
     "tls_properties",
 )
@@ -74,12 +78,6 @@ class Papers:
         return context
 
 
-def login(mechanism: str, user: str, password: str, **more: Any) -> dict[str, Any]:
-    """Settings of a client that logs in with a password."""
-    known = {"sasl_mechanism": mechanism, "sasl_username": user, "sasl_password": password}
-    return {"security_protocol": "SASL_PLAINTEXT", **known, **more}
-
-
 def alice(mechanism: str, **more: Any) -> dict[str, Any]:
     """Settings of a client that is the first of `USERS`."""
     return {**login(mechanism, "alice", USERS["alice"]), **more}
@@ -113,6 +111,25 @@ def make_papers(folder: Path, name: str = "alice") -> Papers:
     ca = folder / "ca.pem"
     authority.cert_pem.write_to_path(str(ca))
     return Papers(authority, folder, str(ca), *_for_client(authority, folder, name))
+
+
+def server_named(papers: Papers, names: Sequence[x509.GeneralName], common_name: str) -> ssl.SSLContext:
+    """Return a server's context whose certificate has these names, which trustme gives to nobody."""
+    authority = x509.load_pem_x509_certificate(papers.authority.cert_pem.bytes())
+    signer: Any = serialization.load_pem_private_key(papers.authority.private_key_pem.bytes(), None)
+    key, now = ec.generate_private_key(ec.SECP256R1()), dt.datetime.now(dt.UTC)
+    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, common_name)])
+    builder = x509.CertificateBuilder(authority.subject, subject, key.public_key(), x509.random_serial_number())
+    builder = builder.not_valid_before(now - dt.timedelta(1)).not_valid_after(now + dt.timedelta(1))
+    if names:
+        builder = builder.add_extension(x509.SubjectAlternativeName(names), critical=False)
+    path = papers.folder / "server.pem"
+    shapes = serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    made = builder.sign(signer, hashes.SHA256())
+    path.write_bytes(key.private_bytes(*shapes) + made.public_bytes(serialization.Encoding.PEM))
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(path)
+    return context
 
 
 def expired(papers: Papers) -> Papers:

@@ -6,7 +6,7 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -15,6 +15,7 @@ from support.spark import tree
 
 __all__ = ("SparkCluster", "running_cluster")
 
+TREE = (tree(), str(Path(__file__).parent.parent))
 _PATIENCE = 60.0
 _MARK = "AIOKAFKAWIRE_TEST_CLUSTER"
 """The variable of the environment by which executors are found, which inherit it from their worker."""
@@ -23,10 +24,10 @@ _MARK = "AIOKAFKAWIRE_TEST_CLUSTER"
 class SparkCluster:
     """A master and its workers, each with two cores; an application has an executor on each."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, imports: Sequence[str]) -> None:
         import pyspark
 
-        self._folder = folder
+        self._folder, self._imports = folder, imports
         self._home = Path(pyspark.__file__).parent
         [self._port] = free_ports(1)
         self.master = f"spark://127.0.0.1:{self._port}"
@@ -73,7 +74,7 @@ class SparkCluster:
             "SPARK_HOME": str(self._home),
             "SPARK_DAEMON_MEMORY": "256m",
             "SPARK_NO_DAEMONIZE": "1",
-            "PYTHONPATH": os.pathsep.join([tree(), str(Path(__file__).parent.parent)]),
+            "PYTHONPATH": os.pathsep.join(self._imports),
             _MARK: str(self._port),
         }
         log = self._log(name if name.startswith("master") else f"{name}{len(self._daemons)}")
@@ -100,10 +101,10 @@ class SparkCluster:
 
 
 @contextmanager
-def running_cluster(folder: Path, workers: int = 2) -> Iterator[SparkCluster]:
-    """A cluster with workers, whose logs are in the folder."""
+def running_cluster(folder: Path, workers: int = 2, imports: Sequence[str] = TREE) -> Iterator[SparkCluster]:
+    """A cluster with workers, whose logs are in the folder; its Python processes import these folders."""
     folder.mkdir()
-    cluster = SparkCluster(folder)
+    cluster = SparkCluster(folder, imports)
     try:
         for _ in range(workers):
             cluster.add_worker()

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from support.apache_kafka import ApacheKafka
 from support.java_tools import java_command
-from support.securing import login
+from support.login_settings import login
 
 from aiokafkawire.testing.background import BackgroundBroker
 

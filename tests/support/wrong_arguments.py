@@ -639,6 +639,13 @@ def _bounded_reads() -> Iterator[Case]:
     columns = [5, "nothing", ["nothing"], [5], Strange()]
     for method in ("read_batches", "read_table"):
         yield Case(f"client.{method}(columns)", filled("client", method, "t", columns=HOLE), columns)
+        typed = {"value_format": "json", "value_type": pa.schema({"delay": pa.int8()})}
+        for name in ("value_format", "value_type"):
+            wrong = [None, 5, "avro", b"json", [], Strange()]
+            yield Case(f"client.{method}({name})", filled("client", method, "t", **{**typed, name: HOLE}), wrong)
+        call = filled("client", method, "t", value_type=pa.int8(), value_deserializer=HOLE)
+        yield Case(f"client.{method}(value_deserializer)", call, [None, *NO_FUNCTION])
+    yield Case("client.read_table(progress)", filled("client", "read_table", "t", progress=HOLE), NO_FLAG)
 
 
 def _tables() -> Iterator[Case]:
@@ -655,6 +662,8 @@ def _tables() -> Iterator[Case]:
     yield Case(
         "client.write_table(value_format)", filled("client", "write_table", "t", table, value_format=HOLE), no_format
     )
+    call = filled("client", "write_table", "t", table, value="payload", progress=HOLE)
+    yield Case("client.write_table(progress)", call, NO_FLAG)
 
 
 def _metrics_push() -> Iterator[Case]:
