@@ -18,6 +18,7 @@ from ..config import parse_servers
 from ..protocol.schema import Request, Response
 from ..types import CoordinatorType
 from .abc import AbstractTokenProvider
+from .argument_names import with_known_arguments
 from .client_options import client_options, servers_of, warn_deprecated
 from .cluster import ClusterMetadata
 from .error_translation import TRANSLATED, translated
@@ -70,6 +71,7 @@ class AIOKafkaClient:
         ValueError: an argument is wrong.
     """
 
+    @with_known_arguments
     def __init__(
         self,
         *,
@@ -90,7 +92,7 @@ class AIOKafkaClient:
         sasl_kerberos_domain_name: str | None = None,
         sasl_oauth_token_provider: AbstractTokenProvider | None = None,
     ) -> None:
-        warn_deprecated(loop, api_version, stacklevel=2)
+        warn_deprecated(loop, api_version, stacklevel=3)
         client_id = CLIENT_ID if client_id is None else client_id
         options = client_options(
             client_id=client_id,

@@ -53,6 +53,8 @@ def port(text: str) -> int:
 def topic(text: str) -> tuple[str, int]:
     """Return the name and the number of partitions in ``NAME[:PARTITIONS]``."""
     name, _, partitions = text.partition(":")
+    if "=" in name:
+        raise argparse.ArgumentTypeError(f"{text!r} is not NAME or NAME:PARTITIONS")
     return name, count(partitions or "1")
 
 

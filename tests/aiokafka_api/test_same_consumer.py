@@ -109,7 +109,8 @@ async def test_has_the_private_attributes_that_faust_uses(api: Api, kafka: Clien
         assert assignment.active
         state = assignment.state_value(where)
         assert (state.highwater, state.position) == (3, 2)
-        assert state.timestamp == consumer.last_poll_timestamp(where)
+        # Each is made of the loop's clock and the wall's, so that they may differ by a millisecond.
+        assert abs(state.timestamp - consumer.last_poll_timestamp(where)) <= 1
         assert assignment.state_value(api.TopicPartition("other", 0)) is None
         if api.is_ours:  # aiokafka's has the topics of all members once it leads the group
             assert consumer._coordinator._metadata_snapshot == {TOPIC: 2}
@@ -243,6 +244,7 @@ async def test_refuses_wrong_commits(api: Api, kafka: Client) -> None:
             await consumer.committed(where)
 
 
+@pytest.mark.slow
 async def test_seeks_and_looks_up_offsets(api: Api, kafka: Client) -> None:
     await write(kafka, b"0", b"1", b"2")
     where, errors = api.TopicPartition(TOPIC, 0), api("errors")

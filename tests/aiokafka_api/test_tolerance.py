@@ -25,6 +25,7 @@ def on_a_broker(work: Callable[[Broker, dict[str, Any]], Awaitable[Any]]) -> Any
     return asyncio.run(main())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["getone", "getmany", "for"])
 def test_an_outage_ends_no_loop(how: str) -> None:
     async def work(broker: Broker, where: dict[str, Any]) -> bytes:

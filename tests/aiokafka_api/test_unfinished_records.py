@@ -77,7 +77,9 @@ async def failed_worker(consumer: Any) -> None:
         await consumer.getone()
         raise ValueError
 
-    await asyncio.wait([asyncio.create_task(worker(), name="failed")])
+    task = asyncio.create_task(worker(), name="failed")
+    await asyncio.wait([task])
+    assert isinstance(task.exception(), ValueError)  # or the loop logs it when the task is collected, in any later test
 
 
 async def cancelled_worker(consumer: Any) -> None:

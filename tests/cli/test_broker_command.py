@@ -25,15 +25,18 @@ def broker(*argv: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         try:
             assert process.stdout is not None
-            hints = "".join(process.stdout.readline() for _ in range(4))
+            hints = "".join(iter(process.stdout.readline, "Ctrl-C stops it.\n"))
             told = re.match(r"(?:\d )?Kafka brokers? at (\S+), ", hints)
             assert told is not None
             assert f"aiokafkawire demo --bootstrap {told[1]}\n" in hints
+            assert ("(allow_auto_create_topics)" in hints) == ("--no-auto-create" not in argv)
+            assert ("Topics: orders (6 partitions), log (1 partition).\n" in hints) == ("orders:6" in argv)
             yield process, told[1]
         finally:
             process.kill()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("number", "status", "backend"),
     [
@@ -96,6 +99,26 @@ def test_numbers_that_cannot_be_are_wrong_usage(argument: str, capsys: pytest.Ca
         main(["broker", argument])
     assert left.value.code == 2
     assert re.search("is not a (positive integer|number from 1 to 100)", capsys.readouterr().err)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["broker", "--topics", "orders:3"], "there is no option --topics; did you mean --topic?"),
+        (["broker", "--prot=9092"], "there is no option --prot; did you mean --port?"),
+        (["demo", "--nonsense"], "there is no option --nonsense"),
+        (["broker", "--topic", "orders=3"], "argument --topic: 'orders=3' is not NAME or NAME:PARTITIONS"),
+    ],
+)
+def test_misspelt_options_are_told_with_the_usage_of_the_verb(
+    arguments: list[str], told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as left:
+        main(arguments)
+    assert left.value.code == 2
+    err = capsys.readouterr().err
+    assert err.startswith(f"usage: aiokafkawire {arguments[0]} ")
+    assert err.endswith(f"error: {told}\n")
 
 
 def test_no_topic_is_made_where_that_is_off() -> None:

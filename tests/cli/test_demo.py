@@ -110,6 +110,7 @@ def test_a_new_topic_that_not_all_brokers_know_yet_is_waited_for() -> None:
     anyio.run(read)
 
 
+@pytest.mark.slow
 def test_as_a_process() -> None:
     command = [sys.executable, "-W", "error", "-m", "aiokafkawire", "demo", "--limit", "5000"]
     done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=PATIENCE)
@@ -118,6 +119,7 @@ def test_as_a_process() -> None:
     assert "\x1b" not in done.stdout, "no terminal, no escape sequences"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_a_signal_ends_it_quietly(backend: str, number: signal.Signals, status: int) -> None:
@@ -130,6 +132,7 @@ def test_a_signal_ends_it_quietly(backend: str, number: signal.Signals, status: 
     assert (process.returncode, err) == (status, "")
 
 
+@pytest.mark.slow
 def test_a_reader_that_goes_ends_it_quietly() -> None:
     with running("demo", "--limit", "20000") as process:
         assert process.stdout is not None

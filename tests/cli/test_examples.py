@@ -39,6 +39,7 @@ def test_there_are_examples() -> None:
     assert len(EXAMPLES) >= 4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_it_runs_on_its_own_broker(name: str) -> None:
     run(name)

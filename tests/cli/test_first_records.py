@@ -23,17 +23,23 @@ def programs(bootstrap: str) -> list[str]:
 
 def test_records_are_sent_and_read() -> None:
     with BackgroundBroker() as broker:
+        broker.create_topic("orders", partitions=3)
         send, read = programs(broker.bootstrap)
-        for _ in range(2):  # the topic exists the second time
-            sent = subprocess.run([sys.executable, "-c", send], check=True, capture_output=True, text=True)
-            assert len(re.findall(r"^order \d is at offset \d+ of partition [0-2]$", sent.stdout, re.MULTILINE)) == 10
-        reading = subprocess.Popen([sys.executable, "-u", "-c", read], stdout=subprocess.PIPE, text=True)
+        printed = [
+            subprocess.run([sys.executable, "-c", send], check=True, capture_output=True, text=True).stdout
+            for _ in range(2)
+        ]
+        assert all(re.match(r"(order \d is at offset \d+ of partition [0-2]\n){10}$", lines) for lines in printed)
+        assert "".join(printed[0].splitlines(keepends=True)[:3]) in PAGE.read_text()
+        reading = subprocess.Popen(
+            [sys.executable, "-u", "-c", read], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
         assert reading.stdout is not None
         try:
             lines = [reading.stdout.readline() for _ in range(20)]
         finally:
             reading.send_signal(signal.SIGINT)
-            reading.communicate(timeout=PATIENCE)
-    assert sorted(line.split(None, 3)[3] for line in lines) == sorted(
-        f"b'order {n}'\n" for n in range(10) for _ in "12"
-    )
+            _, errors = reading.communicate(timeout=PATIENCE)
+    assert (reading.returncode, errors) == (0, "")
+    values = [line.partition(" b'order ")[2] for line in lines]
+    assert sorted(values) == sorted(f"{number}'\n" for number in range(10) for _ in "12")

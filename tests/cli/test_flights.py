@@ -50,6 +50,7 @@ def test_the_first_flight(folder: Path) -> None:
     assert key_of(flight) == b"UA1545"
 
 
+@pytest.mark.slow
 def test_the_year_by_carrier(folder: Path) -> None:
     delays, missing = Delays(), 0
     for flight in read_flights(folder):

@@ -121,6 +121,7 @@ def test_a_group_that_may_not_be_seen_is_told_and_the_others_are_listed(
     assert shell.err.count("\n") == 1
 
 
+@pytest.mark.slow
 def test_a_few_requests_are_enough_for_the_lag_of_many_groups(
     shell: Shell, kafka: blocking.Client, kafka_broker: BackgroundBroker
 ) -> None:
@@ -202,6 +203,7 @@ def test_groups_that_do_not_exist_are_told_and_the_others_are_described(shell: S
     shell("groups", "describe", "g", "--all", status=2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("release", ["0.8.2", "0.9.0", "0.10.2", "2.3", "3.9"])
 def test_groups_of_old_brokers(release: str, capsysbinary: pytest.CaptureFixture[bytes]) -> None:
     with BackgroundBroker(max_versions=release) as broker, blocking.Client(broker.bootstrap) as kafka:

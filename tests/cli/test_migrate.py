@@ -68,12 +68,28 @@ def test_each_place_has_a_line(code: Path, capsys: Capture) -> None:
         "app/old.py:6:10 no-counterpart confluent_kafka.Producer.set_sasl_credentials",
         "app/send.py:1:22 drop-in aiokafka.AIOKafkaProducer",
     ]
-    with_link = [line for line in out.splitlines() if line.endswith("(docs/migrating.md#from-confluent-kafka)")]
-    assert [line.partition(":")[2][:1] for line in with_link] == ["1", "3", "4", "6"]
+    assert "docs/" not in out + err
+    assert out.endswith(": import it from `aiokafkawire.aiokafka`, which does the same\n")
     assert err == (
         "6 files read, 4 of them with other clients: 6 places to look at, 1 that the drop-in changes, "
         "1 without a counterpart\n"
+        "see 'Moving from another client' of the documentation, sections 'From aiokafka', 'From confluent-kafka' and "
+        "'From kafka-python'; --json prints what stands for drop-in names in the client's own API, as own_api\n"
     )
+
+
+def test_the_first_line_about_a_name_says_what_differs(code: Path, capsys: Capture) -> None:
+    (code / "app/old.py").write_text("from confluent_kafka import Producer\n" * 2)
+    assert main(["migrate", "app/old.py"]) == 0
+    out, err = capsys.readouterr()
+    first, second = (line.partition(": look: ")[2] for line in out.splitlines())
+    assert first.startswith(f"{second}; ")
+    assert err.endswith("\nsee 'Moving from another client' of the documentation, section 'From confluent-kafka'\n")
+
+
+def test_where_nothing_is_found_no_page_is_named(code: Path, capsys: Capture) -> None:
+    assert main(["migrate", "app/other.py"]) == 0
+    assert capsys.readouterr() == ("", "1 file read, 0 of them with other clients\n")
 
 
 def test_json_has_the_keys_of_the_vocabulary(code: Path, capsys: Capture) -> None:
@@ -81,7 +97,7 @@ def test_json_has_the_keys_of_the_vocabulary(code: Path, capsys: Capture) -> Non
     assert len(found) == 6
     assert [unknown_keys(row) for row in found] == [set()] * 6
     assert found[-1]["library"] == "aiokafka"
-    assert found[-1]["link"] == "docs/migrating.md#from-aiokafka"
+    assert found[-1]["section"] == "From aiokafka"
     assert found[-1]["advice"].startswith("import it from `aiokafkawire.aiokafka`")
 
 
@@ -107,9 +123,9 @@ def test_files_that_are_no_python_are_skipped_with_a_line(code: Path, capsys: Ca
     assert len(rows(capsys, "app", status=1)) == 6
     assert main(["migrate", "app"]) == 1
     said = capsys.readouterr().err.splitlines()
-    assert [line.partition(" since ")[0] for line in said[:-1]] == [f"app/{name}.py: skipped," for name in "abcd"]
+    assert [line.partition(" since ")[0] for line in said[:4]] == [f"app/{name}.py: skipped," for name in "abcd"]
     assert said[2].endswith("since it is larger than 4 MB")
-    assert said[-1].endswith("; 4 files skipped")
+    assert said[4].endswith("; 4 files could not be read")
 
 
 def test_a_file_without_rights_is_skipped(code: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
@@ -168,12 +184,70 @@ def test_write_changes_the_imports_and_nothing_else(code: Path, capsys: Capture)
     assert main(["migrate", ".", "--write", "--yes"]) == 0
     out, err = capsys.readouterr()
     assert "+from aiokafkawire.aiokafka import AIOKafkaProducer\n" in out
-    assert err == "1 file changed\n"
+    assert err == "1 file changed; 7 places left to look at: run the command again without --write\n"
     changed = {name for name, text in FILES.items() if (code / name).read_text() != text}
     assert changed == {"app/send.py"}
     assert (code / "app/send.py").stat().st_mode & 0o777 == 0o755
     assert main(["migrate", ".", "--write", "--yes"]) == 0
     assert capsys.readouterr().out == ""
+
+
+def test_write_counts_what_the_list_has_afterwards(code: Path, capsys: Capture) -> None:
+    (code / "app/send.py").write_text(
+        "from aiokafka import AIOKafkaProducer\nfrom aiokafka.conn import create_conn\n__import__('aiokafka')\n"
+    )
+    assert main(["migrate", "app/send.py", "--write", "--yes"]) == 0
+    said = "1 file changed; 2 places left to look at: run the command again without --write\n"
+    assert capsys.readouterr().err == said
+    assert [row["line"] for row in rows(capsys, "app/send.py")] == [2, 3]
+
+
+def test_write_says_that_nothing_is_left(code: Path, capsys: Capture) -> None:
+    assert main(["migrate", "app/send.py", "--write", "--yes"]) == 0
+    assert capsys.readouterr().err == "1 file changed; no place is left to look at\n"
+    assert rows(capsys, "app/send.py", "--check") == []
+    assert main(["migrate", "app/send.py", "--write", "--yes"]) == 0
+    said = "no import of aiokafka can be changed by itself; no place is left to look at\n"
+    assert capsys.readouterr().err == said
+
+
+@pytest.mark.parametrize(
+    ("more", "ending"),
+    [
+        ("", "1 place left to look at: the 1 above"),
+        (
+            "__import__('aiokafka')\n",
+            "2 places left to look at: the 1 above, and 1 that the command lists without --write",
+        ),
+    ],
+)
+def test_write_prints_the_places_that_the_list_loses(code: Path, more: str, ending: str, capsys: Capture) -> None:
+    (code / "app/send.py").write_text(
+        f"from aiokafka import AIOKafkaProducer\n{more}producer = AIOKafkaProducer()\nproducer._sender\n"
+    )
+    assert main(["migrate", "app/send.py", "--write", "--yes"]) == 0
+    line, last = capsys.readouterr().err.splitlines()
+    assert "look: aiokafka.AIOKafkaProducer._sender: it is private" in line
+    assert last == f"1 file changed; {ending}"
+    assert "aiokafka.AIOKafkaProducer._sender" not in [row["name"] for row in rows(capsys, "app/send.py")]
+
+
+@pytest.mark.parametrize("changes", [True, False])
+def test_a_file_that_cannot_be_read_has_a_line_and_status_1_with_every_option(
+    code: Path, changes: bool, capsys: Capture
+) -> None:
+    (code / "app/bad.py").write_text("import aiokafka\nx = (\n")
+    if not changes:
+        (code / "app/send.py").unlink()
+    assert main(["migrate", "app", "--check"]) == 1
+    assert main(["migrate", "app"]) == 1
+    capsys.readouterr()
+    assert main(["migrate", "app", "--write", "--yes"]) == 1
+    said = capsys.readouterr().err.splitlines()
+    assert said[0] == "app/bad.py: skipped, since it cannot be parsed as Python: line 2: '(' was never closed"
+    done = "1 file changed" if changes else "no import of aiokafka can be changed by itself"
+    left = "5 places left to look at: run the command again without --write"
+    assert said[1:] == [f"{done}; {left}; 1 file could not be read"]
 
 
 def test_a_file_without_a_last_newline_has_a_diff_that_says_so(code: Path, capsys: Capture) -> None:

@@ -15,7 +15,7 @@ from aiokafkawire.cli.migrate.libraries import LIBRARIES, advice_for, argument_a
 from aiokafkawire.cli.migrate.parsing import UnreadableSource
 from aiokafkawire.cli.migrate.rewriting import with_drop_in
 
-UNKNOWN = "no setting here has this name: leave it out, or look for another one in docs/settings.md"
+UNKNOWN = "no setting here has this name: leave it out, or see 'Settings' of the documentation"
 
 
 def uses(source: str) -> list[str]:
@@ -44,7 +44,7 @@ def uses(source: str) -> list[str]:
         ("from aiokafka.util import create_task", "aiokafka.util.create_task", "drop-in"),
         ("from aiokafka import util", "aiokafka.util", "drop-in"),
         ("from aiokafka.conn import AbstractTokenProvider", "aiokafka.conn.AbstractTokenProvider", "drop-in"),
-        ("from aiokafka.conn import create_conn", "aiokafka.conn.create_conn", "look"),
+        ("from aiokafka.conn import create_conn", "aiokafka.conn.create_conn", "no-counterpart"),
         ("from aiokafka import *", "aiokafka.*", "look"),
         ("import confluent_kafka.admin", "confluent_kafka.admin", "look"),
         ("from confluent_kafka import libversion", "confluent_kafka.libversion", "no-counterpart"),
@@ -226,6 +226,68 @@ def test_a_name_in_a_text_is_found() -> None:
     assert found.severity is Severity.LOOK
     assert "aiokafkawire.aiokafka.AIOKafkaProducer.start" in found.advice
     assert find_uses(b'("kafka.topic", "aiokafka", "kafka.nonsense", "a kafka.KafkaProducer")') == []
+
+
+@pytest.mark.parametrize(
+    ("line", "name"),
+    [
+        ("import importlib; importlib.import_module('aiokafka')", "aiokafka"),
+        ("from importlib import import_module as load; load(name='aiokafka')", "aiokafka"),
+        ("from importlib import import_module as load; load('aiokafka.errors')", "aiokafka.errors"),
+        ("import importlib; importlib.import_module('aiokafka.nonsense')", "aiokafka.nonsense"),
+        ("__import__('aiokafka')", "aiokafka"),
+        ("__import__('confluent_kafka')", "confluent_kafka"),
+        ("import importlib.util; importlib.util.find_spec('kafka')", "kafka"),
+        ("import pytest; pytest.importorskip('aiokafka', reason='it is needed')", "aiokafka"),
+        ("import logging; logging.getLogger('aiokafka').setLevel(30)", "logging.getLogger('aiokafka')"),
+        ("from logging import getLogger; getLogger('aiokafka.cluster')", "logging.getLogger('aiokafka.cluster')"),
+        ("dictConfig({'loggers': {**own, 'aiokafka': {'level': 'INFO'}}})", "loggers['aiokafka']"),
+    ],
+)
+def test_modules_and_loggers_that_a_literal_names_are_found_once(line: str, name: str) -> None:
+    assert may_use(line.encode())
+    (found,) = find_uses(line.encode())
+    assert (found.name, found.severity) == (name, Severity.LOOK)
+    assert find_uses(line.encode(), ("aiokafka", "kafka", "confluent_kafka")) == []
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "import importlib; importlib.import_module(name)",
+        "import importlib; importlib.import_module('json')",
+        "import importlib; importlib.import_module(*['aiokafka'])",
+        "def load(name): ...\nload('aiokafka')",
+        "import logging; logging.getLogger('kafka')",
+        "import logging; logging.getLogger('aiokafkawire')",
+        "import logging; logging.getLogger()",
+        "{'loggers': ['aiokafka'], 'others': {'aiokafka': 1}}",
+    ],
+)
+def test_other_calls_with_literals_are_left_alone(line: str) -> None:
+    assert find_uses(line.encode()) == []
+
+
+def test_the_text_of_a_module_says_what_it_is_with_the_drop_in_and_that_of_a_logger_does_not() -> None:
+    (module,) = find_uses(b"__import__('aiokafka.errors')")
+    assert module.advice.endswith("with the drop-in it is `aiokafkawire.aiokafka.errors`")
+    (logger,) = find_uses(b"import logging; logging.getLogger('aiokafka.errors')")
+    assert "named `aiokafkawire`," in logger.advice
+
+
+def test_a_name_of_the_drop_in_has_the_differences_of_the_clients_own_api_apart() -> None:
+    (found,) = find_uses(b"from aiokafka import AIOKafkaProducer")
+    assert (found.advice, found.differs) == ("import it from `aiokafkawire.aiokafka`, which does the same", "")
+    assert found.own_api.startswith("`Client(servers).producer()`; ")
+    assert "`acks` is all by default" in found.own_api
+    (look,) = find_uses(b"from kafka import KafkaProducer")
+    assert look.own_api == ""
+
+
+def test_connections_have_no_counterpart() -> None:
+    (found,) = find_uses(b"from aiokafka.conn import AIOKafkaConnection")
+    assert found.severity is Severity.NO_COUNTERPART
+    assert found.advice == "connections are internal; `health()` and `metrics()` describe them"
 
 
 def test_of_a_package_of_the_code_base_only_known_names_are_found() -> None:

@@ -257,6 +257,7 @@ def test_headers_and_keys_are_filtered(shell: Shell, file: File) -> None:
     assert shell("consume", "orders", "--key", "2$", "-K", "=") == b"k2=b\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])
 def test_a_group_goes_on_where_it_has_committed(protocol: str, shell: Shell, file: File) -> None:
     group = ("-g", "billing", "-X", f"group.protocol={protocol}")

@@ -147,6 +147,7 @@ PLANS = st.dictionaries(
 )
 
 
+@pytest.mark.slow
 @given(PLANS)
 def test_what_is_written_is_read_back(offsets: dict[str, dict[TopicPartition, int]]) -> None:
     text = reset_file_text(offsets, name_groups=True)

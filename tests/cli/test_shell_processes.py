@@ -139,6 +139,7 @@ def test_standard_input_may_be_a_file_or_nothing(source: str, bootstrap: str, tm
     assert err.startswith(b"1 record, " if source == "file" else b"0 records, ")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "argv",
     [

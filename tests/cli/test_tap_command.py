@@ -66,6 +66,7 @@ def first(broker: BackgroundBroker) -> str:
     return broker.bootstrap.partition(",")[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("number", "status", "backend"),
     [*((signal.SIGINT, 130, backend) for backend in BACKENDS), (signal.SIGTERM, 0, "asyncio")],
@@ -86,6 +87,7 @@ def test_it_prints_what_passes_until_a_signal(
     assert "Traceback" not in err
 
 
+@pytest.mark.slow
 def test_faults_in_plain_words_reach_the_client_and_are_counted(broker: BackgroundBroker) -> None:
     faults = ["Produce answer NOT_LEADER_OR_FOLLOWER times 2", "Produce drop after once", "Heartbeat cut"]
     argv = [part for fault in faults for part in ("--fault", fault)]

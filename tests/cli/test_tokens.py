@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.securing import login
+from support.login_settings import login
 from support.shell import Shell
 
 from aiokafkawire import blocking

@@ -166,6 +166,7 @@ async def test_a_click_on_a_title_sorts() -> None:
         assert names(pilot, "groups") == ["secret", "idle", "billing"]
 
 
+@pytest.mark.slow
 async def test_a_filter_hides_rows_while_it_is_typed_and_escape_ends_it() -> None:
     async with view(*two_samples()) as pilot:
         await until_text(pilot, "105")
@@ -233,6 +234,7 @@ async def test_a_cluster_that_does_not_answer_is_told_while_the_view_waits(monke
         assert "Topics 2" in text(pilot)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [(60, 24), (40, 16), (20, 10), (7, 5), (1, 1)])
 async def test_a_narrow_terminal_shows_names_and_lags(size: tuple[int, int]) -> None:
     async with view(*two_samples()) as pilot:
@@ -269,6 +271,7 @@ async def test_the_view_goes_on_after_an_error() -> None:
         assert "trying again" not in text(pilot)
 
 
+@pytest.mark.slow
 async def test_pause_and_interval_are_shown() -> None:
     async with view(*two_samples(), interval=2.0) as pilot:
         await until_text(pilot, "every 2 s")
@@ -371,6 +374,7 @@ async def test_enter_opens_the_newest_records_of_a_topic() -> None:
         await until_text(pilot, "Brokers 1")
 
 
+@pytest.mark.slow
 async def test_enter_opens_the_partitions_and_members_of_a_group() -> None:
     async with live() as (pilot, kafka):
         async with kafka.consumer("orders", group_id="billing") as consumer:

@@ -143,6 +143,7 @@ def test_wrong_usage_is_status_2(argv: tuple[str, ...], message: str, shell: She
     assert message in shell.err
 
 
+@pytest.mark.slow
 def test_partitions_that_are_refused_are_told_and_the_others_described(shell: Shell, kafka: blocking.Client) -> None:
     with kafka.producer() as producer:
         producer.send("a", b"v", partition=0)

@@ -121,6 +121,7 @@ def broker() -> Iterator[BackgroundBroker]:
         yield broker
 
 
+@pytest.mark.slow
 def test_all_commands_print_keys_of_the_vocabulary(
     broker: BackgroundBroker,
     capsysbinary: pytest.CaptureFixture[bytes],

@@ -14,6 +14,7 @@ pytest.importorskip("faststream", reason="FastStream is not installed")
 SCENARIOS = Path(__file__).with_name("scenarios.py")
 
 
+@pytest.mark.slow
 def test_the_scenarios_pass() -> None:
     command = [sys.executable, "-m", "pytest", "-q", "-n0", "-p", "no:cacheprovider", str(SCENARIOS)]
     run = subprocess.run(command, capture_output=True, text=True, check=False, timeout=PATIENCE * 4)

@@ -12,6 +12,7 @@ admin = pytest.importorskip("aiokafka.admin")
 COUNT = 200
 
 
+@pytest.mark.slow
 def test_what_is_produced_is_consumed_in_a_group(bootstrap: str, name: str) -> None:
     async def main() -> None:
         async with aiokafka.AIOKafkaProducer(bootstrap_servers=bootstrap, enable_idempotence=True) as producer:

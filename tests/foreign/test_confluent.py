@@ -47,6 +47,7 @@ def consumed(reader: Any, count: int, patience: float = PATIENCE) -> list[Any]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", [{}, {"enable.idempotence": True}, {"acks": "1"}, {"compression.type": "lz4"}])
 def test_what_is_produced_is_consumed_in_a_group(bootstrap: str, name: str, options: dict[str, Any]) -> None:
     reports = produced(bootstrap, name, **options)
@@ -63,6 +64,7 @@ def test_what_is_produced_is_consumed_in_a_group(bootstrap: str, name: str, opti
     reader.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("strategy", sampled(["range", "roundrobin", "cooperative-sticky"], "cooperative-sticky"))
 def test_two_members_share_the_partitions(bootstrap: str, name: str, strategy: str) -> None:
     produced(bootstrap, name, 30)
@@ -89,6 +91,7 @@ def quick() -> Iterator[str]:
         yield broker.bootstrap
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("assignor", sampled(["uniform", "range"], "uniform"))
 def test_members_of_a_consumer_group_share_the_partitions(quick: str, name: str, assignor: str) -> None:
     produced(quick, name, 30)

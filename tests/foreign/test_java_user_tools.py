@@ -8,7 +8,7 @@ from secrets import token_hex
 from typing import Any
 
 import pytest
-from support.securing import login
+from support.login_settings import login
 from support.user_tools import ALICE, CONFIGS, TOKENS, Served, login_file, serve, shown, token_rows, tool, until
 
 from aiokafkawire import (

@@ -40,6 +40,7 @@ def test_what_is_produced_is_consumed_in_a_group(bootstrap: str, name: str, opti
     reader.close()
 
 
+@pytest.mark.slow
 def test_two_members_share_the_partitions(bootstrap: str, name: str) -> None:
     produce(bootstrap, name)
     shares, done = [0, 0], threading.Event()

@@ -13,6 +13,7 @@ from aiokafkawire.testing import BackgroundBroker
 pytestmark = [pytest.mark.anyio, pytest.mark.parametrize("anyio_backend", ["asyncio"])]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("strategy", ["range", "cooperative-sticky"])
 @pytest.mark.parametrize("order", [("ours", "confluent"), ("confluent", "ours")], ids=lambda order: f"{order[0]}-leads")
 async def test_two_clients_share_whoever_leads(
@@ -78,6 +79,7 @@ async def test_three_clients_share_in_the_consumer_protocol(name: str) -> None:
             await group.all_read()
 
 
+@pytest.mark.slow
 async def test_confluent_shares_records_with_us(bootstrap: str, name: str) -> None:
     async with mixed_share_group(bootstrap, name, "ours", "confluent") as group:
         while min(group.read["ours"], group.read["confluent"]) < 20:

@@ -26,6 +26,7 @@ from ...protocol.messages.topics import (
 )
 from ...protocol.schema import Request, Response
 from ..abc import AbstractTokenProvider
+from ..argument_names import with_known_arguments
 from ..client import CLIENT_ID, AIOKafkaClient
 from ..client_options import warn_deprecated, whole_milliseconds
 from ..error_translation import TRANSLATED
@@ -71,6 +72,7 @@ class AIOKafkaAdminClient:
     _client_class: Callable[..., AIOKafkaClient] = AIOKafkaClient
     """Makes the client; a subclass may return one that it shares."""
 
+    @with_known_arguments
     def __init__(
         self,
         *,
@@ -91,7 +93,7 @@ class AIOKafkaAdminClient:
         sasl_kerberos_domain_name: str | None = None,
         sasl_oauth_token_provider: AbstractTokenProvider | None = None,
     ) -> None:
-        warn_deprecated(loop, api_version, stacklevel=2)
+        warn_deprecated(loop, api_version, stacklevel=3)
         self._client = self._client_class(
             bootstrap_servers=bootstrap_servers,
             client_id=client_id,

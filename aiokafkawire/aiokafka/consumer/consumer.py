@@ -18,6 +18,7 @@ from ...runtime import current_task, mark_coroutine_function
 from ...types import OffsetAndMetadata as OwnOffsetAndMetadata
 from ...types import OffsetSpec
 from ..abc import AbstractTokenProvider, ConsumerRebalanceListener
+from ..argument_names import with_known_arguments
 from ..client import CLIENT_ID, AIOKafkaClient
 from ..client_options import check_milliseconds, warn_deprecated, whole_milliseconds
 from ..coordinator.assignors.abstract import AbstractPartitionAssignor
@@ -61,6 +62,7 @@ class AIOKafkaConsumer(Generic[KT, VT]):
     _client_class: Callable[..., AIOKafkaClient] = AIOKafkaClient
     """Makes the client; a subclass may return one that it shares."""
 
+    @with_known_arguments
     def __init__(
         self,
         *topics: str,
@@ -105,7 +107,7 @@ class AIOKafkaConsumer(Generic[KT, VT]):
         sasl_oauth_token_provider: AbstractTokenProvider | None = None,
         client_rack: str | None = None,
     ) -> None:
-        warn_deprecated(loop, api_version, stacklevel=2)
+        warn_deprecated(loop, api_version, stacklevel=3)
         _check_count("max_poll_records", max_poll_records)
         if isolation_level not in ("read_uncommitted", "read_committed"):
             raise ValueError(f"Incorrect isolation level {isolation_level}: read_uncommitted or read_committed")

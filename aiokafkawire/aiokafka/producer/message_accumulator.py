@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
 from ... import errors as own
-from ...producer.record_checks import copy_bytes, header_pairs
+from ...producer.record_checks import bytes_needed, copy_bytes, header_pairs
 from ...records.batch import BatchBuilder as RecordBatchBuilder
 from ...records.compression import Codec
 
@@ -71,7 +71,9 @@ class BatchBuilder:
         before = builder.size
         try:
             pairs = header_pairs(headers if isinstance(headers, Mapping) else list(headers)) if headers else ()
-            index = builder.append(timestamp, _raw(key, "key"), _raw(value, "value"), pairs)
+            raw_key = _raw(key, "key", self._key_serializer)
+            raw_value = _raw(value, "value", self._value_serializer)
+            index = builder.append(timestamp, raw_key, raw_value, pairs)
         except own.UsageError as error:
             raise TypeError(str(error)) from error
         if index < 0:
@@ -98,5 +100,22 @@ class BatchBuilder:
         return self.builder.count
 
 
-def _raw(given: Any, part: str) -> bytes | None:
-    return given if given is None or type(given) is bytes else copy_bytes(given, part, serialized=False)
+def not_bytes(given: object, part: str, serializer: object) -> TypeError:
+    """Return the error for a record's key or value that is not bytes.
+
+    Args:
+        given: the key or the value, as the serializer returned it.
+        part: "key" or "value".
+        serializer: the producer's serializer of that part, or None.
+    """
+    text = bytes_needed(given, part, serialized=serializer is not None)
+    hint = f"; pass a {part}_serializer to AIOKafkaProducer() to convert other values"
+    return TypeError(text if serializer is not None else text + hint)
+
+
+def _raw(given: Any, part: str, serializer: object) -> bytes | None:
+    if given is None or type(given) is bytes:
+        return given
+    if not isinstance(given, bytearray | memoryview):
+        raise not_bytes(given, part, serializer)
+    return copy_bytes(given, part, serialized=serializer is not None)

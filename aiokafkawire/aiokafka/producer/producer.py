@@ -20,6 +20,7 @@ from ...runtime import finish
 from ...types import Headers, TopicPartition
 from ...types import OffsetAndMetadata as OwnOffsetAndMetadata
 from ..abc import AbstractTokenProvider
+from ..argument_names import with_known_arguments
 from ..client import AIOKafkaClient
 from ..client_options import warn_deprecated
 from ..error_translation import TRANSLATED, translated
@@ -27,7 +28,7 @@ from ..errors import IllegalOperation, IllegalStateError, MessageSizeTooLargeErr
 from ..partitioner import DefaultPartitioner
 from ..structs import OffsetAndMetadata, RecordMetadata
 from ..util import commit_structure_validate
-from .message_accumulator import BatchBuilder
+from .message_accumulator import BatchBuilder, not_bytes
 from .producer_options import producer_options
 from .send_future import BatchWatcher, SendFuture
 
@@ -59,6 +60,7 @@ class AIOKafkaProducer:
     _client_class: Callable[..., AIOKafkaClient] = AIOKafkaClient
     """Makes the client; a subclass may return one that it shares."""
 
+    @with_known_arguments
     def __init__(
         self,
         *,
@@ -90,7 +92,7 @@ class AIOKafkaProducer:
         sasl_kerberos_domain_name: str | None = None,
         sasl_oauth_token_provider: AbstractTokenProvider | None = None,
     ) -> None:
-        warn_deprecated(loop, api_version, stacklevel=2)
+        warn_deprecated(loop, api_version, stacklevel=3)
         AIOKafkaProducer._client_ids += 1
         self._options: ProducerOptions = producer_options(
             acks=None if acks is _missing else acks,
@@ -376,9 +378,23 @@ class AIOKafkaProducer:
         except own.UsageError as error:
             if self._wire is None:
                 raise self._refusal() from error
-            raise (ValueError if _are_bytes(key, value, headers) else TypeError)(str(error)) from error
+            raise self._wrong_record(error, key, value, headers) from error
         except own.KafkaError as error:
             raise translated(error) from error
+
+    def _wrong_record(self, error: own.UsageError, key: Any, value: Any, headers: Headers) -> Exception:
+        """Return aiokafka's error for a record that was refused, whose key and value are serialized."""
+        for part, given, serializer in (
+            ("key", key, self._key_serializer),
+            ("value", value, self._value_serializer),
+        ):
+            if not isinstance(given, bytes | bytearray | memoryview | None):
+                return not_bytes(given, part, serializer)
+        try:
+            header_pairs(headers)
+        except own.UsageError:
+            return TypeError(str(error))
+        return ValueError(str(error))
 
     # --- transactions ------------------------------------------------------------------------------------
 
@@ -468,15 +484,6 @@ class AIOKafkaProducer:
         if not self._is_transactional:
             raise IllegalOperation("transactions need a transactional_id: AIOKafkaProducer(transactional_id=...)")
         return self._open()
-
-
-def _are_bytes(key: Any, value: Any, headers: Headers) -> bool:
-    """Return whether the key, the value and the headers have the types that are needed."""
-    try:
-        header_pairs(headers)
-    except own.UsageError:
-        return False
-    return all(isinstance(one, bytes | bytearray | memoryview | None) for one in (key, value))
 
 
 def _whole(number: Any) -> Any:

@@ -27,6 +27,8 @@ class Advice:
     ours: str
     differs: str = ""
     severity: Severity = Severity.LOOK
+    own_api: str = ""
+    """Of a name that the drop-in has: what stands for it in the client's own API, with the differences."""
 
 
 @attrs.frozen(kw_only=True)
@@ -40,7 +42,7 @@ class Library:
     """The name of the package that programs import."""
     distribution: str
     section: str
-    """The section of docs/migrating.md."""
+    """The title of its section in docs/migrating.md."""
     names: Mapping[str, Advice]
     bases: Mapping[str, str] = attrs.field(factory=dict)
     """The classes whose members a class has as well."""

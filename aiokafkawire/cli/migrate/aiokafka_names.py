@@ -6,7 +6,7 @@ from typing import Final
 import attrs
 
 from ...other_clients_names import ADMIN, CONSUMER, PRODUCER
-from .advice import ERRORS, PRIVATE, RECORDS, Advice, Library, Severity, hinted, same
+from .advice import ERRORS, PRIVATE, RECORDS, Advice, Library, Severity, hinted, no_counterpart, same
 
 __all__ = ("AIOKAFKA", "DROP_IN_MODULES")
 
@@ -126,7 +126,6 @@ _NAMES: Final[Mapping[str, Advice]] = {
             "partitioner": Advice("`partitioner=` of `producer()`"),
             "assignors": Advice("`partition_assignment_strategy=`"),
             "errors": ERRORS,
-            "conn": Advice("`sasl_oauthbearer_token` of `Client`", "connections are not public"),
             "util": Advice("functions of `asyncio`"),
             "create_task": Advice("`asyncio.create_task(coroutine)`"),
             "create_future": Advice("`asyncio.get_running_loop().create_future()`"),
@@ -137,6 +136,7 @@ _NAMES: Final[Mapping[str, Advice]] = {
     ),
     "AIOKafkaClient": Advice("`Client(servers)`, whose `request(message)` sends any message of the protocol"),
     "client": Advice("`Client(servers)`"),
+    "conn": no_counterpart("connections are internal; `health()` and `metrics()` describe them"),
     "__version__": Advice("`aiokafkawire.__version__`"),
     "protocol": Advice("`aiokafkawire.protocol`, with all messages in all versions; send them by `Client.request`"),
     "record": Advice("`aiokafkawire.records`"),
@@ -148,7 +148,7 @@ _NAMES: Final[Mapping[str, Advice]] = {
 AIOKAFKA: Final = Library(
     name="aiokafka",
     distribution="aiokafka",
-    section="from-aiokafka",
+    section="From aiokafka",
     names=_NAMES,
     results={"AIOKafkaConsumer.getone": "ConsumerRecord"},
     unknown=PRIVATE,

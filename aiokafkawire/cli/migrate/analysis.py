@@ -10,6 +10,7 @@ from libcst.metadata import MetadataWrapper, PositionProvider
 
 from ...config.properties import is_property
 from .advice import Advice, Library, Severity
+from .aiokafka_names import AIOKAFKA
 from .finding import Finding, finding_of
 from .instances import InstanceCollector, KnownNames, ModuleVisitor
 from .libraries import (
@@ -29,9 +30,23 @@ __all__ = ("find_dependencies", "find_uses", "may_use")
 
 _NAMES: Final = "|".join(LIBRARIES)
 _MENTION: Final = re.compile(
-    rf"\bfrom\s+(?:{_NAMES})\b|\bimport\s[^\n#]*(?<!\.)\b(?:{_NAMES})\b|['\"](?:{_NAMES})\.".encode()
+    rf"\bfrom\s+(?:{_NAMES})\b|\bimport\s[^\n#]*(?<!\.)\b(?:{_NAMES})\b|['\"](?:{_NAMES})['\".]".encode()
 )
 _PATH: Final = re.compile(rf"(?:{_NAMES})(?:\.\w+)+")
+_LOGGER: Final = re.compile(rf"{AIOKAFKA.name}(?:\.\w+)*")
+_IMPORTING: Final = frozenset(
+    {
+        "builtins.__import__",
+        "importlib.import_module",
+        "importlib.util.find_spec",
+        "pytest.importorskip",
+    }
+)
+"""The functions whose first argument is the name of a module."""
+_LOGGERS: Final = Advice(
+    "the loggers are named `aiokafkawire`, with the drop-in as well: set levels and handlers there",
+    "those of aiokafka's loggers no longer apply",
+)
 
 
 def may_use(source: bytes) -> bool:
@@ -125,7 +140,12 @@ class _UseFinder(ModuleVisitor):
         return None
 
     def visit_Call(self, node: cst.Call) -> None:
-        """Report the arguments of constructors."""
+        """Report the arguments of constructors, and modules and loggers that a call names by a literal."""
+        functions = self.full_names(node.func)
+        if functions & _IMPORTING:
+            self._report_module_text(_named_by(node))
+        elif "logging.getLogger" in functions:
+            self._report_logger(_named_by(node), "logging.getLogger({})")
         made = self.class_named(node.func)
         for argument in node.args if made is not None else ():
             if made is not None and argument.keyword is not None:
@@ -134,7 +154,15 @@ class _UseFinder(ModuleVisitor):
                 self._report(made.library, name, advice, argument.keyword)
 
     def visit_Dict(self, node: cst.Dict) -> None:
-        """Report settings in a dict for confluent-kafka."""
+        """Report settings in a dict for confluent-kafka, and loggers in a dict for ``logging.config``."""
+        for element in node.elements:
+            if (
+                isinstance(element, cst.DictElement)
+                and _text_of(element.key) == "loggers"
+                and isinstance(element.value, cst.Dict)
+            ):
+                for logger in element.value.elements:
+                    self._report_logger(logger.key if isinstance(logger, cst.DictElement) else None, "loggers[{}]")
         pairs = [
             (key, element.key, element.value)
             for element in node.elements
@@ -155,13 +183,29 @@ class _UseFinder(ModuleVisitor):
     def visit_SimpleString(self, node: cst.SimpleString) -> None:
         """Report names in texts, as ``unittest.mock.patch`` takes them."""
         text = _text_of(node) or ""
-        library = library_of(text) if _PATH.fullmatch(text) else None
-        advice = advice_for(library, text, known_only=True) if library is not None else None
+        if _PATH.fullmatch(text):
+            self._report_text(text, node, known_only=True)
+
+    def _report_module_text(self, node: cst.BaseExpression | None) -> None:
+        text = _text_of(node) if node is not None else None
+        library = library_of(text) if text is not None else None
+        if node is not None and text is not None and library is not None:
+            self._has_confluent |= library.name == "confluent_kafka"
+            self._report_text(text, node, known_only=library.name in self._own)
+
+    def _report_text(self, text: str, node: cst.CSTNode, *, known_only: bool) -> None:
+        library = library_of(text)
+        advice = advice_for(library, text, known_only=known_only) if library is not None else None
         if library is None or advice is None:
             return
         if advice.severity is Severity.DROP_IN:
             advice = Advice(f"a name in a text: with the drop-in it is `aiokafkawire.{text}`")
         self._report(library, text, advice, node)
+
+    def _report_logger(self, node: cst.BaseExpression | None, place: str) -> None:
+        text = _text_of(node) if node is not None else None
+        if node is not None and text is not None and _LOGGER.fullmatch(text) and AIOKAFKA.name not in self._own:
+            self._report(AIOKAFKA, place.format(repr(text)), _LOGGERS, node)
 
     def _report_name(self, name: str, node: cst.CSTNode, *, imported: bool = False) -> None:
         library = library_of(name)
@@ -187,6 +231,14 @@ class _UseFinder(ModuleVisitor):
     def _place(self, node: cst.CSTNode) -> tuple[int, int]:
         start = self.get_metadata(PositionProvider, node).start
         return start.line, start.column + 1
+
+
+def _named_by(call: cst.Call) -> cst.BaseExpression | None:
+    """Return the name that a call is about: its first argument, or that of the keyword."""
+    named = (each for each in call.args if each.keyword is not None and each.keyword.value in ("name", "modname"))
+    first = call.args[0] if call.args and call.args[0].keyword is None and not call.args[0].star else None
+    argument = first or next(named, None)
+    return argument.value if argument is not None else None
 
 
 def _is_dotted(node: cst.BaseExpression) -> bool:

@@ -182,7 +182,7 @@ _NAMES: Final[Mapping[str, Advice]] = {
 CONFLUENT_KAFKA: Final = Library(
     name="confluent_kafka",
     distribution="confluent-kafka",
-    section="from-confluent-kafka",
+    section="From confluent-kafka",
     names=_NAMES,
     bases={
         "AIOConsumer": "Consumer",

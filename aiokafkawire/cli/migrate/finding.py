@@ -1,12 +1,15 @@
 """A place in a code base that uses another Kafka client."""
 
+from typing import Final
+
 import attrs
 
 from .advice import Advice, Library, Severity
 
 __all__ = ("PAGE", "Finding", "finding_of")
 
-PAGE = "docs/migrating.md"
+PAGE: Final = "Moving from another client"
+"""The title of the documentation's page about the findings: docs/migrating.md."""
 
 
 @attrs.frozen(kw_only=True)
@@ -24,7 +27,10 @@ class Finding:
     """What stands for it here."""
     differs: str
     """What differs without an error; may be empty."""
-    link: str
+    own_api: str
+    """Of a name that the drop-in has: what stands for it in the client's own API; otherwise empty."""
+    section: str
+    """The section of the documentation's page about the library."""
 
 
 def finding_of(library: Library, name: str, advice: Advice, place: tuple[int, int]) -> Finding:
@@ -37,5 +43,6 @@ def finding_of(library: Library, name: str, advice: Advice, place: tuple[int, in
         severity=advice.severity,
         advice=advice.ours,
         differs=advice.differs,
-        link=f"{PAGE}#{library.section}",
+        own_api=advice.own_api,
+        section=library.section,
     )

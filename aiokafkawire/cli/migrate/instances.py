@@ -81,6 +81,12 @@ class ModuleVisitor(cst.CSTVisitor):
         found = (each.name for each in scope.get_qualified_names_for(node) if each.source is QualifiedNameSource.IMPORT)
         return next((name for name in sorted(found) if library_of(name) is not None), None)
 
+    def full_names(self, node: cst.BaseExpression) -> frozenset[str]:
+        """Return the full names that a name may stand for: those of what is imported or built in."""
+        scope = self.get_metadata(ScopeProvider, node, None)
+        found = scope.get_qualified_names_for(node) if scope is not None else ()
+        return frozenset(each.name for each in found if each.source is not QualifiedNameSource.LOCAL)
+
     def class_named(self, node: cst.BaseExpression) -> Instance | None:
         """Return the class that an expression names."""
         name = self.imported_name(node) if isinstance(node, cst.Name | cst.Attribute) else None

@@ -65,7 +65,8 @@ def advice_for(library: Library, qualified: str, *, known_only: bool = False) ->
     """
     found = _looked_up(library, qualified.split("."), known_only=known_only)
     if found is not None and has_drop_in(qualified):
-        return Advice(f"import it from `aiokafkawire.aiokafka`; or use {found.ours}", found.differs, Severity.DROP_IN)
+        own_api = f"{found.ours}; {found.differs}" if found.differs else found.ours
+        return Advice("import it from `aiokafkawire.aiokafka`, which does the same", "", Severity.DROP_IN, own_api)
     if found is None or found.severity is not Severity.DROP_IN:
         return found
     return Advice(found.ours, "the drop-in does not have it")
@@ -124,7 +125,7 @@ def argument_advice(library: Library, owner: str, name: str) -> Advice | None:
     hint = setting_hint(config.__name__, name, fields[config.__name__], fields)
     if hint.startswith("here: "):
         return Advice(hint.removeprefix("here: "))
-    return Advice("no setting here has this name: leave it out, or look for another one in docs/settings.md")
+    return Advice("no setting here has this name: leave it out, or see 'Settings' of the documentation")
 
 
 def setting_advice(name: str, value: str | None) -> Advice | None:

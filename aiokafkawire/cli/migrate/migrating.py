@@ -1,10 +1,10 @@
-"""Reads the files of a code base, lists what uses other clients, and changes the imports that are certain."""
+"""Reads the files of a code base, lists what uses other clients, and finds the imports that are certain to change."""
 
 import difflib
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Final
+from typing import Final, Self
 
 import attrs
 
@@ -12,12 +12,15 @@ from ..shell.output import note
 from ..shell.safe_text import safe_text
 from .advice import Severity
 from .analysis import find_dependencies, find_uses, may_use
-from .finding import Finding
+from .finding import PAGE, Finding
 from .parsing import UnreadableSource
 from .rewriting import with_drop_in
 from .source_files import SourceFile, own_packages, read_source
 
-__all__ = ("CodeBase", "FileFindings", "changed_imports", "diff_of", "finding_line")
+__all__ = ("Changes", "CodeBase", "FileFindings", "PlacesLeft", "changed_imports", "diff_of", "finding_line")
+
+Changes = dict[Path, tuple[bytes, bytes]]
+"""The files whose imports change: each as it is, and as it will be."""
 
 _PATH_LENGTH: Final = 4096
 _TOO_DEEP: Final = (RecursionError, KeyError)
@@ -41,6 +44,8 @@ class CodeBase:
     skipped: int = 0
     using: int = 0
     counts: Counter[Severity] = attrs.field(factory=Counter)
+    sections: set[str] = attrs.field(factory=set)
+    """The sections of the documentation's page about what was found."""
 
     def findings(self, files: Iterable[SourceFile]) -> Iterator[FileFindings]:
         """Yield the findings in those of the files that have any. A file that cannot be read gets a line as a note."""
@@ -61,6 +66,7 @@ class CodeBase:
             if found:
                 self.using += 1
                 self.counts.update(each.severity for each in found)
+                self.sections.update(each.section for each in found)
                 yield FileFindings(file.path, found)
 
     def summary(self) -> str:
@@ -72,7 +78,22 @@ class CodeBase:
                 f"{self.counts[Severity.DROP_IN]} that the drop-in changes, "
                 f"{self.counts[Severity.NO_COUNTERPART]} without a counterpart"
             )
-        return text + (f"; {_counted(self.skipped, 'file')} skipped" if self.skipped else "")
+        return text + self.unread()
+
+    def unread(self) -> str:
+        """Return how many files could not be read, to follow another text; empty if all were read."""
+        return f"; {_counted(self.skipped, 'file')} could not be read" if self.skipped else ""
+
+    def reference(self) -> str:
+        """Return where to read more about what was found, as a line; empty if nothing was found."""
+        if not self.sections:
+            return ""
+        *others, last = (f"'{each}'" for each in sorted(self.sections))
+        named = f"sections {', '.join(others)} and {last}" if others else f"section {last}"
+        text = f"see '{PAGE}' of the documentation, {named}"
+        if self.counts[Severity.DROP_IN]:
+            text += "; --json prints what stands for drop-in names in the client's own API, as own_api"
+        return text
 
     def _skip(self, path: Path, why: str) -> None:
         self.skipped += 1
@@ -85,18 +106,61 @@ def finding_line(path: Path, finding: Finding, *, at_length: bool) -> str:
     Args:
         path: the file.
         finding: the finding.
-        at_length: whether to say what differs as well, and where the documentation is.
+        at_length: whether to say what differs as well.
     """
     place = f"{safe_text(str(path), _PATH_LENGTH)}:{finding.line}:{finding.column}"
     line = f"{place}: {finding.severity.value}: {finding.name}: {finding.advice}"
-    if not at_length:
-        return line
-    return f"{line}; {finding.differs} ({finding.link})" if finding.differs else f"{line} ({finding.link})"
+    return f"{line}; {finding.differs}" if at_length and finding.differs else line
 
 
-def changed_imports(files: Iterable[SourceFile]) -> dict[Path, tuple[bytes, bytes]]:
-    """Return the files whose imports the drop-in takes over: each as it is, and as it would be."""
-    changed = {}
+@attrs.define
+class PlacesLeft:
+    """The places that a change of imports leaves to look at."""
+
+    listed: int
+    """The number of those that the list of findings still has."""
+    hidden: list[tuple[Path, Finding]]
+    """Those that the list has no longer, such as private names of what is now the drop-in's."""
+
+    @classmethod
+    def after(cls, found: Iterable[FileFindings], changes: Changes, files: Iterable[SourceFile]) -> Self:
+        """Return the places that are left of those found before the changes.
+
+        Args:
+            found: the findings in the files before the changes.
+            changes: the changes.
+            files: the files of the code base.
+        """
+        own = own_packages(files)
+        left = cls(0, [])
+        for file in found:
+            if file.path not in changes:
+                left.listed += len(file.findings)
+                continue
+            still = Counter((each.line, each.name) for each in find_uses(changes[file.path][1], own))
+            left.listed += still.total()
+            left.hidden += [
+                (file.path, each)
+                for each in file.findings
+                if each.severity is not Severity.DROP_IN and (each.line, each.name) not in still
+            ]
+        return left
+
+    def summary(self) -> str:
+        """Return how many places are left, and how to see them."""
+        hidden = len(self.hidden)
+        if not hidden and not self.listed:
+            return "no place is left to look at"
+        how = "run the command again without --write"
+        if hidden:
+            how = f"the {hidden:,} above"
+            how += f", and {self.listed:,} that the command lists without --write" if self.listed else ""
+        return f"{_counted(hidden + self.listed, 'place')} left to look at: {how}"
+
+
+def changed_imports(files: Iterable[SourceFile]) -> Changes:
+    """Return the files whose imports the drop-in takes over."""
+    changed: Changes = {}
     for file in files:
         if not file.is_python:
             continue
@@ -104,7 +168,7 @@ def changed_imports(files: Iterable[SourceFile]) -> dict[Path, tuple[bytes, byte
             source = read_source(file.path)
             result = with_drop_in(source) if b"aiokafka" in source else source
         except (UnreadableSource, *_TOO_DEEP, OSError):
-            continue  # the list of findings says so
+            continue  # CodeBase.findings says so
         if result != source:
             changed[file.path] = source, result
     return changed

@@ -199,7 +199,8 @@ VOCABULARY: Final[dict[str, Term]] = {
     "severity": Term("how much work that is: drop-in, look, no-counterpart"),
     "advice": Term("what stands for it here"),
     "differs": Term("what differs without an error; may be empty"),
-    "link": Term("the section of the documentation about it"),
+    "own_api": Term("for drop-in: what stands for it in the client's own API; otherwise empty"),
+    "section": Term("the section about it of the documentation's page 'Moving from another client'"),
     # outcomes
     "outcome": Term("what became of the thing in the row", "OUTCOME"),
     "error": Term("the error of the thing in the row", "ERROR"),

@@ -19,6 +19,7 @@ from ...network.tls_context import make_context
 from ...testing.faults.rules import FaultRule
 from ...testing.tap.tap import Tap
 from ...testing.tap.tap_events import TapEvent, TapNotice, TappedRequest
+from ..counted import counted
 from ..error_text import one_line, reason_text
 from ..exit_status import FAILED, INTERRUPTED, MISSING, CommandFailed, run_until_signalled
 from ..shell.settings import read_settings
@@ -91,7 +92,7 @@ async def run_tap(options: TapOptions) -> int:
     if tap.faults:
         raise CommandFailed(f"the tap failed {len(tap.faults)} times; see the log above")
     for fault, rule in zip(faults, rules, strict=True):
-        _say(f"fault {fault.text!r} was applied to {_counted(rule.count, 'request')}")
+        _say(f"fault {fault.text!r} was applied to {counted(rule.count, 'request')}")
     if output.closed.is_set():
         discard_output()
         if output.error is not None:
@@ -233,10 +234,6 @@ def _hint(bootstrap: str, servers: str, options: TapOptions) -> str:
             f"The journal has all bytes, passwords included. Decode it with: aiokafkawire wire --file {options.journal}"
         )
     return "\n".join(lines)
-
-
-def _counted(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def _say(text: str) -> None:

@@ -40,10 +40,12 @@ FOUND: Final = 3
 def command(shared: SharedOptions, *, paths: tuple[str, ...], write: bool, check: bool, yes: bool) -> int:
     """Find what a code base needs to move from aiokafka, confluent-kafka or kafka-python to this client.
 
-    Reads Python files and lists of dependencies, and prints a line for each place: drop-in (it changes by itself with
-    aiokafkawire.aiokafka), look, or no-counterpart. The first line about a name says most. Hidden folders, virtual
-    environments and node_modules are skipped. The status is 1 if files could not be read, and are missing in the list.
-    --write shows a diff first, and changes nothing else. Needs pip install "aiokafkawire[migrate]".
+    Reads Python files and lists of dependencies, and prints a line for each place: drop-in (the package has a module
+    with the same names, aiokafkawire.aiokafka, so that the import alone changes), look, or no-counterpart. The first
+    line about a name says most. Hidden folders, virtual environments and node_modules are skipped. --write shows a
+    diff, asks, changes imports and nothing else, and says how many places are left. The status is 1 if a file could not
+    be read, with --write and --check as well, 3 if --check finds a place, and otherwise 0. Needs pip install
+    "aiokafkawire[migrate]".
     """
     if find_spec("libcst") is None:
         raise CommandFailed(
@@ -77,26 +79,32 @@ def _list(shared: SharedOptions, files: "list[SourceFile]", *, check: bool) -> i
                     explained.add(found.name)
                 write_output(text.encode("utf-8", "surrogateescape"))
     note(code.summary())
+    if code.sections and not shared.json:
+        note(code.reference())
     if code.skipped:
         return FAILED
     return FOUND if check and code.using else 0
 
 
 def _write(shared: SharedOptions, files: "list[SourceFile]", *, yes: bool) -> int:
-    """Change the imports that are certain, and return the exit status."""
-    from ..migrate.migrating import changed_imports, diff_of
+    """Change the imports that are certain, say what is left, and return the exit status."""
+    from ..migrate.migrating import CodeBase, PlacesLeft, changed_imports, diff_of, finding_line
 
+    code = CodeBase(files)
+    found = list(code.findings(files))
     changed = changed_imports(files)
+    left = PlacesLeft.after(found, changed, files)
     for path, (before, after) in changed.items():
         write_output(diff_of(path, before, after))
-    if not changed:
-        note("no import of aiokafka can be changed by itself; without --write this command lists what to look at")
-        return 0
     count = f"{len(changed)} {'file' if len(changed) == 1 else 'files'}"
-    confirm(f"change {count}", [str(path) for path in changed], yes=yes, options=shared)
+    if changed:
+        confirm(f"change {count}", [str(path) for path in changed], yes=yes, options=shared)
     for path, (before, after) in changed.items():
         if path.read_bytes() != before:
             raise CommandFailed(f"{path} has changed meanwhile: it stays as it is; run the command again")
         path.write_bytes(after)
-    note(f"{count} changed")
-    return 0
+    for path, place in left.hidden:
+        note(finding_line(path, place, at_length=True))
+    done = f"{count} changed" if changed else "no import of aiokafka can be changed by itself"
+    note(f"{done}; {left.summary()}{code.unread()}")
+    return FAILED if code.skipped else 0

@@ -9,6 +9,7 @@ from ...records import layout
 from ...records.batch import AnyBatch, AnyHeader, split
 from ...records.compression import Codec
 from ...types import TimestampType
+from ..counted import counted
 from .enum_names import iso_time
 from .view_model import Array, Leaf, NamedValue, Shown, Struct
 
@@ -172,7 +173,7 @@ def _title(facts: dict[str, Any], read: int) -> str:
     crc = [f"{facts['crc']:#010x}"] if "crc" in facts else []  # message sets may have one for each message
     parts = [
         _offsets(facts["base_offset"], last),
-        _counted(read if count is None else count, "record"),
+        counted(read if count is None else count, "record"),
         f"{facts['size']} bytes at byte {facts['position']}",
         f"magic {facts.get('magic', '?')}",
         "not compressed" if facts["compression"] == "none" else facts["compression"],
@@ -194,7 +195,3 @@ def _offsets(first: int, last: int | None) -> str:
     if first < 0 and last is not None:
         return f"offsets up to {last}"  # a compressed message set has only its last offset
     return f"offset {first}" if last in (None, first) else f"offsets {first}-{last}"
-
-
-def _counted(count: int, what: str) -> str:
-    return f"{count} {what}" if count == 1 else f"{count} {what}s"

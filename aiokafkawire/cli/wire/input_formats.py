@@ -7,6 +7,7 @@ import re
 import warnings
 from typing import Final
 
+from ..counted import counted
 from ..exit_status import CommandFailed
 from .dumps import read_dump
 from .pcap import packets_of_pcap, streams_of
@@ -59,7 +60,7 @@ def read_text(text: str) -> CapturedInput:
     if dumps is not None:
         segments = streams_of(dumps)
         if segments:
-            return CapturedInput(f"{_counted(len(dumps), 'dumped packet')} with TCP", segments)
+            return CapturedInput(f"{counted(len(dumps), 'dumped packet')} with TCP", segments)
         labels = [f"dump {number}" for number in range(1, len(dumps) + 1)] if len(dumps) > 1 else [""]
         form = "a hexdump" if len(dumps) == 1 else f"{len(dumps)} hexdumps"
         return CapturedInput(form, tuple(ByteStream(data, label) for data, label in zip(dumps, labels, strict=True)))
@@ -90,7 +91,7 @@ def _plain(text: str) -> CapturedInput:
         raise CommandFailed(f"no hex: {wrong[0]!r} is not a hex digit, and there is no run of 16 hex digits or more")
     line = text.count("\n", 0, runs[0].start()) + 1
     others = f", the longest of {len(runs)} runs of hex" if len(runs) > 1 else ""
-    form = f"{_counted(len(runs[0][1]), 'hex digit')} within line {line}{others}"
+    form = f"{counted(len(runs[0][1]), 'hex digit')} within line {line}{others}"
     return CapturedInput(form, (ByteStream(bytes.fromhex(runs[0][1])),))
 
 
@@ -108,8 +109,8 @@ def _literal(text: str) -> bytes:
 def _captured(packets: list[bytes], form: str) -> CapturedInput:
     streams = streams_of(packets)
     if not streams:
-        raise CommandFailed(f"a {form} of {_counted(len(packets), 'packet')}, none of which carries bytes over TCP")
-    return CapturedInput(f"{_counted(len(packets), 'packet')} of a {form}", streams)
+        raise CommandFailed(f"a {form} of {counted(len(packets), 'packet')}, none of which carries bytes over TCP")
+    return CapturedInput(f"{counted(len(packets), 'packet')} of a {form}", streams)
 
 
 def _as_text(data: bytes) -> str | None:
@@ -123,7 +124,3 @@ def _as_text(data: bytes) -> str | None:
 
 def _dumpish(text: str) -> bool:
     return re.search(r"(?:[0-9a-fA-F]{2}[ :]?){8}", text) is not None
-
-
-def _counted(count: int, what: str) -> str:
-    return f"{count} {what}" if count == 1 else f"{count} {what}s"

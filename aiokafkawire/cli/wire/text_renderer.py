@@ -7,6 +7,7 @@ from uuid import UUID
 
 import attrs
 
+from ..counted import counted
 from .view_model import Array, Hidden, Leaf, NamedValue, Scalar, Shown, Struct
 
 __all__ = ("Style", "hexdump", "lines_of", "quoted")
@@ -62,9 +63,9 @@ def _leaf(label: str, leaf: Leaf, tag: str, style: Style, depth: int) -> Iterato
     if leaf.holds is None or not isinstance(leaf.value, bytes):
         yield f"{label} {_value(leaf.value, style)}{_meaning(leaf)}{tag}"
         return
-    length = _counted(len(leaf.value), "byte")
+    length = counted(len(leaf.value), "byte")
     if isinstance(leaf.holds, Array):
-        batches = "" if not leaf.holds.items else f", {_counted(len(leaf.holds.items), 'batch', 'es')}"
+        batches = "" if not leaf.holds.items else f", {counted(len(leaf.holds.items), 'batch', 'es')}"
         yield f"{label} {length}{batches}{tag}"
         yield from _elements(leaf.holds, style, depth + 1)
     elif isinstance(leaf.holds, Struct):
@@ -106,7 +107,7 @@ def _text(text: str, style: Style) -> str:
 
 
 def _bytes(data: bytes, style: Style) -> str:
-    length = _counted(len(data), "byte")
+    length = counted(len(data), "byte")
     if not data:
         return length
     text = _as_text(data)
@@ -153,7 +154,3 @@ def hexdump(data: bytes, position: int, rows: int = 3) -> Iterator[str]:
         if number == row:
             end = " (the end)" if position == len(data) else ""
             yield f"{'':10}{'':{3 * (position - begin)}}^^ byte {position}{end}"
-
-
-def _counted(count: int, what: str, plural: str = "s") -> str:
-    return f"{count} {what}" if count == 1 else f"{count} {what}{plural}"

@@ -33,6 +33,7 @@ def test_a_state_that_is_written_and_read_is_the_same_but_for_passwords(state: C
     assert format_state(again, ["A comment."]) == written
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(240)
 @settings(max_examples=examples(20), suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(states())
