@@ -1,6 +1,7 @@
 """The project's chores: `nox -l` lists them, `nox -s lint types` runs some."""
 
 import json
+import os
 import shutil
 import tomllib
 from pathlib import Path
@@ -12,6 +13,8 @@ nox.options.sessions = ["lint", "types", "tests"]
 nox.options.error_on_missing_interpreters = False
 nox.options.reuse_existing_virtualenvs = True
 
+WORKERS = str((os.cpu_count() or 1) + 1)  # one has the tests on Apache Kafka, and mostly waits
+
 
 def install(session: nox.Session, *packages: str) -> None:
     """Install what a session needs; with ``--no-venv`` it is there, beside nox."""
@@ -21,16 +24,23 @@ def install(session: nox.Session, *packages: str) -> None:
 
 @nox.session(python=["3.11", "3.12", "3.13", "3.14"])
 def tests(session: nox.Session) -> None:
-    """All tests, most on one event loop; those on Apache Kafka are skipped where Java or Maven is missing."""
+    """The tests of some minutes, most on one event loop; `slow` runs what they leave out."""
     install(session, "-e", ".[test]")
     session.run("pytest", *session.posargs)
 
 
 @nox.session
-def loops(session: nox.Session) -> None:
-    """The tests on the other event loops, which a run of all tests leaves out."""
+def slow(session: nox.Session) -> None:
+    """What `pytest` leaves out: slow tests, and those on Apache Kafka, skipped where Java or Maven is missing."""
     install(session, "-e", ".[test]")
-    session.run("pytest", "--loops", "others", *session.posargs)
+    session.run("pytest", "-n", WORKERS, "-m", "slow or kafka", "--loops", "default", *session.posargs)
+
+
+@nox.session
+def loops(session: nox.Session) -> None:
+    """The tests on the other event loops, on Apache Kafka too; slow ones run on one loop only."""
+    install(session, "-e", ".[test]")
+    session.run("pytest", "-n", WORKERS, "-m", "not slow", "--loops", "others", *session.posargs)
 
 
 @nox.session
@@ -62,6 +72,20 @@ def faults(session: nox.Session) -> None:
     """Our producer and groups while brokers of a real cluster are killed; see docs/faults.md, also for the peers."""
     install(session, "-e", ".[test]")
     session.run("pytest", "-m", "faults", "-s", *session.posargs, env={"AIOKAFKAWIRE_REQUIRE_KAFKA": "1"})
+
+
+@nox.session
+def networks(session: nox.Session) -> None:
+    """Our producer and reader behind links that lose, delay, cut and forget; as root on Linux; see docs/faults.md."""
+    install(session, "-e", ".[test]")
+    session.run("pytest", "-m", "networks", "-n", "0", "-s", "-rs", *session.posargs)
+
+
+@nox.session
+def brokers(session: nox.Session) -> None:
+    """Our producer and reader while brokers freeze, crash, fill up, move, throttle and are upgraded; docs/faults.md."""
+    install(session, "-e", ".[test]")
+    session.run("pytest", "-m", "brokers", "-n", "0", "-s", "-rs", *session.posargs)
 
 
 CONSUMER_GROUPS = (
@@ -184,10 +208,80 @@ def fuzz(session: nox.Session) -> None:
 
 
 @nox.session
+def sanitizers(session: nox.Session) -> None:
+    """The compiled code under GCC's AddressSanitizer and UBSan: the tests of the rooms that have some."""
+    libraries = [_gcc_library(session, name) for name in ("libasan.so", "libubsan.so")]
+    checks = "-fsanitize=address,undefined"
+    flags = {"CFLAGS": f"{checks} -fno-sanitize-recover=all -fno-omit-frame-pointer -g -O1", "LDFLAGS": checks}
+    session.install(".[test]")  # not editable: the compiled modules of the checkout stay as they are
+    session.install("--no-cache-dir", "--force-reinstall", "--no-deps", ".", env=flags)
+    under = {
+        "LD_PRELOAD": " ".join(libraries),
+        "ASAN_OPTIONS": "detect_leaks=0",  # the interpreter's own memory lives to the end
+        "UBSAN_OPTIONS": "print_stacktrace=1",
+        "PYTHONMALLOC": "malloc",  # each object a block of its own, with guards
+        "AIOKAFKAWIRE_REQUIRE_COMPILED": "1",
+    }
+    sample = ["-n", "auto", "--loops", "default", "-m", "not kafka and not measures_process"]
+    rooms = session.posargs or [
+        f"tests/{room}" for room in ("protocol", "records", "network", "producer", "consumer", "share")
+    ]
+    with session.chdir("tests"):  # or the checkout would be imported in the place of what is installed
+        session.run("python", "-m", "support.sanitized", env=under)
+        session.run("pytest", *sample, *[f"../{room}" for room in rooms], env=under)
+
+
+def _gcc_library(session: nox.Session, name: str) -> str:
+    found = str(session.run("gcc", f"-print-file-name={name}", external=True, silent=True)).strip()
+    if found == name:
+        session.skip(f"gcc has no {name} here")
+    return found
+
+
+@nox.session(python=["3.13t", "3.14t"])
+def free_threading(session: nox.Session) -> None:
+    """The rooms with compiled code, and clients in threads, on a CPython without the GIL."""
+    older = [f"{one}; python_version < '3.14'" for one in ("hypothesis<6.140", "cramjam<2.11")]  # the last for 3.13t
+    binary = ("--only-binary", "numpy,pyarrow")  # the last releases that have wheels for 3.13t
+    session.install("-e", ".[arrow,opentelemetry,trio]", *binary, *FREE_THREADING, *older)
+    rooms = ("blocking", "consumer", "producer", "protocol", "records", "share", "network/test_frames.py")
+    which = [f"tests/{room}" for room in (*rooms, "test_clients_in_threads.py")]
+    # snappy turns the GIL on where its library does not declare that it does without.
+    without = {"PYTHON_GIL": "0", "AIOKAFKAWIRE_REQUIRE_COMPILED": "1"}
+    sample = ["-n", "auto", "--loops", "default", "-m", "not kafka and not slow"]
+    session.run("pytest", *sample, *(session.posargs or which), env=without)
+
+
+# Of the packages for tests, those that all free-threaded interpreters can install.
+FREE_THREADING = ("hypothesis", "opentelemetry-sdk", "pytest", "pytest-asyncio", "pytest-timeout", "pytest-xdist")
+
+
+@nox.session
 def simulate(session: nox.Session) -> None:
     """Clients and brokers in virtual time, with faults: `nox -s simulate -- --seeds 1000`; see docs/simulation.md."""
     install(session, "-e", ".[test]")
     session.run("python", "-m", "simulation", *session.posargs, env={"PYTHONPATH": "tests"})
+
+
+@nox.session
+def nightly(session: nox.Session) -> None:
+    """10,000 seeds of all scenarios, failures shrunk and written as tests: `nox -s nightly`; see docs/simulation.md."""
+    install(session, "-e", ".[test]")
+    session.run("python", "-m", "simulation.nightly", *session.posargs, env={"PYTHONPATH": "tests"})
+
+
+@nox.session
+def hostile(session: nox.Session) -> None:
+    """A broker that lies in every field: `nox -s hostile -- --message FetchResponse`; see tests/hostile/README.md."""
+    install(session, "-e", ".[test]")
+    session.run("python", "-m", "hostile", *session.posargs, env={"PYTHONPATH": "tests"})
+
+
+@nox.session
+def mutations(session: nox.Session) -> None:
+    """The client with one guarantee broken at a time, each of which a scenario must find; see docs/simulation.md."""
+    install(session, "-e", ".[test]")
+    session.run("python", "-m", "histories.mutations", *session.posargs, env={"PYTHONPATH": "tests"})
 
 
 @nox.session
@@ -207,12 +301,36 @@ def bench(session: nox.Session) -> None:
 @nox.session
 def docs(session: nox.Session) -> None:
     """The site, of docs/ and of all docstrings; `nox -s docs -- serve` shows it at localhost:8000."""
-    session.install("zensical>=0.0.73", "mkdocstrings[python]>=1.0.8")
+    session.log(f"the site is in {build_site(session, *(session.posargs or ['build', '--strict']))}")
+
+
+@nox.session
+def site(session: nox.Session) -> None:
+    """The site as it is published: `nox -s site -- FOLDER` adds this version; every page is opened in Chromium."""
+    built = build_site(session, "build", "--strict")
+    session.install("playwright>=1.50", "axe-playwright-python>=0.1.7")
+    folder = Path(session.posargs[0]) if session.posargs else built.with_name("published")
+    session.run("python", "docs/site/versions.py", str(built), str(folder), stated_version())
+    session.log(f"the site with version {stated_version()} is in {folder}")
+    if shutil.which("chromium") is None:
+        session.skip("PAGES NOT CHECKED: there is no chromium on PATH (on Debian: apt-get install chromium)")
+    session.run("python", "docs/site/check_pages.py", str(folder), stated_version())
+
+
+def build_site(session: nox.Session, *command: str) -> Path:
+    """Write the sources of the site, run the generator on them, and return the folder of the pages."""
+    # ruff breaks the lines of long signatures.
+    session.install("zensical>=0.0.73", "mkdocstrings[python]>=1.0.8", "ruff>=0.17")
     sources = Path(session.create_tmp()) / "sources"
     shutil.rmtree(sources, ignore_errors=True)
-    session.run("python", "docs/site/pages.py", str(sources))
-    session.run("zensical", *(session.posargs or ["build", "--strict"]), "--config-file", str(sources / "mkdocs.yml"))
-    session.log(f"the site is in {sources / 'site'}")
+    session.run("python", "docs/site/pages.py", str(sources), stated_version())
+    session.run("zensical", *command, "--config-file", str(sources / "mkdocs.yml"))
+    return sources / "site"
+
+
+def stated_version() -> str:
+    """Return the version that aiokafkawire/version.py states."""
+    return Path("aiokafkawire/version.py").read_text().partition('__version__: Final = "')[2].partition('"')[0]
 
 
 @nox.session

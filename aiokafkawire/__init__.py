@@ -1,6 +1,5 @@
 """A Kafka client that speaks the wire protocol itself, on asyncio, uvloop and trio."""
 
-import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -291,9 +290,6 @@ __all__ = (
     "properties_from_environment",
     "settings_from",
 )
-
-# The user's program configures logging; see docs/logging.md.
-logging.getLogger(__name__).addHandler(logging.NullHandler())
 
 # Everything is loaded on first use, so that a program loads only what it needs.
 _MODULES = {

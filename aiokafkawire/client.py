@@ -2,6 +2,7 @@
 
 import inspect
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from difflib import get_close_matches
 from functools import partial
 from itertools import count
 from types import TracebackType
@@ -592,6 +593,9 @@ class Client(MetricsPush):
         start: "Bounds" = OffsetSpec.EARLIEST,
         end: "Bounds | None" = None,
         columns: Sequence[str] | None = None,
+        value_format: Literal["json"] | None = None,
+        value_type: "pa.Schema | pa.DataType | None" = None,
+        value_deserializer: AnyDeserializer[Any] | None = None,
         **options: Unpack[ConsumerOptions],
     ) -> "BoundedBatches":
         """Read a topic from a start to an end as ``pyarrow.RecordBatch``, in bounded memory; see :meth:`read_records`.
@@ -599,14 +603,33 @@ class Client(MetricsPush):
         Args:
             topic, start, end, options: as for :meth:`read_records`.
             columns: the columns of :meth:`ConsumerBatch.to_arrow` to return, in this order; None for all.
+            value_format: "json" for a column ``value`` of ``value_type`` instead of bytes, read from JSON. Fields that
+                a value lacks are null, others are left out.
+            value_type: the type of the values: a ``pyarrow.Schema`` with the fields of objects, or a type.
+            value_deserializer: instead of ``value_format``: converts values to what ``value_type`` takes; dicts and
+                Protobuf messages become structs.
 
         Raises:
-            ConfigError, UsageError: as :meth:`read_records`; UsageError also for an unknown column.
+            ConfigError, UsageError: as :meth:`read_records`; UsageError also for an unknown column, and for a
+                ``value_type`` without format or deserializer, or the other way round.
             ImportError: pyarrow is not installed (``pip install aiokafkawire[arrow]``).
+            DeserializationError: the iteration meets a value that does not fit; continued, it skips this record.
         """
         from .bounded_reads import BoundedBatches, reader_options
 
-        return BoundedBatches(self._consumer((), reader_options(options)), topic, start, end, columns)
+        check_converters("deserialize", value_deserializer=value_deserializer)
+        consumer = self._consumer((), reader_options(options))
+        if value_format is None and value_type is None and value_deserializer is None:
+            return BoundedBatches(consumer, topic, start, end, columns)
+        from .typed_batches import TypedBatches, typed_values
+
+        if options.get("on_error", "raise") != "raise":
+            raise ConfigError(
+                "on_error must be left out: read_batches() raises DeserializationError, and continues after it",
+                setting="on_error",
+            )
+        values = typed_values(topic, value_format, value_type, value_deserializer)
+        return TypedBatches(consumer, topic, start, end, columns, values)
 
     async def read_table(
         self,
@@ -615,21 +638,39 @@ class Client(MetricsPush):
         start: "Bounds" = OffsetSpec.EARLIEST,
         end: "Bounds | None" = None,
         columns: Sequence[str] | None = None,
+        value_format: Literal["json"] | None = None,
+        value_type: "pa.Schema | pa.DataType | None" = None,
+        value_deserializer: AnyDeserializer[Any] | None = None,
+        progress: bool = False,
         **options: Unpack[ConsumerOptions],
     ) -> "pa.Table":
         """Read a topic from a start to an end into one ``pyarrow.Table``, in memory; see :meth:`read_batches`.
 
         Args:
-            topic, start, end, columns, options: as for :meth:`read_batches`.
+            topic, start, end, columns, value_format, value_type, value_deserializer, options: as for
+                :meth:`read_batches`.
+            progress: whether to show a progress bar on standard error (``pip install aiokafkawire[demo]``).
 
         Raises:
-            ConfigError, UsageError, ImportError: as :meth:`read_batches`.
+            ConfigError, UsageError, ImportError, DeserializationError: as :meth:`read_batches`.
             OffsetOutOfRange: records between start and end were deleted.
             KafkaError: fetching fails permanently, or fails after ``default_api_timeout_ms`` of retries.
         """
+        from .progress_bar import progress_bar
         from .tables import read_whole_table
 
-        return await read_whole_table(self.read_batches(topic, start=start, end=end, columns=columns, **options))
+        batches = self.read_batches(
+            topic,
+            start=start,
+            end=end,
+            columns=columns,
+            value_format=value_format,
+            value_type=value_type,
+            value_deserializer=value_deserializer,
+            **options,
+        )
+        with progress_bar(topic, "offsets", shown=progress) as show:
+            return await read_whole_table(batches, show)
 
     async def write_table(
         self,
@@ -642,6 +683,7 @@ class Client(MetricsPush):
         partition: str | None = None,
         timestamp: str | None = None,
         headers: str | None = None,
+        progress: bool = False,
         **options: Unpack[ProducerOptions],
     ) -> int:
         """Write each row of a table as a record, and wait until all are acknowledged.
@@ -655,6 +697,7 @@ class Client(MetricsPush):
             value_format: "json", instead of ``value``: each value is a JSON object with all columns of its row, except
                 those of ``partition``, ``timestamp`` and ``headers``; times are ISO 8601, decimals are text.
             partition, timestamp, headers: columns as for :meth:`Producer.enqueue_many`.
+            progress: whether to show a progress bar on standard error (``pip install aiokafkawire[demo]``).
             options: see :class:`~aiokafkawire.config.ProducerConfig`.
 
         Returns:
@@ -667,7 +710,8 @@ class Client(MetricsPush):
             KafkaError: a record was not accepted; the records before it are still sent.
             ImportError: pyarrow is not installed (``pip install aiokafkawire[arrow]``).
         """
-        from .tables import TableColumns, open_table, write_batches
+        from .progress_bar import progress_bar
+        from .tables import TableColumns, open_table, rows_of, write_batches
 
         batches = open_table(table)
         columns = TableColumns(
@@ -679,7 +723,11 @@ class Client(MetricsPush):
             timestamp=timestamp,
             headers=headers,
         )
-        return await write_batches(self.producer(**options), topic, batches, columns)
+        with progress_bar(topic, "rows", shown=progress) as show:
+            total = rows_of(table) if progress else None
+            return await write_batches(
+                self.producer(**options), topic, batches, columns, lambda count: show(count, total)
+            )
 
     async def request(
         self,
@@ -887,6 +935,7 @@ class Client(MetricsPush):
         from .processing.retry_topics import checked_retry_topics
         from .records.deserialization import RecordDeserializer
 
+        _check_names_for_process(options)
         check_flag("share", share)
         if share and isinstance(topics, SubscriptionPattern):
             raise UsageError("a share group takes names of topics: share=True takes no SubscriptionPattern")
@@ -952,6 +1001,17 @@ def _addresses(servers: str | Sequence[str] | None, config: ClientConfig) -> tup
     if servers:
         raise ConfigError("bootstrap_servers and bootstrap_controllers exclude each other: give one of them")
     return parse_servers(config.bootstrap_controllers)
+
+
+_SETTINGS_OF_PROCESS: Final = {*ConsumerOptions.__annotations__, *ShareConsumerOptions.__annotations__}
+
+
+def _check_names_for_process(options: Mapping[str, object]) -> None:
+    """Raise ConfigError for an option that resembles an argument of ``process`` and is no setting of a consumer."""
+    arguments = Client.process.__kwdefaults__ or ()
+    for name in options:
+        if name not in _SETTINGS_OF_PROCESS and (near := get_close_matches(name, arguments, n=1)):
+            raise ConfigError(f"unknown setting {name!r}: did you mean {near[0]}?")
 
 
 def _check_brokers(config: ClientConfig, what: str) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from enum import Enum
 from typing import Any, ClassVar, Self
 
+from ._printable import printable
 from .error_codes import ErrorCode
 
 __all__ = (
@@ -234,7 +235,16 @@ class AdminError(KafkaError, ExceptionGroup[KafkaError]):
 
 class ConfigError(KafkaError, ValueError):
     """A setting has an unknown name or an invalid value; the message has the setting's name and its valid values. So
-    has another argument of ``Client()``, ``producer()`` or ``consumer()``."""
+    has another argument of ``Client()``, ``producer()`` or ``consumer()``.
+
+    Attributes:
+        setting: the name of the setting that has an invalid value, which docs/settings.md explains (settings.md#NAME);
+            None for an unknown name, another argument, or settings that contradict one another.
+    """
+
+    def __init__(self, *message: object, setting: str | None = None) -> None:
+        super().__init__(*message)
+        self.setting = setting
 
 
 class UsageError(KafkaError):
@@ -1141,7 +1151,11 @@ def as_kafka_error(error: Exception, doing: str) -> KafkaError:
 
 
 def broker_error(code: int, detail: str = "") -> BrokerError:
-    """Return the exception for a broker's error code. ``detail`` is for the message: the request and the broker."""
+    """Return the exception for a broker's error code.
+
+    ``detail`` is for the message: the request, the broker, and what the broker says, without control characters.
+    """
+    detail = printable(" ".join(map(str.strip, detail.splitlines())))
     cls = _BY_CODE.get(code)
     if cls is None:
         return UnknownBrokerError(code, detail)

@@ -4,6 +4,7 @@ import logging
 from collections.abc import Callable, Hashable, Mapping
 from typing import Final
 
+from ._printable import printable
 from .repeated_trouble import RepeatedTrouble, TroubleReport
 from .types import TopicPartition
 
@@ -116,7 +117,7 @@ class EventLog:
         exc_info: BaseException | None = None,
         depth: int = 3,
     ) -> None:
-        named = {**text, **fields} if text else fields
+        named = {name: _safe(value) for name, value in ({**text, **fields} if text else fields).items()}
         # With one mapping as argument, logging fills the names in the message.
         arguments = (named,) if named else ()
         self._logger.log(level, message, *arguments, extra=_plain(fields), exc_info=exc_info, stacklevel=depth)
@@ -184,6 +185,28 @@ class TroubleLog:
         self._log._write(level, message, text, fields, depth=4)
 
 
+class _SafeText:
+    """An error or another object whose text in a line of the log has no control characters."""
+
+    __slots__ = ("_value",)
+
+    def __init__(self, value: object) -> None:
+        self._value = value
+
+    def __str__(self) -> str:
+        return printable(str(self._value))
+
+    def __repr__(self) -> str:
+        return printable(repr(self._value))
+
+
+def _safe(value: object) -> object:
+    """Return the value of a field for the message of a line, which brokers may not break: numbers stay as they are."""
+    if value is None or isinstance(value, bool | int | float):
+        return value
+    return printable(value) if isinstance(value, str) else _SafeText(value)
+
+
 def _plain(fields: Mapping[str, object]) -> dict[str, object]:
     """Return the fields as values of JSON; see :class:`EventLog`."""
     plain: dict[str, object] = {}
@@ -195,5 +218,5 @@ def _plain(fields: Mapping[str, object]) -> dict[str, object]:
         elif isinstance(value, BaseException):
             plain[name] = type(value).__name__
         else:
-            plain[name] = value if isinstance(value, bool | int | float | str) else str(value)
+            plain[name] = value if isinstance(value, bool | int | float) else printable(str(value))
     return plain

@@ -218,7 +218,7 @@ _SETTINGS: Final[Mapping[str, Mapping[str, str]]] = {
 
 
 _ARGUMENTS: Final[Mapping[str, Sequence[str]]] = {
-    "ClientConfig": ("observers",),
+    "ClientConfig": ("connector", "observers"),
     "ProducerConfig": ("interceptors",),
     "ConsumerConfig": ("interceptors",),
 }

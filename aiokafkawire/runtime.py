@@ -490,16 +490,17 @@ class Worker:
         loop = asyncio._get_running_loop()
         if self._woken:
             await anyio.lowlevel.checkpoint()
+        elif seconds is None:
+            await self._wake.wait()
         elif loop is None:
             with anyio.move_on_after(seconds):
                 await self._wake.wait()
         else:  # a cancel scope for each step would cost as much as the step
-            alarm = None if seconds is None else _Alarm(loop, loop.time() + seconds, self._wake)
+            alarm = _Alarm(loop, loop.time() + seconds, self._wake)
             try:
                 await self._wake.wait()
             finally:
-                if alarm is not None:
-                    alarm.cancel()
+                alarm.cancel()
 
     async def stop(self) -> None:
         """Stop the worker and the tasks that its steps started. The worker must be running, or have ended."""

@@ -3,11 +3,12 @@
 import re
 from collections.abc import Awaitable, Mapping, Sequence
 from enum import IntEnum
-from typing import ClassVar, NamedTuple, Protocol, TypeAlias
+from typing import ClassVar, Final, NamedTuple, Protocol, TypeAlias
 
 import attrs
 
 from ._lazy_classes import frozen
+from ._printable import printable
 from .argument_checks import INT32, INT64, check_integer, check_mapping, check_text, is_integer, items_of, shown
 from .errors import UsageError
 
@@ -54,6 +55,9 @@ Headers: TypeAlias = Sequence[tuple[str, BytesLike | None]] | Mapping[str, Bytes
 """The type of ``send(headers=...)``. A sequence keeps the order of headers and may repeat names."""
 
 
+_LONGEST_HOST: Final = 255
+
+
 class Address(NamedTuple):
     """The host and port that a broker listens at."""
 
@@ -61,7 +65,9 @@ class Address(NamedTuple):
     port: int
 
     def __str__(self) -> str:
-        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+        # A broker may advertise anything; no name of a host in the DNS is longer.
+        host = printable(self.host, _LONGEST_HOST)
+        return f"[{host}]:{self.port}" if ":" in host else f"{host}:{self.port}"
 
 
 class RandomSource(Protocol):

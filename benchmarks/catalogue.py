@@ -221,6 +221,7 @@ ALONE: Final = {
     "benchmarks.aiokafka_api": "one program with aiokafka's API, on aiokafka and on aiokafkawire.aiokafka",
     "benchmarks.group_growth": "what one more member costs the others of a large group (KIP-848)",
     "benchmarks.soak": "a group that rebalances every few seconds for minutes or hours: memory, tasks, lost records",
+    "benchmarks.soak.chaos": "an hour of every protocol on a real cluster whose brokers are killed in turn",
     "benchmarks.closing": "how long a consumer takes to stop when its broker has just been killed",
     "benchmarks.shell_rates": "the shell's produce and consume beside kcat and Kafka's console tools; its help",
     "benchmarks.observability": "the CPU time that metrics add to each record, and the memory that they take",

@@ -31,15 +31,14 @@ from aiokafkawire.records import batch
 if TYPE_CHECKING:  # only tests of pushed metrics need OpenTelemetry
     from support.telemetry_plugin import TelemetryPlugin
 
-pytest_plugins = ["support.loops", "support.release_choice"]
+pytest_plugins = ["support.loops", "support.quick_run", "support.release_choice"]
 
 register_profiles()
 
 _BOOTED = pytest.StashKey[str]()
 _LOG_SCAN = pytest.StashKey[LogScan]()
 _SCANNED = pytest.StashKey[list[int]]()
-_ON_APACHE_KAFKA = {"apache_kafka", "apache_kafka_with_acls", "apache_kafka_with_telemetry"}
-_LONG = ("faults", "matrix", "soak", "spark", "thorough")
+_ON_APACHE_KAFKA = {"apache_kafka", "apache_kafka_with_acls", "apache_kafka_with_telemetry", "zookeeper"}
 
 
 @pytest.fixture(scope="session")
@@ -184,8 +183,11 @@ def pytest_configure(config: pytest.Config) -> None:
     scan.begin()
     config.add_cleanup(scan.end)
     config.addinivalue_line("markers", "kafka: runs against a real Apache Kafka (set by using `apache_kafka`)")
+    config.addinivalue_line("markers", "measures_process: measures memory or CPU, which sanitizers multiply")
     config.addinivalue_line("markers", "faults: kills brokers of a real cluster for minutes; run by `nox -s faults`")
     config.addinivalue_line("markers", "matrix: boots every release from 0.8.0 on, in minutes; run by `nox -s matrix`")
+    config.addinivalue_line("markers", "brokers: brokers freeze, crash, move for minutes; run by `nox -s brokers`")
+    config.addinivalue_line("markers", "networks: emulates networks that fail, as root; run by `nox -s networks`")
     config.addinivalue_line("markers", "soak: a group rebalances for hours, or what feels like them; `nox -s soak`")
     config.addinivalue_line("markers", "thorough: one of many seeds; run by `nox -s thorough`")
     config.addinivalue_line("markers", "spark: starts Spark, which takes half a minute; run by `nox -s spark`")
@@ -225,20 +227,11 @@ def pytest_collection() -> Generator[None, object, object]:
         gc.enable()
 
 
-@pytest.hookimpl(wrapper=True, tryfirst=True)
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> Iterator[None]:
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:  # before -m selects by marker
-        if {"apache_kafka", "apache_kafka_with_acls", "apache_kafka_with_telemetry"} & {
-            *getattr(item, "fixturenames", ())
-        }:
+        if not _ON_APACHE_KAFKA.isdisjoint(getattr(item, "fixturenames", ())):
             item.add_marker(pytest.mark.kafka)
-    yield
-    # What takes minutes runs only where -m names it.
-    unnamed = [marker for marker in _LONG if marker not in config.getoption("markexpr")]
-    long = {item for item in items if any(item.get_closest_marker(marker) for marker in unnamed)}
-    if long:
-        config.hook.pytest_deselected(items=list(long))
-        items[:] = [item for item in items if item not in long]
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:

@@ -301,6 +301,7 @@ def test_a_lost_event_loop_is_the_end() -> None:
     assert client.health().why == "the client is closed"
 
 
+@pytest.mark.slow
 @pytest.mark.anyio
 async def test_parts_that_are_gone_are_not_kept() -> None:
     async with Broker(port=None) as broker, Client(broker.bootstrap, connector=broker.connect) as kafka:

@@ -1,10 +1,13 @@
 """Settings: their names, types and bounds, and how addresses are written."""
 
+import re
 from collections.abc import Sequence
 from typing import Any, get_args, get_type_hints
 
 import attrs
 import pytest
+from support.foreign_settings import PAGE
+from support.own_settings import CONFIGS
 from support.rows import every_row
 
 from aiokafkawire import Client
@@ -19,6 +22,7 @@ from aiokafkawire.config import (
     make_config,
     parse_servers,
 )
+from aiokafkawire.config.properties import settings_from
 from aiokafkawire.errors import ConfigError
 from aiokafkawire.group.assignors import RangeAssignor
 from aiokafkawire.testing.broker import Broker
@@ -50,6 +54,29 @@ def test_every_setting_refuses_a_value_of_another_kind(config: Any, name: str) -
     shown = r"a tuple \(not shown\)" if name in SECRETS else r"\(\)"
     with pytest.raises(ConfigError, match=rf"^{name} must be .*, got {shown}$"):
         make_config(config, {name: ()})
+
+
+@pytest.mark.parametrize("owner", CONFIGS)
+def test_an_error_names_the_setting_that_the_page_of_settings_explains(owner: str) -> None:
+    headings = set(re.findall(r"^### (\w+)$", PAGE.read_text(), re.MULTILINE))
+    for name in attrs.fields_dict(CONFIGS[owner]):
+        with pytest.raises(ConfigError) as raised:
+            make_config(CONFIGS[owner], {name: object()})
+        assert raised.value.setting == name
+        assert name in headings
+
+
+def test_an_error_of_no_single_setting_names_none() -> None:
+    for options in ({"linger": 5}, {"transactional_id": "t", "acks": 1}):
+        with pytest.raises(ConfigError) as raised:
+            make_config(ProducerConfig, options)
+        assert raised.value.setting is None
+
+
+def test_an_error_of_a_property_names_the_setting() -> None:
+    with pytest.raises(ConfigError, match=r"^linger\.ms must be") as raised:
+        settings_from("linger.ms=-1")
+    assert raised.value.setting == "linger_ms"
 
 
 WHOLE = [(cls, name) for cls, name in FIELDS if get_type_hints(cls)[name] is int]

@@ -43,6 +43,7 @@ def test_every_row_names_tests_or_says_why_there_is_no_code(page: str) -> None:
     assert [row for row in found if not _NODE.search(row) and "no code" not in row] == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", PAGES)
 def test_all_tests_that_are_named_exist(page: str) -> None:
     text = (DOCS / page).read_text()

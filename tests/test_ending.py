@@ -219,6 +219,7 @@ def test_closing_after_the_end_of_its_loop_never_waits(
             gc.collect()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])
 @pytest.mark.parametrize("kind", ["client", "producer", "consumer"])
 def test_what_nobody_closes_warns_and_says_where_it_was_made(kind: str, backend: str) -> None:
@@ -246,6 +247,7 @@ def test_what_nobody_closes_warns_and_says_where_it_was_made(kind: str, backend:
             tracemalloc.stop()
 
 
+@pytest.mark.slow
 def test_what_is_closed_does_not_warn() -> None:
     async def use(broker: str) -> None:
         async with Client(broker) as client, client.producer(), client.consumer():
@@ -291,6 +293,7 @@ def interrupt(run: str, bootstrap: str, topic: str) -> None:
         assert offsets[TopicPartition(topic, 0)].offset == 10
 
 
+@pytest.mark.slow
 @RUNS
 def test_an_interrupted_consumer_leaves_its_group(run: str) -> None:
     with BackgroundBroker() as broker:

@@ -78,6 +78,7 @@ class FakeFastAPI:
         self.probes = app
 
 
+@pytest.mark.slow
 @pytest.mark.anyio
 @virtual_time
 async def test_a_service_starts_while_no_broker_answers(monkeypatch: pytest.MonkeyPatch) -> None:

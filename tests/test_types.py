@@ -48,6 +48,8 @@ def test_values_print_as_kafka_prints_them() -> None:
     assert str(TopicPartition("flights", 3)) == "flights-3"
     assert str(Address("localhost", 9092)) == "localhost:9092"
     assert str(Address("::1", 9092)) == "[::1]:9092"
+    assert str(Address("a\r\nb\x1b[2J", 1)) == "a??b?[2J:1"
+    assert str(Address("x" * 32_767, -1)) == "x" * 255 + ":-1"
 
 
 def test_partitions_sort_by_topic_and_number() -> None:

@@ -183,7 +183,7 @@ def described_quorum(response: DescribeQuorumResponse) -> QuorumInfo:
 
     Raises:
         BrokerError: the response has an error.
-        WireError: the response lacks the partition of the metadata log.
+        WireError: the response lacks the partition of the metadata log, or has it several times.
     """
     raise_for(response.error_code, "DescribeQuorum", response.error_message)
     found = [
@@ -194,6 +194,8 @@ def described_quorum(response: DescribeQuorumResponse) -> QuorumInfo:
     ]
     if not found:
         raise WireError(f"the DescribeQuorum response lacks the requested {_METADATA_TOPIC}-0")
+    if len(found) > 1:
+        raise WireError(f"the DescribeQuorum response has {_METADATA_TOPIC}-0 {len(found)} times")
     (partition,) = found
     raise_for(partition.error_code, "DescribeQuorum", partition.error_message)
     return QuorumInfo(

@@ -10,6 +10,7 @@ from ..cluster.retry import Deadline
 from ..errors import AdminError, BrokerError, KafkaError, NotController, Refresh, ThrottlingQuotaExceeded, WireError
 from ..event_log import EventLog
 from ..protocol.schema import Request, Response, Versions
+from ..protocol.throttling import throttle_seconds
 
 __all__ = ("Outcomes", "ask_for_each", "results_of")
 
@@ -115,4 +116,4 @@ def _quota_wait(response: Response, outcomes: Collection[object]) -> float:
     The broker reads no request of this connection in the meantime.
     """
     exceeded = any(isinstance(outcome, ThrottlingQuotaExceeded) for outcome in outcomes)
-    return getattr(response, "throttle_time_ms", 0) / 1000 if exceeded else 0.0
+    return throttle_seconds(response) if exceeded else 0.0

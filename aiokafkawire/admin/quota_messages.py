@@ -2,7 +2,8 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from ..errors import KafkaError
+from .._printable import printable
+from ..errors import KafkaError, UsageError, WireError
 from ..protocol.messages.quotas import (
     AlterClientQuotasRequest,
     AlterClientQuotasRequestEntryData,
@@ -35,6 +36,7 @@ def described(response: DescribeClientQuotasResponse) -> dict[ClientQuotaEntity,
 
     Raises:
         BrokerError: the broker rejected the filter.
+        WireError: the response has an entity that cannot be.
     """
     raise_for(response.error_code, "DescribeClientQuotas", response.error_message)
     return {
@@ -74,4 +76,8 @@ def altered(response: AlterClientQuotasResponse) -> Mapping[ClientQuotaEntity, K
 
 
 def _entity(parts: Sequence[EntityData]) -> ClientQuotaEntity:
-    return ClientQuotaEntity({part.entity_type: part.entity_name for part in parts})
+    """Return the entity of an answer's entry. Raise WireError if it has a type or a name that is no entity's."""
+    try:
+        return ClientQuotaEntity({part.entity_type: part.entity_name for part in parts})
+    except UsageError as error:
+        raise WireError(f"a response has an entity of quotas that cannot be: {printable(str(error))}") from error

@@ -4,7 +4,7 @@ The first call imports the message classes of topics.
 """
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, overload
 from uuid import UUID
 
 from ..argument_checks import INT64, check_flag, check_mapping, is_integer, items_of, shown
@@ -14,7 +14,7 @@ from ..protocol.messages.metadata import MetadataResponseTopic
 from ..protocol.primitives import ZERO_UUID
 from ..types import TopicPartition, check_partition, check_topic_name
 from .admin_base import AdminBase
-from .new_topics import NewPartitions, NewTopics, checked_partitions, named_topics
+from .new_topics import NewPartitions, NewTopic, NewTopics, checked_partitions, named_topics
 from .outcomes import results_of
 from .response_errors import raise_for
 
@@ -32,6 +32,15 @@ _ALL_RECORDS: Final = -1
 class TopicAdmin(AdminBase):
     """The methods of :class:`~.admin.Admin` for topics and their records."""
 
+    # Two signatures: where an iterable is possible too, mypy takes {"a": 1, "b": NewTopic(2)} for a dict[str, object].
+    @overload
+    async def create_topics(
+        self, topics: Mapping[str, int | NewTopic], *, validate_only: bool = False, timeout: float | None = None
+    ) -> "dict[str, CreatedTopic]": ...
+    @overload
+    async def create_topics(
+        self, topics: Iterable[NewTopic] | NewTopic, *, validate_only: bool = False, timeout: float | None = None
+    ) -> "dict[str, CreatedTopic]": ...
     async def create_topics(
         self, topics: NewTopics, *, validate_only: bool = False, timeout: float | None = None
     ) -> "dict[str, CreatedTopic]":

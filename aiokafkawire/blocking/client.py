@@ -1,7 +1,8 @@
 """The blocking client; see :mod:`aiokafkawire.blocking`."""
 
 import threading
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Coroutine, Iterable, Iterator, Sequence
+from contextlib import suppress
 from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, Unpack, overload
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, Unpack, overload
 from ..argument_checks import check_flag
 from ..client import Client as AsyncClient
 from ..config import AutoOffsetReset, ClientOptions, ConsumerOptions, ProducerOptions, ShareConsumerOptions
+from ..errors import UsageError
 from ..loop_thread import LoopThread
 from ..protocol.schema import Request, Response
 from ..records.batch import ConsumerRecord
@@ -38,6 +40,7 @@ if TYPE_CHECKING:
 
 __all__ = ("Client",)
 
+T = TypeVar("T")
 K = TypeVar("K")
 V = TypeVar("V")
 R = TypeVar("R", bound=Response)
@@ -285,11 +288,23 @@ class Client(MetricsPush):
         start: "Bounds" = OffsetSpec.EARLIEST,
         end: "Bounds | None" = None,
         columns: Sequence[str] | None = None,
+        value_format: Literal["json"] | None = None,
+        value_type: "pa.Schema | pa.DataType | None" = None,
+        value_deserializer: AnyDeserializer[Any] | None = None,
         **options: Unpack[ConsumerOptions],
     ) -> "Iterator[pa.RecordBatch]":
         """Read a topic from a start to an end as ``pyarrow.RecordBatch``; see :meth:`.Client.read_batches`."""
         made = self._loop.call_sync(
-            lambda: self._client.read_batches(topic, start=start, end=end, columns=columns, **options)
+            lambda: self._client.read_batches(
+                topic,
+                start=start,
+                end=end,
+                columns=columns,
+                value_format=value_format,
+                value_type=value_type,
+                value_deserializer=value_deserializer,
+                **options,
+            )
         )
         return _batches_of(self._loop, made)
 
@@ -300,10 +315,26 @@ class Client(MetricsPush):
         start: "Bounds" = OffsetSpec.EARLIEST,
         end: "Bounds | None" = None,
         columns: Sequence[str] | None = None,
+        value_format: Literal["json"] | None = None,
+        value_type: "pa.Schema | pa.DataType | None" = None,
+        value_deserializer: AnyDeserializer[Any] | None = None,
+        progress: bool = False,
         **options: Unpack[ConsumerOptions],
     ) -> "pa.Table":
         """Read a topic from a start to an end into one ``pyarrow.Table``; see :meth:`.Client.read_table`."""
-        return self._loop.call(lambda: self._client.read_table(topic, start=start, end=end, columns=columns, **options))
+        return self._loop.call(
+            lambda: self._client.read_table(
+                topic,
+                start=start,
+                end=end,
+                columns=columns,
+                value_format=value_format,
+                value_type=value_type,
+                value_deserializer=value_deserializer,
+                progress=progress,
+                **options,
+            )
+        )
 
     def write_table(
         self,
@@ -316,6 +347,7 @@ class Client(MetricsPush):
         partition: str | None = None,
         timestamp: str | None = None,
         headers: str | None = None,
+        progress: bool = False,
         **options: Unpack[ProducerOptions],
     ) -> int:
         """Write each row of a table as a record; return their number; see :meth:`.Client.write_table`."""
@@ -329,6 +361,7 @@ class Client(MetricsPush):
                 partition=partition,
                 timestamp=timestamp,
                 headers=headers,
+                progress=progress,
                 **options,
             )
         )
@@ -423,26 +456,43 @@ class Client(MetricsPush):
         return run_process(self._loop, run, handle, stop, handle_signals=handle_signals)
 
 
+class _Reading(Iterator[T]):
+    """An iterator over a reader's items, which can be continued after an error, as the reader can."""
+
+    def __init__(
+        self, loop: LoopThread, reader: "BoundedReader[Any]", take: Callable[[], Coroutine[Any, Any, Sequence[T]]]
+    ) -> None:
+        self._loop, self._reader, self._take = loop, reader, take
+        self._items: Iterator[T] = iter(())
+
+    def __next__(self) -> T:
+        for item in self._items:
+            return item
+        items = self._loop.call(self._take)
+        if not items:
+            self.close()
+            raise StopIteration
+        self._items = iter(items)
+        return next(self._items)
+
+    def close(self) -> None:
+        """Stop reading."""
+        # It may be closed after the client, which has closed the reader already.
+        if self._loop.is_running and not self._loop.in_forked_process:
+            self._loop.call(self._reader.aclose)
+
+    def __del__(self) -> None:
+        with suppress(UsageError):  # on the loop's own thread, where the reader closes itself
+            self.close()
+
+
 def _records_of(loop: LoopThread, reader: "BoundedRecords[bytes, bytes]") -> Iterator[ConsumerRecord[bytes, bytes]]:
-    try:
-        while records := loop.call(reader.take):
-            yield from records
-    finally:
-        _close_reader(loop, reader)
+    return _Reading(loop, reader, reader.take)
 
 
 def _batches_of(loop: LoopThread, reader: "BoundedBatches") -> "Iterator[pa.RecordBatch]":
-    async def following() -> "pa.RecordBatch | None":
-        return await anext(reader, None)
+    async def take() -> "list[pa.RecordBatch]":
+        batch = await anext(reader, None)
+        return [] if batch is None else [batch]
 
-    try:
-        while (batch := loop.call(following)) is not None:
-            yield batch
-    finally:
-        _close_reader(loop, reader)
-
-
-def _close_reader(loop: LoopThread, reader: "BoundedReader[Any]") -> None:
-    # A generator may be closed after the client, which has closed the reader already.
-    if loop.is_running and not loop.in_forked_process:
-        loop.call(reader.aclose)
+    return _Reading(loop, reader, take)

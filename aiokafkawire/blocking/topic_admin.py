@@ -1,11 +1,11 @@
 """The blocking admin's methods for topics, partitions and log directories."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, overload
 from uuid import UUID
 
 from ..admin.admin import Admin
-from ..admin.new_topics import NewPartitions, NewTopics
+from ..admin.new_topics import NewPartitions, NewTopic, NewTopics
 from ..loop_thread import LoopThread
 from ..types import ElectionType, TopicPartition, TopicPartitionReplica
 
@@ -27,6 +27,14 @@ class TopicAdmin:
     _loop: LoopThread
     _admin: Admin
 
+    @overload
+    def create_topics(
+        self, topics: Mapping[str, int | NewTopic], *, validate_only: bool = False, timeout: float | None = None
+    ) -> "dict[str, CreatedTopic]": ...
+    @overload
+    def create_topics(
+        self, topics: Iterable[NewTopic] | NewTopic, *, validate_only: bool = False, timeout: float | None = None
+    ) -> "dict[str, CreatedTopic]": ...
     def create_topics(
         self, topics: NewTopics, *, validate_only: bool = False, timeout: float | None = None
     ) -> "dict[str, CreatedTopic]":

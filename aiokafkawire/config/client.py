@@ -105,16 +105,27 @@ class ClientConfig(NetworkConfig):
         is_list = isinstance(controllers, list | tuple) and all(isinstance(one, str) for one in controllers)
         if not is_text and not (is_list and controllers):
             known = "'host:port,host:port', a list of 'host:port', or None"
-            raise ConfigError(f"bootstrap_controllers must be {known}, got {shown(controllers)}")
-        parse_servers(controllers)
+            raise ConfigError(
+                f"bootstrap_controllers must be {known}, got {shown(controllers)}", setting="bootstrap_controllers"
+            )
+        parse_servers(controllers, setting="bootstrap_controllers")
 
 
-def parse_servers(servers: str | Sequence[str]) -> tuple[Address, ...]:
+def parse_servers(servers: str | Sequence[str], *, setting: str = "") -> tuple[Address, ...]:
     """Parse bootstrap servers: ``"host:port,host:port"`` or a sequence of ``"host:port"``; IPv6 as ``"[::1]:9092"``.
+
+    ``setting`` is the setting that they are of, for errors.
 
     Raises:
         ConfigError: there is no server, or an address is invalid.
     """
+    try:
+        return _parse_servers(servers)
+    except ConfigError as error:
+        raise ConfigError(f"{setting}: {error}" if setting else str(error), setting=setting or None) from None
+
+
+def _parse_servers(servers: str | Sequence[str]) -> tuple[Address, ...]:
     texts = servers.split(",") if isinstance(servers, str) else servers
     if not isinstance(texts, Sequence) or not all(isinstance(text, str) for text in texts):
         raise ConfigError(f"bootstrap servers are a string or a sequence of strings, got {servers!r}")

@@ -26,9 +26,11 @@ def _check_strategies(_: object, attribute: "attrs.Attribute[Any]", value: objec
     names = get_args(AssignmentStrategy)
     if not isinstance(value, tuple) or not value or any(name not in names for name in value):
         named = ", ".join(repr(name) for name in names)
-        raise ConfigError(f"{attribute.name} must be a sequence of some of {named}, got {value!r:.200}")
+        raise ConfigError(
+            f"{attribute.name} must be a sequence of some of {named}, got {value!r:.200}", setting=attribute.name
+        )
     if len(set(value)) < len(value):
-        raise ConfigError(f"{attribute.name} names an assignor twice: {value!r}")
+        raise ConfigError(f"{attribute.name} names an assignor twice: {value!r}", setting=attribute.name)
 
 
 _DURATION: Final = re.compile(r"P(?=.)(?:(\d+)D)?(?:T(?=.)(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:\.\d{1,9})?)S)?)?")
@@ -38,7 +40,7 @@ def _check_reset(_: object, attribute: "attrs.Attribute[Any]", value: object) ->
     if value in ("earliest", "latest", "none") or (isinstance(value, str) and duration_ms(value) is not None):
         return
     known = "'earliest', 'latest', 'none' or 'by_duration:' with an ISO 8601 duration such as P7DT12H"
-    raise ConfigError(f"{attribute.name} must be {known}, got {value!r:.200}")
+    raise ConfigError(f"{attribute.name} must be {known}, got {value!r:.200}", setting=attribute.name)
 
 
 def duration_ms(reset: str) -> int | None:
@@ -143,7 +145,7 @@ class ConsumerConfig:
     check_crcs: bool = choice(True, True, False)
     """Whether the checksum of every batch is verified."""
     on_error: Literal["raise", "skip", "dead_letter"] = choice("raise", "raise", "skip", "dead_letter")
-    """What happens to a record that cannot be deserialized: ``"raise"`` raises DeserializationError; ``"skip"`` logs
+    """The treatment of a record that cannot be deserialized: ``"raise"`` raises DeserializationError; ``"skip"`` logs
     the record and leaves it out; ``"dead_letter"`` writes it to ``dead_letter_topic`` and leaves it out."""
     dead_letter_topic: str | None = optional_text(empty=False)
     """The topic that gets the raw records which cannot be deserialized, with their origin and error in headers. The

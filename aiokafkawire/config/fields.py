@@ -34,7 +34,8 @@ def integer(default: int, *, minimum: int = 0, maximum: int = INT32) -> Any:
     def check(_: object, attribute: "attrs.Attribute[int]", value: object) -> None:
         if isinstance(value, bool) or not isinstance(value, int) or not minimum <= value <= maximum:
             raise ConfigError(
-                f"{attribute.name} must be a whole number from {minimum} to {maximum}, got {value!r:.200}"
+                f"{attribute.name} must be a whole number from {minimum} to {maximum}, got {value!r:.200}",
+                setting=attribute.name,
             )
 
     return attrs.field(default=default, validator=check)
@@ -45,7 +46,10 @@ def number(default: float, *, minimum: float, maximum: float) -> Any:
 
     def check(_: object, attribute: "attrs.Attribute[float]", value: object) -> None:
         if isinstance(value, bool) or not isinstance(value, int | float) or not minimum <= value <= maximum:
-            raise ConfigError(f"{attribute.name} must be a number from {minimum} to {maximum}, got {value!r:.200}")
+            raise ConfigError(
+                f"{attribute.name} must be a number from {minimum} to {maximum}, got {value!r:.200}",
+                setting=attribute.name,
+            )
 
     return attrs.field(default=default, validator=check)
 
@@ -57,7 +61,7 @@ def choice(default: object, *choices: object) -> Any:
         # Compare types too, since 1 == True.
         if not any(value == choice and type(value) is type(choice) for choice in choices):
             named = ", ".join(repr(choice) for choice in choices)
-            raise ConfigError(f"{attribute.name} must be one of {named}, got {value!r:.200}")
+            raise ConfigError(f"{attribute.name} must be one of {named}, got {value!r:.200}", setting=attribute.name)
 
     return attrs.field(default=default, validator=check)
 
@@ -67,7 +71,7 @@ def text(default: str) -> Any:
 
     def check(_: object, attribute: "attrs.Attribute[str]", value: object) -> None:
         if not isinstance(value, str):
-            raise ConfigError(f"{attribute.name} must be a string, got {shown(value)}")
+            raise ConfigError(f"{attribute.name} must be a string, got {shown(value)}", setting=attribute.name)
         _check_carried(attribute.name, value)
 
     return attrs.field(default=default, validator=check)
@@ -78,7 +82,7 @@ def optional(expected: type, named: str) -> Any:
 
     def check(_: object, attribute: "attrs.Attribute[Any]", value: object) -> None:
         if value is not None and (isinstance(value, bool) or not isinstance(value, expected)):
-            raise ConfigError(f"{attribute.name} must be {named} or None, got {value!r:.200}")
+            raise ConfigError(f"{attribute.name} must be {named} or None, got {value!r:.200}", setting=attribute.name)
 
     return attrs.field(default=None, validator=check)
 
@@ -90,7 +94,8 @@ def optional_integer(*, minimum: int) -> Any:
         is_valid = isinstance(value, int) and not isinstance(value, bool) and minimum <= value <= INT32
         if value is not None and not is_valid:
             raise ConfigError(
-                f"{attribute.name} must be None or a whole number from {minimum} to {INT32}, got {value!r:.200}"
+                f"{attribute.name} must be None or a whole number from {minimum} to {INT32}, got {value!r:.200}",
+                setting=attribute.name,
             )
 
     return attrs.field(default=None, validator=check)
@@ -108,11 +113,19 @@ def secret(expected: type | tuple[type, ...] = str, named: str = "a string") -> 
 
     def check(_: object, attribute: "attrs.Attribute[Any]", value: object) -> None:
         if value is not None and not isinstance(value, expected):
-            raise ConfigError(f"{attribute.name} must be {named} or None, got a {type(value).__name__} (not shown)")
+            raise ConfigError(
+                f"{attribute.name} must be {named} or None, got a {type(value).__name__} (not shown)",
+                setting=attribute.name,
+            )
         if value == "":
-            raise ConfigError(f"{attribute.name} must not be empty; leave it out, or set it to None")
+            raise ConfigError(
+                f"{attribute.name} must not be empty; leave it out, or set it to None", setting=attribute.name
+            )
         if isinstance(value, str) and not is_text(value):
-            raise ConfigError(f"{attribute.name} has characters that UTF-8 cannot encode (half a surrogate pair)")
+            raise ConfigError(
+                f"{attribute.name} has characters that UTF-8 cannot encode (half a surrogate pair)",
+                setting=attribute.name,
+            )
 
     return attrs.field(default=None, repr=False, validator=check)
 
@@ -127,9 +140,11 @@ def optional_text(named: str = "a string", *, empty: bool = True, **more: Any) -
         if value is None:
             return
         if not isinstance(value, str):
-            raise ConfigError(f"{attribute.name} must be {named} or None, got {shown(value)}")
+            raise ConfigError(f"{attribute.name} must be {named} or None, got {shown(value)}", setting=attribute.name)
         if not (value or empty):
-            raise ConfigError(f"{attribute.name} must not be empty; leave it out, or set it to None")
+            raise ConfigError(
+                f"{attribute.name} must not be empty; leave it out, or set it to None", setting=attribute.name
+            )
         _check_carried(attribute.name, value)
 
     return attrs.field(default=None, validator=check, **more)
@@ -138,9 +153,9 @@ def optional_text(named: str = "a string", *, empty: bool = True, **more: Any) -
 def _check_carried(name: str, value: str) -> None:
     """Raise ConfigError unless a request can contain the string."""
     if not is_text(value):
-        raise ConfigError(f"{name} has characters that UTF-8 cannot encode (half a surrogate pair)")
+        raise ConfigError(f"{name} has characters that UTF-8 cannot encode (half a surrogate pair)", setting=name)
     if len(value.encode()) > INT16:
-        raise ConfigError(f"{name} must be at most {INT16} bytes long, got {len(value.encode())} bytes")
+        raise ConfigError(f"{name} must be at most {INT16} bytes long, got {len(value.encode())} bytes", setting=name)
 
 
 def provider() -> Any:
@@ -148,6 +163,9 @@ def provider() -> Any:
 
     def check(_: object, attribute: "attrs.Attribute[Any]", value: object) -> None:
         if value is not None and not callable(value):
-            raise ConfigError(f"{attribute.name} must be a function or None, got a {type(value).__name__} (not shown)")
+            raise ConfigError(
+                f"{attribute.name} must be a function or None, got a {type(value).__name__} (not shown)",
+                setting=attribute.name,
+            )
 
     return attrs.field(default=None, repr=False, validator=check)

@@ -45,22 +45,24 @@ def parse_proxy(url: str) -> Proxy:
         parts = urlsplit(url)
         scheme, host, port = parts.scheme.lower(), parts.hostname, parts.port
     except ValueError:
-        raise ConfigError(f"proxy is no URL: {_USE} (it is not shown)") from None
+        raise ConfigError(f"proxy is no URL: {_USE} (it is not shown)", setting="proxy") from None
     if scheme == "https":
-        raise ConfigError("proxy: TLS to the proxy is not supported (https://); with http:// TLS to brokers works")
+        raise ConfigError(
+            "proxy: TLS to the proxy is not supported (https://); with http:// TLS to brokers works", setting="proxy"
+        )
     if scheme not in _SCHEMES or not host or parts.path not in ("", "/") or parts.query or parts.fragment:
-        raise ConfigError(f"proxy is not understood: {_USE} (it is not shown)")
+        raise ConfigError(f"proxy is not understood: {_USE} (it is not shown)", setting="proxy")
     if not port:
-        raise ConfigError(f"proxy needs a port: {_USE} (it is not shown)")
+        raise ConfigError(f"proxy needs a port: {_USE} (it is not shown)", setting="proxy")
     login = parts.netloc.rpartition("@")[0]
     name, _, password = login.partition(":")
     username, given = unquote_to_bytes(name), unquote_to_bytes(password)
     if max(len(username), len(given)) > _MAX:
-        raise ConfigError(f"proxy: name and password have at most {_MAX} bytes (not shown)")
+        raise ConfigError(f"proxy: name and password have at most {_MAX} bytes (not shown)", setting="proxy")
     if login and (not username or (scheme != "http" and not given)):
-        raise ConfigError("proxy: a login needs a name and a password (not shown)")
+        raise ConfigError("proxy: a login needs a name and a password (not shown)", setting="proxy")
     if scheme == "http" and b":" in username:
-        raise ConfigError("proxy: the name cannot contain a colon (not shown)")
+        raise ConfigError("proxy: the name cannot contain a colon (not shown)", setting="proxy")
     return Proxy("http" if scheme == "http" else "socks5", Address(host, port), username or None, given)
 
 
@@ -72,7 +74,7 @@ def _proxy() -> Any:
 
 def _function(_: object, attribute: "attrs.Attribute[Any]", value: object) -> None:
     if value is not None and not callable(value):
-        raise ConfigError(f"{attribute.name} must be a function or None, got {value!r:.200}")
+        raise ConfigError(f"{attribute.name} must be a function or None, got {value!r:.200}", setting=attribute.name)
 
 
 class NetworkOptions(SecurityOptions, total=False):
@@ -107,7 +109,9 @@ class NetworkConfig(SecurityConfig):
     addresses. Certificates and Kerberos principals must still be for the advertised host. Bootstrap addresses are not
     mapped."""
     socket_keepalive_enable: bool = choice(True, True, False)
-    """Whether the system checks that idle connections are alive (SO_KEEPALIVE)."""
+    """Whether dead connections are recognized, as after a host has vanished or NAT has forgotten them. The system then
+    probes a connection without traffic after 5 s (SO_KEEPALIVE), and on Linux the client closes a connection on
+    which packets or probes were repeated for 5 s without an answer. Otherwise ``request_timeout_ms`` ends it."""
     send_buffer_bytes: int | None = optional_integer(minimum=1)
     """The size of the system's send buffer of each connection (SO_SNDBUF); None leaves it to the system, which adapts
     it."""

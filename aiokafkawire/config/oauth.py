@@ -31,7 +31,10 @@ def _extensions(_: object, attribute: "attrs.Attribute[Any]", value: object) -> 
     if value is None:
         return
     if not isinstance(value, Mapping) or not all(isinstance(text, str) for pair in value.items() for text in pair):
-        raise ConfigError(f"{attribute.name} must be a mapping of strings to strings or None, got {value!r:.200}")
+        raise ConfigError(
+            f"{attribute.name} must be a mapping of strings to strings or None, got {value!r:.200}",
+            setting=attribute.name,
+        )
 
 
 def _algorithm() -> Any:
@@ -147,7 +150,7 @@ def check_oauth(config: OAuthConfig) -> None:
         needed += ["sasl_oauthbearer_client_id", "sasl_oauthbearer_client_secret"]
     for name in needed:
         if not getattr(config, name):
-            raise ConfigError(f"sasl_oauthbearer_method 'oidc' needs {name}")
+            raise ConfigError(f"sasl_oauthbearer_method 'oidc' needs {name}", setting=name)
     if config.sasl_oauthbearer_token is not None:
         raise ConfigError("sasl_oauthbearer_token and sasl_oauthbearer_method 'oidc': set one of them")
     if uses_metadata and config.sends_assertions:
@@ -173,12 +176,16 @@ def _check_endpoint(url: str) -> None:
         parts = urlsplit(url)
         named = parts.hostname if parts.port != 0 else None
     except ValueError:
-        raise ConfigError(f"{setting} is no URL; use https://host/path") from None
+        raise ConfigError(f"{setting} is no URL; use https://host/path", setting=setting) from None
     if parts.scheme not in ("https", "http"):
-        raise ConfigError(f"{setting} must begin with https:// or http://")
+        raise ConfigError(f"{setting} must begin with https:// or http://", setting=setting)
     if not named or " " in url:
-        raise ConfigError(f"{setting} has no host; use https://host/path")
+        raise ConfigError(f"{setting} has no host; use https://host/path", setting=setting)
     if not (url.isascii() and url.isprintable()):
-        raise ConfigError(f"{setting} has invalid characters: write them as %xx, and host names as xn--...")
+        raise ConfigError(
+            f"{setting} has invalid characters: write them as %xx, and host names as xn--...", setting=setting
+        )
     if "@" in parts.netloc:
-        raise ConfigError(f"{setting} cannot contain a name or a password: set sasl_oauthbearer_client_id")
+        raise ConfigError(
+            f"{setting} cannot contain a name or a password: set sasl_oauthbearer_client_id", setting=setting
+        )

@@ -32,7 +32,9 @@ def _check_partitioner(_: object, attribute: "attrs.Attribute[Any]", value: obje
     names = get_args(PartitionerName)
     if not callable(value) and value not in names:
         named = ", ".join(repr(name) for name in names)
-        raise ConfigError(f"{attribute.name} must be one of {named}, or a function, got {value!r:.200}")
+        raise ConfigError(
+            f"{attribute.name} must be one of {named}, or a function, got {value!r:.200}", setting=attribute.name
+        )
 
 
 class ProducerOptions(TypedDict, total=False):
@@ -119,7 +121,7 @@ class ProducerConfig:
 
     def __attrs_post_init__(self) -> None:
         if self.transactional_id == "":
-            raise ConfigError("transactional_id must not be empty")
+            raise ConfigError("transactional_id must not be empty", setting="transactional_id")
         asked = [name for name in ("enable_idempotence", "transactional_id") if getattr(self, name)]
         if not asked:
             return

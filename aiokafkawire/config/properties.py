@@ -198,7 +198,7 @@ class _Reader:
             try:
                 make_config(config, self.options[part])  # raises ConfigError now if a setting is invalid
             except ConfigError as error:
-                raise ConfigError(_with_given_keys(str(error), self.keys)) from None
+                raise ConfigError(_with_given_keys(str(error), self.keys), setting=error.setting) from None
         for_producers, for_consumers = interceptors_of(self.special.get("interceptor.classes", ()))
         if self.ignored:
             shown = (f"{key} ({why})" if why else key for key, why in self.ignored.items())

@@ -51,7 +51,9 @@ def _algorithm(value: object) -> object:
 
 def _context(_: object, attribute: "attrs.Attribute[Any]", value: object) -> None:
     if value is not None and not hasattr(value, "wrap_bio"):
-        raise ConfigError(f"{attribute.name} must be an ssl.SSLContext or None, got {value!r:.200}")
+        raise ConfigError(
+            f"{attribute.name} must be an ssl.SSLContext or None, got {value!r:.200}", setting=attribute.name
+        )
 
 
 def _tuple(value: object) -> object:
@@ -62,7 +64,10 @@ def _check_versions(_: object, attribute: "attrs.Attribute[Any]", value: object)
     names = get_args(TlsVersion)
     if value is not None and (not isinstance(value, tuple) or not value or any(name not in names for name in value)):
         named = ", ".join(repr(name) for name in names)
-        raise ConfigError(f"{attribute.name} must be a sequence of some of {named}, or None, got {value!r:.200}")
+        raise ConfigError(
+            f"{attribute.name} must be a sequence of some of {named}, or None, got {value!r:.200}",
+            setting=attribute.name,
+        )
 
 
 def _one_of(default: object, names: tuple[str, ...], converter: Callable[[object], object]) -> Any:
@@ -129,7 +134,7 @@ class SecurityConfig(OAuthConfig):
     """The password of the private key, if the key is encrypted; of a JKS keystore, if it is not the store's."""
     ssl_keystore_location: FilePath | None = path()
     """A file with this client's certificate and private key, instead of PEM: PKCS12, which needs the extra
-    ``aiokafkawire[security]``, or Java's JKS or JCEKS, of which the first key is used. The content tells the type."""
+    ``aiokafkawire[security]``, or Java's JKS or JCEKS, of which the first key is used. The content shows the type."""
     ssl_keystore_password: str | None = secret()
     """The password of the keystore."""
     ssl_truststore_location: FilePath | None = path()
@@ -210,7 +215,9 @@ class SecurityConfig(OAuthConfig):
 
 def _check_service_name(name: object) -> None:
     if not isinstance(name, str) or not name:
-        raise ConfigError(f"sasl_kerberos_service_name must be a name, got {name!r}")
+        raise ConfigError(
+            f"sasl_kerberos_service_name must be a name, got {name!r}", setting="sasl_kerberos_service_name"
+        )
 
 
 def _set(config: SecurityConfig, *names: str) -> list[str]:

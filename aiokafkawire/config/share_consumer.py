@@ -59,7 +59,7 @@ class ShareConsumerConfig:
     check_crcs: bool = choice(True, True, False)
     """Whether the checksum of every batch is verified."""
     on_error: Literal["raise", "skip", "dead_letter"] = choice("raise", "raise", "skip", "dead_letter")
-    """What happens to a record that cannot be deserialized: ``"raise"`` releases the record and raises
+    """The treatment of a record that cannot be deserialized: ``"raise"`` releases the record and raises
     DeserializationError; ``"skip"`` logs and rejects the record; ``"dead_letter"`` writes the record to
     ``dead_letter_topic`` and rejects it. No member gets a rejected record again."""
     dead_letter_topic: str | None = optional_text(empty=False)

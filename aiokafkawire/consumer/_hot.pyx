@@ -1,3 +1,4 @@
+# cython: freethreading_compatible=True
 # cython: language_level=3, binding=False, auto_pickle=False, infer_types=False, boundscheck=False, wraparound=False
 """The compiled record iterator: ``async for`` takes buffered records without a coroutine."""
 
@@ -45,6 +46,19 @@ cdef extern from *:
     int64_t monotonic_ms() noexcept nogil
 
 
+cdef extern from *:
+    """
+    /* Two threads that each write a number and then read the other's need a fence between both; the GIL is one. */
+    #ifdef Py_GIL_DISABLED
+    #include <stdatomic.h>
+    #define order_between_threads() atomic_thread_fence(memory_order_seq_cst)
+    #else
+    #define order_between_threads()
+    #endif
+    """
+    void order_between_threads() noexcept nogil
+
+
 cdef int CLOCK_EVERY = 16  # records between two readings of the clock
 cdef int64_t YIELD_EVERY = 10  # ms after which an iteration that never waits lets other tasks run
 
@@ -54,7 +68,18 @@ cdef int64_t YIELD_EVERY = 10  # ms after which an iteration that never waits le
 cdef class IteratorState:
     """Counters shared by a consumer and its record iterators; ``_pure.py`` describes them."""
 
-    cdef public Py_ssize_t changes, polls
+    cdef Py_ssize_t number_of_changes
+    cdef public Py_ssize_t polls
+
+    @property
+    def changes(self):
+        order_between_threads()
+        return self.number_of_changes
+
+    @changes.setter
+    def changes(self, Py_ssize_t value):
+        self.number_of_changes = value
+        order_between_threads()
 
 
 @cython.final
@@ -83,7 +108,7 @@ cdef class RecordIterator:
     def adopt(self, reader, state):
         """Take the next records from ``reader``, until a seek, pause or assignment; ``state`` is the partition's."""
         self.reader = reader if type(reader) is RecordReader else None
-        self.state, self.seen, self.left = state, self.iterator_state.changes, CLOCK_EVERY
+        self.state, self.seen, self.left = state, self.iterator_state.number_of_changes, CLOCK_EVERY
         if self.reads_clock:
             self.since = monotonic_ms()
 
@@ -109,7 +134,7 @@ cdef class RecordIterator:
         cdef ConsumerRecord record
         if self.reader is None:
             return None
-        if self.seen != self.iterator_state.changes:
+        if self.seen != self.iterator_state.number_of_changes:
             self.reader = None
             return None
         self.left -= 1

@@ -117,6 +117,7 @@ class Consumer(MetricsPush, Generic[K, V]):
         if offsets is not None:
             self._commits, self._auto_commit = _commits(cluster, config, positions, offsets)
         self._in_group: ConsumerCoordinator | None = None
+        self._iteration.has_topics = lambda: bool(self._in_group or self._topics or self._positions.assigned)
         self._background = anyio.CancelScope()
         self._has_closed = anyio.Event()
         self._opened_at = ""

@@ -12,7 +12,16 @@ from ..cluster.cluster import Cluster
 from ..cluster.metadata import Node, Snapshot
 from ..cluster.retry import Backoff, retry_action
 from ..config import ConsumerConfig
-from ..errors import ErrorCode, InconsistentTopicId, KafkaError, Refresh, WireError, as_kafka_error, broker_error
+from ..errors import (
+    ConnectionLost,
+    ErrorCode,
+    InconsistentTopicId,
+    KafkaError,
+    Refresh,
+    WireError,
+    as_kafka_error,
+    broker_error,
+)
 from ..event_log import EventLog
 from ..network.connection import Connection
 from ..observe import FetchEnded
@@ -20,7 +29,7 @@ from ..protocol.api import choose_version
 from ..protocol.messages.fetch import FetchRequest, FetchResponse
 from ..protocol.primitives import ZERO_UUID
 from ..protocol.schema import Versions
-from ..protocol.throttling import client_waits
+from ..protocol.throttling import client_waits, throttle_seconds
 from ..runtime import Worker
 from ..types import Address, IsolationLevel, TopicPartition
 from .changed_partitions import ChangedPartitions
@@ -193,13 +202,17 @@ class Fetcher:
         """Send one fetch to one broker, and back off if needed."""
         began = self._cluster.runtime.now()
         session = self._sessions.setdefault(node_id, FetchSession())
-        notify = False
+        notify = is_unreachable = False
         try:
             delay, notify = await self._exchange(snapshot, node_id, asks, budget, session)
         except Exception as raised:
             session.restart()
             delay = self._failed(node_id)
             error = as_kafka_error(raised, f"fetching {format_partitions([ask.state.partition for ask in asks])}")
+            is_unreachable = isinstance(error, ConnectionLost)
+            retry_at = self._cluster.brokers.retry_at(snapshot.nodes[node_id].address, self.lane)
+            if retry_at > self._cluster.runtime.now():
+                delay = retry_at - self._cluster.runtime.now()  # before then an attempt would fail at once
             message = "fetching from broker %(node_id)d again in %(delay).3f s: %(error)s"
             _log.debug(message, node_id=node_id, delay=delay, error=error)
             wanted = [ask for ask in asks if self._positions.is_current(ask.state, ask.epoch)]
@@ -213,7 +226,8 @@ class Fetcher:
                 self.notify()
             # The broker's partitions may have moved to other brokers.
             self.wake()
-            await anyio.sleep(delay)
+            with anyio.move_on_after(delay):
+                await (self._cluster.brokers.recovered.wait() if is_unreachable else anyio.sleep_forever())
         del self._promised[node_id]
         # The fetched partitions may have moved to another broker, and other partitions wait for a fetch from this one.
         self.wake([*(ask.state for ask in asks), *self._changed_partitions.any_of(node_id)])
@@ -227,9 +241,18 @@ class Fetcher:
     async def _exchange(
         self, snapshot: Snapshot, node_id: int, asks: list[PartitionFetch], budget: int, session: FetchSession
     ) -> tuple[float, bool]:
-        """Send a fetch and handle its response; return the backoff in seconds, and whether to notify the iteration."""
+        """Send a fetch and handle its response; return the backoff in seconds, and whether to notify the iteration.
+
+        Without a connection, only open it.
+        """
         began = self._cluster.runtime.now()
-        connection = await self._cluster.connection(snapshot.nodes[node_id], self.lane)
+        node = snapshot.nodes[node_id]
+        connection = self._cluster.brokers.opened(node.address, self.lane)
+        if connection is None:
+            # No data arrives meanwhile, so a broker that becomes the leader may use the budget.
+            self._promised[node_id] = 0
+            await self._cluster.connection(node, self.lane)
+            return 0.0, False
         ids = {topic: snapshot.topic_id(topic) for topic in dict.fromkeys(ask.state.partition.topic for ask in asks)}
         wanted = _BY_NAME if ZERO_UUID in ids.values() else _BY_ID_OR_NAME
         if self._committed and connection.known is not None and connection.known.is_untold:
@@ -255,7 +278,7 @@ class Fetcher:
             return self._failed(node_id), notify
         self._backoffs.pop(node_id, None)
         if response.throttle_time_ms > 0 and client_waits(FetchRequest.api_key, version):
-            return float(response.throttle_time_ms) / 1000, notify
+            return throttle_seconds(response), notify
         # An early empty response is no error: the broker has not waited for data, although requested to.
         is_early = waits and now - began < self._config.fetch_max_wait_ms / 2000
         return self._cluster.config.retry_backoff_ms / 1000 if is_early else 0.0, notify

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import anyio
 
 from ..cluster.cluster import Cluster
-from ..cluster.list_offsets import look_up_offsets
+from ..cluster.list_offsets import look_up_ends, look_up_offsets
 from ..errors import BrokerError, KafkaError, UsageError, as_kafka_error
 from ..event_log import EventLog
 from ..types import IsolationLevel, OffsetAndMetadata, OffsetSpec, TopicPartition
@@ -128,6 +128,7 @@ class InitialPositions:
         """Return the offset for each spec; the end of the log if no record has the spec's time, or a later one.
 
         If one of several partitions has no leader, return no offsets, so that :meth:`take_due` groups them anew.
+        Raise WireError if a partition has no end.
         """
         deadline = self._cluster.deadline(self._cluster.config.default_api_timeout_ms / 1000)
         for topic in dict.fromkeys(partition.topic for partition in specs):
@@ -135,7 +136,6 @@ class InitialPositions:
         if len(specs) > 1 and not all(map(self._cluster.metadata.snapshot.leader, specs)):
             return {}
         found = await look_up_offsets(self._cluster, specs, deadline, self._isolation)
-        late = {partition: OffsetSpec.LATEST for partition, offset in found.items() if offset is None}
-        if late:
-            found.update(await look_up_offsets(self._cluster, late, deadline, self._isolation))
-        return {partition: offset.offset for partition, offset in found.items() if offset is not None}
+        late = [partition for partition, offset in found.items() if offset is None]
+        ends = await look_up_ends(self._cluster, late, deadline, self._isolation)
+        return ends | {partition: offset.offset for partition, offset in found.items() if offset is not None}

@@ -12,8 +12,9 @@ from ..argument_checks import INT64, check_seconds, is_integer, shown
 from ..cluster.cluster import Cluster
 from ..config import ConsumerConfig
 from ..errors import ConsumerStalled, CorruptBatch, UsageError
+from ..event_log import EventLog
 from ..records.batch import AnyReader, ConsumerRecord
-from ..records.deserialization import FailureHandler, RecordDeserializer
+from ..records.deserialization import DeserializedReader, FailureHandler, RecordDeserializer
 from ..runtime import loop_time
 from ..serialization import AnyDeserializer, knows_record
 from ..tracing import Handling, Tracing
@@ -29,6 +30,8 @@ from .single_task_guard import SingleUser
 from .subscription_state import PartitionState, SubscriptionState
 
 __all__ = ("RecordIteration", "check_poll")
+
+_log = EventLog("aiokafkawire.consumer")
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -97,6 +100,9 @@ class RecordIteration(Generic[K, V]):
         """Called when the user polls and has to wait for records."""
         self.before_waiting: Callable[[], None] = lambda: None
         """Called before the iteration waits for data, with the positions past all fetched records; may raise."""
+        self.has_topics: Callable[[], bool] = lambda: True
+        """Whether the consumer has a subscription or partitions."""
+        self._is_warned = False
         self.pending_errors: deque[Exception] = deque()
         """Errors that the next call raises."""
         self.state: Literal["new", "open", "closing", "closed"] = "new"
@@ -232,6 +238,8 @@ class RecordIteration(Generic[K, V]):
         if reader is None:
             return None
         reading.reader, reading.ask.state.position = None, reading.batch_end
+        if isinstance(reader, DeserializedReader) and reader.is_empty:
+            return None
         return ConsumerBatch(reading.ask.state.partition, reader, reading.batch_end, reading.timestamp_type)
 
     def ready_batch(self) -> ConsumerBatch[K, V] | None:
@@ -273,11 +281,18 @@ class RecordIteration(Generic[K, V]):
             if ready is not None:
                 return ready
             self.before_waiting()
+            self._warn_without_topics()
             self.waiting += 1
             try:
                 since = await self._wait_for(arrived, since)
             finally:
                 self.waiting -= 1
+
+    def _warn_without_topics(self) -> None:
+        if self._is_warned or self.has_topics():
+            return
+        self._is_warned = True
+        _log.warning("a consumer without topics waits for records: name some in consumer(), or subscribe() or assign()")
 
     async def _wait_for(self, arrived: anyio.Event, since: float) -> float:
         """Wait for data or an error; return the time from which on ``stall_timeout_ms`` counts.

@@ -103,6 +103,8 @@ class ConsumerGroupMembership:
         self._sending: tuple[ServerSubscription, TopicIdPartitions] | None = None
         self._heartbeat_at = _AT_ONCE
         self._back_off_until = 0.0
+        # Whether the coordinator has accepted a heartbeat since the join.
+        self._is_accepted = False
         # Whether a commit was refused, so that the next heartbeat decides.
         self._in_doubt = False
         # The error of a join, while the member releases its instance id; and whether it has done so.
@@ -335,6 +337,7 @@ class ConsumerGroupMembership:
         if response.heartbeat_interval_ms > 0:
             self.heartbeat_interval = response.heartbeat_interval_ms / 1000
             self._heartbeat_at = min(self._heartbeat_at, now + self.heartbeat_interval)
+        self._is_accepted = self.state is _STABLE
         if self.state is _ENTERING:
             self._has_released = False
             self._enter(_STABLE)
@@ -362,6 +365,8 @@ class ConsumerGroupMembership:
         if error.code == ErrorCode.GROUP_ID_NOT_FOUND and self.is_member:
             action = HeartbeatErrorAction.LOSE  # the group has expired, since its members were gone
         if action is HeartbeatErrorAction.LOSE and self.is_member:
+            if not self._is_accepted:
+                self.back_off(now)  # else it might join and be removed in a loop
             self._reset()
             self._prepare(
                 f"the coordinator refused the membership with {type(error).__name__}: no heartbeat reached it within "

@@ -145,11 +145,15 @@ def decode_assignment(data: bytes) -> Assignment:
     """Decode a member's assignment, which the leader has encoded in any version.
 
     Raises:
-        WireError: the bytes are not an assignment. Empty bytes, which a member gets that the leader left out, are none.
+        WireError: the bytes are not an assignment, or a partition is negative. Empty bytes, which a member gets that
+            the leader left out, are none.
     """
     message = _decode(ConsumerProtocolAssignment, data)
     user_data = None if message.user_data is None else bytes(message.user_data)
-    return Assignment(_partitions(message.assigned_partitions), user_data)
+    partitions = _partitions(message.assigned_partitions)
+    if any(partition.partition < 0 for partition in partitions):
+        raise WireError("ConsumerProtocolAssignment: a partition has a negative number")
+    return Assignment(partitions, user_data)
 
 
 def _decode(cls: type[M], data: bytes) -> M:

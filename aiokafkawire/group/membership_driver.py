@@ -80,7 +80,7 @@ class MembershipDriver:
         self._join_lane = f"join-{lane}"
         self._cluster, self._settings, self._execute, self._polls = cluster, machine.settings, execute, polls
         self._clock = cluster.runtime.now
-        self._changed = anyio.Event()
+        self._waiting: dict[anyio.Event, Callable[[], bool]] = {}
         self._requests: dict[CoordinatorRequest, anyio.CancelScope] = {}
         self._working = False
         self._polled, self._polled_at = (-1, False), self._clock()
@@ -180,19 +180,26 @@ class MembershipDriver:
             await self.until(lambda: self.machine.state is GroupState.OUTSIDE)
 
     async def until(self, reached: Callable[[], bool]) -> None:
-        """Wait until ``reached`` returns True; it is called again after each :meth:`notify`."""
+        """Wait until ``reached`` returns True; it is called again at each :meth:`notify`, and when requests are due."""
         while not (reached() or self._worker.ended.is_set()):
-            await self._changed.wait()
+            changed = anyio.Event()
+            self._waiting[changed] = reached
+            try:
+                await changed.wait()
+            finally:
+                del self._waiting[changed]
 
     def notify(self) -> None:
-        """Check the conditions of :meth:`until` again."""
-        changed, self._changed = self._changed, anyio.Event()
-        changed.set()
+        """Check the conditions of :meth:`until` again, and wake only the tasks whose condition holds."""
+        for changed, reached in self._waiting.items():
+            if reached() or self._worker.ended.is_set():
+                changed.set()
 
     # --- what is due -------------------------------------------------------------------------------------
 
     def _step(self, tasks: TaskGroup) -> float | None:
         now, machine = self._clock(), self.machine
+        self.notify()
         if machine.state is GroupState.STABLE:
             self._refusals.reset()
         if not machine.is_rebalancing and machine.task is None:

@@ -1,3 +1,4 @@
+# cython: freethreading_compatible=True
 # cython: language_level=3, binding=False, auto_pickle=False, infer_types=False, boundscheck=False, wraparound=False
 """The appender, which encodes records into their batches, compiled: the fast twin of _pure.py."""
 

@@ -11,6 +11,7 @@ from ..types import Header, Headers
 __all__ = (
     "RECORD_OVERHEAD",
     "YIELD_EVERY",
+    "bytes_needed",
     "copy_bytes",
     "header_pairs",
     "invalid_partition",
@@ -71,12 +72,17 @@ def copy_bytes(given: object, part: str, *, serialized: bool) -> bytes:
             return bytes(given)
         except ValueError as released:
             raise UsageError(f"the {part} cannot be read: {released}") from None
-    source = f"the {part}_serializer returned" if serialized else f"the {part} is"
     hint = "" if serialized else f"; pass a {part}_serializer to client.producer() to convert other values"
     if serialized and isinstance(given, Awaitable):
         discard_awaitable(given)
         hint = "; an asynchronous serializer is an object with a method 'async def serialize(value, context)'"
-    raise UsageError(f"{source} a {type(given).__name__}, and bytes are needed{hint}")
+    raise UsageError(f"{bytes_needed(given, part, serialized=serialized)}{hint}")
+
+
+def bytes_needed(given: object, part: str, *, serialized: bool) -> str:
+    """Return the text of the error for a key or a value that is not bytes; the arguments are those of copy_bytes."""
+    source = f"the {part}_serializer returned" if serialized else f"the {part} is"
+    return f"{source} a {type(given).__name__}, and bytes are needed"
 
 
 def header_pairs(headers: Headers) -> Sequence[Header]:

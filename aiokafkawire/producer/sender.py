@@ -21,7 +21,7 @@ from ..errors import (
     as_kafka_error,
     copy_for_reraise,
 )
-from ..network.connection import Connection
+from ..network.connection import OVERDUE_SECONDS, Connection
 from ..protocol.messages.produce import ProduceRequest, ProduceResponse
 from ..protocol.schema import Versions
 from ..records.compression import Codec
@@ -43,6 +43,8 @@ if TYPE_CHECKING:  # most producers make no transactions
 
 __all__ = ("Sender",)
 
+_LOOK_SECONDS: Final = 1.0
+"""The seconds between two looks at whether other brokers lead the partitions of an overdue request."""
 _TOGETHER: Final = 0.001
 """The minimum seconds to wait, after a connection has opened, for others that are being opened, to use all at once."""
 _TOGETHER_PER_CONNECTION: Final = 0.000_02
@@ -346,16 +348,31 @@ class Sender:
             self._continue_sending()
 
     def _close_silent(self, tasks: TaskGroup, now: float) -> Iterator[float]:
-        """Close each connection whose oldest request has timed out; for the others, yield the seconds until then."""
+        """Close each connection whose oldest request has timed out; for the others, yield the seconds to the next look.
+
+        A broker that is frozen keeps its connections, while others take over its partitions: then do not wait as long.
+        """
         for request in self._in_flight.oldest():
             # A broker reads no request of a throttled connection.
-            left = max(request.sent_at, request.connection.throttled_until) + self._request_timeout - now
-            if left > 0:
-                yield left
-                continue
-            connection: Connection = request.connection
-            silent = f"left Produce unanswered for {self._request_timeout:g} s (request_timeout_ms)"
-            tasks.start_soon(connection.close, ConnectionLost(f"{connection.broker} {silent}"))
+            began = max(request.sent_at, request.connection.throttled_until)
+            # As differences from now, so that the clock moves by each wait, however small.
+            left, until_overdue = began + self._request_timeout - now, began + OVERDUE_SECONDS - now
+            if left > 0 and until_overdue > 0:
+                yield min(left, until_overdue)
+            elif left > 0 and not self._has_moved(request):
+                self._cluster.metadata.mark_stale(self._cluster.metadata.snapshot)
+                yield min(left, _LOOK_SECONDS)
+            else:
+                connection: Connection = request.connection
+                silent = f"left Produce unanswered for {now - began:.3g} s"
+                why = "request_timeout_ms" if left <= 0 else "it leads the partitions no more"
+                tasks.start_soon(connection.close, ConnectionLost(f"{connection.broker} {silent} ({why})"))
+
+    def _has_moved(self, request: InFlightRequest) -> bool:
+        """Return whether other brokers lead all partitions of the request by now."""
+        snapshot = self._cluster.metadata.snapshot
+        leaders = (snapshot.leader(batch.partition) for batch in request.batches)
+        return all(leader is not None and leader.node_id != request.broker for leader in leaders)
 
     # --- work in tasks of its own ----------------------------------------------------------------------
 
@@ -419,7 +436,9 @@ class Sender:
     async def _open(self, node: Node) -> None:
         snapshot = self._cluster.metadata.snapshot
         try:
-            await self._cluster.brokers.connection(node.address, self.lane)
+            # Another broker may become the leader before this one lets the client connect.
+            with self._cluster.metadata.on_update(self.wake):
+                await self._cluster.brokers.connection(node.address, self.lane)
         except Exception as error:
             # A broker that cannot be reached may not be the leader any more.
             self._cluster.metadata.mark_stale(snapshot)

@@ -1,3 +1,4 @@
+# cython: freethreading_compatible=True
 # cython: language_level=3, binding=False, auto_pickle=False, infer_types=False, boundscheck=False, wraparound=False
 """Records of share consumers, and acknowledgements of many in a row, compiled; _pure.py has them in plain Python."""
 

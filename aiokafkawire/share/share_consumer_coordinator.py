@@ -69,7 +69,8 @@ class ShareConsumerCoordinator:
 
     async def run(self) -> None:
         """Take part in the group until :meth:`close`."""
-        with self._cluster.metadata.on_update(self._on_metadata):
+        metadata = self._cluster.metadata
+        with metadata.on_update(self._on_metadata), metadata.following(lambda: self._topics, self._assigned_topics):
             await self.driver.run()
 
     async def leave(self, reason: str, deadline: Deadline) -> None:
@@ -83,6 +84,9 @@ class ShareConsumerCoordinator:
             self._leaves -= 1
             if self._topics and not self._leaves:
                 self.driver.request_rejoin("subscribed while it was leaving")
+
+    def _assigned_topics(self) -> set[str]:
+        return {partition.topic for partition in self._fetcher.assigned}
 
     def _on_metadata(self) -> None:
         self.machine.reconcile_again()

@@ -116,6 +116,8 @@ def test_errors_are_those_of_the_asynchronous_consumer(kafka: blocking.Client, t
         strictly.poll(timeout=30)
 
 
+# A signal in the callback of a weak reference raises nowhere: Python only reports it.
+@pytest.mark.filterwarnings("ignore:Exception ignored in.*_remove:pytest.PytestUnraisableExceptionWarning")
 def test_signals_at_random_moments_lose_nothing(kafka: blocking.Client, topic: str, group: str) -> None:
     chance, found = random.Random(4), list[int]()
 

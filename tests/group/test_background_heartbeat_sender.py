@@ -17,10 +17,11 @@ from anyio.from_thread import start_blocking_portal
 from support.apache_kafka import ApacheKafka
 from support.clusters import Net
 from support.group_members import GroupMember, new_group
+from support.login_settings import login
 from support.proxies import TestProxy, listening
 from support.raw_client import RawClient
 from support.scripted_broker import SPOKEN, Asked, ScriptedBroker
-from support.securing import login, make_papers
+from support.securing import make_papers
 from support.virtual_time import virtual_time
 
 from aiokafkawire.config import ClientConfig, make_config, parse_servers
@@ -441,6 +442,7 @@ async def block_the_loop(bootstrap: str, *, session_timeout_ms: int, interval: f
         return await member.heartbeat()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])  # the thread does not know which
 async def test_a_blocked_loop_outlasts_its_session() -> None:
     with (

@@ -47,6 +47,29 @@ UNKNOWN = 31_000
 ENDS = (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_MEMBER_EPOCH)
 
 
+# --- members that the coordinator removes -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("code", ENDS)
+def test_a_member_that_is_removed_by_its_first_heartbeat_backs_off_before_it_joins_again(code: ErrorCode) -> None:
+    """A broker that returned a wrong epoch would let the member join and be removed thousands of times a second."""
+    machine = machine_in(ENTERING, retry_backoff=0.5)
+    confirm(machine, 2**31 - 1, ONE)
+    apply_assignment(machine)
+    machine.answered(next_request(machine, 1.0), failed(code), 1.0)
+    machine.prepared(current_task(machine, PrepareRejoin))
+    assert (machine.state, machine.due(1.4), machine.wait(1.0)) == (ENTERING, [], 0.5)
+    assert next_heartbeat(machine, 1.5).member_epoch == 0
+
+
+@pytest.mark.parametrize("code", ENDS)
+def test_a_member_that_was_accepted_joins_again_at_once(code: ErrorCode) -> None:
+    machine = stable_machine(retry_backoff=0.5)
+    machine.answered(next_request(machine, INTERVAL), failed(code), INTERVAL)
+    machine.prepared(current_task(machine, PrepareRejoin))
+    assert next_heartbeat(machine, INTERVAL).member_epoch == 0
+
+
 # --- leaving -------------------------------------------------------------------------------------------------------
 
 

@@ -12,8 +12,9 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.serialization import pkcs12
 from support.apache_kafka import missing
 from support.kafka_releases import KafkaRelease, number_of
+from support.login_settings import login
 from support.needing import require
-from support.securing import Papers, login, make_papers, refusal, there_and_back
+from support.securing import Papers, make_papers, refusal, there_and_back
 
 from aiokafkawire.errors import (
     BrokerNotTrusted,

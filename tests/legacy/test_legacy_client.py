@@ -370,6 +370,7 @@ async def test_a_modern_broker_asked_as_one_of_07_is_told() -> None:
                 await client.confirm()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("release", ["0.8.0", "0.8.1", "0.8.2", "0.9.0"])
 async def test_a_broker_of_the_releases_between_is_told_as_what_it_is(release: str) -> None:
     async with Broker(port=None, max_versions=release) as broker:

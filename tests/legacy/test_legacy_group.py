@@ -133,6 +133,7 @@ async def test_groups_of_their_own_get_every_message(zookeeper: ZooKeeperServer)
                 assert sorted(found.value for found in await take(consumer, 4)) == [b"0-a", b"0-b", b"1-a", b"1-b"]
 
 
+@pytest.mark.slow
 async def test_what_is_finished_is_committed_before_a_partition_is_given_up(zookeeper: ZooKeeperServer) -> None:
     async with legacy_cluster(zookeeper, 2) as cluster:
         await cluster.topic(0, "t")
@@ -200,6 +201,7 @@ async def test_messages_at_hand_leave_others_their_turns(zookeeper: ZooKeeperSer
             assert turns >= 10
 
 
+@pytest.mark.slow
 async def test_a_member_that_is_cut_off_loses_its_share_with_its_session(
     zookeeper: ZooKeeperServer,
 ) -> None:
@@ -383,6 +385,7 @@ async def test_a_member_whose_group_is_deleted_joins_again(zookeeper: ZooKeeperS
             assert (await take(consumer, 1))[0].value in (b"a", b"b")  # what was in hand was not finished
 
 
+@pytest.mark.slow
 async def test_a_filter_that_java_refuses_is_not_registered(zookeeper: ZooKeeperServer) -> None:
     async with legacy_cluster(zookeeper, 1) as cluster, ZooKeeper(cluster.zookeeper) as session:
         with pytest.raises(ConfigError, match=r"pz-\[a-z\]\{3,3\}"):

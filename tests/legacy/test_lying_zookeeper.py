@@ -87,6 +87,7 @@ async def test_a_server_that_does_not_go_on_with_a_session_says_that_it_has_expi
         assert session.expired
 
 
+@pytest.mark.slow
 async def test_a_server_that_promises_days_is_looked_after_all_the_same() -> None:
     server = Scripted(greeting(2**31 - 1), listen)
     async with tcp_server(server.serve) as address, ZooKeeper(address, session_timeout_ms=200) as session:
@@ -184,6 +185,7 @@ def member(cluster: LegacyCluster, *, proxy: CuttableProxy | None = None, **opti
     return LegacyConsumer(servers, "g", ["t"], connector=cluster.connect, **given)
 
 
+@pytest.mark.slow
 async def test_a_producer_whose_session_expired_recovers_after_zookeeper_does(
     zookeeper: ZooKeeperServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -227,6 +229,7 @@ async def test_a_producer_keeps_its_partitions_when_zookeeper_is_back_for_a_mome
         assert cluster.logs(0).content("t", 0) == [b"one", b"two"]
 
 
+@pytest.mark.slow
 async def test_a_member_whose_name_is_taken_is_told(zookeeper: ZooKeeperServer) -> None:
     async with legacy_cluster(zookeeper, 1) as cluster, ZooKeeper(cluster.zookeeper) as other:
         await other.ensure("/consumers/g/ids")

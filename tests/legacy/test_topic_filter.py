@@ -224,6 +224,7 @@ def _hex(text: str) -> str:
     return "x" + text.encode().hex()
 
 
+@pytest.mark.slow
 def test_filters_mean_what_they_mean_to_java() -> None:
     require(missing())
     source = Path(__file__).parent.parent / "data" / "TopicFilters.java"

@@ -235,6 +235,7 @@ async def test_a_server_that_comes_back_goes_on_with_the_session() -> None:
         server.stop()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", ["", "a", "/a/", "//a", "/a/../b", "/.", "/\ud800"])
 async def test_paths_that_are_none_are_refused(zookeeper: ZooKeeperServer, path: str) -> None:
     async with ZooKeeper(zookeeper.address) as session:
@@ -251,6 +252,7 @@ def test_settings_are_checked() -> None:
         ZooKeeper("a:b")
 
 
+@pytest.mark.slow
 async def test_nothing_listens() -> None:
     (port,) = free_ports(1)
     failed = rf"no ZooKeeper server of 127\.0\.0\.1:{port} within 2 s: .*127\.0\.0\.1:{port}: Connection refused"
@@ -309,6 +311,7 @@ async def test_closing_takes_bounded_time_where_the_server_says_nothing() -> Non
     await none_is_left()
 
 
+@pytest.mark.slow
 async def test_closing_takes_bounded_time_where_nobody_accepts_connections() -> None:
     with socket.socket() as server, socket.socket() as queued:
         server.bind(("127.0.0.1", 0))

@@ -57,6 +57,7 @@ async def take(consumer: LegacyConsumer, count: int) -> list[bytes]:
         return [(await anext(consumer)).value for _ in range(count)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("away", AWAY)
 async def test_a_member_joins_again_and_reads_on_from_what_is_committed(away: float) -> None:
     async with memory_zookeeper() as zookeeper, LegacyServer() as server:
@@ -86,6 +87,7 @@ async def test_a_member_joins_again_and_reads_on_from_what_is_committed(away: fl
             assert zookeeper.nodes[_OFFSET].data == b"33"
 
 
+@pytest.mark.slow
 async def test_what_reads_meanwhile_waits(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "aiokafkawire")
     async with memory_zookeeper() as zookeeper, LegacyServer() as server:
@@ -126,6 +128,7 @@ async def test_a_member_that_never_had_a_session_says_so_in_time() -> None:
             await anext(consumer)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("away", AWAY)
 async def test_a_producer_sends_on_to_what_it_knows(away: float) -> None:
     async with memory_zookeeper() as zookeeper, LegacyServer() as server:

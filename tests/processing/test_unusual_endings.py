@@ -226,6 +226,8 @@ async def test_what_only_other_calls_take_is_refused_in_words(kafka: Client) -> 
 
     with pytest.raises(ConfigError, match="interceptors are for"):
         await process(kafka, handle, interceptors=[])
+    with pytest.raises(ConfigError, match=r"unknown setting 'concurency': did you mean concurrency\?"):
+        await process(kafka, handle, concurency=16)
     with pytest.raises(UsageError, match=r"process\(\) takes a SubscriptionPattern with group_protocol='consumer'"):
         await kafka.process(SubscriptionPattern("t.*"), handle, group_id="g")
 
@@ -240,6 +242,7 @@ async def test_a_handler_takes_one_argument(kafka: Client) -> None:
             await process(kafka, wrong)
 
 
+@pytest.mark.slow
 async def test_a_coordinator_that_is_away_when_partitions_are_assigned_is_waited_for(broker: Broker) -> None:
     stop = anyio.Event()
 

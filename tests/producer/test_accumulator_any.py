@@ -389,6 +389,7 @@ def step(machine: AnySequence, chance: Random) -> None:
     chance.choices(calls, weights)[0]()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("machine", MACHINES)
 @pytest.mark.parametrize("seed", seeds(range(15), 5))
 def test_a_long_walk(machine: type[AnySequence], seed: int) -> None:

@@ -51,8 +51,15 @@ def rows(values: Any, keys: Any = None, partition: Any = None, timestamp_ms: Any
 def shaped(items: list[Any], kind: Any, cuts: list[int], start: int) -> Any:
     """A chunked array of ``items`` from ``start`` on, whose chunks are slices of longer arrays."""
     bounds = [0, *sorted(min(cut, len(items)) for cut in cuts), len(items)]
-    chunks = [pa.array([None, *items[first:end]], kind).slice(1) for first, end in pairwise(bounds)]
+    chunks = [array_of([None, *items[first:end]], kind).slice(1) for first, end in pairwise(bounds)]
     return pa.chunked_array(chunks, kind).slice(start)
+
+
+def array_of(items: list[Any], kind: Any) -> Any:
+    if pa.types.is_dictionary(kind):  # releases of pyarrow before 25 do not make one of large binaries
+        encoded = pa.array(items, kind.value_type).dictionary_encode()
+        return pa.DictionaryArray.from_arrays(encoded.indices.cast(kind.index_type), encoded.dictionary)
+    return pa.array(items, kind)
 
 
 @pytest.mark.parametrize("kind", [*BYTES, *TEXTS])

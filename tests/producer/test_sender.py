@@ -19,6 +19,7 @@ from aiokafkawire import (
     WireError,
 )
 from aiokafkawire.errors import MessageTooLarge, NotLeaderOrFollower
+from aiokafkawire.protocol.api import ApiKey
 from aiokafkawire.protocol.messages.metadata import MetadataRequest
 from aiokafkawire.protocol.messages.produce import ProduceRequest, ProduceResponse
 from aiokafkawire.testing.simulation import Simulation, simulate
@@ -137,6 +138,47 @@ async def test_a_silent_broker_costs_no_more_than_the_delivery_timeout(request_t
             assert isinstance(late.value.__cause__, ConnectionLost)
         else:
             assert "sent, and not answered" in str(late.value)
+
+
+@virtual_time
+async def test_a_frozen_broker_is_left_when_others_lead_and_not_at_its_timeout() -> None:
+    async with (
+        serving({a(0): 1, a(1): 2}) as cluster,
+        cluster.client() as client,
+        producing(client, delivery_timeout_ms=120_000) as producer,
+    ):
+        cluster.on_produce = lambda node, asked: None if node == 1 else cluster.written(asked)
+        began = anyio.current_time()
+        waiting = (await sent(producer, a(0), b"0"))[0]
+        cluster.nodes[1].on[ApiKey.METADATA] = lambda _: None  # it keeps its connections, and reads nothing
+        await anyio.sleep(9)
+        cluster.move(a(0), 2)
+        with anyio.fail_after(20):
+            assert (await waiting).offset == 0
+        assert anyio.current_time() - began < 12
+        assert cluster.values(a(0)) == [b"0"]
+
+
+@virtual_time
+async def test_a_slow_leader_is_waited_for_and_gets_its_request_once() -> None:
+    async with (
+        serving({a(0): 1, a(1): 2}) as cluster,
+        cluster.client() as client,
+        producing(client, delivery_timeout_ms=120_000) as producer,
+    ):
+        cluster.on_produce = lambda node, asked: None
+        # A moment from which 3 s end a little early, by the precision of the clock: it moves on all the same.
+        for _ in range(10_000):
+            if (anyio.current_time() + 3.0) - anyio.current_time() < 3.0:
+                break
+            await anyio.sleep(0.01)
+        waiting = (await sent(producer, a(0), b"0"))[0]
+        await anyio.sleep(25)
+        (asked,) = cluster.held
+        await asked.answer(cluster.written(asked))
+        assert (await waiting).offset == 0
+        questions = sum(broker.count(MetadataRequest) for broker in cluster.nodes.values())
+        assert questions < 30, "others are asked once a second at most whether they lead by now"
 
 
 @virtual_time
@@ -291,6 +333,7 @@ async def test_each_who_waits_gets_an_error_of_its_own() -> None:
         assert len({str(error) for error in heard}) == 1
 
 
+@pytest.mark.slow
 def test_a_topic_that_is_sent_to_stays_known() -> None:
     async def main(sim: Simulation) -> int:
         sim.broker.create_topic("a", partitions=1)

@@ -5,7 +5,7 @@ from array import array
 from asyncio import iscoroutinefunction
 from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
-from inspect import signature
+from inspect import getdoc, signature
 from itertools import accumulate
 from random import Random
 from typing import Any
@@ -272,6 +272,7 @@ def by_length(topic: str, key: bytes | None, available: Sequence[int], partition
     return len(key or b"")
 
 
+@pytest.mark.slow
 @BUILT
 @settings(max_examples=examples(500))
 @given(
@@ -289,6 +290,7 @@ def test_both_do_the_same(
     assert hot == pure
 
 
+@pytest.mark.slow
 @BUILT
 @settings(max_examples=examples(300))
 @given(
@@ -341,7 +343,7 @@ def test_a_subclass_that_does_not_initialise_the_appender_gets_an_error() -> Non
 @pytest.mark.parametrize("name", ["send", "enqueue", "send_nowait"])
 def test_both_have_the_same_signatures_and_docstrings(name: str) -> None:
     pure, hot = (getattr(twin.Appender, name) for twin in (_pure, _implementation))
-    assert hot.__doc__ == pure.__doc__
+    assert getdoc(hot) == getdoc(pure)
     ours, theirs = (
         [(one.name, one.kind, one.default) for one in signature(method).parameters.values()] for method in (hot, pure)
     )

@@ -91,6 +91,7 @@ async def test_the_lag_of_each_partition_is_a_series(broker: Broker) -> None:
         assert lags == [0, 0]
 
 
+@pytest.mark.slow
 async def test_promtool_finds_nothing_to_complain_about(broker: Broker) -> None:
     require(missing_prometheus(), "AIOKAFKAWIRE_REQUIRE_PROMETHEUS")
     async with Client(broker.bootstrap) as kafka:
@@ -159,6 +160,7 @@ async def test_clients_with_one_id_have_the_sum_of_their_counters_and_the_larges
         assert 200 <= age < 260
 
 
+@pytest.mark.slow
 async def test_labels_can_be_left_out(broker: Broker) -> None:
     async with Client(broker.bootstrap, client_id="shop") as kafka:
         registries = {
@@ -209,6 +211,7 @@ async def test_the_age_of_the_metadata_is_right_in_another_thread(broker: Broker
         assert 0 <= age < 30
 
 
+@pytest.mark.slow
 async def test_other_threads_collect_while_topics_producers_and_consumers_come_and_go(broker: Broker) -> None:
     """And each text is complete: no value vanishes from one to the next."""
     done, texts, errors = threading.Event(), list[int](), list[BaseException]()

@@ -59,10 +59,12 @@ def without_data(name: str, prometheus: PrometheusServer) -> set[tuple[str, str]
     }
 
 
+@pytest.mark.slow
 def test_every_query_of_the_dashboard_has_data(prometheus: PrometheusServer) -> None:
     assert without_data("prometheus.json", prometheus) == set()
 
 
+@pytest.mark.slow
 def test_every_query_of_the_dashboard_for_opentelemetry_has_data(tmp_path: Path) -> None:
     with scraped(["-m", "support.opentelemetry_service"], tmp_path) as prometheus:
         commits = "messaging_client_operation_duration_seconds_count{messaging_operation_name='commit'}"
@@ -75,8 +77,8 @@ def test_the_values_are_those_of_the_service(prometheus: PrometheusServer) -> No
         (found,) = prometheus.query(query)
         return float(found["value"][1])
 
-    assert value(f"sum(rate(kafka_producer_records_sent_total[{WINDOW}]))") > 50
-    assert value(f"sum(rate(kafka_consumer_records_fetched_total[{WINDOW}]))") > 50
+    assert value(f"sum(rate(kafka_producer_records_sent_total[{WINDOW}]))") > 10
+    assert value(f"sum(rate(kafka_consumer_records_fetched_total[{WINDOW}]))") > 10
     assert value("sum(kafka_consumer_partitions)") == 6
     assert value("count(kafka_consumer_lag)") == 6
     latency = value(

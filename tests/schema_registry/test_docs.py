@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import attrs
+import pytest
 
 from aiokafkawire.schema_registry import SchemaRegistryConfig
 
@@ -23,6 +24,7 @@ def test_every_program_imports_what_there_is() -> None:
         exec(compile(ast.Module(imports, []), str(PAGE), "exec"), {})
 
 
+@pytest.mark.slow
 def test_the_program_with_the_registry_in_memory_prints_what_it_says() -> None:
     (program,) = [block for block in BLOCKS if "SchemaRegistryServer" in block]
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)

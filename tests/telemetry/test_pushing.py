@@ -282,6 +282,7 @@ def test_a_client_without_a_subscription_closes_at_once() -> None:
     simulate(main, nodes=1, client_telemetry=True)
 
 
+@pytest.mark.slow
 def test_pushes_keep_to_the_brokers_limit(caplog: pytest.LogCaptureFixture) -> None:
     async def main(sim: Simulation) -> None:
         async with sim.client() as operator:
