@@ -63,7 +63,7 @@ ELSEWHERE = {
     "first-spark.md": "tests/cli/test_tutorials.py",
     "first-tests.md": "tests/cli/test_tutorials.py",
     "first-worker.md": "tests/cli/test_tutorials.py",
-    "legacy.md": "tests/legacy",
+    "legacy.md": "tests/legacy/test_legacy_page.py",
     "migrating.md": "tests/cli/test_migrating_page.py",
     "schema-registry.md": "tests/schema_registry/test_docs.py",
     "security.md": "tests/security/test_security_page.py",
