@@ -293,7 +293,10 @@ class Client(MetricsPush):
         _check_brokers(self._cluster.config, "producer")
         shared = identity.transactional_id if identity is not None else options.get("transactional_id")
         if options.setdefault("transactional_id", shared) != shared:
-            raise ConfigError(f"transactional_id must be {shared!r}, which the identity has, or be left out")
+            raise ConfigError(
+                f"transactional_id must be {shared!r}, which the identity has, or be left out",
+                setting="transactional_id",
+            )
         config = make_config(ProducerConfig, options)
         self._cluster.owner.require_loop("producer")
         from .producer.producer import Producer
@@ -399,14 +402,18 @@ class Client(MetricsPush):
         check_converters("deserialize", key_deserializer=key_deserializer, value_deserializer=value_deserializer)
         _check_assignors(assignors)
         if config.heartbeat_thread and self._connector is not connect_tcp:
-            raise ConfigError("heartbeat_thread opens its own TCP connections and cannot use the client's connector")
+            raise ConfigError(
+                "heartbeat_thread opens its own TCP connections and cannot use the client's connector",
+                setting="heartbeat_thread",
+            )
         if config.heartbeat_thread:
             _check_blocking(self._cluster.config)
         limit = self._cluster.config.request_timeout_ms
         if config.fetch_max_wait_ms >= limit:
             raise ConfigError(
                 f"fetch_max_wait_ms must be less than request_timeout_ms ({limit}): "
-                "a broker without new records answers a fetch only after fetch_max_wait_ms"
+                "a broker without new records answers a fetch only after fetch_max_wait_ms",
+                setting="fetch_max_wait_ms",
             )
         self._cluster.owner.require_loop("consumer")
         lane = str(next(self._lanes))
@@ -500,13 +507,16 @@ class Client(MetricsPush):
         _check_brokers(self._cluster.config, "share consumer")
         config = make_config(ShareConsumerConfig, options)
         if not config.group_id:
-            raise ConfigError("share_consumer() needs a group_id: the share group whose members share the records")
+            raise ConfigError(
+                "share_consumer() needs a group_id: the share group whose members share the records", setting="group_id"
+            )
         check_converters("deserialize", key_deserializer=key_deserializer, value_deserializer=value_deserializer)
         limit = self._cluster.config.request_timeout_ms
         if config.fetch_max_wait_ms >= limit:
             raise ConfigError(
                 f"fetch_max_wait_ms must be less than request_timeout_ms ({limit}): "
-                "a broker without new records answers a fetch only after fetch_max_wait_ms"
+                "a broker without new records answers a fetch only after fetch_max_wait_ms",
+                setting="fetch_max_wait_ms",
             )
         self._cluster.owner.require_loop("share consumer")
         names, lane = flattened(topics), str(next(self._lanes))
@@ -1056,7 +1066,8 @@ def _check_blocking(config: ClientConfig) -> None:
         if inspect.iscoroutinefunction(getattr(config, setting)):
             raise ConfigError(
                 f"{setting} must not be a coroutine function with heartbeat_thread: "
-                "the thread logs in while the event loop may be blocked"
+                "the thread logs in while the event loop may be blocked",
+                setting=setting,
             )
 
 
@@ -1067,20 +1078,27 @@ def _check_group_protocol(config: ConsumerConfig, given: Collection[str]) -> Non
                 raise ConfigError(
                     f"{name} is for group_protocol='classic': in the consumer protocol the coordinator assigns "
                     "(group_remote_assignor names its assignor), with the times that its settings "
-                    "group.consumer.session.timeout.ms and group.consumer.heartbeat.interval.ms have"
+                    "group.consumer.session.timeout.ms and group.consumer.heartbeat.interval.ms have",
+                    setting=name if name != "assignors" else None,
                 )
     elif config.group_protocol == "classic" and config.group_remote_assignor is not None:
-        raise ConfigError("group_remote_assignor needs group_protocol='consumer', whose coordinator assigns")
+        raise ConfigError(
+            "group_remote_assignor needs group_protocol='consumer', whose coordinator assigns",
+            setting="group_remote_assignor",
+        )
 
 
 def _check_membership(config: ConsumerConfig) -> None:
     if config.group_id == "":
-        raise ConfigError("group_id must not be empty")
+        raise ConfigError("group_id must not be empty", setting="group_id")
     if config.group_instance_id is not None and (not config.group_instance_id or config.group_id is None):
-        raise ConfigError("group_instance_id must not be empty, and needs a group_id")
+        raise ConfigError("group_instance_id must not be empty, and needs a group_id", setting="group_instance_id")
     if config.heartbeat_interval_ms >= config.session_timeout_ms:
         limit = f"less than session_timeout_ms ({config.session_timeout_ms})"
-        raise ConfigError(f"heartbeat_interval_ms must be {limit}, got {config.heartbeat_interval_ms}")
+        raise ConfigError(
+            f"heartbeat_interval_ms must be {limit}, got {config.heartbeat_interval_ms}",
+            setting="heartbeat_interval_ms",
+        )
 
 
 def _producer_interceptors(interceptors: Iterable[object]) -> "ProducerInterceptors | None":

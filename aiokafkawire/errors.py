@@ -239,7 +239,7 @@ class ConfigError(KafkaError, ValueError):
 
     Attributes:
         setting: the name of the setting that has an invalid value, which docs/settings.md explains (settings.md#NAME);
-            None for an unknown name, another argument, or settings that contradict one another.
+            one of them where settings contradict one another; None for an unknown name, or another argument.
     """
 
     def __init__(self, *message: object, setting: str | None = None) -> None:

@@ -66,11 +66,24 @@ def test_an_error_names_the_setting_that_the_page_of_settings_explains(owner: st
         assert name in headings
 
 
-def test_an_error_of_no_single_setting_names_none() -> None:
-    for options in ({"linger": 5}, {"transactional_id": "t", "acks": 1}):
-        with pytest.raises(ConfigError) as raised:
-            make_config(ProducerConfig, options)
-        assert raised.value.setting is None
+def test_an_error_of_no_setting_names_none() -> None:
+    with pytest.raises(ConfigError) as raised:
+        make_config(ProducerConfig, {"linger": 5})
+    assert raised.value.setting is None
+
+
+CONTRADICTIONS: list[tuple[dict[str, object], str]] = [
+    ({"transactional_id": "t", "acks": 1}, "acks"),
+    ({"transactional_id": "t", "enable_idempotence": False}, "enable_idempotence"),
+    ({"enable_idempotence": True, "max_in_flight_requests_per_connection": 6}, "max_in_flight_requests_per_connection"),
+]
+
+
+@pytest.mark.parametrize(("options", "named"), CONTRADICTIONS)
+def test_an_error_of_settings_that_contradict_one_another_names_one(options: dict[str, object], named: str) -> None:
+    with pytest.raises(ConfigError) as raised:
+        make_config(ProducerConfig, options)
+    assert raised.value.setting == named
 
 
 def test_an_error_of_a_property_names_the_setting() -> None:

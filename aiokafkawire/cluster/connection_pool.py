@@ -175,9 +175,14 @@ class ConnectionPool:
         try:
             host, port = mapped(*address)
         except Exception as error:
-            raise ConfigError(f"advertised_listeners_map failed for {address}: {error!r}") from error
+            raise ConfigError(
+                f"advertised_listeners_map failed for {address}: {error!r}", setting="advertised_listeners_map"
+            ) from error
         if not isinstance(host, str) or not host or type(port) is not int or not 0 < port < 65536:
-            raise ConfigError(f"advertised_listeners_map returned no host and port for {address}: {(host, port)!r}")
+            raise ConfigError(
+                f"advertised_listeners_map returned no host and port for {address}: {(host, port)!r}",
+                setting="advertised_listeners_map",
+            )
         return Address(host, port)
 
     async def _open(self, address: Address, name: str, lane: _Lane, within: float | None) -> Connection:

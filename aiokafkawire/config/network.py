@@ -131,4 +131,7 @@ class NetworkConfig(SecurityConfig):
     def __attrs_post_init__(self) -> None:
         SecurityConfig.__attrs_post_init__(self)  # a class that attrs completes late has no super()
         if self.proxy is not None and self.client_dns_lookup != "use_all_dns_ips":
-            raise ConfigError("proxy and client_dns_lookup: names are looked up by the proxy; remove one of them")
+            raise ConfigError(
+                "proxy and client_dns_lookup: names are looked up by the proxy; remove one of them",
+                setting="client_dns_lookup",
+            )

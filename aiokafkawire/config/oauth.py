@@ -142,7 +142,10 @@ def check_oauth(config: OAuthConfig) -> None:
             endpoint = config.sasl_oauthbearer_token_endpoint_url or config.sasl_oauthbearer_client_id
             given = endpoint or config.sasl_oauthbearer_client_secret
             hint = " ('oidc', since there is an endpoint?)" if given is not None else ""
-            raise ConfigError(f"OAUTHBEARER needs sasl_oauthbearer_token, or sasl_oauthbearer_method 'oidc'{hint}")
+            raise ConfigError(
+                f"OAUTHBEARER needs sasl_oauthbearer_token, or sasl_oauthbearer_method 'oidc'{hint}",
+                setting="sasl_oauthbearer_token",
+            )
         return
     needed = ["sasl_oauthbearer_token_endpoint_url"]
     uses_metadata = config.sasl_oauthbearer_metadata_authentication_type != "none"
@@ -152,10 +155,14 @@ def check_oauth(config: OAuthConfig) -> None:
         if not getattr(config, name):
             raise ConfigError(f"sasl_oauthbearer_method 'oidc' needs {name}", setting=name)
     if config.sasl_oauthbearer_token is not None:
-        raise ConfigError("sasl_oauthbearer_token and sasl_oauthbearer_method 'oidc': set one of them")
+        raise ConfigError(
+            "sasl_oauthbearer_token and sasl_oauthbearer_method 'oidc': set one of them",
+            setting="sasl_oauthbearer_token",
+        )
     if uses_metadata and config.sends_assertions:
         raise ConfigError(
-            "sasl_oauthbearer_metadata_authentication_type 'azure_imds' sends no assertion: remove one of them"
+            "sasl_oauthbearer_metadata_authentication_type 'azure_imds' sends no assertion: remove one of them",
+            setting="sasl_oauthbearer_metadata_authentication_type",
         )
     if config.sends_assertions and config.sasl_oauthbearer_assertion_file is None:
         _check_key(config)
@@ -165,9 +172,11 @@ def check_oauth(config: OAuthConfig) -> None:
 def _check_key(config: OAuthConfig) -> None:
     given = [name for name in _KEYS if getattr(config, name) is not None]
     if not given:
-        raise ConfigError(f"an assertion needs {_KEYS[0]} or {_KEYS[1]}, or sasl_oauthbearer_assertion_file")
+        raise ConfigError(
+            f"an assertion needs {_KEYS[0]} or {_KEYS[1]}, or sasl_oauthbearer_assertion_file", setting=_KEYS[0]
+        )
     if len(given) == 2:
-        raise ConfigError(f"{_KEYS[0]} and {_KEYS[1]} are two sources of the same: set one of them")
+        raise ConfigError(f"{_KEYS[0]} and {_KEYS[1]} are two sources of the same: set one of them", setting=_KEYS[0])
 
 
 def _check_endpoint(url: str) -> None:

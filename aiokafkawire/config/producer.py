@@ -126,12 +126,17 @@ class ProducerConfig:
         if not asked:
             return
         if self.transactional_id is not None and self.enable_idempotence is False:
-            raise ConfigError("transactional_id needs enable_idempotence: transactions are built on it")
+            raise ConfigError(
+                "transactional_id needs enable_idempotence: transactions are built on it", setting="enable_idempotence"
+            )
         if self.required_acks != -1:
-            raise ConfigError(f"{asked[0]} needs acks='all', got acks={self.acks!r}")
+            raise ConfigError(f"{asked[0]} needs acks='all', got acks={self.acks!r}", setting="acks")
         if self.max_in_flight_requests_per_connection > _MAX_IDEMPOTENT:
             most = f"at most {_MAX_IDEMPOTENT}, got {self.max_in_flight_requests_per_connection}"
-            raise ConfigError(f"{asked[0]} needs max_in_flight_requests_per_connection to be {most}")
+            raise ConfigError(
+                f"{asked[0]} needs max_in_flight_requests_per_connection to be {most}",
+                setting="max_in_flight_requests_per_connection",
+            )
 
     @property
     def required_acks(self) -> int:

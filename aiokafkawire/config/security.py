@@ -206,7 +206,10 @@ class SecurityConfig(OAuthConfig):
         _check_used(self, self.uses_tls, "ssl_", "'SSL' or 'SASL_SSL'")
         _check_used(self, self.uses_sasl, "sasl_", "'SASL_SSL' or 'SASL_PLAINTEXT'")
         if self.sasl_tokenauth and not self.uses_sasl:
-            raise ConfigError("sasl_tokenauth is True: set security_protocol to 'SASL_SSL' or 'SASL_PLAINTEXT'")
+            raise ConfigError(
+                "sasl_tokenauth is True: set security_protocol to 'SASL_SSL' or 'SASL_PLAINTEXT'",
+                setting="sasl_tokenauth",
+            )
         if self.uses_tls:
             _check_tls(self)
         if self.uses_sasl:
@@ -235,7 +238,9 @@ def _check_used(config: SecurityConfig, used: bool, prefix: str, protocols: str)
     for field in attrs.fields(SecurityConfig):
         if field.name.startswith(prefix) and field.default is None and getattr(config, field.name) is not None:
             given = f"security_protocol is {config.security_protocol}"
-            raise ConfigError(f"{field.name} is set, but {given}: set security_protocol to {protocols}")
+            raise ConfigError(
+                f"{field.name} is set, but {given}: set security_protocol to {protocols}", setting=field.name
+            )
 
 
 def _check_tls(config: SecurityConfig) -> None:
@@ -245,38 +250,53 @@ def _check_tls(config: SecurityConfig) -> None:
         others = _set(config, *own)
         if others or config.ssl_endpoint_identification_algorithm != "https":
             named = others[0] if others else "ssl_endpoint_identification_algorithm"
-            raise ConfigError(f"{named} and ssl_context: set it in the context instead, or remove the context")
+            raise ConfigError(
+                f"{named} and ssl_context: set it in the context instead, or remove the context", setting=named
+            )
         return
     for location, pem in (("ssl_ca_location", "ssl_ca_pem"), ("ssl_key_location", "ssl_key_pem")):
         if len(_set(config, location, pem)) == 2:
-            raise ConfigError(f"{location} and {pem} are two sources of the same: set one of them")
+            raise ConfigError(f"{location} and {pem} are two sources of the same: set one of them", setting=location)
     for name in _set(config, "ssl_ca_location", "ssl_ca_pem"):
         if config.ssl_truststore_location is not None:
-            raise ConfigError(f"{name} and ssl_truststore_location are two sources of the same: set one of them")
+            raise ConfigError(
+                f"{name} and ssl_truststore_location are two sources of the same: set one of them", setting=name
+            )
     identity = _set(config, *_IDENTITY)
     if len(identity) > 1:
-        raise ConfigError(f"{' and '.join(identity)} both set the client's certificate: set one of them")
+        raise ConfigError(
+            f"{' and '.join(identity)} both set the client's certificate: set one of them", setting=identity[0]
+        )
     keys = _set(config, "ssl_key_location", "ssl_key_pem", "ssl_key_password")
     if keys and keys != ["ssl_key_password"] and identity == ["ssl_keystore_location"]:
-        raise ConfigError(f"{keys[0]} and ssl_keystore_location: a keystore contains its key (ssl_keystore_password)")
+        raise ConfigError(
+            f"{keys[0]} and ssl_keystore_location: a keystore contains its key (ssl_keystore_password)", setting=keys[0]
+        )
     if keys and not identity:
-        raise ConfigError(f"{keys[0]} needs the certificate: ssl_certificate_location or ssl_certificate_pem")
+        raise ConfigError(
+            f"{keys[0]} needs the certificate: ssl_certificate_location or ssl_certificate_pem", setting=keys[0]
+        )
     for store in ("ssl_keystore", "ssl_truststore"):
         if getattr(config, f"{store}_password") is not None and getattr(config, f"{store}_location") is None:
-            raise ConfigError(f"{store}_password needs {store}_location")
+            raise ConfigError(f"{store}_password needs {store}_location", setting=f"{store}_password")
 
 
 def _check_sasl(config: SecurityConfig) -> None:
     mechanism = config.sasl_mechanism
     if mechanism is None:
         named = ", ".join(_MECHANISMS)
-        raise ConfigError(f"{config.security_protocol} needs sasl_mechanism: one of {named}")
+        raise ConfigError(f"{config.security_protocol} needs sasl_mechanism: one of {named}", setting="sasl_mechanism")
     for name in _NEEDED.get(mechanism, ()):
         if not getattr(config, name):
-            raise ConfigError(f"sasl_mechanism {mechanism} needs {name}")
+            raise ConfigError(f"sasl_mechanism {mechanism} needs {name}", setting=name)
     if config.sasl_tokenauth and not mechanism.startswith("SCRAM-"):
-        raise ConfigError(f"sasl_tokenauth needs SCRAM-SHA-256 or SCRAM-SHA-512 as sasl_mechanism, got {mechanism}")
+        raise ConfigError(
+            f"sasl_tokenauth needs SCRAM-SHA-256 or SCRAM-SHA-512 as sasl_mechanism, got {mechanism}",
+            setting="sasl_tokenauth",
+        )
     if mechanism == "OAUTHBEARER":
         check_oauth(config)
     if mechanism == "PLAIN" and "\0" in f"{config.sasl_username}{config.sasl_password}":
-        raise ConfigError("sasl_username and sasl_password cannot contain a NUL: PLAIN separates them by it")
+        raise ConfigError(
+            "sasl_username and sasl_password cannot contain a NUL: PLAIN separates them by it", setting="sasl_username"
+        )

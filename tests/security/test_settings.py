@@ -156,6 +156,11 @@ def test_what_contradicts_itself_is_refused_and_no_secret_is_told(options: dict[
         Client("a:1", **options)
     assert told in str(caught.value)
     assert "s3cret" not in str(caught.value)
+    if "unknown setting" in told:
+        assert caught.value.setting is None
+    else:
+        assert caught.value.setting is not None
+        assert caught.value.setting in str(caught.value)
 
 
 def test_an_extension_that_cannot_be_said_is_told_when_a_client_is_made() -> None:
