@@ -43,12 +43,15 @@ class _LazyAttribute:
 
     __slots__ = ("_complete", "_name")
 
-    def __init__(self, name: str, complete: Callable[[], None]) -> None:
+    def __init__(self, name: str, complete: Callable[[], type[Any]]) -> None:
         self._name, self._complete = name, complete
 
     def __get__(self, instance: object, owner: type[Any]) -> Any:
-        self._complete()
-        return getattr(owner if instance is None else instance, self._name)
+        made = vars(self._complete()).get(self._name)
+        if made is None:  # this release of attrs makes none
+            return getattr(owner if instance is None else instance, self._name)
+        # Not getattr(): inspect.signature of CPython 3.14 binds __init__ to the class itself.
+        return made.__get__(instance, owner) if hasattr(made, "__get__") else made
 
 
 class _LazyFields(_LazyAttribute):
@@ -56,7 +59,7 @@ class _LazyFields(_LazyAttribute):
 
     __slots__ = ("read",)
 
-    def __init__(self, name: str, complete: Callable[[], None], read: Callable[[], None]) -> None:
+    def __init__(self, name: str, complete: Callable[[], type[Any]], read: Callable[[], None]) -> None:
         super().__init__(name, complete)
         self.read = read
 
@@ -75,7 +78,7 @@ def _make(options: dict[str, bool], cls: type[Any]) -> type[Any]:
         body |= _IF_FROZEN
     lazy = [name for name in lazy if name not in body]
 
-    def complete() -> None:
+    def complete() -> type[Any]:
         for base in reversed(cls.__mro__[1:]):
             fields_of_base = vars(base).get(_FIELDS)
             if isinstance(fields_of_base, _LazyFields):
@@ -87,6 +90,7 @@ def _make(options: dict[str, bool], cls: type[Any]) -> type[Any]:
             else:  # this release of attrs makes none; another thread may be completing the class, too
                 with suppress(AttributeError):
                     delattr(lazy_class, name)
+        return lazy_class
 
     def read_fields() -> None:
         setattr(lazy_class, _FIELDS, getattr(attrs.define(cls, **options | _NO_METHODS), _FIELDS))  # type: ignore[call-overload]

@@ -6,6 +6,7 @@ import asyncio
 from typing import Any
 
 import pytest
+from support.coroutine_functions import looks_async
 
 from aiokafkawire.aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafkawire.testing import Broker
@@ -118,5 +119,5 @@ def test_what_is_sent_right_after_the_start_is_read() -> None:
 
 
 def test_getone_looks_like_a_coroutine_function() -> None:
-    assert asyncio.iscoroutinefunction(AIOKafkaConsumer.getone)
-    assert asyncio.iscoroutinefunction(AIOKafkaConsumer.getmany)
+    assert looks_async(AIOKafkaConsumer.getone)
+    assert looks_async(AIOKafkaConsumer.getmany)

@@ -2,7 +2,6 @@
 
 import os
 from array import array
-from asyncio import iscoroutinefunction
 from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
 from inspect import getdoc, signature
@@ -13,6 +12,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.coroutine_functions import looks_async
 from support.examples import examples
 
 from aiokafkawire.config import ProducerConfig
@@ -348,7 +348,7 @@ def test_both_have_the_same_signatures_and_docstrings(name: str) -> None:
         [(one.name, one.kind, one.default) for one in signature(method).parameters.values()] for method in (hot, pure)
     )
     assert ours == theirs
-    assert iscoroutinefunction(hot) == iscoroutinefunction(pure)
+    assert looks_async(hot) == looks_async(pure)
 
 
 @pytest.mark.parametrize("name", ["pure", pytest.param("compiled", marks=BUILT)])

@@ -119,5 +119,6 @@ def _function(block: Block) -> tuple[Any, list[str]]:
     for package in (protocol, testing, errors, aiokafkawire):
         known |= {name: getattr(package, name) for name in package.__all__}
     names = sorted(missing_names(block.code) - set(known))
-    exec(f"async def block({', '.join(names)}):\n{indent(block.code, '    ')}    ...\n", known)
+    code = block.code.replace("start_http_server(9400)", "start_http_server(0)")  # any port that is free
+    exec(f"async def block({', '.join(names)}):\n{indent(code, '    ')}    ...\n", known)
     return known["block"], names
