@@ -1,6 +1,6 @@
 """A group of consumers on a cluster in trouble: members come, dawdle, go and die, and so do its coordinators."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import count
 from typing import Any, NoReturn
 
@@ -22,8 +22,10 @@ from aiokafkawire.protocol.messages.consumer_group import (
 )
 from aiokafkawire.protocol.messages.group import SyncGroupRequest, SyncGroupResponse
 from aiokafkawire.protocol.messages.group_offsets import OffsetCommitRequest, OffsetCommitResponse
+from aiokafkawire.protocol.schema import Response
 from aiokafkawire.testing.broker import ApiError
 from aiokafkawire.testing.faults.request_log import LoggedRequest
+from aiokafkawire.testing.faults.rules import FaultRule
 from aiokafkawire.testing.simulation import Run, Simulation, simulate
 from aiokafkawire.testing.virtual.study import current_study
 
@@ -34,7 +36,7 @@ from .protocols import COORDINATORS, Protocol, client_ids, who_takes_part
 from .scenario import LATE
 from .seats import Seats, until_settled
 from .taking_part import client_of, logs_of, note_acknowledgement
-from .trouble import next_fault
+from .trouble import next_fault, refusing
 
 __all__ = ("Outcome", "run", "run_consumer_protocol", "run_orderly", "told")
 
@@ -43,7 +45,22 @@ _PATIENCE = 60.0
 _LOSABLE = (ApiKey.JOIN_GROUP, ApiKey.HEARTBEAT, ApiKey.LEAVE_GROUP, ApiKey.OFFSET_FETCH, ApiKey.FIND_COORDINATOR)
 
 _LOSABLE_HEARTBEATS = (ApiKey.CONSUMER_GROUP_HEARTBEAT, ApiKey.OFFSET_FETCH, ApiKey.FIND_COORDINATOR)
-_REFUSALS = (ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.NOT_COORDINATOR)
+_REFUSED_TO_ALL = (
+    *(ApiKey.FIND_COORDINATOR, ApiKey.OFFSET_FETCH, ApiKey.OFFSET_COMMIT),
+    *(ApiKey.FETCH, ApiKey.LIST_OFFSETS, ApiKey.METADATA),
+)
+_REFUSED: Mapping[Protocol, tuple[ApiKey, ...]] = {
+    "classic": (*_REFUSED_TO_ALL, ApiKey.JOIN_GROUP, ApiKey.SYNC_GROUP, ApiKey.HEARTBEAT, ApiKey.LEAVE_GROUP),
+    "consumer": (*_REFUSED_TO_ALL, ApiKey.CONSUMER_GROUP_HEARTBEAT),
+}
+_FENCED = (ErrorCode.FENCED_INSTANCE_ID,)
+_FENCES: Mapping[Protocol, Mapping[ApiKey, tuple[ErrorCode, ...]]] = {
+    "classic": dict.fromkeys(
+        (ApiKey.JOIN_GROUP, ApiKey.SYNC_GROUP, ApiKey.HEARTBEAT, ApiKey.LEAVE_GROUP, ApiKey.OFFSET_COMMIT), _FENCED
+    ),
+    "consumer": {ApiKey.CONSUMER_GROUP_HEARTBEAT: _FENCED},
+}
+"""The answer to a static member whose id another process has taken."""
 
 
 @attrs.frozen
@@ -111,6 +128,7 @@ class _Play:
     """Set once all faults are over."""
     alarm: anyio.Event = attrs.field(factory=anyio.Event)
     """Set once something is wrong."""
+    listening: list[FaultRule] = attrs.field(factory=list)
     seats: Seats[Member] = attrs.field(init=False)
     commits: int = 0
 
@@ -141,7 +159,9 @@ class _Play:
                 async with anyio.create_task_group() as trouble:
                     trouble.start_soon(self._write, topics)
                     if not self.is_orderly:
-                        trouble.start_soon(self._trouble_coordinators)
+                        final = _FENCES[self.protocol] if self.group.static else None
+                        async with refusing(sim, *_REFUSED[self.protocol], final=final, listen=self._listen):
+                            await self._trouble_coordinators()
             await self._end_faults()
             settled = await self._settle()
             looking.cancel_scope.cancel()
@@ -202,9 +222,14 @@ class _Play:
             self._lose(chance.random())
             return answer
 
-        sim.broker.on(ApiKey.SYNC_GROUP, answer=synced, times=None)
-        sim.broker.on(ApiKey.CONSUMER_GROUP_HEARTBEAT, answer=beaten, times=None)
-        sim.broker.on(ApiKey.OFFSET_COMMIT, answer=committed, times=None)
+        for rule in self.listening:
+            rule.remove()
+        heard: dict[ApiKey, Callable[[Any, Any], Response]] = {
+            ApiKey.SYNC_GROUP: synced,
+            ApiKey.CONSUMER_GROUP_HEARTBEAT: beaten,
+            ApiKey.OFFSET_COMMIT: committed,
+        }
+        self.listening = [sim.broker.on(api, answer=answer, times=None) for api, answer in heard.items()]
 
     def _lose(self, chance: float) -> None:
         coordinator = self.sim.broker.coordinator(GROUP)
@@ -229,13 +254,8 @@ class _Play:
             node, loading = chance.choice(broker.node_ids), chance.choice((0.0, 0.0, 2.0))
             if chance.random() < 0.5:
                 lost = chance.choice(_LOSABLE if self.protocol == "classic" else _LOSABLE_HEARTBEATS)
-                times, refused = chance.choice((1, 1, 3)), chance.random() < 0.3
-                error = chance.choice(_REFUSALS if lost is not ApiKey.FIND_COORDINATOR else _REFUSALS[:1])
-                self.sim.note(f"the next answer to {lost.name} is {error.name if refused else 'lost'}")
-                if refused:
-                    broker.on(lost, answer=error, times=times)
-                else:
-                    broker.on(lost, drop="after", times=times)
+                self.sim.note(f"the next answer to {lost.name} is lost")
+                broker.on(lost, drop="after", times=chance.choice((1, 1, 3)))
                 continue
             try:
                 broker.move_coordinator(GROUP, node, loading=loading)

@@ -26,7 +26,7 @@ from .scenario import LATE
 from .seats import Seats, until_settled
 from .taking_part import logs_of
 from .transactions import committed_offsets
-from .trouble import next_fault
+from .trouble import next_fault, refusing
 
 __all__ = ("Outcome", "run", "told")
 
@@ -36,6 +36,10 @@ _PATIENCE = 120.0
 """Virtual seconds for the members to handle all that is left, beside those that they wait for the dead."""
 _FOREVER = 10_000.0
 _ATTEMPTS = 3
+_REFUSED: Final = (
+    *(ApiKey.FIND_COORDINATOR, ApiKey.OFFSET_FETCH, ApiKey.OFFSET_COMMIT, ApiKey.FETCH, ApiKey.PRODUCE),
+    *(ApiKey.JOIN_GROUP, ApiKey.SYNC_GROUP, ApiKey.HEARTBEAT),
+)
 _TWO_TOPICS: Final = (RetryTopic("soon", 100), RetryTopic("late", 3_000))
 
 Record = ConsumerRecord[bytes, bytes]
@@ -294,7 +298,8 @@ class _Play:
                 async with anyio.create_task_group() as trouble:
                     trouble.start_soon(self._write, topics)
                     if not self.plan.gentle:
-                        trouble.start_soon(self._trouble)
+                        async with refusing(sim, *_REFUSED):
+                            await self._trouble()
             sim.broker.clear_orders()
             await sim.calm()
             self.calm.set()

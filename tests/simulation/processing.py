@@ -22,7 +22,7 @@ from .protocols import COORDINATORS, Protocol, who_takes_part
 from .scenario import LATE
 from .taking_part import logs_of
 from .transactions import committed_offsets, committed_records
-from .trouble import next_fault
+from .trouble import next_fault, refusing
 from .workers import GROUP, KILLED, OUTCOMES, Plan, Worker
 
 __all__ = ("Outcome", "run", "run_consumer_protocol", "run_transforms", "told")
@@ -30,6 +30,11 @@ __all__ = ("Outcome", "run", "run_consumer_protocol", "run_transforms", "told")
 _PATIENCE = 150.0
 """Virtual seconds until all is processed after the last fault: sessions and transactions of those that are gone end."""
 _INSTANCES = 5
+_REFUSED = (
+    *(ApiKey.FIND_COORDINATOR, ApiKey.OFFSET_FETCH, ApiKey.FETCH, ApiKey.PRODUCE, ApiKey.INIT_PRODUCER_ID),
+    *(ApiKey.ADD_PARTITIONS_TO_TXN, ApiKey.ADD_OFFSETS_TO_TXN, ApiKey.TXN_OFFSET_COMMIT, ApiKey.END_TXN),
+    *(ApiKey.JOIN_GROUP, ApiKey.SYNC_GROUP, ApiKey.HEARTBEAT, ApiKey.CONSUMER_GROUP_HEARTBEAT),
+)
 _LEAVES_WITHIN = 8.0
 """Virtual seconds after which no worker that has ended may be a member of the group, whatever ended it."""
 
@@ -114,7 +119,8 @@ class _Play:
             if self.transforms or chance.random() < 0.7:
                 sim.chaos(every=(0.5, chance.choice((4.0, 10.0))), lasting=(0.05, chance.choice((1.0, 5.0))))
             with anyio.move_on_after(chance.uniform(10, 60)):
-                await self._trouble()
+                async with refusing(sim, *_REFUSED):
+                    await self._trouble()
             await self._end_faults()
             settled = await self._settle()
             self.ended = True

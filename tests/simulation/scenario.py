@@ -3,7 +3,6 @@
 from collections import Counter
 from collections.abc import Sequence
 from random import Random
-from typing import NoReturn
 
 import anyio
 import attrs
@@ -19,7 +18,7 @@ from aiokafkawire.testing.simulation import Run, Simulation, simulate
 
 from .checks import check_in_the_end, logs_found, no_task_fails_unheard
 from .taking_part import Reader, client_of, logs_of, pace_of, read_until, topics_of
-from .trouble import next_fault
+from .trouble import refusing
 
 __all__ = ("LATE", "PATIENCE", "Outcome", "run", "told")
 
@@ -29,7 +28,10 @@ LATE = 10.0
 """Virtual seconds until nothing is under way: what a client sent before it left is written after it has gone."""
 _LARGE = 1_048_588
 """The largest batch, unless it is said otherwise."""
-_REFUSALS = (ErrorCode.NOT_ENOUGH_REPLICAS, ErrorCode.KAFKA_STORAGE_ERROR, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+_REFUSED = (
+    *(ApiKey.PRODUCE, ApiKey.PRODUCE, ApiKey.FETCH, ApiKey.LIST_OFFSETS, ApiKey.OFFSET_FOR_LEADER_EPOCH),
+    *(ApiKey.METADATA, ApiKey.INIT_PRODUCER_ID),
+)
 
 
 @attrs.frozen
@@ -75,8 +77,9 @@ async def _main(sim: Simulation, releases: Sequence[str]) -> Outcome:
             sim.chaos(every=every, lasting=lasting, releases=releases)
             for number in writers:
                 writing.start_soon(_write, sim, number, topics, history)
-            with anyio.move_on_after(chance.uniform(10, 60)):
-                await _trouble_leaders(sim)
+            async with refusing(sim, *_REFUSED):
+                await anyio.sleep(chance.uniform(10, 60))
+            sim.broker.clear_orders()
             await sim.calm()
         await anyio.sleep(LATE)
         logs = logs_of(sim, partitions)
@@ -103,17 +106,6 @@ def _splits(sim: Simulation) -> int:
         for topic in answer.responses
         for one in topic.partition_responses
     )
-
-
-async def _trouble_leaders(sim: Simulation) -> NoReturn:
-    """Let leaders refuse a few Produce requests now and then, the first ones of a producer too."""
-    chance = sim.chance("leaders")
-    longest = chance.choice((0.2, 2.0, 20.0))
-    while True:
-        own = await next_fault("leaders", chance, (0.0, longest))
-        error, times = own.choice(_REFUSALS), own.choice((1, 1, 3))
-        sim.note(f"{error.name} is the next answer to Produce, {times} times")
-        sim.broker.on(ApiKey.PRODUCE, answer=error, times=times)
 
 
 # --- what runs ---------------------------------------------------------------------------------------------------

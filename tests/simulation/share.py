@@ -9,7 +9,6 @@ from histories.checking import History
 from support.raw_client import RawClient
 
 from aiokafkawire import TopicPartition
-from aiokafkawire.errors import ErrorCode
 from aiokafkawire.protocol.api import ApiKey
 from aiokafkawire.testing.broker import ApiError
 from aiokafkawire.testing.configs.types import ConfigKind
@@ -25,7 +24,7 @@ from .share_members import GROUP, Member, ShareGroup
 from .share_wiretap import wiretap
 from .share_writers import due_records, write, write_in_transactions
 from .taking_part import logs_of
-from .trouble import next_fault
+from .trouble import next_fault, refusing
 
 __all__ = ("Outcome", "Play", "run", "told")
 
@@ -39,13 +38,9 @@ _LOSABLE = (
     ApiKey.FIND_COORDINATOR,
 )
 
-_ERRORS = (
-    (ApiKey.SHARE_GROUP_HEARTBEAT, ErrorCode.UNKNOWN_MEMBER_ID),
-    (ApiKey.SHARE_GROUP_HEARTBEAT, ErrorCode.FENCED_MEMBER_EPOCH),
-    (ApiKey.SHARE_GROUP_HEARTBEAT, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS),
-    (ApiKey.SHARE_FETCH, ErrorCode.SHARE_SESSION_NOT_FOUND),
-    (ApiKey.SHARE_FETCH, ErrorCode.SHARE_SESSION_LIMIT_REACHED),
-    (ApiKey.SHARE_ACKNOWLEDGE, ErrorCode.INVALID_SHARE_SESSION_EPOCH),
+_REFUSED = (
+    *(ApiKey.SHARE_GROUP_HEARTBEAT, ApiKey.SHARE_FETCH, ApiKey.SHARE_ACKNOWLEDGE, ApiKey.FIND_COORDINATOR),
+    ApiKey.METADATA,
 )
 
 
@@ -126,7 +121,8 @@ class Play:
                     async with anyio.create_task_group() as trouble:
                         trouble.start_soon(writes, sim, self.topics, self.history)
                         if not self.gentle:
-                            trouble.start_soon(self._trouble)
+                            async with refusing(sim, *_REFUSED):
+                                await self._trouble()
                 await self._end_faults()
                 settled = await self._settle()
                 looking.cancel_scope.cancel()
@@ -173,11 +169,6 @@ class Play:
         while True:
             chance = await next_fault("trouble", every, (0.5, longest))
             roll = chance.random()
-            if roll < 0.2:
-                api, error = chance.choice(_ERRORS)
-                self.sim.note(f"the next answer to {api.name} is {error.name}")
-                broker.on(api, answer=error, times=chance.choice((1, 1, 3)))
-                continue
             if roll < 0.7:
                 lost = chance.choice(_LOSABLE)
                 self.sim.note(f"the next answer to {lost.name} is lost")

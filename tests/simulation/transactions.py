@@ -13,6 +13,8 @@ from histories.transactions import End, ends_of, ends_told
 from support.raw_client import RawClient
 
 from aiokafkawire import TopicPartition
+from aiokafkawire.errors import ErrorCode
+from aiokafkawire.protocol.api import ApiKey
 from aiokafkawire.protocol.messages.group_offsets import OffsetFetchRequest, OffsetFetchRequestTopic
 from aiokafkawire.records.batch import AnyReader
 from aiokafkawire.testing.logs.end_marker import EndMarker
@@ -23,9 +25,23 @@ from .coordinators import trouble_coordinators, upgrade
 from .lives import LONGEST, Life, group_of
 from .scenario import LATE, PATIENCE
 from .taking_part import Reader, logs_of, read_until, topics_of
+from .trouble import refusing
 
 __all__ = ("Outcome", "committed_offsets", "committed_records", "run", "told")
 
+_REFUSED = (
+    *(ApiKey.PRODUCE, ApiKey.FETCH, ApiKey.METADATA, ApiKey.FIND_COORDINATOR, ApiKey.INIT_PRODUCER_ID),
+    *(ApiKey.ADD_PARTITIONS_TO_TXN, ApiKey.ADD_OFFSETS_TO_TXN, ApiKey.TXN_OFFSET_COMMIT, ApiKey.END_TXN),
+)
+_FENCED = (ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.PRODUCER_FENCED, ErrorCode.INVALID_TXN_STATE)
+_FENCES = {
+    ApiKey.PRODUCE: (ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.INVALID_TXN_STATE),
+    ApiKey.INIT_PRODUCER_ID: _FENCED[:2],
+    ApiKey.ADD_PARTITIONS_TO_TXN: _FENCED,
+    ApiKey.ADD_OFFSETS_TO_TXN: _FENCED,
+    ApiKey.END_TXN: _FENCED,
+}
+"""The answers to a producer whose name another one has taken."""
 _RELEASES = (None, None, None, "4.0", "3.9", "3.6", "2.8", "2.4")
 """Of Apache Kafka; None is the newest. From 4.0 on transactions are of version 2; up to 2.4 no epoch is bumped."""
 
@@ -90,7 +106,9 @@ class _Play:
                 for writer in writers:
                     tasks.start_soon(self._write, sim, writer, partitions)
                 with anyio.move_on_after(chance.uniform(10, 60)):
-                    await trouble_coordinators(sim, writers)
+                    async with refusing(sim, *_REFUSED, final=_FENCES):
+                        await trouble_coordinators(sim, writers)
+                sim.broker.clear_orders()
                 await sim.calm()
             sim.network.heal()
             await anyio.sleep(LATE)
