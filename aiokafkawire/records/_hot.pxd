@@ -1,5 +1,6 @@
 # The parts of the compiled record modules that other compiled modules use.
 
+from cpython.ref cimport PyObject
 from libc.stdint cimport int64_t, uint8_t
 
 
@@ -58,7 +59,10 @@ cdef class BatchBuilder:
     cdef readonly Py_ssize_t limit, count
     cdef readonly object codec, level
     cdef readonly int64_t base_timestamp, max_timestamp
+    # A bytes object of `room` bytes, and its first byte: space for the header, then records. Both are NULL at first.
+    cdef PyObject *content
     cdef uint8_t *buffer
+    cdef bint is_shared  # somebody else has `content`, as a batch, so that it must not change
     cdef Py_ssize_t used, room, built_count, readers
     cdef bytes packed
 
@@ -72,6 +76,7 @@ cdef class BatchBuilder:
         bytes headers,
     ) except -2
     cdef int grow(self, Py_ssize_t needed) except -1
+    cdef bytes taken(self)
     cdef bytes compressed(self)
 
 

@@ -8,6 +8,7 @@ It rejects the same bytes as the pure reader. For the error message, the pure re
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_FillInfo, PyBuffer_Release, PyObject_GetBuffer
 from cpython.number cimport PyNumber_Index
+from cpython.ref cimport Py_XDECREF, PyObject
 from cpython.mem cimport PyMem_Free, PyMem_Malloc, PyMem_Realloc
 from cpython.unicode cimport PyUnicode_DecodeUTF8
 from libc.stdint cimport INT32_MAX, int16_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t
@@ -33,6 +34,9 @@ __all__ = ("BatchBuilder", "ConsumerRecord", "Delivery", "RecordReader", "record
 cdef extern from "Python.h":
     void PyObject_GC_UnTrack(object)
     bint PyBytes_Check(object)
+    PyObject *new_bytes "PyBytes_FromStringAndSize"(const char *, Py_ssize_t) except NULL
+    char *bytes_at "PyBytes_AS_STRING"(PyObject *)
+    int resize_bytes "_PyBytes_Resize"(PyObject **, Py_ssize_t) except -1
 
 
 cdef object RAW = _RAW
@@ -46,7 +50,7 @@ cdef int TRANSACTIONAL = layout.TRANSACTIONAL
 cdef int CONTROL = layout.CONTROL
 cdef int64_t SHORTEST_RECORD = layout.SHORTEST_RECORD
 cdef Py_ssize_t RECORD_OVERHEAD = 5 + 1 + 10 + 5 + 5 + 5 + 5  # length, attributes, two deltas, three lengths
-cdef Py_ssize_t FIRST_ROOM = 1024
+cdef Py_ssize_t FIRST_ROOM = 1024, GROWTH = 4
 
 
 # --- varints -------------------------------------------------------------------------------------------------

@@ -49,7 +49,7 @@ cdef class BatchBuilder:
     """
 
     def __cinit__(self):
-        self.buffer = NULL
+        self.content, self.buffer, self.is_shared = NULL, NULL, False
         self.used = HEADER_SIZE  # space for the header, then records
         self.room = 0
         self.base_timestamp = self.max_timestamp = -1
@@ -62,7 +62,7 @@ cdef class BatchBuilder:
         self.level = level
 
     def __dealloc__(self):
-        PyMem_Free(self.buffer)
+        Py_XDECREF(self.content)
 
     @property
     def size(self):
@@ -144,11 +144,13 @@ cdef class BatchBuilder:
     cdef int grow(self, Py_ssize_t needed) except -1:
         if self.readers:
             raise BufferError("a batch cannot grow while its records are compressed")
-        cdef Py_ssize_t room = max(needed, min(2 * self.room, max(self.limit, needed)), FIRST_ROOM)
-        cdef uint8_t *buffer = <uint8_t *>PyMem_Realloc(self.buffer, room)
-        if buffer is NULL:
-            raise MemoryError(f"{room} bytes for a batch")
-        self.buffer, self.room = buffer, room
+        # Not resize_bytes(), which loses the records where there is no memory.
+        cdef Py_ssize_t room = max(needed, min(GROWTH * self.room, max(self.limit, needed)), FIRST_ROOM)
+        cdef PyObject *content = new_bytes(NULL, room)
+        if self.buffer is not NULL:
+            memcpy(bytes_at(content), self.buffer, self.used)
+            Py_XDECREF(self.content)
+        self.content, self.buffer, self.room, self.is_shared = content, <uint8_t *>bytes_at(content), room, False
         return 0
 
     @cython.critical_section
@@ -168,23 +170,21 @@ cdef class BatchBuilder:
         Raises:
             UsageError: the batch is empty.
         """
-        cdef bytes batch, packed = None
+        cdef bytes batch, packed
         cdef char *to
         cdef char *at_checksum
         cdef Py_ssize_t size
         if not self.count:
             raise UsageError("a batch without records cannot be built")
-        size = self.used - HEADER_SIZE
         if self.codec:
             packed = self.compressed()
             size = len(packed)
-        batch = PyBytes_FromStringAndSize(NULL, HEADER_SIZE + size)
+            batch = PyBytes_FromStringAndSize(NULL, HEADER_SIZE + size)
+            memcpy(PyBytes_AS_STRING(batch) + HEADER_SIZE, PyBytes_AS_STRING(packed), size)
+        else:
+            size = self.used - HEADER_SIZE
+            batch = self.taken()
         to = PyBytes_AS_STRING(batch)
-        memcpy(
-            to + HEADER_SIZE,
-            <char *>self.buffer + HEADER_SIZE if packed is None else PyBytes_AS_STRING(packed),
-            size,
-        )
         to = put_int64(to, 0)  # the base offset
         to = put_int32(to, <int32_t>(HEADER_SIZE - LOG_OVERHEAD + size))
         to = put_int32(to, -1)  # the leader's epoch
@@ -206,6 +206,14 @@ cdef class BatchBuilder:
         """Compress the records in advance for :meth:`build`, also on another thread; no append may run meanwhile."""
         if self.codec and self.count:
             self.compressed()
+
+    cdef bytes taken(self):
+        """Return the header's space and the records: what this builder has, the first time, and a copy later."""
+        if self.is_shared:
+            return PyBytes_FromStringAndSize(<char *>self.buffer, self.used)
+        resize_bytes(&self.content, self.used)  # to fewer bytes, for which there is memory
+        self.buffer, self.room, self.is_shared = <uint8_t *>bytes_at(self.content), self.used, True
+        return <bytes>self.content
 
     cdef bytes compressed(self):
         if self.built_count != self.count:
