@@ -1,5 +1,6 @@
 """The transport over any anyio stream: on trio, and where a test or simulation provides the stream."""
 
+from collections.abc import Sequence
 from typing import Final
 
 import anyio
@@ -32,9 +33,9 @@ class StreamTransport:
         self._to_write = anyio.Event()
         self._waiters = IdleWaiters(pipeline, lambda: self._writing or bool(self._outgoing))
 
-    def enqueue(self, frame: bytes, observer: WriteObserver | None = None) -> None:
+    def enqueue(self, frame: Sequence[bytes], observer: WriteObserver | None = None) -> None:
         """Enqueue as :meth:`Transport.enqueue`."""
-        self._outgoing.append(frame)
+        self._outgoing.extend(frame)
         if observer is not None:
             self._outgoing.observe(observer)
 

@@ -2,7 +2,7 @@
 
 import asyncio
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final, TypeVar, cast
 
 import anyio
@@ -83,9 +83,9 @@ class AsyncioTransport(asyncio.BufferedProtocol):
 
     # --- called by the connection ----------------------------------------------------------------------
 
-    def enqueue(self, frame: bytes, observer: WriteObserver | None = None) -> None:
+    def enqueue(self, frame: Sequence[bytes], observer: WriteObserver | None = None) -> None:
         """Enqueue as :meth:`.transport.Transport.enqueue`."""
-        self._outgoing.append(frame)
+        self._outgoing.extend(frame)
         if observer is not None:
             self._outgoing.observe(observer)
 

@@ -124,7 +124,7 @@ class Connection:
         self._request_timeout = config.request_timeout_ms / 1000
         self._chosen: dict[tuple[type[Request[Any]], Versions], int] = {}
         # The frames that wait for the end of a reauthentication; None at other times.
-        self._held_back: deque[tuple[bytes, ObservedRequest | None]] | None = None
+        self._held_back: deque[tuple[Sequence[bytes], ObservedRequest | None]] | None = None
         self._released = anyio.Event()
         self._login = Reauthenticator(self, security, at, runtime.chance)
         self._uses_sasl = config.uses_sasl
@@ -349,7 +349,7 @@ class Connection:
         observed = self._reports.request(handler, type(request), spoken, self.used_at)
         sent_at = self.used_at if observed is None else None
         frame = self._pipeline.send(request, spoken, handler and (observed or handler), now=sent_at)
-        self._enqueue(frame, observed)
+        self._enqueue((frame,), observed)
         return spoken
 
     def submit_encoded(
@@ -415,11 +415,11 @@ class Connection:
         except WireError as error:
             raise WireError(f"{self.broker} answered {error}") from error
 
-    def _enqueue(self, frame: bytes, observed: ObservedRequest | None, *, ahead: bool = False) -> None:
+    def _enqueue(self, frame: Sequence[bytes], observed: ObservedRequest | None, *, ahead: bool = False) -> None:
         if observed is not None:
-            observed.sent_bytes = len(frame)
+            observed.sent_bytes = sum(map(len, frame))
         if LOG.is_enabled(logging.DEBUG):
-            log_request(self.broker, frame)
+            log_request(self.broker, frame[0])
         if ahead or self._held_back is None:
             self._transport.enqueue(frame, observed)
         else:
@@ -435,7 +435,7 @@ class Connection:
     async def send_token(self, token: bytes) -> bytes:
         """Send a SASL token as a frame without a header, and return the token in the response."""
         reply = _Reply(self._now(), self._request_timeout, self._now() + OVERDUE_SECONDS)
-        self._transport.enqueue(self._pipeline.send_bare(token, reply))  # not logged, since a token has no header
+        self._transport.enqueue((self._pipeline.send_bare(token, reply),))  # not logged, since a token has no header
         await self.transmit()
         try:
             return (await reply.wait())[0]
@@ -482,7 +482,7 @@ class Connection:
             observed = self._reports.request(reply, type(request), spoken, called_at)
             sent_at = now if observed is None else None
             frame = self._pipeline.send(request, spoken, observed or reply, ahead=ahead, now=sent_at)
-            self._enqueue(frame, observed, ahead=ahead)
+            self._enqueue((frame,), observed, ahead=ahead)
             await self.transmit()
             return await reply.wait()
         self._answered_at_timeout = self._pipeline.answered

@@ -6,7 +6,7 @@ pending requests fail in order, and no request can be sent.
 """
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from struct import Struct
 from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 
@@ -19,7 +19,7 @@ from ..protocol.primitives import Buffer
 from ..protocol.schema import Request
 from ._implementation import Frame
 
-__all__ = ("ConnectionProtocol", "RequestNotes", "ResponseHandler")
+__all__ = ("LARGE_PART", "ConnectionProtocol", "RequestNotes", "ResponseHandler")
 
 _INT32: Final = Struct(">i")
 _CORRELATION_IDS: Final = 2**31
@@ -29,6 +29,8 @@ _BEFORE: Final = 4
 """The offset of the correlation id in a request's header: the size of the API key and the version before it."""
 _GUESS_SIZE: Final = 64
 """The number of received bytes by which another protocol is recognized."""
+LARGE_PART: Final = 64 * 1024
+"""The least size of a part of a request that is written as it is, and not copied, in bytes."""
 _FIRST: Final = 16 * 1024
 """The size of the buffer for the beginning of a frame, in bytes. The rest of a longer frame has its own buffer."""
 
@@ -69,6 +71,18 @@ class RequestNotes(Protocol):
         self, kind: ConnectionApi, sent_bytes: int, sent_at: float, handler: ResponseHandler, error: KafkaError
     ) -> None:
         """Pass the error of a request on, and take a note of it."""
+
+
+def _pieces(parts: Iterable[Buffer]) -> list[bytes]:
+    """Return a frame with its large parts as they are, and the small ones between them joined."""
+    pieces, small = list[bytes](), list[Buffer]()
+    for part in parts:
+        if len(part) < LARGE_PART:
+            small.append(part)
+        else:
+            pieces += (b"".join(small), bytes(part))  # of bytes this is no copy
+            small.clear()
+    return [*pieces, b"".join(small)] if small else pieces
 
 
 class _Form(NamedTuple):
@@ -180,7 +194,7 @@ class ConnectionProtocol:
             raise copy_for_reraise(self.failure)
         body: list[Buffer] = []
         encode_into(request, version, body)
-        return self.send_encoded(type(request), version, body, handler, ahead=ahead, now=now)
+        return b"".join(self.send_encoded(type(request), version, body, handler, ahead=ahead, now=now))
 
     def send_encoded(
         self,
@@ -191,14 +205,18 @@ class ConnectionProtocol:
         *,
         ahead: bool = False,
         now: float | None = None,
-    ) -> bytes:
-        """Return as :meth:`send` the frame of a request whose ``body`` the caller has encoded."""
+    ) -> Sequence[bytes]:
+        """Return as :meth:`send` the frame of a request whose ``body`` the caller has encoded.
+
+        The frame has several pieces if the body has large parts, which are not copied. The first piece has the header.
+        """
         if self.failure is not None:
             raise copy_for_reraise(self.failure)
         form = self._forms.get((request, version)) or self._form(request, version)
         number = self._correlation_id
         size = len(form.before) + _CORRELATION_ID_SIZE + len(form.behind) + sum(map(len, body))
-        frame = b"".join((_INT32.pack(size), form.before, _INT32.pack(number), form.behind, *body))
+        parts = (_INT32.pack(size), form.before, _INT32.pack(number), form.behind, *body)
+        frame = (b"".join(parts),) if size < LARGE_PART else _pieces(parts)
         if handler is not None:
             waiting = self._waiting if ahead or self._held_back is None else self._held_back
             waiting.append((number, form, handler, _INT32.size + size, now))

@@ -12,11 +12,11 @@ LOG: Final = EventLog("aiokafkawire.network")
 
 
 def log_request(broker: str, frame: bytes) -> None:
-    """Log the frame of a request, which begins with its size, API key, version and correlation id."""
+    """Log a request; the first piece of its frame begins with its size, API key, version and correlation id."""
     api, version = int.from_bytes(frame[4:6], "big"), int.from_bytes(frame[6:8], "big")
     number = int.from_bytes(frame[8:12], "big")
     message = "request %(correlation_id)d to %(broker)s: %(api)s v%(version)d, %(size)d bytes"
-    size = len(frame) - 4
+    size = int.from_bytes(frame[:4], "big")
     LOG.debug(message, correlation_id=number, broker=broker, api=_name(api), version=version, size=size)
 
 

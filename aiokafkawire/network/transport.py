@@ -1,7 +1,7 @@
 """The interface and the shared code of transports, which write a connection's frames completely and in order."""
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final, Protocol
 
 import anyio
@@ -13,7 +13,7 @@ from .tls_errors import refused_by_broker
 __all__ = ("IdleWaiters", "OWN_WRITE", "Outgoing", "Transport", "WriteObserver", "broken", "stalled")
 
 OWN_WRITE: Final = 64 * 1024
-"""The maximum size, in bytes, of several frames in one write, and of a frame that the caller's task writes."""
+"""The maximum size, in bytes, of several pieces in one write, and of a piece that the caller's task writes."""
 
 
 class WriteObserver(Protocol):
@@ -24,20 +24,20 @@ class WriteObserver(Protocol):
 
 
 class Outgoing(deque[bytes]):
-    """The frames that wait to be written, in order."""
+    """The pieces of frames that wait to be written, in order."""
 
     def __init__(self) -> None:
         super().__init__()
-        # The observers of frames that still wait, each with the number of frames before and including its own.
+        # The observers of frames that still wait, each with the number of pieces before and including its frame's.
         self._observers: deque[tuple[int, WriteObserver]] = deque()
         self._taken = 0
 
     def observe(self, observer: WriteObserver) -> None:
-        """Notify an observer when the last frame is taken."""
+        """Notify an observer when the last piece is taken."""
         self._observers.append((self._taken + len(self), observer))
 
     def take(self) -> bytes:
-        """Return the next frame, joined with small frames that follow it, and remove these frames."""
+        """Return the next piece, joined with small ones that follow it, and remove these pieces."""
         data, count = self.popleft(), 1
         while self and len(data) + len(self[0]) <= OWN_WRITE:
             data += self.popleft()
@@ -52,8 +52,11 @@ class Outgoing(deque[bytes]):
 class Transport(Protocol):
     """A transport of frames, which passes received bytes, and the stream's error, to the connection's pipeline."""
 
-    def enqueue(self, frame: bytes, observer: "WriteObserver | None" = None) -> None:
-        """Enqueue a frame, to be sent by :meth:`transmit` or :meth:`transmit_soon`; notify ``observer`` then."""
+    def enqueue(self, frame: Sequence[bytes], observer: "WriteObserver | None" = None) -> None:
+        """Enqueue a frame, or pieces of it, to be sent by :meth:`transmit` or :meth:`transmit_soon`.
+
+        ``observer`` is notified when the write of its last piece begins.
+        """
 
     async def transmit(self) -> None:
         """Write the enqueued frames, or only start to write them as :meth:`transmit_soon`: the transport chooses."""

@@ -15,7 +15,7 @@ from support.scripted_broker import answer_frame, api_versions
 
 from aiokafkawire.errors import ConnectionLost, InvalidMessage, KafkaError, UnsupportedVersion, WireError
 from aiokafkawire.network import connection_protocol as module
-from aiokafkawire.network.connection_protocol import ConnectionProtocol, RequestNotes
+from aiokafkawire.network.connection_protocol import LARGE_PART, ConnectionProtocol, RequestNotes
 from aiokafkawire.network.connection_reports import ConnectionReports
 from aiokafkawire.notes import RequestNote
 from aiokafkawire.observe import Observers
@@ -81,6 +81,19 @@ def test_a_frame_is_size_header_and_body() -> None:
     )
     assert decode(MetadataRequest, 12, frame, position) == metadata("a")
     assert pipeline.in_flight == 2
+
+
+def test_a_large_part_of_a_body_is_a_piece_of_the_frame_and_no_copy() -> None:
+    large, other = bytes(LARGE_PART), bytes(2 * LARGE_PART)
+    body = (b"before", b"length", large, b"between", memoryview(b"them"), other, b"after")
+    pieces = make().send_encoded(MetadataRequest, 12, body, Box())
+    assert b"".join(pieces) == b"".join(make().send_encoded(MetadataRequest, 12, [b"".join(body)], Box()))
+    assert pieces[1] is large
+    assert pieces[3] is other
+    assert list(map(len, pieces[2::2])) == [11, 5]
+    assert int.from_bytes(pieces[0][:4], "big") == sum(map(len, pieces)) - 4
+    assert len(make().send_encoded(MetadataRequest, 12, (b"small", b"parts"), Box())) == 1
+    assert make().send_encoded(MetadataRequest, 12, (b"a", large), Box())[-1] is large
 
 
 def test_a_request_that_cannot_be_encoded_leaves_the_pipeline_as_it_was() -> None:

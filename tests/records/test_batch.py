@@ -179,6 +179,19 @@ def test_a_batch_may_be_built_again_and_go_on(codec: Codec) -> None:
     assert [record.value for record in read(one(builder.build()))] == [b"first", b"second"]
 
 
+@pytest.mark.parametrize("codec", Codec)
+def test_a_batch_that_was_built_never_changes(codec: Codec) -> None:
+    builder = BatchBuilder(limit=100_000, codec=codec)
+    builder.append(1, None, b"first", ())
+    built = [builder.build(base_sequence=1), builder.build(base_sequence=2)]
+    before = [bytes(bytearray(each)) for each in built]
+    for number in range(3_000):  # it grows
+        builder.append(number, b"key", b"value", ())
+    assert len(list(read(one(builder.build(producer_id=7))))) == 3_001
+    assert built == before
+    assert built[0] != built[1]
+
+
 def test_a_batch_as_producers_send_it() -> None:
     header = one(build(SAMPLE)).header
     assert (header.base_offset, header.leader_epoch, header.magic) == (0, -1, 2)
