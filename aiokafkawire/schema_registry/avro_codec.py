@@ -13,7 +13,9 @@ try:
 except ImportError as _missing:
     raise ImportError("Avro needs fastavro: pip install 'aiokafkawire[avro]'") from _missing
 
+from .._printable import printable
 from ..errors import SchemaMismatch
+from .avro_limits import check_limits, is_unlimited
 from .schemas import Schema
 
 __all__ = ("AvroSchema", "parse_avro", "read_avro", "write_avro")
@@ -29,11 +31,13 @@ class AvroSchema:
         parsed: the schema as fastavro reads and writes by it.
         name: the full name of its type; for a primitive type its name.
         is_bytes: whether it is ``bytes``, whose values are written as they are, without their length.
+        named: the named types by their full names, if few bytes may stand for many values or for deep ones; else None.
     """
 
     parsed: Any
     name: str | None
     is_bytes: bool
+    named: Mapping[str, Any] | None = None
 
 
 def parse_avro(schema: Schema, references: Mapping[str, Schema]) -> AvroSchema:
@@ -52,7 +56,8 @@ def parse_avro(schema: Schema, references: Mapping[str, Schema]) -> AvroSchema:
     parsed = _parse(schema.text, "the schema", named)
     own = parsed.get("name") or parsed.get("type") if isinstance(parsed, dict) else parsed
     plain = parsed.get("type") if isinstance(parsed, dict) and "logicalType" not in parsed else parsed
-    return AvroSchema(parsed, own if isinstance(own, str) else None, plain == "bytes")
+    unlimited = plain != "bytes" and is_unlimited(parsed, named)
+    return AvroSchema(parsed, own if isinstance(own, str) else None, plain == "bytes", named if unlimited else None)
 
 
 def _parse(text: str, source: str, named: dict[str, Any]) -> Any:
@@ -97,7 +102,7 @@ def _why(schema: AvroSchema, value: Any, error: Exception) -> str:
     try:
         validate(value, schema.parsed, raise_errors=True)
     except ValidationError as found:
-        return "; ".join(str(one) for one in found.errors)[:_TEXT]
+        return printable("; ".join(str(one) for one in found.errors), _TEXT)
     except Exception:
         return _said(error)
     return _said(error)
@@ -107,10 +112,13 @@ def read_avro(data: bytes, writer: AvroSchema, reader: AvroSchema | None) -> Any
     """Return the value of bytes that were written by the schema ``writer``, in the form of ``reader``.
 
     Raises:
-        SchemaMismatch: the bytes are truncated, or not what the schema says, or the reader's schema cannot read them.
+        SchemaMismatch: the bytes are truncated, or not what the schema says, or stand for values that nest too deeply
+            or are too many, or the reader's schema cannot read them.
     """
     if writer.is_bytes:
         return data
+    if writer.named is not None:
+        check_limits(writer.parsed, writer.named, data)
     stream = io.BytesIO(data)
     try:
         value = fastavro.schemaless_reader(stream, writer.parsed, None if reader is None else reader.parsed)
@@ -125,5 +133,5 @@ def read_avro(data: bytes, writer: AvroSchema, reader: AvroSchema | None) -> Any
 
 
 def _said(error: Exception) -> str:
-    text = str(error)[:_TEXT]
+    text = printable(str(error), _TEXT)
     return f"{type(error).__name__}: {text}" if text else type(error).__name__

@@ -3,6 +3,7 @@
 import random
 import ssl
 import time
+from contextlib import aclosing
 from inspect import isawaitable
 from typing import Any, Final
 
@@ -127,10 +128,11 @@ class HttpTransport:
             ) as response,
         ):
             content = bytearray()
-            async for chunk in response.aiter_bytes():
-                content += chunk
-                if len(content) > _MAX_RESPONSE:
-                    raise httpx2.ReadError(f"the response has more than {_MAX_RESPONSE} bytes")
+            async with aclosing(response.aiter_bytes()) as chunks:
+                async for chunk in chunks:
+                    content += chunk
+                    if len(content) > _MAX_RESPONSE:
+                        raise httpx2.ReadError(f"the response has more than {_MAX_RESPONSE} bytes")
             return response.status_code, bytes(content)
 
     async def _headers(self, request: RestRequest, source: str) -> dict[str, str]:

@@ -16,6 +16,7 @@ try:
 except ImportError as _missing:
     raise ImportError("JSON Schema needs jsonschema: pip install 'aiokafkawire[json-schema]'") from _missing
 
+from .._printable import printable
 from ..errors import SchemaMismatch
 from .schemas import Schema
 
@@ -43,9 +44,7 @@ class JsonSchema:
         except Exception as failed:  # an unknown $ref, a wrong regular expression, or too deep recursion
             raise SchemaMismatch(f"the value cannot be validated by the JSON schema: {_said(failed)}") from failed
         if error is not None:
-            raise SchemaMismatch(
-                f"the value does not fit the JSON schema at {error.json_path}: {error.message[:_TEXT]}"
-            )
+            raise SchemaMismatch(f"the value does not fit the JSON schema at {_place(error)}")
 
 
 def parse_json_schema(schema: Schema, references: Mapping[str, Schema]) -> JsonSchema:
@@ -59,21 +58,28 @@ def parse_json_schema(schema: Schema, references: Mapping[str, Schema]) -> JsonS
         SchemaMismatch: one of them is not valid.
     """
     contents = _loads(schema.text, "the schema")
+    loaded = {name: _loads(one.text, f"the referenced schema {name!r}") for name, one in references.items()}
+    try:
+        validator = _validator(contents, loaded)
+    except SchemaError as error:
+        raise SchemaMismatch(f"the schema is not a valid JSON schema at {_place(error)}") from error
+    except Exception as error:  # jsonschema raises what a strange schema leads to, such as RecursionError
+        raise SchemaMismatch(f"the schema is not a valid JSON schema: {_said(error)}") from error
+    title = contents.get("title") if isinstance(contents, dict) else None
+    return JsonSchema(validator, title if isinstance(title, str) else None)
+
+
+def _validator(contents: Any, references: Mapping[str, Any]) -> Any:
+    """Return the validator of a schema that is valid by its own metaschema."""
     base = str(contents.get("$id", "")) if isinstance(contents, dict) else ""
     resources = []
     for name, reference in references.items():
-        resource = Resource.from_contents(
-            _loads(reference.text, f"the referenced schema {name!r}"), default_specification=DRAFT7
-        )
+        resource = Resource.from_contents(reference, default_specification=DRAFT7)
         resources += [(name, resource), (urljoin(base, name), resource)]
-    kind = validator_for(contents, default=Draft7Validator)
-    try:
-        kind.check_schema(contents)
-    except SchemaError as error:
-        raise SchemaMismatch(f"the schema is not a valid JSON schema at {error.json_path}: {error.message}") from error
+    kind: Any = validator_for(contents, default=Draft7Validator)
+    kind.check_schema(contents)
     registry: Any = Registry().with_resources(resources)
-    title = contents.get("title") if isinstance(contents, dict) else None
-    return JsonSchema(kind(contents, registry=registry), title if isinstance(title, str) else None)
+    return kind(contents, registry=registry)
 
 
 def _loads(text: str, source: str) -> Any:
@@ -102,5 +108,10 @@ def read_json(data: bytes) -> Any:
         raise SchemaMismatch(f"{len(data)} bytes are not JSON: {_said(error)}") from error
 
 
+def _place(error: Any) -> str:
+    """Return where and why a value or a schema is not valid: both may have texts of a hostile record."""
+    return f"{printable(error.json_path, _TEXT)}: {printable(error.message, _TEXT)}"
+
+
 def _said(error: Exception) -> str:
-    return f"{type(error).__name__}: {str(error)[:_TEXT]}"
+    return f"{type(error).__name__}: {printable(str(error), _TEXT)}"

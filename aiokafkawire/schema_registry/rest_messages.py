@@ -7,6 +7,7 @@ from urllib.parse import quote, urlencode
 
 import attrs
 
+from .._printable import printable
 from ..errors import SchemaRegistryError, UsageError
 from .schemas import CompatibilityResult, RegisteredSchema, Schema, SchemaReference, SchemaType
 
@@ -31,6 +32,8 @@ _RETRIABLE: Final = frozenset((408, 429, 500, 502, 503, 504))
 _OTHER_USER: Final = frozenset((401, 403, 407))
 """The statuses that say nothing of what was asked for, but of the user, whose rights can change."""
 _EXCERPT: Final = 200
+_MAX_MESSAGE: Final = 2_000
+"""The number of characters of a registry's message that errors show: a refusal of a schema names its differences."""
 
 
 @attrs.frozen
@@ -97,10 +100,10 @@ def parse_error(content: bytes, source: str, status: int) -> SchemaRegistryError
     """Return the error of a response with an error status."""
     try:
         answer = json.loads(content)
-        code, message = answer["error_code"], answer["message"]
+        code, message = answer["error_code"], str(answer["message"])
     except (ValueError, RecursionError, KeyError, TypeError):
-        text = content[:_EXCERPT].decode("utf-8", "replace").strip()
-        code, message = None, " ".join(text.split())
+        code, message = None, content[:_EXCERPT].decode("utf-8", "replace")
+    message = printable(" ".join(message[:_MAX_MESSAGE].split()))
     code = code if isinstance(code, int) else None
     is_of_a_registry = status != 404 or code is not None
     retriable = is_retriable(status) or status in _OTHER_USER or not is_of_a_registry

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import gzip
+import json
 import subprocess
 import sys
+import tracemalloc
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import anyio
@@ -14,20 +18,26 @@ from anyio.abc import SocketAttribute, SocketStream
 from support.schema_registries import QUICK, context, finished
 
 from aiokafkawire.errors import SchemaMismatch, SchemaRegistryError
-from aiokafkawire.schema_registry import AvroDeserializer, Schema, SchemaRegistry
+from aiokafkawire.schema_registry import AvroDeserializer, Schema, SchemaRegistry, SchemaType
+from aiokafkawire.schema_registry.json_codec import parse_json_schema
 
 pytestmark = pytest.mark.anyio
 
 
 @asynccontextmanager
-async def answering(*answers: bytes) -> AsyncIterator[str]:
-    """The URL of a server that sends these bytes to one connection after the other, the last to all others."""
+async def answering(*answers: bytes, received: list[bytes] | None = None) -> AsyncIterator[str]:
+    """The URL of a server that sends these bytes to one connection after the other, the last to all others.
+
+    ``received`` gets the beginning of each request.
+    """
     left = list(answers)
 
     async def serve(stream: SocketStream) -> None:
         async with stream:
             with anyio.move_on_after(20):
-                await stream.receive()
+                request = await stream.receive()
+                if received is not None:
+                    received.append(request)
                 await stream.send(left.pop(0) if len(left) > 1 else left[0])
 
     listener = await anyio.create_tcp_listener(local_host="127.0.0.1")
@@ -91,6 +101,62 @@ async def test_an_empty_response_is_no_list() -> None:
             await SchemaRegistry(url, **QUICK).list_subjects()
 
 
+@pytest.mark.parametrize("status", ["301 Moved", "302 Found", "303 See Other", "307 Temporary", "308 Permanent"])
+async def test_whoever_is_redirected_to_is_not_asked(status: str) -> None:
+    asked = list[bytes]()
+    async with (
+        answering(http(b"{}"), received=asked) as other,
+        answering(http(b"", status, f"Location: {other}/schemas/ids/1")) as url,
+    ):
+        registry = SchemaRegistry(url, basic_auth_user_info="me:Zq7-password", max_retries=1, **QUICK)
+        with pytest.raises(SchemaRegistryError, match=f"HTTP status {status[:3]}"):
+            await registry.get_schema(1)
+    assert asked == []
+
+
+async def test_only_the_settings_say_who_logs_in_and_by_which_proxy(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    netrc = tmp_path / "netrc"
+    netrc.write_text("machine 127.0.0.1\nlogin me\npassword Zq7-password\n")
+    monkeypatch.setenv("NETRC", str(netrc))
+    for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
+        monkeypatch.setenv(name, "http://127.0.0.1:1")
+    asked = list[bytes]()
+    async with answering(http(b'{"schema": "\\"int\\""}'), received=asked) as url:
+        await SchemaRegistry(url, max_retries=0).get_schema(1)
+    (request,) = asked
+    assert request.startswith(b"GET /schemas/ids/1 HTTP/1.1")
+    assert b"authorization" not in request.lower()
+
+
+@pytest.mark.filterwarnings("ignore:Async generator 'httpcore2:ResourceWarning")  # httpx2 leaves its own to trio
+@pytest.mark.parametrize("layers", [1, 2])
+async def test_a_compressed_response_is_not_read_beyond_its_limit(layers: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("aiokafkawire.schema_registry.http_transport._MAX_RESPONSE", 1_000_000)
+    body = bytes(50_000_000)
+    for _ in range(layers):
+        body = gzip.compress(body)
+    async with answering(http(body, "200 OK", f"Content-Encoding: {', '.join(['gzip'] * layers)}")) as url:
+        tracemalloc.start()
+        try:
+            with pytest.raises(SchemaRegistryError, match="more than 1000000 bytes"):
+                await SchemaRegistry(url, max_retries=0).get_schema(1)
+            assert tracemalloc.get_traced_memory()[1] < 20_000_000
+        finally:
+            tracemalloc.stop()
+
+
+async def test_what_a_registry_says_moves_no_cursor_and_has_a_limit() -> None:
+    said = b'{"error_code": 42201, "message": "\\u001b[2Jno\\r\\n such %s"}' % (b"x" * 100_000)
+    for answer in (http(said, "422 No"), http(b"\x1b[2J no", "404 Not Found")):
+        async with answering(answer) as url:
+            with pytest.raises(SchemaRegistryError, match=r"HTTP status 4\d\d.*: \?\[2J ?no") as failed:
+                await SchemaRegistry(url, max_retries=0).get_schema(1)
+        assert str(failed.value).isprintable()
+        assert len(str(failed.value)) < 5_000
+
+
 async def test_references_that_go_round_are_one_error() -> None:
     references = b'[{"name": "a", "subject": "a", "version": 1}]'
     round_about = b'{"subject": "a", "id": 1, "version": 1, "schema": "{}", "references": %s}' % references
@@ -103,6 +169,33 @@ async def test_a_schema_of_the_registry_that_is_not_valid_is_one_error() -> None
     async with answering(http(b'{"schema": "{}"}')) as url:
         with pytest.raises(SchemaMismatch, match="the schema is not valid Avro"):
             await finished(AvroDeserializer(SchemaRegistry(url)).deserialize(b"\0\0\0\0\1\2", context()))
+
+
+DEEP = '{"items":' * 300 + "true" + "}" * 300
+
+
+@pytest.mark.parametrize(
+    ("text", "referenced"),
+    [
+        (DEEP, "true"),
+        ('{"$schema": 1}', "true"),
+        ('{"$schema": []}', "true"),
+        ('{"$id": "http://["}', "true"),
+        ("{}", '{"$schema": 7}'),
+        ("{}", "[" * 300),
+        (json.dumps({"type": ["x" * 100_000]}), "true"),
+    ],
+)
+def test_any_json_schema_is_parsed_or_refused_in_short(text: str, referenced: str) -> None:
+    with pytest.raises(SchemaMismatch) as failed:
+        parse_json_schema(Schema(text, SchemaType.JSON), {"other": Schema(referenced, SchemaType.JSON)})
+    assert len(str(failed.value)) < 1_000
+
+
+def test_names_in_a_json_value_move_no_cursor() -> None:
+    schema = parse_json_schema(Schema('{"additionalProperties": {"type": "integer"}}', SchemaType.JSON), {})
+    with pytest.raises(SchemaMismatch, match=r"\$\['\?\[2J'\]: 'a' is not of type 'integer'"):
+        schema.validate({"\x1b[2J": "a"})
 
 
 @pytest.mark.parametrize(
