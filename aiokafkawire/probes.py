@@ -212,7 +212,10 @@ class TouchedFile:
         if _is_well(health, self._probe):
             part = self._path.with_name(f".{self._path.name}.{os.getpid()}")
             try:
-                part.write_text(json.dumps(_brief(health)) + "\n")
+                part.unlink(missing_ok=True)
+                # In a folder such as /tmp, the name may have become another user's link to any file.
+                with part.open("x") as file:
+                    file.write(json.dumps(_brief(health)) + "\n")
                 part.replace(self._path)
             except BaseException:
                 with suppress(OSError):

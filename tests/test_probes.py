@@ -236,6 +236,24 @@ async def test_a_path_that_cannot_be_written(tmp_path: Path) -> None:
 
 
 @pytest.mark.anyio
+@pytest.mark.skipif(os.name != "posix", reason="links need rights elsewhere")
+async def test_no_link_in_the_folder_leads_the_file_elsewhere(tmp_path: Path) -> None:
+    """As another user may lay it where all may write, such as in /tmp."""
+    folder, precious = tmp_path / "folder", tmp_path / "precious"
+    folder.mkdir()
+    precious.write_text("precious")
+    path = folder / "alive"
+    for link in (folder / f".alive.{os.getpid()}", path):
+        link.symlink_to(precious)
+    async with Broker(port=None) as broker, Client(broker.bootstrap, connector=broker.connect) as kafka:
+        async with touch_file(path, kafka):
+            assert not path.is_symlink()
+            assert json.loads(path.read_text())["live"] is True
+        assert os.listdir(folder) == []
+    assert precious.read_text() == "precious"
+
+
+@pytest.mark.anyio
 @virtual_time
 async def test_a_folder_that_disappears_is_logged_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     folder = tmp_path / "folder"
