@@ -140,14 +140,14 @@ class Login:
 
     async def _run(self, exchange: Exchange, broker: "_Authenticate | _BareTokens", at: Address) -> int:
         try:
-            step = next(exchange)
+            steps = _Steps(exchange)
             for _ in range(_MAX_STEPS):
-                if isinstance(step, bytes):
-                    step = exchange.send(_bounded(await broker.send(step), self.mechanism))
-                elif isinstance(step, RunInThread):
-                    step = exchange.send(await self._runtime.offload_waiting(step.function))
+                if isinstance(steps.next, RunInThread):
+                    steps.go_on(await self._runtime.offload_waiting(steps.next.function))
+                elif isinstance(steps.next, Need):
+                    steps.go_on(await self._needed(steps.next))
                 else:
-                    step = exchange.send(await self._needed(step))
+                    steps.go_on(_bounded(await broker.send(steps), self.mechanism))
         except StopIteration:
             return broker.lifetime_ms
         except AuthenticationFailed as failure:
@@ -193,6 +193,24 @@ class Login:
             raise AuthenticationFailed(f"the function in {setting} failed with {type(error).__name__}") from error
 
 
+class _Steps:
+    """The steps of an exchange. A step may be a password: it is no variable of a frame that a traceback may show."""
+
+    def __init__(self, exchange: Exchange) -> None:
+        self._exchange = exchange
+        self.next = next(exchange)
+
+    @property
+    def token(self) -> bytes:
+        """The next step, which is bytes for the broker."""
+        assert isinstance(self.next, bytes)
+        return self.next
+
+    def go_on(self, result: Any) -> None:
+        """Send the result of a step into the exchange."""
+        self.next = self._exchange.send(result)
+
+
 class _Authenticate:
     """The exchange of SASL tokens in SaslAuthenticate requests."""
 
@@ -200,8 +218,8 @@ class _Authenticate:
         self.lifetime_ms = 0
         self._ask, self._mechanism, self._at = ask, mechanism, at
 
-    async def send(self, token: bytes) -> bytes:
-        answer = await self._ask(SaslAuthenticateRequest(auth_bytes=token), wanted=Versions(0, 2))
+    async def send(self, steps: _Steps) -> bytes:
+        answer = await self._ask(SaslAuthenticateRequest(auth_bytes=steps.token), wanted=Versions(0, 2))
         if answer.error_code != ErrorCode.NONE:
             message = printable(answer.error_message or "") or "it gives no reason"
             raise broker_error(answer.error_code, f"{self._at} refused the login by {self._mechanism}: {message}")
@@ -215,7 +233,10 @@ class _BareTokens:
     lifetime_ms = 0
 
     def __init__(self, send_token: SendToken) -> None:
-        self.send = send_token
+        self._send_token = send_token
+
+    async def send(self, steps: _Steps) -> bytes:
+        return await self._send_token(steps.token)
 
 
 def _bounded(token: bytes, mechanism: str) -> bytes:

@@ -2,7 +2,9 @@
 
 import secrets
 import ssl
-from typing import Final, NamedTuple
+from typing import Final
+
+import attrs
 
 from ..config.security import SecurityConfig
 from ..errors import ConfigError
@@ -16,12 +18,17 @@ _PEM_KEY: Final = "or use ssl_certificate_location and ssl_key_location (PEM)"
 _PEM_TRUST: Final = "or use ssl_ca_location (PEM)"
 
 
-class Identity(NamedTuple):
-    """A client's certificates and private key in PEM, and the password with which the key is encrypted, if it is."""
+@attrs.frozen
+class Identity:
+    """A client's certificates and private key in PEM, and the password with which the key is encrypted, if it is.
 
-    certificates: str
-    key: str
-    password: str | None
+    Its repr shows neither, nor do tracebacks with the variables of frames.
+    """
+
+    certificates: str = attrs.field(repr=False)
+    """They may be in one text with the key."""
+    key: str = attrs.field(repr=False)
+    password: str | None = attrs.field(repr=False)
 
 
 def client_identity(config: SecurityConfig) -> Identity:
@@ -31,22 +38,21 @@ def client_identity(config: SecurityConfig) -> Identity:
         ConfigError: the file is missing or damaged, is no keystore, or holds no private key; a password is wrong, or a
             library is missing.
     """
-    location, password = config.ssl_keystore_location, config.ssl_keystore_password
+    location = config.ssl_keystore_location
     assert location is not None
     source = f"ssl_keystore_location {location!r}"
     data = read_setting_file("ssl_keystore_location", location)
     if not is_java_keystore(data):
-        return _pkcs12_identity(data, source, password)
-    store = _java_keystore(data, source, "ssl_keystore_password", password)
+        return _pkcs12_identity(data, source, config)
+    store = _java_keystore(data, source, "ssl_keystore_password", config)
     if not store.keys or not store.keys[0].chain:
         raise ConfigError(f"{source} holds no private key with its certificate")
     entry = store.keys[0]
     name = "ssl_key_password" if config.ssl_key_password is not None else "ssl_keystore_password"
-    secret = config.ssl_key_password or password
-    if secret is None:
+    if getattr(config, name) is None:
         raise ConfigError(f"{source}: its private key is encrypted: set ssl_keystore_password or ssl_key_password")
     try:
-        key = private_key(entry, secret)
+        key = private_key(entry, getattr(config, name))
     except WrongPassword:
         hint = "" if name == "ssl_key_password" else "; set ssl_key_password, if the key has its own"
         raise ConfigError(f"{source}: {name} is not the password of the private key{hint}") from None
@@ -67,39 +73,39 @@ def trusted_certificates(config: SecurityConfig) -> bytes:
         ConfigError: the file is missing or damaged, is no keystore, or holds no certificate; the password is wrong, or
             a library is missing.
     """
-    location, password = config.ssl_truststore_location, config.ssl_truststore_password
+    location = config.ssl_truststore_location
     assert location is not None
     source = f"ssl_truststore_location {location!r}"
     data = read_setting_file("ssl_truststore_location", location)
     if is_java_keystore(data):
-        store = _java_keystore(data, source, "ssl_truststore_password", password)
+        store = _java_keystore(data, source, "ssl_truststore_password", config)
         found = [*store.trusted, *(entry.chain[0] for entry in store.keys if entry.chain)]
     else:
-        found = _pkcs12_certificates(data, source, password)
+        found = _pkcs12_certificates(data, source, config)
     if not found:
         raise ConfigError(f"{source} holds no certificate")
     return b"".join(found)
 
 
-def _java_keystore(data: bytes, source: str, setting: str, password: str | None) -> JavaKeystore:
+def _java_keystore(data: bytes, source: str, setting: str, config: SecurityConfig) -> JavaKeystore:
     try:
-        return parse_java_keystore(data, password)
+        return parse_java_keystore(data, getattr(config, setting))
     except WrongPassword:
         raise ConfigError(f"{source} cannot be opened: {setting} is wrong, or the file was changed") from None
     except ValueError as error:
         raise ConfigError(f"{source} cannot be read: {error}") from None
 
 
-def _pkcs12_identity(data: bytes, source: str, password: str | None) -> Identity:
+def _pkcs12_identity(data: bytes, source: str, config: SecurityConfig) -> Identity:
     try:
         from cryptography.hazmat.primitives import serialization
         from cryptography.hazmat.primitives.serialization import pkcs12
     except ImportError:
         raise ConfigError(f"ssl_keystore_location {_EXTRA}, {_PEM_KEY}") from None
     try:
-        key, certificate, more = pkcs12.load_key_and_certificates(data, None if password is None else password.encode())
+        key, certificate, more = pkcs12.load_key_and_certificates(data, _encoded(config.ssl_keystore_password))
     except ValueError:
-        raise _not_opened(source, "ssl_keystore_password", password) from None
+        raise _not_opened(source, "ssl_keystore_password", config) from None
     if key is None or certificate is None:
         raise ConfigError(f"{source} holds no private key with its certificate")
     chain = [link.public_bytes(serialization.Encoding.DER) for link in (certificate, *more)]
@@ -109,20 +115,24 @@ def _pkcs12_identity(data: bytes, source: str, password: str | None) -> Identity
     return Identity(_pem(chain), key.private_bytes(serialization.Encoding.PEM, shape, encryption).decode(), secret)
 
 
-def _pkcs12_certificates(data: bytes, source: str, password: str | None) -> list[bytes]:
+def _pkcs12_certificates(data: bytes, source: str, config: SecurityConfig) -> list[bytes]:
     try:
         from cryptography.hazmat.primitives.serialization import Encoding, pkcs12
     except ImportError:
         raise ConfigError(f"ssl_truststore_location of PKCS12 {_EXTRA}, {_PEM_TRUST}") from None
     try:
-        _, own, more = pkcs12.load_key_and_certificates(data, None if password is None else password.encode())
+        _, own, more = pkcs12.load_key_and_certificates(data, _encoded(config.ssl_truststore_password))
     except ValueError:
-        raise _not_opened(source, "ssl_truststore_password", password) from None
+        raise _not_opened(source, "ssl_truststore_password", config) from None
     return [certificate.public_bytes(Encoding.DER) for certificate in ((own,) if own else ()) + tuple(more)]
 
 
-def _not_opened(source: str, setting: str, password: str | None) -> ConfigError:
-    wrong = "is wrong" if password is not None else "is not set"
+def _encoded(password: str | None) -> bytes | None:
+    return None if password is None else password.encode()
+
+
+def _not_opened(source: str, setting: str, config: SecurityConfig) -> ConfigError:
+    wrong = "is wrong" if getattr(config, setting) is not None else "is not set"
     return ConfigError(f"{source} cannot be opened: {setting} {wrong}, or it is neither PKCS12 nor JKS")
 
 

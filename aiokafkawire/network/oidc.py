@@ -99,9 +99,8 @@ def fetch_token(config: SecurityConfig) -> OAuthBearerToken:
     endpoint = f"the token endpoint {url.partition('?')[0]}"
     began = time.time_ns() // 1_000_000
     asked = token_request(config, make_assertion(config, began // 1000) if config.sends_assertions else None)
-    form = None if asked.form is None else urllib.parse.urlencode(asked.form).encode()
     try:
-        answer = _exchange(urllib.request.Request(url, form, dict(asked.headers)))  # noqa: S310
+        answer = _exchange(_http_request(url, asked))
     except urllib.error.HTTPError as refusal:
         with refusal:
             raise _refused(endpoint, refusal, asked) from None
@@ -114,6 +113,11 @@ def fetch_token(config: SecurityConfig) -> OAuthBearerToken:
             ) from None
         raise ConnectionLost(f"{endpoint} cannot be reached: {cause}") from None
     return _token(endpoint, answer, began)
+
+
+def _http_request(url: str, asked: TokenRequest) -> urllib.request.Request:
+    form = None if asked.form is None else urllib.parse.urlencode(asked.form).encode()
+    return urllib.request.Request(url, form, dict(asked.headers))  # noqa: S310
 
 
 def _exchange(request: urllib.request.Request) -> bytes:

@@ -102,14 +102,17 @@ def check_token(token: OAuthBearerToken) -> None:
 def oauthbearer(extensions: Mapping[str, str]) -> Exchange:
     """Authenticate with OAUTHBEARER (RFC 7628, KIP-255). ``extensions`` are sent with those of the token (KIP-342)."""
     token = yield Need.TOKEN
-    sent = {**extensions, **token.extensions}
-    pairs = [f"auth=Bearer {token.value}", *(f"{name}={value}" for name, value in sent.items())]
-    answer = yield ("n,,\x01" + "\x01".join(pairs) + "\x01\x01").encode()
+    answer = yield _bearer_message(token, {**extensions, **token.extensions})
     if not answer:
         return
     # The broker has sent the reason why it refuses, and waits for an acknowledgement.
     yield b"\x01"
     raise AuthenticationFailed(f"the broker refused the token: {_refusal(answer)}")
+
+
+def _bearer_message(token: OAuthBearerToken, extensions: Mapping[str, str]) -> bytes:
+    pairs = [f"auth=Bearer {token.value}", *(f"{name}={value}" for name, value in extensions.items())]
+    return ("n,,\x01" + "\x01".join(pairs) + "\x01\x01").encode()
 
 
 def _refusal(answer: bytes) -> str:

@@ -9,6 +9,8 @@ import binascii
 import hashlib
 import hmac
 import re
+from functools import partial
+from operator import xor
 from typing import Final
 
 from ..errors import AuthenticationFailed
@@ -46,25 +48,51 @@ def scram(
     Raises:
         AuthenticationFailed: the broker refuses, sends no valid SCRAM message, or does not know the password itself.
     """
-    name = _HASHES[mechanism]
     bare = f"n={username.replace('=', '=3D').replace(',', '=2C')},r={nonce}" + (",tokenauth=true" if tokenauth else "")
+    return _exchange(_Prover(mechanism, password), bare, nonce, max_iterations)
+
+
+class _Prover:
+    """A password, and the proofs that are made of it: they are not variables of frames that a traceback may show."""
+
+    def __init__(self, mechanism: str, password: str) -> None:
+        self.mechanism = mechanism
+        self._hash = _HASHES[mechanism]
+        self._password, self._salted = password, b""
+
+    def salt(self, salt: bytes, iterations: int) -> None:
+        """Hash the password, which takes long."""
+        self._salted = hashlib.pbkdf2_hmac(self._hash, self._password.encode(), salt, iterations)
+
+    def proof(self, signed: bytes) -> str:
+        """Return the client's proof, in Base64."""
+        client_key = self._key(b"Client Key")
+        signature = hmac.digest(hashlib.new(self._hash, client_key).digest(), signed, self._hash)
+        return base64.b64encode(bytes(map(xor, client_key, signature))).decode()
+
+    def server_signature(self, signed: bytes) -> bytes:
+        """Return the signature by which the broker proves that it knows the password."""
+        return hmac.digest(self._key(b"Server Key"), signed, self._hash)
+
+    def _key(self, name: bytes) -> bytes:
+        return hmac.digest(self._salted, name, self._hash)
+
+
+def _exchange(prover: _Prover, bare: str, nonce: str, max_iterations: int) -> Exchange:
+    mechanism = prover.mechanism
     found = _read(_FIRST, (yield f"n,,{bare}".encode()), mechanism)
     first, iterations = found.string, int(found["iterations"])
     _check_first(found["nonce"], nonce, iterations, max_iterations, mechanism)
     salt = _decoded(found["salt"], mechanism)
     if not salt:
         raise AuthenticationFailed(f"{mechanism}: the broker sent an empty salt")
-    salted = yield RunInThread(lambda: hashlib.pbkdf2_hmac(name, password.encode(), salt, iterations))
+    yield RunInThread(partial(prover.salt, salt, iterations))
     without_proof = f"c=biws,r={found['nonce']}"
     signed = f"{bare},{first},{without_proof}".encode()
-    client_key = hmac.digest(salted, b"Client Key", name)
-    signature = hmac.digest(hashlib.new(name, client_key).digest(), signed, name)
-    proof = bytes(left ^ right for left, right in zip(client_key, signature, strict=True))
-    final = _read(_FINAL, (yield f"{without_proof},p={base64.b64encode(proof).decode()}".encode()), mechanism)
+    final = _read(_FINAL, (yield f"{without_proof},p={prover.proof(signed)}".encode()), mechanism)
     if final["error"] is not None:
         raise AuthenticationFailed(f"{mechanism}: the broker refused the login: {final['error'][:_SHOWN]!r}")
-    expected = hmac.digest(hmac.digest(salted, b"Server Key", name), signed, name)
-    if not hmac.compare_digest(_decoded(final["signature"], mechanism), expected):
+    if not hmac.compare_digest(_decoded(final["signature"], mechanism), prover.server_signature(signed)):
         raise AuthenticationFailed(
             f"{mechanism}: the broker's signature is wrong: it does not know the password, so it is not the "
             "broker it claims to be"

@@ -11,7 +11,7 @@ from ..config.security import FilePath, SecurityConfig
 from ..errors import ConfigError
 from .certificate_parsing import certificates_in, has_encrypted_key, has_key, validity
 from .cipher_suites import CipherSuites, parse_cipher_suites
-from .keystores import client_identity, trusted_certificates
+from .keystores import Identity, client_identity, trusted_certificates
 from .setting_files import read_setting_file
 
 __all__ = ("files_of", "make_context")
@@ -48,10 +48,11 @@ def make_context(config: SecurityConfig, *, looking: bool = False) -> ssl.SSLCon
     if looking:
         return context
     if config.ssl_keystore_location is not None:
-        certificate, key, password = client_identity(config)
-        _show(context, f"ssl_keystore_location {config.ssl_keystore_location!r}", certificate, key, password)
-    else:
-        _show_pem(context, config)
+        _show(context, f"ssl_keystore_location {config.ssl_keystore_location!r}", client_identity(config))
+    elif config.ssl_certificate_location is not None:
+        _show(context, f"ssl_certificate_location {config.ssl_certificate_location!r}", _identity_in_pem(config))
+    elif config.ssl_certificate_pem is not None:
+        _show(context, "ssl_certificate_pem", _identity_in_pem(config))
     return context
 
 
@@ -113,33 +114,34 @@ def _trust_store(context: ssl.SSLContext, config: SecurityConfig) -> None:
         raise ConfigError(f"{source}: its certificates cannot be read: {_reason(error)}") from None
 
 
-def _show_pem(context: ssl.SSLContext, config: SecurityConfig) -> None:
-    source, certificate = "ssl_certificate_pem", config.ssl_certificate_pem
+def _identity_in_pem(config: SecurityConfig) -> Identity:
+    certificate = config.ssl_certificate_pem
     if config.ssl_certificate_location is not None:
-        source = f"ssl_certificate_location {config.ssl_certificate_location!r}"
         certificate = _read_text("ssl_certificate_location", config.ssl_certificate_location)
-    if certificate is None:
-        return
-    key = config.ssl_key_pem
+    assert certificate is not None
+    return Identity(certificate, _key_in_pem(config) or certificate, config.ssl_key_password)
+
+
+def _key_in_pem(config: SecurityConfig) -> str | None:
     if config.ssl_key_location is not None:
-        key = _read_text("ssl_key_location", config.ssl_key_location)
-    _show(context, source, certificate, certificate if key is None else key, config.ssl_key_password)
+        return _read_text("ssl_key_location", config.ssl_key_location)
+    return config.ssl_key_pem
 
 
-def _show(context: ssl.SSLContext, source: str, certificate: str, key: str, password: str | None) -> None:
-    found = certificates_in(certificate)
+def _show(context: ssl.SSLContext, source: str, identity: Identity) -> None:
+    found = certificates_in(identity.certificates)
     if not found:
         raise ConfigError(f"{source} holds no certificate in PEM (-----BEGIN CERTIFICATE-----)")
-    if not has_key(key):
+    if not has_key(identity.key):
         raise ConfigError(f"there is no private key in PEM for {source}: set ssl_key_location or ssl_key_pem")
-    encrypted = has_encrypted_key(key)
-    if encrypted and not password:
+    encrypted = has_encrypted_key(identity.key)
+    if encrypted and not identity.password:
         raise ConfigError(f"the private key for {source} is encrypted: set ssl_key_password")
     _check_times(source, found[0])
     try:
-        with _as_file(certificate) as certificate_file, _as_file(key) as key_file:
+        with _as_file(identity.certificates) as certificate_file, _as_file(identity.key) as key_file:
             # Without the function for the password, OpenSSL would prompt for it on the terminal.
-            context.load_cert_chain(certificate_file, key_file, lambda: password or "")
+            context.load_cert_chain(certificate_file, key_file, lambda: identity.password or "")
     except ssl.SSLError as error:
         if error.reason == "KEY_VALUES_MISMATCH":
             raise ConfigError(f"the private key does not belong to the certificate in {source}") from None

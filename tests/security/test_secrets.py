@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import hashlib
 import logging
 import traceback
 from collections.abc import Iterator
@@ -17,7 +18,10 @@ from support.securing import Papers, make_papers
 
 from aiokafkawire import Client
 from aiokafkawire.config import ClientConfig, make_config
-from aiokafkawire.errors import KafkaError
+from aiokafkawire.errors import AuthenticationFailed, KafkaError
+from aiokafkawire.network.aws_msk_iam import aws_msk_iam
+from aiokafkawire.network.sasl import Exchange, RunInThread, oauthbearer
+from aiokafkawire.network.scram import scram
 from aiokafkawire.protocol.messages.sasl import SaslAuthenticateRequest, SaslAuthenticateResponse
 from aiokafkawire.testing.broker import Broker
 from aiokafkawire.types import AwsCredentials, OAuthBearerToken
@@ -81,6 +85,20 @@ def attributes_of(thing: object, depth: int = 6, seen: set[int] | None = None) -
         yield from attributes_of(getattr(thing, name), depth - 1, seen)
 
 
+def variables_of(error: BaseException) -> Iterator[str]:
+    """The variables of the client's frames in tracebacks of an error and its causes, as error reporters send them."""
+    pending, seen = [error], set[int]()
+    while pending:
+        one = pending.pop()
+        if id(one) in seen:
+            continue
+        seen.add(id(one))
+        pending += filter(None, (one.__cause__, one.__context__))
+        for frame, _ in traceback.walk_tb(one.__traceback__):
+            if frame.f_globals.get("__name__", "").startswith("aiokafkawire."):
+                yield from (f"{frame.f_code.co_qualname}: {name}={value!r}" for name, value in frame.f_locals.items())
+
+
 def encrypted_key(papers: Papers) -> str:
     key = serialization.load_pem_private_key(Path(papers.key).read_bytes(), None)
     how = serialization.BestAvailableEncryption(KEY_PASSWORD.encode())
@@ -138,6 +156,7 @@ async def test_nothing_shows_a_secret(ear: Ear, tmp_path: Path) -> None:
                     error.__cause__.args = ()  # the user's own words, of the user's own function
                 shown.append(told(error))
                 shown.append("".join(traceback.format_exception_only(error)))
+                shown += variables_of(error)
             shown += attributes_of(client)
         shown += [repr(one) for one in broker.requests]
     assert opened == 4
@@ -146,6 +165,35 @@ async def test_nothing_shows_a_secret(ear: Ear, tmp_path: Path) -> None:
     lines = [line for line in everything.splitlines() if MARK in line or any(one in line for one in CODED)]
     assert lines == []
     assert "PRIVATE KEY" not in everything
+
+
+@pytest.mark.parametrize(
+    ("exchange", "answers"),
+    [
+        (
+            scram("SCRAM-SHA-256", "alice", PASSWORD, "n", max_iterations=4096),
+            [b"r=n1,s=c2FsdA==,i=4096", None, b"v=" + base64.b64encode(bytes(32))],
+        ),
+        (scram("SCRAM-SHA-256", "alice", PASSWORD, "n", max_iterations=4096), [b"r=n1,s=c2FsdA==,i=1"]),
+        (
+            scram("SCRAM-SHA-256", "alice", PASSWORD, "n", max_iterations=4096),
+            [b"r=n1,s=c2FsdA==,i=4096", None, b"e=x"],
+        ),
+        (oauthbearer({}), [OAuthBearerToken(TOKEN), b'{"status": "invalid_token"}', b""]),
+        (aws_msk_iam("b", "eu-1", lambda: 0), [AwsCredentials("id", PASSWORD, TOKEN), b"no"]),
+    ],
+)
+def test_no_variable_of_a_frame_is_a_secret(exchange: Exchange, answers: list[Any]) -> None:
+    """Sentry and rich show the variables of frames."""
+    step = next(exchange)
+    with pytest.raises(AuthenticationFailed) as failed:
+        for answer in answers:
+            step = exchange.send(step.function() if isinstance(step, RunInThread) else answer)
+    shown = list(variables_of(failed.value))
+    assert len(shown) > 1
+    assert [line for line in shown if MARK in line or any(one in line for one in CODED)] == []
+    salted = hashlib.pbkdf2_hmac("sha256", PASSWORD.encode(), b"salt", 4096)
+    assert not any(repr(salted) in line for line in shown)
 
 
 def test_messages_that_carry_tokens_do_not_show_them() -> None:
