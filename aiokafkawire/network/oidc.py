@@ -111,7 +111,7 @@ def fetch_token(config: SecurityConfig) -> OAuthBearerToken:
             raise AuthenticationFailed(
                 f"{endpoint}: its certificate is not trusted: {cause.verify_message} ({how})"
             ) from None
-        raise ConnectionLost(f"{endpoint} cannot be reached: {cause}") from None
+        raise ConnectionLost(f"{endpoint} cannot be reached: {_shown(str(cause), asked)}") from None
     return _token(endpoint, answer, began)
 
 
@@ -137,12 +137,17 @@ def _refused(endpoint: str, refusal: urllib.error.HTTPError, asked: TokenRequest
         reason = ": " + " ".join(str(answer[name]) for name in ("error", "error_description") if answer.get(name))
     except (OSError, HTTPException, ValueError, AttributeError, RecursionError):
         reason = f": {refusal.reason}"
-    for secret in asked.secrets:
-        reason = reason.replace(secret, "***")
-    message = f"{endpoint} answered {refusal.code}{printable(reason)}"
+    message = f"{endpoint} answered {refusal.code}{_shown(reason, asked)}"
     if refusal.code >= 500 or refusal.code in _TRANSIENT:
         return ConnectionLost(message)
     return AuthenticationFailed(f"{message} (see {asked.settings})")
+
+
+def _shown(reason: str, asked: TokenRequest) -> str:
+    """Return what an endpoint or a proxy says, without the secrets in the request."""
+    for secret in asked.secrets:
+        reason = reason.replace(secret, "***")
+    return printable(reason)
 
 
 def _token(endpoint: str, answer: bytes, began_ms: int) -> OAuthBearerToken:

@@ -14,6 +14,7 @@ try:
 except ImportError as _missing:
     raise ImportError("The schema registry needs httpx2: pip install 'aiokafkawire[schema-registry]'") from _missing
 
+from .._printable import printable
 from ..errors import SchemaRegistryError
 from ..event_log import EventLog
 from ..network.tls_context import make_context
@@ -169,7 +170,7 @@ def _reason(cause: Exception) -> str:
     known: BaseException | None = cause
     while known is not None and not str(known):
         known = known.__cause__ or known.__context__
-    text = str(known) if known is not None else type(cause).__name__
+    text = printable(str(known)) if known is not None else type(cause).__name__
     if isinstance(cause, httpx2.ConnectError):
         return f"cannot connect: {text}"
     if isinstance(cause, httpx2.RemoteProtocolError):

@@ -7,6 +7,7 @@ import contextlib
 import json
 import socket
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -297,6 +298,40 @@ def test_an_endpoint_that_gives_none(code: int, body: bytes, kind: type[KafkaErr
     assert "http://127.0.0.1:" in str(caught.value)
     for secret in ("s3cret", "x=1", base64.b64encode(b"me:s3cret").decode()):
         assert secret not in str(caught.value)
+
+
+def test_what_an_endpoint_or_a_proxy_says_moves_no_cursor(monkeypatch: pytest.MonkeyPatch) -> None:
+    def garbage(handler: Any) -> None:
+        handler.wfile.write(b"\x1b[2Jgarbage of s3cret\x07\r\n\r\n")
+
+    with endpoint(garbage) as (url, _), pytest.raises(ConnectionLost, match=r"\?\[2Jgarbage of \*\*\*") as caught:
+        fetch_token(settings_for(url))
+    assert str(caught.value).isprintable()
+    with proxy(b"HTTP/1.1 407 \x1b[2Jno\r\n\r\n") as (port, asked):
+        monkeypatch.setenv("https_proxy", f"http://127.0.0.1:{port}")
+        with pytest.raises(ConnectionLost, match=r"407 \?\[2Jno$") as caught:
+            fetch_token(settings_for("https://login.example.org/token"))
+    assert str(caught.value).isprintable()
+    assert b"s3cret" not in asked[0]
+    assert base64.b64encode(b"me:s3cret") not in asked[0]
+
+
+@contextlib.contextmanager
+def proxy(answer: bytes) -> Iterator[tuple[int, list[bytes]]]:
+    """A proxy that gives one answer; its port, and what it was asked."""
+    asked = list[bytes]()
+
+    def serve() -> None:
+        connection, _ = listener.accept()
+        with connection:
+            asked.append(connection.recv(65536))
+            connection.sendall(answer)
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        thread = threading.Thread(target=serve)
+        thread.start()
+        yield listener.getsockname()[1], asked
+        thread.join()
 
 
 @pytest.mark.parametrize("code", [301, 302, 303, 307, 308])

@@ -2,6 +2,7 @@
 
 import logging
 import os
+import stat
 import time
 from collections.abc import Iterable
 from contextlib import suppress
@@ -20,8 +21,9 @@ _log = logging.getLogger(__name__)
 class Journal:
     """A pcap file that grows while clients are connected; it has the credentials that clients send, too.
 
-    A new file can be read by its owner only. Packets are written at once, so that the file can be read meanwhile. If
-    the file cannot be written, as on a full disk, the journal ends, and the traffic goes on.
+    The file can be read by its owner only, also if it was there before with other permissions. Packets are written at
+    once, so that the file can be read meanwhile. If the file cannot be written, as on a full disk, the journal ends,
+    and the traffic goes on.
     """
 
     def __init__(self, path: Path) -> None:
@@ -36,6 +38,8 @@ class Journal:
             os.set_blocking(descriptor, True)
         file = os.fdopen(descriptor, "wb")
         try:
+            if hasattr(os, "fchmod") and stat.S_ISREG(os.fstat(descriptor).st_mode):
+                os.fchmod(descriptor, 0o600)  # fails if the file is another user's, who could read it
             file.write(FILE_HEADER)
             file.flush()
         except OSError as error:

@@ -218,6 +218,17 @@ async def test_only_its_owner_may_read_the_journal(journal: Path) -> None:
         assert os.stat(journal).st_mode & 0o077 == 0
 
 
+async def test_only_its_owner_may_read_a_journal_that_takes_the_place_of_another_file(tmp_path: Path) -> None:
+    older = tmp_path / "day.pcap"
+    older.write_bytes(b"older")
+    older.chmod(0o666)
+    async with tapped(journal=older):
+        pass
+    assert b"older" not in older.read_bytes()
+    if os.name == "posix":
+        assert os.stat(older).st_mode & 0o077 == 0
+
+
 async def test_a_journal_that_cannot_be_made_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="nowhere"):
         async with Tap("127.0.0.1:9092", journal=tmp_path / "nowhere" / "day.pcap"):
