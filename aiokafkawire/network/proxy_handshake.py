@@ -10,6 +10,8 @@ from collections.abc import Generator
 from ipaddress import IPv6Address, ip_address
 from typing import Final, TypeAlias
 
+import idna  # a dependency of anyio
+
 from ..config.network import Proxy
 from ..errors import ProxyFailed, ProxyRefused, WireError
 from ..types import Address
@@ -103,7 +105,7 @@ def _socks5_address(host: str) -> bytes:
 
 def _ascii(host: str) -> bytes:
     try:
-        name = host.encode("ascii" if host.isascii() else "idna")
+        name = host.encode() if host.isascii() else idna.encode(host, uts46=True)  # as anyio does without a proxy
     except UnicodeError:
         name = b""
     if not 0 < len(name) <= 255 or any(letter <= 32 or letter == 127 for letter in name):

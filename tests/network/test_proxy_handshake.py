@@ -62,6 +62,7 @@ def test_socks5_with_a_login() -> None:
         ("10.0.0.1", b"\1\x0a\0\0\1"),
         ("::1", b"\4" + bytes(15) + b"\1"),
         ("bücher.example", b"\3\x15xn--bcher-kva.example"),
+        ("straße.example", b"\3\x15xn--strae-oqa.example"),  # and not strasse.example, which is another host
     ],
 )
 def test_socks5_addresses(host: str, address: bytes) -> None:

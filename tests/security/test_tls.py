@@ -7,7 +7,9 @@ import os
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
+from ipaddress import ip_address
 from pathlib import Path
+from typing import Any
 
 import anyio
 import anyio.lowlevel
@@ -147,6 +149,30 @@ async def test_a_certificate_for_other_hosts_is_told_with_their_names(papers: Pa
         error = await refusal(broker.bootstrap, **papers.client())
         assert type(error) is BrokerNotTrusted
         assert "is not for the host '127.0.0.1'. It is for kafka-1.example.org, *.example.net." in str(error)
+
+
+@pytest.mark.parametrize("around", [False, True])
+async def test_a_name_that_is_not_ascii_is_in_the_certificate_as_resolvers_know_it(
+    papers: Papers, around: bool
+) -> None:
+    """And not as Python's ``ssl`` would encode it, which is another host's name."""
+
+    async def connect(host: str, port: int) -> ByteStream:
+        return await anyio.connect_tcp(host, port)
+
+    options: dict[str, Any] = {**papers.client(), **({"connector": connect} if around else {})}
+    options["advertised_listeners_map"] = lambda host, port: ("127.0.0.1", port)
+    here = x509.IPAddress(ip_address("127.0.0.1"))
+    for name, is_trusted in (("xn--strae-oqa.test", True), ("strasse.test", False)):
+        context = server_named(papers, [here, x509.DNSName(name)], "nobody")
+        async with Broker(tls=context, advertised_host="straße.test") as broker:
+            bootstrap = f"127.0.0.1:{broker.bootstrap.rpartition(':')[2]}"
+            if is_trusted:
+                await there_and_back(bootstrap, **options)
+            else:
+                async with Client(bootstrap, **options) as client:
+                    with pytest.raises(BrokerNotTrusted, match=r"is not for the host 'straße\.test'"):
+                        await client.admin.create_topics({"t": 1})
 
 
 async def test_the_names_in_a_certificate_move_no_cursor(papers: Papers) -> None:
