@@ -1,5 +1,6 @@
 """Object stores through fsspec: Amazon S3, Google Cloud Storage, Azure, local files, memory and others."""
 
+import re
 from collections.abc import Iterable
 from contextlib import suppress
 from typing import Any
@@ -32,9 +33,9 @@ class FsspecStore:
         try:
             self._fs, root = url_to_fs(url, **storage_options)
         except (ValueError, TypeError) as error:
-            raise UsageError(f"fsspec cannot open {url!r}: {error}") from error
+            raise UsageError(f"fsspec cannot open {_without_login(url)!r}: {error}") from error
         self._root = root.rstrip("/")
-        self._url = url
+        self._url = _without_login(url)
         if "file" in ((self._fs.protocol,) if isinstance(self._fs.protocol, str) else self._fs.protocol):
             self._fs.auto_mkdir = True
 
@@ -71,3 +72,8 @@ class FsspecStore:
 
     def _path(self, key: str) -> str:
         return f"{self._root}/{key}" if key else self._root
+
+
+def _without_login(url: str) -> str:
+    """Return a URL without the name and password before its host, as in ``sftp://me:secret@host/folder``."""
+    return re.sub(r"(?<=://)[^/]*@", "", url)

@@ -606,6 +606,13 @@ def test_wrong_urls(url: Any) -> None:
         FsspecStore(url)
 
 
+def test_a_password_in_a_url_is_not_shown() -> None:
+    assert repr(FsspecStore("memory://me:Zq7-password@host/orders")) == "<FsspecStore memory://host/orders>"
+    with pytest.raises(UsageError, match="fsspec cannot open 'nonsense://host/orders'") as failed:
+        FsspecStore("nonsense://me:Zq7-password@host/orders")
+    assert "Zq7-password" not in str(failed.value)
+
+
 def test_an_invalid_result_is_the_producers_error() -> None:
     check = serializer(Objects(), lambda value: value)
     assert check.serialize("x" * 5000, SerializationContext("t", [], False)) == "x" * 5000  # type: ignore[comparison-overlap]
