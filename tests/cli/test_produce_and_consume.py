@@ -1,6 +1,7 @@
 """``produce`` and ``consume`` on the in-process broker, in one process."""
 
 import json
+import sys
 from pathlib import Path
 
 import anyio
@@ -52,6 +53,32 @@ def test_lines_go_and_come_back_with_a_count_and_a_rate(shell: Shell, file: File
     assert shell.err.endswith(" MB/s\n")
     assert shell("consume", "orders") == b"one\n\ntwo\r\nlast\n"
     assert shell.err.startswith("4 records, 0.0 MB in ")
+
+
+@pytest.mark.parametrize("form", [["-f", "plain"], ["-f", "%v %k %h\\n"], ["-f", "hex"], ["--json"]])
+def test_no_record_commands_a_terminal(
+    kafka_broker: BackgroundBroker,
+    shell: Shell,
+    form: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def write() -> None:
+        async with Client(kafka_broker.bootstrap) as kafka, kafka.producer() as producer:
+            headers = [("\x1b[31m", b"\x1b[0m")]
+            await producer.send(
+                "orders", b"\x1b[2J\tvalue\x9b5n \xc2\x9b5n \xe2\x80\xae", key=b"\x1b]0;x\x07", headers=headers
+            )
+            await producer.send("orders", "\x9b5n\t\x7f".encode())
+
+    anyio.run(write)
+    piped = shell("consume", "orders", *form)
+    assert b"\x1b" in piped or b"\x9b" in piped  # a pipe gets the bytes as they are
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    shown = shell("consume", "orders", *form).decode()
+    assert all(character.isprintable() or character in "\n\t" for character in shown)
+    assert shown.count("\n") == piped.count(b"\n")
+    if form == ["-f", "plain"]:
+        assert shown == "\\x1b[2J\tvalue\\x9b5n \\x9b5n \\u202e\n\\x9b5n\t\\x7f\n"
 
 
 def test_quiet_prints_no_count(shell: Shell, file: File) -> None:

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from ..exit_status import FAILED, MISSING, CommandFailed
 from ..standard_streams import discard_output
+from .safe_text import safe_text
 from .shared_options import SharedOptions
 from .table import table
 from .times import iso_time
@@ -22,17 +23,22 @@ _NAMED: Final = 10
 
 
 def write_output(data: bytes) -> None:
-    """Write bytes to standard output at once.
+    """Write bytes to standard output at once; if it is a terminal, with escapes for what the terminal might obey.
 
     Raises:
         CommandFailed: the output has no reader any more; the message is empty, so that the command ends silently.
     """
     try:
-        sys.stdout.buffer.write(data)
+        sys.stdout.buffer.write(_for_terminal(data) if sys.stdout.isatty() else data)
         sys.stdout.buffer.flush()
     except BrokenPipeError:
         discard_output()
         raise CommandFailed("", FAILED) from None
+
+
+def _for_terminal(data: bytes) -> bytes:
+    lines = (line.split("\t") for line in data.decode("utf-8", "backslashreplace").split("\n"))
+    return "\n".join("\t".join(safe_text(part, sys.maxsize) for part in line) for line in lines).encode()
 
 
 def print_rows(options: SharedOptions, columns: Columns, rows: Iterable[Mapping[str, Any]]) -> None:
