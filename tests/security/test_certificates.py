@@ -166,6 +166,10 @@ def test_files_that_are_not_there_or_hold_something_else(papers: Papers, tmp_pat
     assert "there is no private key in PEM" in told(**own, ssl_key_location=other)
     assert told(**own, ssl_key_location=none).startswith(f"ssl_key_location {none!r} cannot be read")
     assert "or it is neither PKCS12 nor JKS" in told(ssl_keystore_location=other, ssl_keystore_password=PASSWORD)
+    with other.open("wb") as file:
+        file.truncate(16 * 1024 * 1024 + 1)
+    for setting in ("ssl_ca_location", "ssl_truststore_location", "ssl_certificate_location"):
+        assert told(**{setting: other}).endswith("is larger than 16777216 bytes: is it the right file?")
     other.write_bytes(b"\xfe\xed\xfe\xed\0\0\0\2")
     assert "it is truncated" in told(ssl_keystore_location=other)
 
