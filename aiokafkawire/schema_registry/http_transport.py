@@ -20,7 +20,7 @@ from ..event_log import EventLog
 from ..network.tls_context import make_context
 from .attempts import RequestAttempts
 from .rest_messages import MEDIA_TYPE, RestRequest, is_retriable, parse_error, parse_json
-from .settings import SchemaRegistryConfig
+from .settings import SchemaRegistryConfig, is_bearer_token
 
 __all__ = ("HttpTransport",)
 
@@ -88,7 +88,8 @@ class HttpTransport:
             except _AttemptFailed as failed:
                 pause = attempts.fail(failed.error, self._chance.random()) if failed.can_retry else None
                 if pause is None:
-                    raise (attempts.error() or failed.error) if failed.can_retry else failed.error from None
+                    error = (failed.can_retry and attempts.error()) or failed.error
+                    raise error from failed.error.__cause__
                 _log.debug("retrying in %(delay).3f s: %(error)s", delay=pause, error=failed.error)
                 await anyio.sleep(pause)
             else:
@@ -148,12 +149,15 @@ class HttpTransport:
                 if isawaitable(token):
                     token = await token
             except Exception as cause:
-                refused = f"{source}: bearer_auth_token_provider has failed: {_reason(cause)}"
+                # The error's text may contain a secret, so only the ``__cause__`` has that text.
+                refused = f"{source}: bearer_auth_token_provider has failed with {type(cause).__name__}"
                 error = SchemaRegistryError(refused, retriable=True)
                 error.__cause__ = cause
                 raise _AttemptFailed(error, True) from None
-            if not isinstance(token, str) or not token:
-                raise SchemaRegistryError("bearer_auth_token_provider must return a token, a str that is not empty")
+            if not is_bearer_token(token):
+                raise SchemaRegistryError(
+                    "bearer_auth_token_provider must return a token, a str without blanks and ends of lines (not shown)"
+                )
         if token is not None:
             headers["Authorization"] = f"Bearer {token}"
         return headers

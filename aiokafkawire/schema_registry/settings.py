@@ -1,6 +1,7 @@
 """The settings of a schema registry: names as of Confluent's clients, with underscores."""
 
 import math
+import re
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, TypeAlias, TypedDict
 from urllib.parse import unquote, urlsplit, urlunsplit
@@ -13,7 +14,7 @@ from ..config.making import make_config
 from ..config.security import FilePath, SecurityConfig
 from ..errors import ConfigError
 
-__all__ = ("BearerToken", "SchemaRegistryConfig", "SchemaRegistryOptions", "parse_urls")
+__all__ = ("BearerToken", "SchemaRegistryConfig", "SchemaRegistryOptions", "is_bearer_token", "parse_urls")
 
 BearerToken: TypeAlias = Callable[[], str | Awaitable[str]]
 """A function, plain or async, that returns the token for the next request."""
@@ -104,6 +105,10 @@ class SchemaRegistryConfig:
             raise ConfigError(f"{' and '.join(given)} are two ways to log in: set one of them")
         if self.basic_auth_user_info is not None and ":" not in self.basic_auth_user_info:
             raise ConfigError("basic_auth_user_info must be 'user:password' (it is not shown)")
+        if self.bearer_auth_token is not None and not is_bearer_token(self.bearer_auth_token):
+            raise ConfigError(
+                "bearer_auth_token has characters that a header cannot have, such as an end of a line (it is not shown)"
+            )
         if self.proxy is not None and urlsplit(self.proxy).scheme != "http":
             raise ConfigError("proxy must be http://host:port, with user:password@ before the host if it needs them")
         self.security()
@@ -116,6 +121,12 @@ class SchemaRegistryConfig:
         )
 
 
+def is_bearer_token(token: object) -> bool:
+    """Return whether a header can have the token."""
+    return isinstance(token, str) and _TOKEN.fullmatch(token) is not None
+
+
+_TOKEN = re.compile(r"[\x21-\x7e]+")
 _LOGINS = ("basic_auth_user_info", "bearer_auth_token", "bearer_auth_token_provider")
 
 

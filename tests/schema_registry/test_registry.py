@@ -376,6 +376,25 @@ async def test_logins_are_accepted_and_never_shown(way: str, caplog: pytest.LogC
         assert secret not in text
 
 
+@pytest.mark.parametrize("token", ["Zq7-token\n", "Zq7-token\r\nX: y", "Zq7 token", "Zq7-tök\xe9n", "Zq7\0", ""])
+async def test_a_token_that_no_header_can_have_is_not_shown(token: str) -> None:
+    with pytest.raises(ConfigError, match="bearer_auth_token") as refused:
+        SchemaRegistry("http://localhost:1", bearer_auth_token=token)
+    registry = SchemaRegistry("http://localhost:1", bearer_auth_token_provider=lambda: token)
+    with pytest.raises(SchemaRegistryError, match="must return a token") as failed:
+        await registry.get_schema(1)
+    assert "Zq7" not in f"{refused.value}{failed.value}"
+
+
+async def test_the_text_of_a_providers_error_is_not_shown() -> None:
+    tokens = dict[str, str]()
+    registry = SchemaRegistry("http://localhost:1", bearer_auth_token_provider=lambda: tokens["Zq7-key"], max_retries=0)
+    with pytest.raises(SchemaRegistryError, match=r"bearer_auth_token_provider has failed with KeyError$") as failed:
+        await registry.get_schema(1)
+    assert "Zq7" not in str(failed.value)
+    assert isinstance(failed.value.__cause__, KeyError)
+
+
 async def test_tls_is_verified_with_the_given_authority_and_a_client_certificate() -> None:
     authority = trustme.CA()
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
