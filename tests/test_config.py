@@ -246,6 +246,8 @@ def test_servers_are_read(servers: Any, addresses: list[tuple[str, int]]) -> Non
         ("PLAINTEXT://a:9092", "give host:port, without a scheme or a path"),
         ("a b:9092", "give host:port, without a scheme or a path"),
         (["good:1", "bad:x"], "bootstrap server 'bad:x': "),
+        ("me:secret@a:9092", "without a name and a password (not shown)"),
+        ("http://me:secret@a:9092", "without a name and a password (not shown)"),
         (None, "are a string or a sequence of strings, got None"),
         (9092, "are a string or a sequence of strings, got 9092"),
         (["a:1", 9092], "are a string or a sequence of strings, got "),
@@ -257,6 +259,7 @@ def test_servers_that_are_no_addresses_are_refused(servers: Any, told: str) -> N
     with pytest.raises(ConfigError) as caught:
         parse_servers(servers)
     assert told in str(caught.value)
+    assert "me:secret" not in str(caught.value)
 
 
 def test_an_address_is_written_as_it_is_read() -> None:

@@ -136,6 +136,10 @@ def _parse_servers(servers: str | Sequence[str]) -> tuple[Address, ...]:
 
 
 def _parse_server(text: str) -> Address:
+    if "@" in text:
+        raise ConfigError(
+            "bootstrap servers are host:port, without a name and a password (not shown): set sasl_username"
+        )
     host, colon, port = text.rpartition(":") if not text.endswith("]") else (text, "", "")
     if not colon:
         host, port = text, str(DEFAULT_PORT)
