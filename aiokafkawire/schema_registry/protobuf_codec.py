@@ -16,6 +16,7 @@ try:
 except ImportError as _missing:
     raise ImportError("Protobuf needs protobuf: pip install 'aiokafkawire[protobuf]'") from _missing
 
+from .._printable import printable
 from ..errors import SchemaMismatch
 from .proto_messages import ProtoMessage, ProtoMessages, messages_in_text
 from .proto_text import proto_text
@@ -141,7 +142,7 @@ def _add(pool: Any, file: Any, added: set[str]) -> None:
         pool.Add(file)
         pool.FindFileByName(file.name)
     except (TypeError, KeyError, DecodeError) as error:
-        raise SchemaMismatch(f"the Protobuf schema {file.name!r} is not valid: {error}") from error
+        raise SchemaMismatch(f"the Protobuf schema {file.name!r} is not valid: {printable(str(error))}") from error
     added.add(file.name)
 
 

@@ -1,12 +1,10 @@
 """The decoders of the values of a source with the option ``valueFormat``."""
 
-import io
-import json
 from collections.abc import Awaitable, Callable, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from ..errors import ConfigError
+from ..errors import ConfigError, KafkaError
 from ..records.typed_values import ReadValue, TypedValues, fields_of, read_json
 from ..serialization import SerializationContext
 from ..types import Header
@@ -66,21 +64,14 @@ def _reader(given: ValueFormat, context: SerializationContext) -> ReadValue:
 
 
 def _avro(schema: str | None) -> ReadValue:
-    from fastavro import parse_schema, schemaless_reader
+    from ..schema_registry.avro_codec import parse_avro, read_avro
+    from ..schema_registry.schemas import Schema
 
     try:
-        parsed = parse_schema(json.loads(schema or ""))
-    except Exception as error:
+        parsed = parse_avro(Schema(schema or ""), {})
+    except KafkaError as error:
         raise ConfigError(f"avroSchema is not an Avro schema: {error}") from error
-
-    def read(data: bytes, headers: Sequence[Header]) -> Any:
-        stream = io.BytesIO(data)
-        value = schemaless_reader(stream, parsed, None)
-        if stream.tell() != len(data):
-            raise ValueError(f"{len(data) - stream.tell()} bytes after the value")
-        return value
-
-    return read
+    return lambda data, headers: read_avro(data, parsed, None)
 
 
 def _protobuf(name: str | None) -> ReadValue:

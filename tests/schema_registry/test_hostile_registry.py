@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import gzip
 import json
 import subprocess
@@ -196,6 +197,20 @@ def test_names_in_a_json_value_move_no_cursor() -> None:
     schema = parse_json_schema(Schema('{"additionalProperties": {"type": "integer"}}', SchemaType.JSON), {})
     with pytest.raises(SchemaMismatch, match=r"\$\['\?\[2J'\]: 'a' is not of type 'integer'"):
         schema.validate({"\x1b[2J": "a"})
+
+
+def test_names_in_a_protobuf_schema_move_no_cursor() -> None:
+    pytest.importorskip("google.protobuf", reason="protobuf is not installed: pip install aiokafkawire[protobuf]")
+    from google.protobuf.descriptor_pb2 import FileDescriptorProto
+
+    from aiokafkawire.schema_registry.protobuf_codec import parse_protobuf
+
+    proto = FileDescriptorProto(name="orders.proto", package="\x1b[2J")
+    proto.message_type.add(name="\x1b[2J")
+    text = base64.b64encode(proto.SerializeToString()).decode()
+    with pytest.raises(SchemaMismatch, match=r"the Protobuf schema 'schema\.proto' is not valid") as failed:
+        parse_protobuf(Schema(text, SchemaType.PROTOBUF), {})
+    assert str(failed.value).isprintable()
 
 
 @pytest.mark.parametrize(

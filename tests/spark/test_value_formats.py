@@ -160,6 +160,18 @@ def test_avro_without_a_registry_becomes_structs() -> None:
     assert decoded([avro(UA)], narrow, valueErrors="null", **options) == [None]
 
 
+def test_an_avro_value_that_would_overflow_the_stack_cannot_be_decoded() -> None:
+    pytest.importorskip("fastavro", reason="fastavro is not installed: pip install aiokafkawire[avro]")
+    fields = [{"name": "carrier", "type": "string"}, {"name": "next", "type": ["null", "Node"]}]
+    options = {"valueFormat": "avro", "avroSchema": json.dumps({"type": "record", "name": "Node", "fields": fields})}
+    struct, node = pa.struct([("carrier", pa.string())]), b"\x04UA"
+    assert decoded([node + b"\x02" + node + b"\0"], struct, **options) == [{"carrier": "UA"}]
+    with pytest.raises(DeserializationError, match="flights-1 at offset 40"):
+        decoded([(node + b"\x02") * 600 + node + b"\0"], struct, **options)
+    with pytest.raises(ConfigError, match="avroSchema is not an Avro schema"):
+        decoded([node], struct, valueFormat="avro", avroSchema='{"type": "recrod"}')
+
+
 @pytest.mark.slow
 @pytest.mark.anyio
 async def test_avro_of_a_registry_becomes_structs() -> None:
