@@ -10,8 +10,6 @@ from collections.abc import Generator
 from ipaddress import IPv6Address, ip_address
 from typing import Final, TypeAlias
 
-import idna  # a dependency of anyio
-
 from ..config.network import Proxy
 from ..errors import ProxyFailed, ProxyRefused, WireError
 from ..types import Address
@@ -104,8 +102,10 @@ def _socks5_address(host: str) -> bytes:
 
 
 def _ascii(host: str) -> bytes:
+    import idna  # a dependency of anyio, which encodes names by it where there is no proxy
+
     try:
-        name = host.encode() if host.isascii() else idna.encode(host, uts46=True)  # as anyio does without a proxy
+        name = host.encode() if host.isascii() else idna.encode(host, uts46=True)
     except UnicodeError:
         name = b""
     if not 0 < len(name) <= 255 or any(letter <= 32 or letter == 127 for letter in name):

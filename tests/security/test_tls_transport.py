@@ -117,7 +117,7 @@ class Peer(asyncio.Transport):
     def ask(self) -> Slot:
         """Have the wire send a request."""
         slot = Slot()
-        self.wire.enqueue(self.pipeline.send(MetadataRequest(topics=[]), 1, slot))
+        self.wire.enqueue((self.pipeline.send(MetadataRequest(topics=[]), 1, slot),))
         self.wire.transmit_soon()
         return slot
 
@@ -285,7 +285,7 @@ async def test_what_cannot_be_said_yet_is_said_first_later(papers: Papers) -> No
     wire._session = Wanting(wire._session)
     sent = [bytes([number]) * 3000 for number in range(2)]
     for frame in sent:
-        wire.enqueue(frame)
+        wire.enqueue((frame,))
         wire.transmit_soon()
     with pytest.raises(ssl.SSLWantReadError):
         peer.session.read(1)
