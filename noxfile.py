@@ -83,7 +83,7 @@ def networks(session: nox.Session) -> None:
 
 @nox.session
 def brokers(session: nox.Session) -> None:
-    """Our producer and reader while brokers freeze, crash, fill up, move, throttle and are upgraded; docs/faults.md."""
+    """Our producer and reader while brokers freeze, crash, write slowly, fill up, move and so on; docs/faults.md."""
     install(session, "-e", ".[test]")
     session.run("pytest", "-m", "brokers", "-n", "0", "-s", "-rs", *session.posargs)
 

@@ -1,1 +1,1 @@
-"""Clients whose brokers freeze, fill their disks, crash in loops, move partitions, throttle or are upgraded."""
+"""Clients whose brokers freeze, have full or slow disks, crash in loops, move partitions, throttle or are upgraded."""

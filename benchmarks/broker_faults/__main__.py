@@ -1,7 +1,7 @@
 """Clients whose brokers fail: aiokafkawire, confluent-kafka and aiokafka, under the same faults at the same times.
 
-Brokers of Apache Kafka stop, fill their disks, crash, move partitions, throttle and are upgraded. It needs Java and
-Maven, and root for the small disk.
+Brokers of Apache Kafka stop, fill their disks, write slowly, crash, move partitions, throttle and are upgraded. It
+needs Java and Maven, root for the small disk, gcc for a slow one, and libfaketime for a wrong clock.
 """
 
 import argparse
@@ -18,6 +18,7 @@ from support.kafka_cluster import KafkaCluster
 from benchmarks.broker_faults.cluster import Place, small_disk, usual_cluster
 from benchmarks.broker_faults.kinds import KINDS, duration
 from benchmarks.broker_faults.schedule import run
+from benchmarks.broker_faults.slow_disk import slow_disks
 from benchmarks.faults.program import ClientFailed
 from benchmarks.machine import describe
 from benchmarks.progress import tell
@@ -73,9 +74,9 @@ def _run_on(release: str, names: list[str], options: argparse.Namespace) -> list
     load, within = Load(options.rate, options.value_size, options.loop), dict.fromkeys(options.clients, ())
     rows: list[Row] = []
     with ExitStack() as stack:
-        disk = stack.enter_context(small_disk())
+        disk, slow = stack.enter_context(small_disk()), stack.enter_context(slow_disks())
         tell("booting the cluster")
-        wanted = usual_cluster(disk) if release == "usual" else KafkaCluster(release, controllers=3)
+        wanted = usual_cluster(disk, slow) if release == "usual" else KafkaCluster(release, controllers=3)
         cluster = stack.enter_context(wanted)
         for name in names:
             kind = KINDS[name]
@@ -87,7 +88,7 @@ def _run_on(release: str, names: list[str], options: argparse.Namespace) -> list
                 rows += one.rows(
                     WARM_UP + duration(kind, options.faults),
                     lambda topics, news, kind=kind: run(  # type: ignore[misc]
-                        kind, Place(cluster, topics, disk), options.faults, news
+                        kind, Place(cluster, topics, disk, slow), options.faults, news
                     ),
                 )
             cluster.wait_whole()

@@ -13,8 +13,10 @@ from typing import Final
 from support.kafka_cluster import KafkaCluster
 
 from aiokafkawire import ElectionType, KafkaError, TopicPartition, blocking
+from benchmarks.broker_faults.slow_disk import SlowDisks
 from benchmarks.recovery.run import PARTITIONS
 
+BROKERS: Final = (1, 2, 3)
 SMALL: Final = 3
 """The broker whose disk is small, if this machine can mount one."""
 _DISK: Final = 400
@@ -23,11 +25,12 @@ _DISK: Final = 400
 
 @dataclass(frozen=True)
 class Place:
-    """A cluster under load: the topics of the load, and the small disk of one broker, if it has one."""
+    """A cluster under load: the topics of the load, and the disks of brokers that are small or can be slow, if any."""
 
     cluster: KafkaCluster
     topics: Sequence[str]
     disk: Path | None = None
+    slow_disks: SlowDisks | None = None
 
     def busiest(self) -> int:
         """Return the broker that leads most partitions of the load."""
@@ -70,7 +73,13 @@ def _succeeds(command: list[str]) -> bool:
     return subprocess.run(command, capture_output=True, check=False).returncode == 0
 
 
-def usual_cluster(disk: Path | None) -> KafkaCluster:
-    """Return a cluster of three controllers and three brokers, one of them on the small disk."""
-    each = {} if disk is None else {SMALL: {"log.dirs": str(disk / "data")}}
-    return KafkaCluster(controllers=3, each=each)
+def usual_cluster(disk: Path | None, slow: SlowDisks | None) -> KafkaCluster:
+    """Return a cluster of three controllers and three brokers, one on the small disk, each on one that can be slow."""
+    data = {} if slow is None else {node: slow.folder / f"data-{node}" for node in BROKERS}
+    if disk is not None:
+        data[SMALL] = disk / "data"
+    return KafkaCluster(
+        controllers=3,
+        each={node: {"log.dirs": str(folder)} for node, folder in data.items()},
+        environment={} if slow is None else {node: slow.environment(node, folder) for node, folder in data.items()},
+    )

@@ -7,7 +7,8 @@ from itertools import count
 from typing import Final
 
 from aiokafkawire import ClientQuotaEntity, KafkaError, NewTopic, TopicPartition
-from benchmarks.broker_faults.cluster import SMALL, Place, fake_time
+from benchmarks.broker_faults.cluster import BROKERS, SMALL, Place, fake_time
+from benchmarks.progress import tell
 from benchmarks.recovery.run import PARTITIONS
 
 _UPGRADED_TO: Final = "4.4.0"
@@ -37,6 +38,20 @@ def fill_disk(place: Place) -> Iterator[None]:
     filler.unlink()
     place.cluster.kill(SMALL)
     place.cluster.restart(SMALL)
+
+
+def slow_disk(place: Place) -> Iterator[None]:
+    """Let each write and sync of the busiest broker take 200 to 500 ms more, and then as long as usual."""
+    assert place.slow_disks is not None
+    node = place.busiest()
+    place.slow_disks.slow(node)
+    yield
+    slowed = place.slow_disks.heal(node)
+    if not slowed:
+        raise RuntimeError(
+            f"the disk of broker {node} was not slow: the broker wrote nothing by the library's functions"
+        )
+    tell(f"broker {node} was slow in {', '.join(f'{count} {name}' for name, count in slowed.items())}")
 
 
 def crash_loop(place: Place) -> Iterator[None]:
@@ -72,12 +87,11 @@ def no_controller(place: Place) -> Iterator[None]:
 
 def reassign(place: Place) -> Iterator[None]:
     """Give every partition other leaders and replicas, once a second."""
-    brokers = (1, 2, 3)
     with place.client() as client:
         for turn in range(_MOVES):
             for topic in place.topics:
                 targets = {
-                    TopicPartition(topic, one): [brokers[(one + turn + n) % 3] for n in range(2 + turn % 2)]
+                    TopicPartition(topic, one): [BROKERS[(one + turn + n) % 3] for n in range(2 + turn % 2)]
                     for one in range(PARTITIONS)
                 }
                 client.admin.alter_partition_reassignments(targets)
@@ -132,7 +146,7 @@ def wrong_clock(place: Place) -> Iterator[None]:
 
 def upgrade(place: Place) -> Iterator[None]:
     """Restart each node in turn as a newer release, the controllers first."""
-    for node in (*place.cluster.controllers, 1, 2, 3):
+    for node in (*place.cluster.controllers, *BROKERS):
         place.cluster.end(node)
         place.cluster.use(node, _UPGRADED_TO)
         place.cluster.launch(node)

@@ -7,6 +7,7 @@ from typing import Final
 
 from benchmarks.broker_faults import faults
 from benchmarks.broker_faults.cluster import Place, fake_time
+from benchmarks.broker_faults.slow_disk import missing_compiler
 
 
 @dataclass(frozen=True)
@@ -40,6 +41,7 @@ KINDS: Final[Mapping[str, Kind]] = {
     "freeze-20": Kind("a broker stops for 20 s", 20, 15, faults.freeze),
     "freeze-60": Kind("a broker stops for 60 s", 60, 20, faults.freeze),
     "full-disk": Kind("a broker's disk is full for 15 s", 15, 25, faults.fill_disk, lacks=_lacks_disk),
+    "slow-disk": Kind("a broker's disk is slow for 15 s", 15, 20, faults.slow_disk, lacks=lambda _: missing_compiler()),
     "reassign": Kind("partitions move six times", 15, 10, faults.reassign),
     "delete": Kind("another topic is deleted and created", 15, 10, faults.delete_topic),
     "controller": Kind("the active controller dies", 10, 10, faults.controller_dies),

@@ -1,8 +1,8 @@
 """Our clients whose brokers freeze, crash, throttle and are upgraded: nothing is lost, doubled, disordered or stuck.
 
 It is the program that docs/faults.md describes, one kind of fault after the other. Beside Java it needs root for a
-disk that fills up, and libfaketime for a wrong clock; without them these kinds are skipped, and fail where
-AIOKAFKAWIRE_REQUIRE_BROKER_FAULTS is 1.
+disk that fills up, gcc for one that is slow, and libfaketime for a wrong clock; without them these kinds are skipped,
+and fail where AIOKAFKAWIRE_REQUIRE_BROKER_FAULTS is 1.
 """
 
 from __future__ import annotations

@@ -58,8 +58,10 @@ _METADATA_VERSION = 8  # the last one without tagged fields, so that plain heade
 class _Server(GuardedProcess):
     """One node: where it listens, and the process while it runs."""
 
-    def __init__(self, node: int, port: int, home: Path, command: list[str]) -> None:
-        super().__init__(command, home / f"server-{node}.log")
+    def __init__(
+        self, node: int, port: int, home: Path, command: list[str], environment: Mapping[str, str] | None
+    ) -> None:
+        super().__init__(command, home / f"server-{node}.log", environment)
         self.node, self.address = node, f"{_HOST}:{port}"
 
     def check(self) -> None:
@@ -75,7 +77,7 @@ class KafkaCluster(Server):
        where brokers are, by their ids (``broker.rack``), and `log_dirs` how many directories each has. `outside` is the
        host of each broker for clients on another network: it then listens on all addresses too, and advertises that
        host to those who ask there. `outside_bootstrap` names all three. `each` are more properties of one node, by its
-       id, and `jvm` more options of its Java.
+       id, `jvm` more options of its Java, and `environment` more variables of its process.
     2. After `start`, every broker lists every other. `bootstrap` names all three, also while one is down.
     3. A broker that was killed keeps its data and its port; `restart` brings it back.
     4. After `stop`, or a failed `start`, no process and no file is left. No node outlives this process.
@@ -92,10 +94,11 @@ class KafkaCluster(Server):
         controllers: int = 1,
         each: Mapping[int, Mapping[str, str]] | None = None,
         jvm: Mapping[int, Sequence[str]] | None = None,
+        environment: Mapping[int, Mapping[str, str]] | None = None,
     ) -> None:
         self.version = version
         self.controllers = range(CONTROLLER, CONTROLLER + controllers)
-        self.each, self.jvm = dict(each or {}), dict(jvm or {})
+        self.each, self.jvm, self.environment = dict(each or {}), dict(jvm or {}), dict(environment or {})
         self.outside = dict(outside or {})
         self.outside_bootstrap = ""
         self.log_dirs = log_dirs
@@ -244,7 +247,8 @@ class KafkaCluster(Server):
                 more |= _two_listeners(f"{_HOST}:{port}", outside[node])
             more |= {**self.properties, **self.each.get(node, {})}
             settings.write_text(_properties(node, port, voters, home, more))
-            self._servers[node] = _Server(node, port, home, self._command(node, jars, settings))
+            command = self._command(node, jars, settings)
+            self._servers[node] = _Server(node, port, home, command, self.environment.get(node))
         cluster_id = new_cluster_id()
         with ThreadPoolExecutor() as pool:
             files = [home / f"server-{node}.properties" for node in ports]
