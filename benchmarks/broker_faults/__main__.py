@@ -1,7 +1,7 @@
 """Clients whose brokers fail: aiokafkawire, confluent-kafka and aiokafka, under the same faults at the same times.
 
-Brokers of Apache Kafka stop, fill their disks, write slowly, crash, move partitions, throttle and are upgraded. It
-needs Java and Maven, root for the small disk, gcc for a slow one, and libfaketime for a wrong clock.
+Brokers of Apache Kafka stop, fill their disks, write slowly, crash, run out of memory, move partitions, throttle and
+are upgraded. It needs Java and Maven, root for the small disk, gcc for a slow one, and libfaketime for a wrong clock.
 """
 
 import argparse

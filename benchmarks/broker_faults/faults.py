@@ -1,5 +1,7 @@
 """The faults: each a function that causes one, yields, and heals it."""
 
+import socket
+import struct
 import time
 from collections.abc import Iterator
 from contextlib import suppress
@@ -17,6 +19,14 @@ _MOVES: Final = 6
 _CRASHES: Final = 4
 _CRASH_AFTER: Final = 2.0
 """Seconds that a broker lives in a loop of crashes."""
+_SMALL_HEAP: Final = ("-Xmx256m", "-XX:+ExitOnOutOfMemoryError")
+"""Enough for the load; Kafka's log cleaner takes 128 MB of it at the start."""
+_EXHAUSTED: Final = 3
+_LARGE_REQUEST: Final = 100 << 20
+"""Bytes of the largest request that a broker takes by default (`socket.request.max.bytes`)."""
+_OUT_OF_MEMORY: Final = 3
+"""The status with which Java ends for want of memory, if it is to end then."""
+_OUT_OF_MEMORY_WITHIN: Final = 30.0
 
 
 def freeze(place: Place) -> Iterator[None]:
@@ -65,6 +75,39 @@ def crash_loop(place: Place) -> Iterator[None]:
     place.cluster.kill(node)
     yield
     place.cluster.restart(node)
+
+
+def small_heap(place: Place) -> Iterator[None]:
+    """Start the busiest broker with a small heap, and let large requests exhaust it, several times."""
+    node = place.busiest()
+    place.cluster.end(node)
+    place.cluster.jvm[node] = _SMALL_HEAP
+    place.cluster.use(node)
+    for _ in range(_EXHAUSTED):
+        place.cluster.restart(node)
+        place.cluster.wait_whole()
+        with place.client() as client:
+            place.balance(client)
+        time.sleep(_CRASH_AFTER)
+        _exhaust_memory(place, node)
+        place.cluster.kill(node)
+    yield
+    del place.cluster.jvm[node]
+    place.cluster.use(node)
+    place.cluster.restart(node)
+
+
+def _exhaust_memory(place: Place, node: int) -> None:
+    """Send the size of a request of 100 MB, for which the broker takes the memory at once; wait until it has ended."""
+    host, _, port = place.cluster.address_of(node).rpartition(":")
+    with socket.create_connection((host, int(port))) as connection:
+        connection.sendall(struct.pack(">i", _LARGE_REQUEST))
+        deadline = time.monotonic() + _OUT_OF_MEMORY_WITHIN
+        while place.cluster.runs(node) and time.monotonic() < deadline:
+            time.sleep(0.05)
+    status = place.cluster.status(node)
+    if status != _OUT_OF_MEMORY:
+        raise RuntimeError(f"broker {node} did not end for want of memory: its status is {status}")
 
 
 def controller_dies(place: Place) -> Iterator[None]:

@@ -48,6 +48,7 @@ KINDS: Final[Mapping[str, Kind]] = {
     "no-controller": Kind("all controllers die", 10, 20, faults.no_controller),
     "quota": Kind("clients may send a tenth", 10, 25, faults.throttle),
     "crash-loop": Kind("a broker crashes in a loop", 17, 25, faults.crash_loop),
+    "small-heap": Kind("a broker runs out of memory three times", 60, 60, faults.small_heap),
     "clock": Kind("a broker's clock is 5 h ahead", 60, 60, faults.wrong_clock, lacks=_lacks_fake_time),
     "upgrade": Kind("3.9 is upgraded to 4.4, a node at a time", 120, 10, faults.upgrade, cluster="3.9.1"),
 }

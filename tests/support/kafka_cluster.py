@@ -165,6 +165,10 @@ class KafkaCluster(Server):
         """Whether a node's process runs."""
         return self._servers[node].runs
 
+    def status(self, node: int) -> int | None:
+        """What a node's process has ended with by itself; None while it runs, and after a `kill` or `end`."""
+        return self._servers[node].status
+
     def log_of(self, node: int) -> str:
         """What a node has logged."""
         return self._servers[node].log.read_text(errors="replace")
