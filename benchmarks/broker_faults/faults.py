@@ -28,6 +28,9 @@ _OUT_OF_MEMORY: Final = 3
 """The status with which Java ends for want of memory, if it is to end then."""
 _OUT_OF_MEMORY_WITHIN: Final = 30.0
 
+_FIVE_HOURS_AHEAD: Final = ("FAKETIME=+5h", "FAKETIME_DONT_FAKE_MONOTONIC=1", "FAKETIME_FORCE_MONOTONIC_FIX=0")
+"""Settings of libfaketime. With its fix for monotonic clocks Java's timed waits end at once, and its threads spin."""
+
 
 def freeze(place: Place) -> Iterator[None]:
     """Stop the process of the busiest broker, which keeps its connections, and let it go on."""
@@ -177,7 +180,7 @@ def wrong_clock(place: Place) -> Iterator[None]:
     assert library is not None
     node = place.busiest()
     place.cluster.end(node)
-    place.cluster.use(node, within=["env", f"LD_PRELOAD={library}", "FAKETIME=+5h", "FAKETIME_DONT_FAKE_MONOTONIC=1"])
+    place.cluster.use(node, within=["env", f"LD_PRELOAD={library}", *_FIVE_HOURS_AHEAD])
     place.cluster.restart(node)
     with place.client() as client:
         place.balance(client)
