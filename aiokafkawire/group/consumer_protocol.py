@@ -114,10 +114,12 @@ def encode_subscription(subscription: Subscription, version: int = NEWEST) -> by
 def decode_subscription(data: bytes, group_instance_id: str | None = None) -> Subscription:
     """Decode a member's subscription of any version.
 
+    A subscription of version 1 may end before its owned partitions: that of kafka-go up to 0.4.40 does.
+
     Raises:
         WireError: the bytes are not a subscription.
     """
-    message = _decode(ConsumerProtocolSubscription, data)
+    message = _decode_truncated(data) or _decode(ConsumerProtocolSubscription, data)
     return Subscription(
         topics=tuple(message.topics),
         user_data=None if message.user_data is None else bytes(message.user_data),
@@ -154,6 +156,14 @@ def decode_assignment(data: bytes) -> Assignment:
     if any(partition.partition < 0 for partition in partitions):
         raise WireError("ConsumerProtocolAssignment: a partition has a negative number")
     return Assignment(partitions, user_data)
+
+
+def _decode_truncated(data: bytes) -> ConsumerProtocolSubscription | None:
+    """Return a subscription of version 1 that has the fields of version 0 alone; None for all others."""
+    if not data.startswith(_VERSION.pack(1)):
+        return None
+    message, end = decode_prefix(ConsumerProtocolSubscription, 0, data, _VERSION.size)
+    return message if end == len(data) else None
 
 
 def _decode(cls: type[M], data: bytes) -> M:

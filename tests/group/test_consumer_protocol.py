@@ -71,12 +71,21 @@ def test_an_empty_rack_is_none_and_an_unknown_generation_is_minus_one() -> None:
     assert (read.rack_id, read.generation_id) == (None, -1)
 
 
+def test_a_subscription_of_version_1_may_lack_owned_partitions_as_those_of_kafka_go_do() -> None:
+    assert decode_subscription(b"\0\1" + V0) == Subscription(("a", "b"), b"ud")
+    for version in (2, 3):  # which no client sends without the fields
+        with pytest.raises(WireError):
+            decode_subscription(bytes([0, version]) + V0)
+
+
 def test_an_assignment_without_such_a_partition_is_refused() -> None:
     with pytest.raises(WireError, match="a partition has a negative number"):
         decode_assignment(encode_assignment(Assignment((B0, TopicPartition("a", -1)))))
 
 
-@pytest.mark.parametrize("data", [b"", b"\0", b"\xff\xff" + V0, b"\0\3" + V3[:-1], b"\0\0\xff\xff\xff\xff"])
+@pytest.mark.parametrize(
+    "data", [b"", b"\0", b"\xff\xff" + V0, b"\0\3" + V3[:-1], b"\0\1" + V1[:-1], b"\0\0\xff\xff\xff\xff"]
+)
 def test_other_bytes_are_refused(data: bytes) -> None:
     with pytest.raises(WireError):
         decode_subscription(data)
