@@ -1,8 +1,10 @@
 """A group of consumers on a cluster in trouble: members come, dawdle, go and die, and so do its coordinators."""
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import count
 from typing import Any, NoReturn
+from uuid import UUID
 
 import anyio
 import attrs
@@ -30,15 +32,17 @@ from aiokafkawire.testing.simulation import Run, Simulation, simulate
 from aiokafkawire.testing.virtual.study import current_study
 
 from .checks import check_in_the_end, logs_found, no_task_fails_unheard
+from .foreign_members import Common, ForeignMember
 from .leftovers import check_nothing_is_left, tasks
 from .members import GROUP, Group, Member
+from .mixed import Company
 from .protocols import COORDINATORS, Protocol, client_ids, who_takes_part
 from .scenario import LATE
 from .seats import Seats, until_settled
 from .taking_part import client_of, logs_of, note_acknowledgement
 from .trouble import next_fault, refusing
 
-__all__ = ("Outcome", "run", "run_consumer_protocol", "run_orderly", "told")
+__all__ = ("Outcome", "run", "run_consumer_protocol", "run_mixed", "run_orderly", "told")
 
 _PATIENCE = 60.0
 """Virtual seconds for the group to become stable and read all, beside those that it waits for the dead."""
@@ -77,6 +81,7 @@ class Outcome:
     faults: int
     settled: float
     """Virtual seconds from the end of all faults until all was read, and the group stable."""
+    company: Company | None
 
 
 def run(seed: int, *, keep: int = 2_000, releases: Sequence[str] = ()) -> Run[Outcome]:
@@ -97,12 +102,24 @@ def run_orderly(seed: int, *, keep: int = 2_000) -> Run[Outcome]:
     return _run(seed, keep, "consumer" if seed % 2 else "classic", is_orderly=True)
 
 
+def run_mixed(seed: int, *, keep: int = 2_000) -> Run[Outcome]:
+    """One run of a group with members and producers of other clients, on brokers of one of several releases."""
+    company = Company.of(seed)
+    return _run(seed, keep, "classic", releases=(company.release,), company=company)
+
+
 def _run(
-    seed: int, keep: int, protocol: Protocol, *, is_orderly: bool = False, releases: Sequence[str] = ()
+    seed: int,
+    keep: int,
+    protocol: Protocol,
+    *,
+    is_orderly: bool = False,
+    releases: Sequence[str] = (),
+    company: Company | None = None,
 ) -> Run[Outcome]:
     with no_task_fails_unheard():
         return simulate(
-            lambda sim: _Play(sim, protocol, is_orderly, releases).main(),
+            lambda sim: _Play(sim, protocol, is_orderly, releases, company).main(),
             seed=seed,
             keep=keep,
             min_insync_replicas=2,
@@ -119,6 +136,8 @@ class _Play:
     protocol: Protocol
     is_orderly: bool
     releases: Sequence[str] = ()
+    company: Company | None = None
+    """The other clients that take part, if any."""
     history: History = attrs.field(init=False)
     group: Group = attrs.field(init=False)
     partitions: list[TopicPartition] = attrs.field(factory=list)
@@ -129,7 +148,8 @@ class _Play:
     alarm: anyio.Event = attrs.field(factory=anyio.Event)
     """Set once something is wrong."""
     listening: list[FaultRule] = attrs.field(factory=list)
-    seats: Seats[Member] = attrs.field(init=False)
+    seats: Seats[Member | ForeignMember] = attrs.field(init=False)
+    topic_ids: dict[str, UUID] = attrs.field(factory=dict)
     commits: int = 0
 
     def __attrs_post_init__(self) -> None:
@@ -143,9 +163,13 @@ class _Play:
         sim, chance = self.sim, self.sim.random
         topics = ["flights", "delays", "gates"][: chance.randint(1, 3)]
         self.group = attrs.evolve(Group.of(chance, topics, self.protocol), is_orderly=self.is_orderly)
+        if self.company:
+            self.group = attrs.evolve(self.group, strategies=self.company.ours)
         self.partitions = [TopicPartition(topic, index) for topic in topics for index in range(chance.randint(1, 4))]
         for topic in topics:
-            sim.broker.create_topic(topic, partitions=sum(where.topic == topic for where in self.partitions))
+            configs = self.company.topic_configs if self.company else None
+            partitions = sum(where.topic == topic for where in self.partitions)
+            self.topic_ids[topic] = sim.broker.create_topic(topic, partitions, configs=configs).topic_id
         self._listen()
         seats, before = chance.randint(2, 5), tasks()
         async with anyio.create_task_group() as members, anyio.create_task_group() as looking:
@@ -158,6 +182,8 @@ class _Play:
             with anyio.move_on_after(chance.uniform(10, 90)):
                 async with anyio.create_task_group() as trouble:
                     trouble.start_soon(self._write, topics)
+                    for producer in self.company.producers(sim, self.history, self.partitions) if self.company else ():
+                        trouble.start_soon(producer.write)
                     if not self.is_orderly:
                         final = _FENCES[self.protocol] if self.group.static else None
                         async with refusing(sim, *_REFUSED[self.protocol], final=final, listen=self._listen):
@@ -174,10 +200,16 @@ class _Play:
         assert not self.wrong, self.wrong
         watch, records, faults = self.history.group, sum(map(len, logs.values())), sim.trace.faults.total()
         generations = len(watch.generations)
-        return Outcome(records, self.seats.lives, generations, self.commits, watch.late, self.group, faults, settled)
+        lives, commits, late = self.seats.lives, self.commits, watch.late
+        return Outcome(records, lives, generations, commits, late, self.group, faults, settled, self.company)
 
-    def _make_member(self, seat: int, name: str) -> Member:
-        return Member(self.sim, self.history, self.wrong, self.group, seat, name, self.calm)
+    def _make_member(self, seat: int, name: str) -> Member | ForeignMember:
+        company = self.company
+        if company is None or seat not in company.seats:
+            return Member(self.sim, self.history, self.wrong, self.group, seat, name, self.calm)
+        client, common = company.seats[seat], Common(company.release, company.strategy, self.partitions, self.topic_ids)
+        name = f"{client.name}-{name}"
+        return ForeignMember(self.sim, self.history, self.wrong, self.group, common, client, name, self.calm)
 
     async def _look(self) -> NoReturn:
         """Go no further than to the first thing that is wrong."""
@@ -317,8 +349,12 @@ class _Play:
         async with RawClient(await self.sim.network.connector("who looks at groups")(*at)) as client:
             state, members = await who_takes_part(client, GROUP, self.protocol)
         known = sorted(member.instance_id or member.client_id for member in members)
+        idle = sorted(member.name for member in self.seats.there.values() if not member.has)
+        largest = max(Counter(where.topic for where in self.partitions).values())
         if state != "Stable" or known != sorted(member.owner for member in self.seats.there.values()):
             return f"{state}, of {', '.join(known)}"
+        if idle and len(known) <= largest:
+            return f"{', '.join(idle)} have no partition"
         return f"settled, in generation {max(self.history.group.generations)}"
 
 
@@ -346,9 +382,10 @@ def told(done: Run[Outcome]) -> str:
     """One line on a run."""
     value, group = done.value, done.value.group
     assignors = " and ".join(group.strategies) or "assigned by the coordinator"
+    clients = ", ".join(["ours", *(value.company.names if value.company else ())])
     return (
         f"seed {done.seed}: {value.records} records, {value.members} {'static ' if group.static else ''}members, "
-        f"{assignors}, {value.generations} generations, {value.commits} commits, {value.late} "
-        f"late, {value.faults} faults, settled in {value.settled:.0f} s, {done.seconds:.0f} s of virtual time, "
+        f"{clients}, {assignors}, {value.generations} generations, {value.commits} commits, {value.late} late, "
+        f"{value.faults} faults, settled in {value.settled:.0f} s, {done.seconds:.0f} s of virtual time, "
         f"trace {done.trace.digest}"
     )

@@ -28,6 +28,7 @@ WEIGHTS: Final[Mapping[str, int]] = {
     "plain": 3,
     "transactions": 3,
     "groups": 3,
+    "mixed": 3,
     "consumer_groups": 3,
     "orderly_groups": 1,
     "processing": 2,

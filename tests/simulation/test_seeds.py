@@ -8,6 +8,7 @@ from support.examples import seeds
 # The seeds that run always are those that take the least time.
 SEEDS = seeds(range(5), 3)
 GROUPS = seeds((4, 6, 5), 2)
+MIXED = seeds((1, 4, 6), 2)
 ORDERLY_GROUPS = seeds((4, 1, 5), 1)
 PROCESSING = seeds((0, 3, 4, 1, 2), 3)
 PROCESS = seeds((2, 4, 5), 2)
@@ -40,6 +41,16 @@ def test_of_a_transaction_all_is_seen_or_nothing(seed: int) -> None:
 def test_a_group_reads_all_and_commits_what_is_finished(seed: int) -> None:
     done = groups.run(seed)
     print(groups.told(done))
+    assert done.value.records
+    assert done.value.generations
+    assert done.value.faults
+
+
+@pytest.mark.parametrize("seed", MIXED)
+def test_a_group_with_members_of_other_clients_reads_all_and_commits_what_is_finished(seed: int) -> None:
+    done = groups.run_mixed(seed)
+    print(groups.told(done))
+    assert done.value.company
     assert done.value.records
     assert done.value.generations
     assert done.value.faults

@@ -7,6 +7,7 @@ __all__ = ("GROUPS",)
 _FINISHED = "only finished records are committed"
 _OWNER = "a partition has one owner in a generation"
 _START = "a member begins at the group's committed offset"
+_SHARE = "every member has a share, whichever client it is, and whichever client leads"
 _FORMER = "a member commits nothing that it got under an earlier assignment"
 
 GROUPS = (
@@ -167,5 +168,29 @@ GROUPS = (
         "            await self._changes.change_to(assigned, task, named, ids=ids)\n"
         "            self.machine.reconciled(task, self._owned())\n",
         "orderly_groups",
+    ),
+    Mutation(
+        "leader ignores members whose subscription is of version 0",
+        _SHARE,
+        "group.consumer_protocol",
+        "        topics=tuple(message.topics),\n        user_data=None",
+        "        topics=tuple(message.topics) if data[1] else (),\n        user_data=None",
+        "mixed",
+    ),
+    Mutation(
+        "subscriptions must have owned partitions",
+        _SHARE,
+        "group.consumer_protocol",
+        "_decode_truncated(data) or _decode(ConsumerProtocolSubscription, data)",
+        "_decode(ConsumerProtocolSubscription, data)",
+        "mixed",
+    ),
+    Mutation(
+        "assignments of older versions are ignored",
+        _SHARE,
+        "group.client_side_assignment",
+        "if task.assignment else Assignment(())",
+        'if task.assignment[1:2] == b"\\3" else Assignment(())',
+        "mixed",
     ),
 )
