@@ -1,9 +1,9 @@
 """Other clients of Kafka as group members: the versions that they send, their assignors, and their subscriptions.
 
 Java's consumer (Apache Kafka 4), librdkafka 2.16 and 2.0, kafka-python 3.0 and 2.0, and aiokafka 0.14 have sent this to
-the in-process broker; `test_foreign_clients.py` has the bytes of their subscriptions. What is here of Sarama 1.31,
-configured for Kafka 2.0, and of kafka-go 0.4.40 is in their sources (``consumer_group.go``, ``offset_manager.go``,
-``consumer.go``; ``consumergroup.go``, ``conn.go``).
+the in-process broker; `test_foreign_clients.py` has the bytes of their subscriptions. What is here of Sarama 1.31, for
+Kafka 2.0 or 0.10.2 by its configuration, and of kafka-go 0.4.40 is in their sources (``consumer_group.go``,
+``offset_manager.go``, ``consumer.go``; ``consumergroup.go``, ``conn.go``).
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -266,6 +266,8 @@ _SARAMA: Final = ForeignClient(
     retention_time_ms=3_600_000,
     reads_truncated=True,
 )
+_OLD_SARAMA: Final = attrs.evolve(_SARAMA, name="sarama-0.10", versions=_versions(1, 0, 0, 0, 1, 2, 3))
+"""Sarama configured for Kafka 0.10.2, the oldest one with which it joins groups: brokers convert records for it."""
 _KAFKA_GO: Final = ForeignClient(
     "kafka-go",
     _versions(1, 0, 0, 0, 1, 2, 10),
@@ -282,5 +284,6 @@ _KAFKA_GO: Final = ForeignClient(
 )
 
 CLIENTS: Final[Sequence[ForeignClient]] = (
-    *(_JAVA, _LIBRDKAFKA, _OLD_LIBRDKAFKA, _KAFKA_PYTHON, _OLD_KAFKA_PYTHON, _AIOKAFKA, _SARAMA, _KAFKA_GO),
+    *(_JAVA, _LIBRDKAFKA, _OLD_LIBRDKAFKA, _KAFKA_PYTHON, _OLD_KAFKA_PYTHON),
+    *(_AIOKAFKA, _SARAMA, _OLD_SARAMA, _KAFKA_GO),
 )
