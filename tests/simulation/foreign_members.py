@@ -141,10 +141,11 @@ class ForeignMember:
 
     async def _join(self) -> None:
         """Join, again and again, until there is an assignment."""
+        if not self._is_cooperative:
+            await self._commit(self.has)  # which may tell it that it is lost
         if self._is_lost:
             self._forget()
         elif not self._is_cooperative:
-            await self._commit(self.has)
             self._give_up(list(self.has))
         self._rejoining = anyio.Event()
         while not await self._is_assigned():  # noqa: ASYNC110  # a client waits between two attempts
