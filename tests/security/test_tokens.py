@@ -352,7 +352,7 @@ def test_an_endpoint_that_is_not_there_or_hangs_up(monkeypatch: pytest.MonkeyPat
             fetch_token(settings_for(f"http://127.0.0.1:{bound.getsockname()[1]}/"))
         bound.listen()
         monkeypatch.setattr(oidc, "_SECONDS", 0.05)  # it takes the connection, and is silent
-        with pytest.raises(ConnectionLost, match="cannot be reached: timed out"):
+        with pytest.raises(ConnectionLost, match=r"cannot be reached: (timed out|no complete response)"):
             fetch_token(settings_for(f"http://127.0.0.1:{bound.getsockname()[1]}/"))
     with endpoint(lambda handler: handler.connection.close()) as (url, _), pytest.raises(ConnectionLost):
         fetch_token(settings_for(url))

@@ -101,6 +101,9 @@ class PrometheusServer(Server):
         try:
             with urlopen(f"{self._url}/-/ready", timeout=5) as response:
                 return bool(response.status == 200)
+        except HTTPError as error:
+            with error:
+                return False
         except (URLError, OSError):
             return False
 
