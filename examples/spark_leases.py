@@ -36,7 +36,7 @@ def drive(spark: SparkSession, bootstrap: str, name: str, read: Counter[str], do
             group_id=GROUP,
             auto_offset_reset="earliest",
             enable_auto_commit=False,
-            partition_assignment_strategy=["cooperative-sticky"],
+            partition_assignment_strategy=["range"],  # a cooperative group takes those of which no record is held
             max_poll_interval_ms=3_600_000,  # the longest job
         ) as consumer,
     ):
