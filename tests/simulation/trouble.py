@@ -35,13 +35,13 @@ PASSING: Final[Mapping[ApiKey, Sequence[E]]] = {
     ApiKey.METADATA: (E.LEADER_NOT_AVAILABLE, E.UNKNOWN_TOPIC_OR_PARTITION, E.UNKNOWN_TOPIC_ID),
     ApiKey.OFFSET_FOR_LEADER_EPOCH: (*_LEADER, *_EPOCH),
     ApiKey.FIND_COORDINATOR: (E.COORDINATOR_NOT_AVAILABLE,),
-    ApiKey.JOIN_GROUP: (*_COORDINATOR, E.UNKNOWN_MEMBER_ID, E.REBALANCE_IN_PROGRESS),
-    ApiKey.SYNC_GROUP: (*_COORDINATOR, E.UNKNOWN_MEMBER_ID, E.ILLEGAL_GENERATION, E.REBALANCE_IN_PROGRESS),
-    ApiKey.HEARTBEAT: (*_COORDINATOR, E.UNKNOWN_MEMBER_ID, E.ILLEGAL_GENERATION, E.REBALANCE_IN_PROGRESS),
-    ApiKey.LEAVE_GROUP: (*_COORDINATOR, E.UNKNOWN_MEMBER_ID),
+    ApiKey.JOIN_GROUP: (*_COORDINATOR, E.REBALANCE_IN_PROGRESS),
+    ApiKey.SYNC_GROUP: (*_COORDINATOR, E.REBALANCE_IN_PROGRESS),
+    ApiKey.HEARTBEAT: (*_COORDINATOR, E.REBALANCE_IN_PROGRESS),
+    ApiKey.LEAVE_GROUP: _COORDINATOR,
     ApiKey.OFFSET_COMMIT: (*_COORDINATOR, E.REBALANCE_IN_PROGRESS, E.UNKNOWN_TOPIC_OR_PARTITION),
     ApiKey.OFFSET_FETCH: (*_COORDINATOR, E.UNSTABLE_OFFSET_COMMIT),
-    ApiKey.CONSUMER_GROUP_HEARTBEAT: (*_COORDINATOR, E.UNKNOWN_MEMBER_ID, E.FENCED_MEMBER_EPOCH),
+    ApiKey.CONSUMER_GROUP_HEARTBEAT: _COORDINATOR,
     ApiKey.INIT_PRODUCER_ID: _TRANSACTION,
     ApiKey.ADD_PARTITIONS_TO_TXN: _TRANSACTION,
     ApiKey.ADD_OFFSETS_TO_TXN: _TRANSACTION,
@@ -52,7 +52,8 @@ PASSING: Final[Mapping[ApiKey, Sequence[E]]] = {
     ApiKey.SHARE_ACKNOWLEDGE: _SHARE,
 }
 """The errors with which a broker may refuse a request that a client should repeat, perhaps after it has asked again who
-leads, who coordinates, or what its own place in the group is."""
+leads or who coordinates. That a member is unknown is no such error: a coordinator that has not removed it gives it the
+same generation again, and commits of before that count, which no history allows."""
 
 
 async def next_fault(source: str, chance: Random, every: tuple[float, float]) -> Random:
