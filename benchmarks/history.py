@@ -40,7 +40,7 @@ svg .range {{ fill: currentColor; opacity: .15; stroke: none; }}
 <body>
 <h1>Benchmarks over time</h1>
 <p>Each figure is aiokafkawire's divided by the peer's, in the same run: the median of the rounds, and their range.
-Of records per second more is better, of the other figures less. The machine is one that the forge lends, a different
+The machine is one that the forge lends, a different
 one each time: compare ratios, not runs. A row that says <strong>worse</strong> has a whole range on the wrong side of
 the median of the {before} runs before.</p>
 <p>{runs} runs, the newest of {date}, commit {commit}.</p>
@@ -96,13 +96,13 @@ def page_of(runs: Sequence[Mapping[str, Any]]) -> str:
     )
 
 
-def got_worse(entries: Sequence[Entry | None], more_is_better: bool) -> bool:
+def got_worse(entries: Sequence[Entry | None], less_is_better: bool) -> bool:
     """Return whether the newest range of a pair lies on the wrong side of the median of the runs before."""
     newest, before = entries[-1], [one.ratio for one in entries[-1 - _BEFORE : -1] if one is not None]
     if newest is None or not before:
         return False
     usual = statistics.median(before)
-    return newest.high < usual if more_is_better else newest.low > usual
+    return newest.low > usual if less_is_better else newest.high < usual
 
 
 def _entries_by_pair(runs: Sequence[Mapping[str, Any]]) -> dict[Pair, list[Entry | None]]:
@@ -120,9 +120,9 @@ def _row(pair: Pair, entries: Sequence[Entry | None]) -> str:
     _, _, ours, peer, metric = pair
     newest = entries[-1]
     told = "not measured" if newest is None else f"{newest.ratio:.2f} [{newest.low:.2f}-{newest.high:.2f}]"
-    verdict = "worse" if got_worse(entries, metric == "records_per_second") else ""
-    title = FIGURES[metric].title if metric in FIGURES else metric
-    cells = "".join(f"<td>{escape(text)}</td>" for text in (ours, peer, title, told))
+    figure = FIGURES[metric]
+    verdict = "worse" if got_worse(entries, figure.less_is_better) else ""
+    cells = "".join(f"<td>{escape(text)}</td>" for text in (ours, peer, figure.title, told))
     return f'<tr>{cells}<td class="worse">{verdict}</td><td>{_curve(entries)}</td></tr>\n'
 
 

@@ -7,12 +7,12 @@ from typing import Final, Protocol
 import anyio
 
 from ..errors import ConnectionLost, KafkaError, copy_for_reraise
-from .connection_protocol import ConnectionProtocol
+from .connection_protocol import LARGE_PART, ConnectionProtocol
 from .tls_errors import refused_by_broker
 
 __all__ = ("IdleWaiters", "OWN_WRITE", "Outgoing", "Transport", "WriteObserver", "broken", "stalled")
 
-OWN_WRITE: Final = 64 * 1024
+OWN_WRITE: Final = LARGE_PART
 """The maximum size, in bytes, of several pieces in one write, and of a piece that the caller's task writes."""
 
 

@@ -45,12 +45,21 @@ def test_a_pair_that_a_run_has_not_measured_has_a_gap() -> None:
 
 def test_what_got_worse_is_said() -> None:
     before: list[Entry | None] = [Entry(2.0, 1.9, 2.1), None, Entry(2.2, 2.1, 2.3)]
-    assert not got_worse([*before, Entry(2.0, 1.9, 2.15)], more_is_better=True)
-    assert got_worse([*before, Entry(1.9, 1.8, 2.0)], more_is_better=True)
-    assert not got_worse([*before, Entry(1.9, 1.8, 2.0)], more_is_better=False)
-    assert got_worse([*before, Entry(2.4, 2.3, 2.5)], more_is_better=False)
-    assert not got_worse([Entry(0.1, 0.1, 0.1)], more_is_better=True)
-    assert not got_worse([*before, None], more_is_better=True)
+    assert not got_worse([*before, Entry(2.0, 1.9, 2.15)], less_is_better=False)
+    assert got_worse([*before, Entry(1.9, 1.8, 2.0)], less_is_better=False)
+    assert not got_worse([*before, Entry(1.9, 1.8, 2.0)], less_is_better=True)
+    assert got_worse([*before, Entry(2.4, 2.3, 2.5)], less_is_better=True)
+    assert not got_worse([Entry(0.1, 0.1, 0.1)], less_is_better=False)
+    assert not got_worse([*before, None], less_is_better=False)
+
+
+def test_figures_say_which_way_is_better() -> None:
+    runs = [
+        {"date": "2026-01-01", "commit": "a", "ratios": [line(2.0, metric="sends_per_second")]},
+        {"date": "2026-01-02", "commit": "b", "ratios": [line(3.0, metric="sends_per_second")]},
+    ]
+    assert 'class="worse"></td>' in page_of(runs)
+    assert 'class="worse">worse</td>' in page_of(runs[::-1])
 
 
 def test_names_are_shown_as_they_are() -> None:
