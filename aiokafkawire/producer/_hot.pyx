@@ -32,7 +32,7 @@ from .record_checks import (
     invalid_topic,
     wrong_thread,
 )
-from .record_columns import RecordColumns, damaged_column
+from .record_columns import RecordColumns, ViewColumn, damaged_column
 
 __all__ = ("Appender", "BatchEvent", "BufferSpace", "OpenBatch", "OpenTopic", "StickyPartition", "item_ends")
 
@@ -351,6 +351,7 @@ cdef class Appender:
         cdef OpenTopic opened = None
         cdef OpenBatch batch
         cdef Py_ssize_t at, index
+        cdef bint looks_up
         cdef object added = None  # one byte for each partition: whether it was added to the transaction
         if self._is_bound and PyThread_get_thread_ident() != self._thread:
             raise wrong_thread()
@@ -360,7 +361,14 @@ cdef class Appender:
         if self._tracing is None and self._serialize_key is None and self._serialize_value is None:
             if type(columns) is RecordColumns:
                 view = ColumnsView(columns, now)
+        looks_up = view is not None and PyUnicode_Check(topic)
         for at in range(start, stop):
+            if looks_up:
+                looks_up = False
+                if self._topics.get(topic) is not opened:
+                    opened = self._topics.get(topic)
+                    if opened is not None and self._transactional:
+                        added = bytearray(opened.count)
             try:
                 if opened is not None and view.read(at) and self.put_row(opened, view, added):
                     continue
@@ -373,10 +381,7 @@ cdef class Appender:
                 return at
             if index == 0 or batch.builder.used >= batch.builder.limit:
                 self._wake()
-            if view is not None and self._topics.get(topic) is not opened:
-                opened = self._topics.get(topic)
-                if opened is not None and self._transactional:
-                    added = bytearray(opened.count)
+            looks_up = view is not None  # a record of Python objects may have made the topic known
         return stop
 
     @cython.final

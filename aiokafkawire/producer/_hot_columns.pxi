@@ -1,53 +1,99 @@
 """Columns of records, compiled: part of _hot.pyx."""
 
 
+cdef extern from *:
+    """
+    typedef struct {
+        int32_t size;
+        union {
+            char content[12];
+            struct { char prefix[4]; int32_t buffer, begin; } place;
+        };
+    } View;
+    """
+    ctypedef struct Place:
+        int32_t buffer, begin
+
+    ctypedef struct View:  # an item of Arrow's binary_view
+        int32_t size
+        char content[12]
+        Place place
+
+
 @cython.final
 @cython.internal
 @cython.no_gc
-cdef class BinaryView:
-    """The buffers of a :class:`~.record_columns.BinaryColumn` with at least ``count`` items."""
+cdef class ItemsView:
+    """The buffers of a BinaryColumn or a ViewColumn with at least ``count`` items."""
 
-    cdef Py_buffer ends, data, validity
-    cdef bint holds_ends, holds_data, holds_validity
+    # The validity, then the ends and the data, or the views and the buffers of longer items; `held` of them are held.
+    cdef Py_buffer *buffers
+    cdef Py_ssize_t held
+    cdef const Py_buffer *data
+    cdef Py_ssize_t data_count  # the number of buffers of longer items
     cdef const int32_t *short_ends
     cdef const int64_t *long_ends
+    cdef const View *views
     cdef const uint8_t *bits
     cdef Py_ssize_t first_bit, gap
 
     def __cinit__(self, column, Py_ssize_t count):
-        cdef Py_ssize_t width = column.ends.itemsize
-        self.short_ends, self.long_ends, self.bits = NULL, NULL, NULL
-        PyObject_GetBuffer(column.ends, &self.ends, PyBUF_SIMPLE)
-        self.holds_ends = True
-        PyObject_GetBuffer(column.data, &self.data, PyBUF_SIMPLE)
-        self.holds_data = True
-        self.first_bit, self.gap = column.first_bit, column.gap
+        cdef bint has_views = type(column) is ViewColumn
+        cdef tuple data = column.buffers if has_views else (column.data,)
+        cdef Py_ssize_t width = sizeof(View) if has_views else column.ends.itemsize
+        self.data_count = len(data)
+        self.first_bit, self.gap = column.first_bit, 0 if has_views else column.gap
+        self.buffers = <Py_buffer *>PyMem_Malloc((2 + self.data_count) * sizeof(Py_buffer))
+        if self.buffers is NULL:
+            raise MemoryError
+        self.hold(b"" if column.validity is None else column.validity)
+        self.hold(column.views if has_views else column.ends)
+        self.data = self.buffers + self.held
+        for buffer in data:
+            self.hold(buffer)
         if column.validity is not None:
-            PyObject_GetBuffer(column.validity, &self.validity, PyBUF_SIMPLE)
-            self.holds_validity = True
-            self.bits = <const uint8_t *>self.validity.buf
-            if self.first_bit < 0 or self.validity.len < (self.first_bit + count + 7) // 8:
+            self.bits = <const uint8_t *>self.buffers[0].buf
+            if self.first_bit < 0 or self.buffers[0].len < (self.first_bit + count + 7) // 8:
                 raise damaged_column(count)
-        if self.ends.len < (count + 1) * width:
+        if self.buffers[1].len < (count if has_views else count + 1) * width:
             raise damaged_column(count)
-        if width == sizeof(int32_t):
-            self.short_ends = <const int32_t *>self.ends.buf
+        if has_views:
+            self.views = <const View *>self.buffers[1].buf
+        elif width == sizeof(int32_t):
+            self.short_ends = <const int32_t *>self.buffers[1].buf
         else:
-            self.long_ends = <const int64_t *>self.ends.buf
+            self.long_ends = <const int64_t *>self.buffers[1].buf
 
     def __dealloc__(self):
-        if self.holds_ends:
-            PyBuffer_Release(&self.ends)
-        if self.holds_data:
-            PyBuffer_Release(&self.data)
-        if self.holds_validity:
-            PyBuffer_Release(&self.validity)
+        while self.held:
+            self.held -= 1
+            PyBuffer_Release(&self.buffers[self.held])
+        PyMem_Free(self.buffers)
+
+    cdef int hold(self, buffer) except -1:
+        PyObject_GetBuffer(buffer, &self.buffers[self.held], PyBUF_SIMPLE)
+        self.held += 1
+        return 0
 
     cdef inline bint item(self, Py_ssize_t index, const char **at, Py_ssize_t *size) noexcept nogil:
-        """Set ``at`` and ``size``, to NULL and -1 for a null; return False if the offsets are outside of the data."""
+        """Set ``at`` and ``size``, to NULL and -1 for a null; return False if the item is outside of the data."""
         cdef int64_t begin, end
+        cdef const View *view
         if is_null(self.bits, self.first_bit + index):
             at[0], size[0] = NULL, -1
+            return True
+        if self.views is not NULL:
+            view = self.views + index
+            size[0] = view.size
+            if 0 <= view.size <= <int32_t>sizeof(view.content):
+                at[0] = view.content
+                return True
+            if view.size < 0 or not 0 <= view.place.buffer < self.data_count:
+                return False
+            begin = view.place.begin
+            if not 0 <= begin <= self.data[view.place.buffer].len - view.size:
+                return False
+            at[0] = <const char *>self.data[view.place.buffer].buf + begin
             return True
         if self.short_ends is not NULL:
             begin, end = self.short_ends[index], self.short_ends[index + 1]
@@ -88,7 +134,7 @@ cdef class NumbersView:
 cdef class ColumnsView:
     """The buffers of :class:`~.record_columns.RecordColumns`, and the row that :meth:`read` found."""
 
-    cdef BinaryView values, keys
+    cdef ItemsView values, keys
     cdef NumbersView partitions, timestamps, header_ends
     cdef int64_t default_timestamp, default_partition
     cdef Py_ssize_t fixed_size
@@ -105,9 +151,9 @@ cdef class ColumnsView:
         self.key = self.value = NULL
         self.key_size = self.value_size = -1
         if columns.values is not None:
-            self.values = BinaryView(columns.values, count)
+            self.values = ItemsView(columns.values, count)
         if columns.keys is not None:
-            self.keys = BinaryView(columns.keys, count)
+            self.keys = ItemsView(columns.keys, count)
         if columns.partitions is not None:
             self.partitions = NumbersView(columns.partitions, count)
         if columns.timestamps is not None:

@@ -1,20 +1,25 @@
 """The conversion of Arrow arrays to the columns that the appender encodes; imported on demand: pyarrow is an extra."""
 
+import sys
+from bisect import bisect_right
+from itertools import accumulate
 from typing import Any, Final, Literal
 
 try:
     import pyarrow as pa
 except ImportError as _missing:
     raise ImportError("Arrow needs pyarrow: pip install aiokafkawire[arrow]") from _missing
-import pyarrow.compute as pc
 
 from ..argument_checks import shown
 from ..errors import UsageError
 from .many_records import is_arrow
-from .record_columns import BinaryColumn, HeadersColumn, RecordColumns
+from .record_checks import YIELD_EVERY
+from .record_columns import BinaryColumn, HeadersColumn, RecordColumns, ViewColumn
 
 __all__ = ("ArrowRecords", "nulls")
 
+_VIEW: Final = 16
+"""The size in bytes of an item of ``binary_view``."""
 _HEADERS: Final = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
 
 
@@ -49,8 +54,7 @@ class ArrowRecords:
         else:
             common["timestamp_ms"] = timestamp_ms
         if is_arrow(headers):
-            self._headers = _of_length("headers", headers, count)
-            _check_headers(self._headers.type)
+            self._headers = _header_lists(_of_length("headers", headers, count))
         else:
             common["headers"] = headers
         self._common = common
@@ -60,27 +64,53 @@ class ArrowRecords:
         return len(self._values)
 
     def rows(self, first: int, count: int) -> RecordColumns:
-        """Return up to ``count`` records from ``first`` on.
+        """Return up to ``count`` records from ``first`` on; fewer where a chunk ends, or where rows must be copied.
 
         Raises:
             UsageError: a partition or a timestamp is negative, or an array is damaged.
         """
-        count = min(count, len(self) - first)
+        given = (self._values, self._keys, self._partitions, self._timestamps, self._headers)
+        stop = min(first + count, *(column.stop(first) for column in given if column is not None))
 
-        def part(column: "pa.ChunkedArray | None") -> "pa.ChunkedArray | None":
-            return None if column is None else column.slice(first, count)
+        def part(column: "_Column | None") -> "pa.Array | None":
+            return None if column is None else column.rows(first, stop)
 
-        partitions, timestamps, headers = part(self._partitions), part(self._timestamps), part(self._headers)
-        keys = part(self._keys)
+        keys, partitions, timestamps, headers = map(part, given[1:])
         return RecordColumns(
-            count,
-            _binary_column(self._values.slice(first, count)),
+            stop - first,
+            _binary_column(self._values.rows(first, stop)),
             None if keys is None else _binary_column(keys),
             partitions=None if partitions is None else _number_column("partition", partitions),
             timestamps=None if timestamps is None else _number_column("timestamp_ms", timestamps),
             header_lists=None if headers is None else _headers_column(headers),
             **self._common,
         )
+
+
+class _Column:
+    """A column of rows, whose chunks are read one after the other.
+
+    Args:
+        column: the column.
+        limit: the number of rows to read at a time, if reading copies them.
+    """
+
+    def __init__(self, column: "pa.ChunkedArray", limit: int = sys.maxsize) -> None:
+        self._chunks = [chunk for chunk in column.chunks if len(chunk)]
+        self._starts = [0, *accumulate(map(len, self._chunks))]
+        self._limit = limit
+
+    def __len__(self) -> int:
+        return self._starts[-1]
+
+    def stop(self, first: int) -> int:
+        """Return the row before which to stop if reading begins at ``first``."""
+        return min(first + self._limit, self._starts[bisect_right(self._starts, first)])
+
+    def rows(self, first: int, stop: int) -> "pa.Array":
+        """Return the rows from ``first`` to ``stop``, which are of one chunk."""
+        index = bisect_right(self._starts, first) - 1
+        return self._chunks[index].slice(first - self._starts[index], stop - first)
 
 
 def nulls(count: int) -> "pa.Array":
@@ -111,57 +141,62 @@ def _of_length(name: str, column: Any, count: int) -> "pa.ChunkedArray":
     return found
 
 
-def _binary(name: str, column: "pa.ChunkedArray") -> "pa.ChunkedArray":
+def _binary(name: str, column: "pa.ChunkedArray") -> _Column:
     kind = _stored(column.type)
+    if _is_read_as_it_is(kind):
+        return _Column(column)
     if pa.types.is_dictionary(kind):
         kind = _stored(kind.value_type)
-    if not (_is_plain(kind) or _needs_cast(kind)):
+    if not (_is_read_as_it_is(kind) or _needs_cast(kind)):
         raise UsageError(
             f"{name} must be binary or text, got an Arrow array of {column.type}: cast it, such as by "
             "array.cast(pyarrow.string()), or convert it with a serializer"
         )
-    return column
+    return _Column(column, YIELD_EVERY)
 
 
 def _stored(kind: "pa.DataType") -> "pa.DataType":
     return kind.storage_type if isinstance(kind, pa.BaseExtensionType) else kind
 
 
-def _is_plain(kind: "pa.DataType") -> bool:
+def _is_read_as_it_is(kind: "pa.DataType") -> bool:
     types = pa.types
-    return bool(
-        types.is_binary(kind) or types.is_string(kind) or types.is_large_binary(kind) or types.is_large_string(kind)
-    )
+    short = types.is_binary(kind) or types.is_string(kind)
+    return bool(short or types.is_large_binary(kind) or types.is_large_string(kind) or _is_view(kind))
+
+
+def _is_view(kind: "pa.DataType") -> bool:
+    return bool(pa.types.is_binary_view(kind) or pa.types.is_string_view(kind))
 
 
 def _needs_cast(kind: "pa.DataType") -> bool:
-    types = pa.types
-    views = types.is_binary_view(kind) or types.is_string_view(kind)
-    return bool(views or types.is_fixed_size_binary(kind) or types.is_null(kind))
+    return bool(pa.types.is_fixed_size_binary(kind) or pa.types.is_null(kind))
 
 
-def _binary_column(column: "pa.ChunkedArray") -> BinaryColumn:
-    return _binary_buffers(_joined([_plain(chunk) for chunk in column.chunks if len(chunk)], pa.binary()))
+def _binary_column(array: "pa.Array") -> BinaryColumn | ViewColumn:
+    if isinstance(array, pa.ExtensionArray):
+        array = array.storage
+    if pa.types.is_dictionary(array.type):
+        dictionary = array.dictionary
+        if _is_view(dictionary.type):
+            # Arrow cannot take from views, which Polars's categories are, and it casts text views to text only.
+            is_text = pa.types.is_string_view(dictionary.type)
+            dictionary = dictionary.cast(pa.large_string() if is_text else pa.large_binary())
+        array = pa.DictionaryArray.from_arrays(array.indices, dictionary).dictionary_decode()
+    if _needs_cast(array.type):
+        array = array.cast(pa.large_binary())
+    return _view_buffers(array) if _is_view(array.type) else _binary_buffers(array)
 
 
-def _plain(chunk: "pa.Array") -> "pa.Array":
-    """Return the array with one of Arrow's types that have offsets; only views and dictionaries are copied."""
-    if isinstance(chunk, pa.ExtensionArray):
-        chunk = chunk.storage
-    if pa.types.is_dictionary(chunk.type):
-        # Arrow cannot take from views, which Polars's categories are.
-        chunk = pa.DictionaryArray.from_arrays(chunk.indices, _plain(chunk.dictionary)).dictionary_decode()
-    if _needs_cast(chunk.type):
-        # Arrow casts text views to text only, and both have the same layout.
-        is_text = pa.types.is_string_view(chunk.type)
-        chunk = chunk.cast(pa.large_string() if is_text else pa.large_binary())
-    return chunk
-
-
-def _joined(chunks: "list[pa.Array]", empty: "pa.DataType") -> "pa.Array":
-    if len(chunks) == 1:
-        return chunks[0]
-    return pa.concat_arrays(chunks) if chunks else pa.array([], empty)
+def _view_buffers(array: "pa.Array") -> ViewColumn:
+    first = array.offset
+    validity, views, *data = array.buffers()
+    return ViewColumn(
+        memoryview(views).cast("B")[first * _VIEW : (first + len(array)) * _VIEW],
+        tuple(memoryview(buffer).cast("B") for buffer in data),
+        None if validity is None else memoryview(validity).cast("B"),
+        first,
+    )
 
 
 def _binary_buffers(array: "pa.Array") -> BinaryColumn:
@@ -193,17 +228,19 @@ def _times(column: "pa.ChunkedArray") -> "pa.ChunkedArray":
     return column
 
 
-def _numbers(name: str, column: "pa.ChunkedArray") -> "pa.ChunkedArray":
+def _numbers(name: str, column: "pa.ChunkedArray") -> _Column:
     if not pa.types.is_integer(column.type):
         times = " or times" if name == "timestamp_ms" else ""
         raise UsageError(f"{name} must be integers{times}, got an Arrow array of {column.type}")
-    return column
+    return _Column(column)
 
 
-def _number_column(name: str, column: "pa.ChunkedArray") -> memoryview:
+def _number_column(name: str, array: "pa.Array") -> memoryview:
     """Return int64 numbers, -1 for null."""
+    import pyarrow.compute as pc  # makes hundreds of functions as it is imported
+
     try:
-        array = _joined([chunk.cast(pa.int64()) for chunk in column.chunks if len(chunk)], pa.int64())
+        array = array.cast(pa.int64())
     except pa.ArrowInvalid as error:
         raise UsageError(f"{name} must be integers of 64 bits: {error}") from error
     smallest = pc.min(array).as_py()
@@ -211,25 +248,27 @@ def _number_column(name: str, column: "pa.ChunkedArray") -> memoryview:
         raise UsageError(f"{name} must not be negative, got {smallest}")
     if array.null_count:
         array = array.fill_null(-1)
-    return _part(array.buffers()[1], "q", array.offset, len(array)) if len(array) else memoryview(b"").cast("q")
+    return _part(array.buffers()[1], "q", array.offset, len(array))
 
 
 # --- headers -----------------------------------------------------------------------------------------------
 
 
-def _check_headers(kind: "pa.DataType") -> None:
+def _header_lists(column: "pa.ChunkedArray") -> _Column:
+    kind = column.type
     item = kind.value_type if pa.types.is_list(kind) or pa.types.is_large_list(kind) else None
     if item is None or not pa.types.is_struct(item) or item.num_fields != 2:
         raise UsageError(f"headers must be an Arrow array of {_HEADERS}, got one of {kind}")
+    return _Column(column, YIELD_EVERY)
 
 
-def _headers_column(column: "pa.ChunkedArray") -> HeadersColumn:
-    item = column.type.value_type
+def _headers_column(array: "pa.Array") -> HeadersColumn:
+    kind, item = array.type, array.type.value_type
     to = pa.list_(pa.struct([(item.field(0).name, pa.string()), (item.field(1).name, pa.binary())]))
     try:
-        array = _joined([chunk.cast(to) for chunk in column.chunks if len(chunk)], to)
+        array = array.cast(to)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-        raise UsageError(f"headers must be an Arrow array of {_HEADERS}, got one of {column.type}") from error
+        raise UsageError(f"headers must be an Arrow array of {_HEADERS}, got one of {kind}") from error
     structs = array.values
     names, contents = structs.field(0), structs.field(1)
     if names.null_count or structs.null_count:

@@ -8,6 +8,7 @@ import attrs
 from ..argument_checks import refuse_list
 from ..errors import UsageError
 from .delimited_values import DelimitedRecords, DelimitedValues
+from .record_checks import YIELD_EVERY
 from .record_columns import ManyRecords, RecordColumns, RecordParts, RecordRows
 
 __all__ = ("ArrowData", "RecordLists", "RecordsInParts", "check_column", "is_arrow", "many_records")
@@ -32,7 +33,7 @@ class RecordsInParts(Protocol):
         """Return the number of records."""
 
     def rows(self, first: int, count: int) -> "RecordLists | ManyRecords":
-        """Return up to ``count`` records from ``first`` on."""
+        """Return up to ``count`` records from ``first`` on, and one at least if there is one."""
 
 
 @attrs.frozen(eq=False)
@@ -77,12 +78,16 @@ class _Sequences:
         return len(self.values)
 
     def rows(self, first: int, count: int) -> RecordLists | ManyRecords:
-        """Return up to ``count`` records from ``first`` on."""
+        """Return up to ``count`` records from ``first`` on, and not more than become Python objects at a time."""
+        count = min(count, YIELD_EVERY)
+        columns = None if self.columns is None else cast("RecordColumns", self.columns.rows(first, count))
+        if columns is not None:
+            count = columns.count
         values = _part(self.values, first, count)
         keys = None if self.keys is None else _part(self.keys, first, count)
-        if self.columns is None:
+        if columns is None:
             return RecordLists(values, keys, self.partition, self.timestamp_ms, self.headers)
-        return RecordRows(values, keys, cast("RecordColumns", self.columns.rows(first, count)))
+        return RecordRows(values, keys, columns)
 
 
 def many_records(

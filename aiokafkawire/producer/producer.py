@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from itertools import repeat
 from threading import get_ident
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, Self, TypeVar
 from weakref import ref
 
 import anyio
@@ -30,6 +30,7 @@ from .batch import BatchResult
 from .many_records import ArrowData, RecordLists, check_column, many_records
 from .partitioner import make_partitioner
 from .record_checks import YIELD_EVERY, invalid_partition
+from .record_columns import RecordColumns
 from .sender import Sender
 
 if TYPE_CHECKING:  # most producers make no transactions
@@ -41,6 +42,11 @@ __all__ = ("Producer",)
 
 K = TypeVar("K", contravariant=True)
 V = TypeVar("V", contravariant=True)
+
+_ROWS: Final = 65_536
+"""The number of rows of Arrow arrays of which ``enqueue_many`` looks up the buffers at a time."""
+_COLUMN_STEP: Final = 4 * YIELD_EVERY
+"""The number of rows of Arrow arrays after which it yields: each takes a fraction of what a Python object takes."""
 
 
 class Producer(Appender[K, V], MetricsPush, Generic[K, V]):
@@ -406,27 +412,31 @@ class Producer(Appender[K, V], MetricsPush, Generic[K, V]):
                 their number is in the error's note.
         """
         records = many_records(values, keys, partition, timestamp_ms, headers, raw=not self._has_serializers)
-        count = len(records)
-        for first in range(0, count, YIELD_EVERY):
-            # Yield before the records are accepted: a caller that is cancelled here knows that they were not accepted.
-            await self._let_others_run()
-            done = 0
+        accepted = 0
+        while accepted < len(records):
+            done = stop = 0
             try:
-                part = records.rows(first, YIELD_EVERY)
+                part = records.rows(accepted, _ROWS)
+                step = _COLUMN_STEP if isinstance(part, RecordColumns) else YIELD_EVERY
                 while done < part.count:
+                    if done >= stop:
+                        # Before the records are accepted: a caller that is cancelled here knows that they were not.
+                        await self._let_others_run()
+                        stop = min(done + step, part.count)
                     try:
                         if isinstance(part, RecordLists):
-                            done = self._append_many(topic, *part.arguments, done, part.count)
+                            done = self._append_many(topic, *part.arguments, done, stop)
                         else:
-                            done = self._append_columns(topic, part, done, part.count)
+                            done = self._append_columns(topic, part, done, stop)
                     except (BufferFull, TopicNotReady):
                         await self._wait_and_append(topic, *part.record(done))
                         self._sender.wake()
                         done += 1
             except KafkaError as error:
-                error.add_note(f"{first + done} records before it were accepted")
+                error.add_note(f"{accepted + done} records before it were accepted")
                 raise
-        return count
+            accepted += done
+        return accepted
 
     async def flush(self) -> None:
         """Wait until every record accepted so far is acknowledged or has failed.

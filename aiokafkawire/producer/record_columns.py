@@ -1,7 +1,7 @@
 """Many records as columns in Arrow's layout, from which the appender encodes them without an object for each record."""
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
 import attrs
 
@@ -16,8 +16,15 @@ __all__ = (
     "RecordColumns",
     "RecordParts",
     "RecordRows",
+    "ViewColumn",
     "damaged_column",
 )
+
+
+_VIEW: Final = 16
+"""The size in bytes of a view."""
+_INLINE: Final = 12
+"""The size in bytes up to which an item is in its view."""
 
 
 class RecordParts(NamedTuple):
@@ -39,6 +46,10 @@ class ManyRecords(Protocol):
 
     def record(self, index: int, now: int | None = None) -> RecordParts:
         """Return one record; its timestamp is ``now`` if it has no other."""
+
+
+def _is_null(validity: memoryview | None, bit: int) -> bool:
+    return validity is not None and not validity[bit >> 3] >> (bit & 7) & 1
 
 
 def damaged_column(index: int) -> UsageError:
@@ -76,8 +87,42 @@ class BinaryColumn:
 
     def is_null(self, index: int) -> bool:
         """Return whether the item is null."""
-        bit = self.first_bit + index
-        return self.validity is not None and not self.validity[bit >> 3] >> (bit & 7) & 1
+        return _is_null(self.validity, self.first_bit + index)
+
+
+@attrs.frozen(eq=False)
+class ViewColumn:
+    """Keys or values in the layout of Arrow's ``binary_view`` type."""
+
+    views: memoryview
+    """16 bytes for each item: its size, as int32; then the item itself, if it has at most 12 bytes, or else its first
+    4 bytes, and as int32 the index of a buffer and the item's place there."""
+    buffers: tuple[memoryview, ...]
+    """The buffers in which the longer items lie."""
+    validity: memoryview | None = None
+    """As :attr:`BinaryColumn.validity`."""
+    first_bit: int = 0
+    """As :attr:`BinaryColumn.first_bit`."""
+
+    def item(self, index: int) -> bytes | None:
+        """Return the item, or None if it is null.
+
+        Raises:
+            UsageError: the item is outside of the buffers.
+        """
+        if self.is_null(index):
+            return None
+        view = self.views[index * _VIEW : (index + 1) * _VIEW]
+        size, _, buffer, begin = view.cast("i")
+        if 0 <= size <= _INLINE:
+            return bytes(view[4 : 4 + size])
+        if size < 0 or not 0 <= buffer < len(self.buffers) or not 0 <= begin <= len(self.buffers[buffer]) - size:
+            raise damaged_column(index)
+        return bytes(self.buffers[buffer][begin : begin + size])
+
+    def is_null(self, index: int) -> bool:
+        """Return whether the item is null."""
+        return _is_null(self.validity, self.first_bit + index)
 
 
 @attrs.frozen(eq=False)
@@ -100,8 +145,7 @@ class HeadersColumn:
         Raises:
             UsageError: offsets are outside of the data.
         """
-        bit = self.first_bit + index
-        if self.validity is not None and not self.validity[bit >> 3] >> (bit & 7) & 1:
+        if _is_null(self.validity, self.first_bit + index):
             return ()
         begin, end = self.ends[index], self.ends[index + 1]
         if not 0 <= begin <= end <= self.count:
@@ -125,8 +169,8 @@ class RecordColumns:
     """Records as columns; entry ``i`` of every column belongs to record ``i``."""
 
     count: int
-    values: BinaryColumn | None = None
-    keys: BinaryColumn | None = None
+    values: BinaryColumn | ViewColumn | None = None
+    keys: BinaryColumn | ViewColumn | None = None
     partition: Any = None
     """The partition of records without one in ``partitions``; None for the partitioner's choice."""
     partitions: memoryview | None = None

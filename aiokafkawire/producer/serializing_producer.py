@@ -110,9 +110,9 @@ class SerializingProducer(Producer[K, V]):
         """Accept many records as :meth:`Producer.enqueue_many`, each prepared by itself."""
         records, done = many_records(values, keys, partition, timestamp_ms, headers, raw=False), 0
         try:
-            for first in range(0, len(records), YIELD_EVERY):
+            while done < len(records):
                 await self._let_others_run()
-                part = records.rows(first, YIELD_EVERY)
+                part = records.rows(done, YIELD_EVERY)
                 for index in range(part.count):
                     self._wake_for(*await self._accept(topic, *part.record(index)))
                     done += 1

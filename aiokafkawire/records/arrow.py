@@ -2,7 +2,7 @@
 
 from functools import cache
 from itertools import accumulate
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 try:
     import pyarrow as pa
@@ -31,6 +31,7 @@ SCHEMA = pa.schema(
     ]
 )
 """The schema of the Arrow record batches that :func:`record_batch` returns."""
+_NO_TIMESTAMP: Final = b"\xff" * 8
 
 
 def record_batch(
@@ -71,12 +72,13 @@ def _binary(column: "BytesColumn", count: int) -> "pa.Array":
 
 def _timestamps(timestamps: bytes, count: int) -> "pa.Array":
     """Make times of milliseconds; -1 becomes null, since messages from before Kafka 0.10 have no timestamp."""
-    import pyarrow.compute as pc
+    kind, buffers = SCHEMA.field("timestamp").type, [None, pa.py_buffer(timestamps)]
+    if _NO_TIMESTAMP not in timestamps:
+        return pa.Array.from_buffers(kind, count, buffers)
+    import pyarrow.compute as pc  # makes hundreds of functions as it is imported
 
-    known = pa.Array.from_buffers(pa.int64(), count, [None, pa.py_buffer(timestamps)])
-    unknown = pc.equal(known, -1)
-    found = pc.if_else(unknown, None, known) if pc.any(unknown).as_py() else known
-    return found.cast(SCHEMA.field("timestamp").type)
+    found = pa.Array.from_buffers(pa.int64(), count, buffers)
+    return pc.if_else(pc.equal(found, -1), None, found).cast(kind)
 
 
 def _headers(headers: list[tuple[Header, ...]] | None, count: int) -> "pa.Array":

@@ -42,10 +42,14 @@ class Capsule:
 
 
 def rows(values: Any, keys: Any = None, partition: Any = None, timestamp_ms: Any = None, headers: Any = ()) -> Any:
-    """The records of columns, taken three at a time."""
+    """The records of columns, taken at most three at a time."""
     records = many_records(values, keys, partition, timestamp_ms, headers, raw=True)
-    parts = [records.rows(first, 3) for first in range(0, len(records), 3)]
-    return [tuple(part.record(index)) for part in parts for index in range(part.count)]
+    found: list[Any] = []
+    while len(found) < len(records):
+        part = records.rows(len(found), 3)
+        assert 0 < part.count <= 3
+        found += (tuple(part.record(index)) for index in range(part.count))
+    return found
 
 
 def shaped(items: list[Any], kind: Any, cuts: list[int], start: int) -> Any:

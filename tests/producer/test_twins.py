@@ -7,6 +7,7 @@ from functools import partial
 from inspect import getdoc, signature
 from itertools import accumulate
 from random import Random
+from struct import pack
 from typing import Any
 
 import pytest
@@ -19,7 +20,7 @@ from aiokafkawire.config import ProducerConfig
 from aiokafkawire.errors import BufferFull, KafkaError, RecordTooLarge, TopicNotReady, UsageError
 from aiokafkawire.producer import _implementation, _pure
 from aiokafkawire.producer.partitioner import Partitioning, make_partitioner, partition_for_key
-from aiokafkawire.producer.record_columns import BinaryColumn, HeadersColumn, RecordColumns
+from aiokafkawire.producer.record_columns import BinaryColumn, HeadersColumn, RecordColumns, ViewColumn
 from aiokafkawire.records import batch
 from aiokafkawire.types import Header, Headers, TopicPartition
 
@@ -162,6 +163,22 @@ def binary(items: Sequence[bytes | None], first: int, code: str) -> BinaryColumn
     )
 
 
+def views(items: Sequence[bytes | None], first: int, buffers: int) -> ViewColumn:
+    """A column of views, whose longer items lie in several buffers, and whose bits begin in the middle of a byte."""
+    made, contents = bytearray(), [bytearray(first) for _ in range(buffers)]
+    bits = bytearray((first + len(items) + 7) // 8)
+    for index, item in enumerate(items, first):
+        bits[index >> 3] |= (item is not None) << (index & 7)
+        content = contents[index % buffers]
+        if item is None or len(item) <= 12:
+            made += pack("=i12s", len(item or b""), item or b"")
+        else:
+            made += pack("=i4sii", len(item), item[:4], index % buffers, len(content))
+            content += item
+    validity = memoryview(bits) if None in items else None
+    return ViewColumn(memoryview(made), tuple(map(memoryview, contents)), validity, first)
+
+
 def numbers(items: Sequence[int]) -> memoryview:
     return memoryview(array("q", items))
 
@@ -186,14 +203,20 @@ def columns(draw: st.DrawFn) -> RecordColumns:
     def some(item: Any) -> Any:
         return draw(st.none() | st.lists(item, min_size=count, max_size=count))
 
-    first, code = draw(st.integers(0, 9)), draw(st.sampled_from("iq"))
+    first, code = draw(st.integers(0, 9)), draw(st.sampled_from("iqv"))
+
+    def column(items: Sequence[bytes | None] | None) -> BinaryColumn | ViewColumn | None:
+        if items is None:
+            return None
+        return views(items, first, draw(st.integers(1, 3))) if code == "v" else binary(items, first, code)
+
     values, keys = some(st.none() | st.binary(max_size=3500)), some(st.none() | st.binary(max_size=40))
     partitions, times = some(st.integers(-1, 7)), some(st.sampled_from([-1, 0, 1]) | st.integers(-1, 1 << 42))
     headers = some(st.none() | st.lists(st.tuples(st.text(max_size=3), st.none() | st.binary(max_size=3)), max_size=2))
     return RecordColumns(
         count,
-        None if values is None else binary(values, first, code),
-        None if keys is None else binary(keys, first, code),
+        column(values),
+        column(keys),
         draw(st.none() | st.integers(0, 6) | st.sampled_from(ODD_PARTITIONS)),
         None if partitions is None else numbers(partitions),
         draw(st.none() | st.integers(0, 1 << 42)),
@@ -377,11 +400,25 @@ def test_a_turn_goes_on_while_its_open_batch_has_room(name: str, closes: bool, m
 @pytest.mark.parametrize("ends", [[0, 5], [3, 2], [1, -1], [0, 1 << 40]])
 def test_offsets_outside_of_the_data_are_refused(name: str, part: str, ends: list[int]) -> None:
     twin: Any = _pure if name == "pure" else _implementation
+    refuse_second(twin, part, BinaryColumn(numbers([0, *ends]), memoryview(b"four")))
+
+
+@pytest.mark.parametrize("name", ["pure", pytest.param("compiled", marks=BUILT)])
+@pytest.mark.parametrize("part", ["values", "keys"])
+@pytest.mark.parametrize("view", [(-1, 0, 0), (13, 1, 0), (13, -1, 0), (13, 0, 8), (13, 0, -1), (2**31 - 1, 0, 1)])
+def test_views_outside_of_the_buffers_are_refused(name: str, part: str, view: tuple[int, int, int]) -> None:
+    twin: Any = _pure if name == "pure" else _implementation
+    size, buffer, begin = view
+    made = pack("=i12si4sii", 1, b"1", size, b"1234", buffer, begin)
+    refuse_second(twin, part, ViewColumn(memoryview(made), (memoryview(bytes(20)),)))
+
+
+def refuse_second(twin: Any, part: str, damaged: BinaryColumn | ViewColumn) -> None:
+    """Check that the second of two records, of which a part is in a damaged column, is refused."""
     log = Log(twin, 1000, refuses=False)
     partitioning = make_partitioner(ProducerConfig(), Random(1), QueueSizes())
     appender = subclass_of(twin, log)(log, log.space, 3000, partitioning, lambda: 1)
     good = binary([b"1", b"2"], 0, "q")
-    damaged = BinaryColumn(numbers([0, *ends]), memoryview(b"four"))
     parts: dict[str, Any] = {"values": good, "keys": good, part: damaged}
     assert appender._append_columns("a", RecordColumns(2, **parts), 0, 2) == 1
     with pytest.raises(UsageError, match="row 1 of an Arrow array cannot be read"):
