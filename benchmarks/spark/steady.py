@@ -1,4 +1,4 @@
-"""The cost of a micro-batch in a long query: our source, Spark's own Kafka source, and a Python source without rows.
+"""The cost of a micro-batch in a long query: our source, Spark's own, and a Python source whose rows are ready.
 
 Every measurement is a Spark session of its own. The clock runs from the query's first third to its end, so that neither
 the start of planner and workers nor most of Java's compilation counts. A query that waits for data looks for it every
@@ -22,10 +22,10 @@ from benchmarks.progress import progress
 from benchmarks.report import short, spread
 from benchmarks.spark.__main__ import fill
 from benchmarks.spark.arms import JVM, OURS, PARTITIONS, Place
-from benchmarks.spark.empty_source import BATCHES, EmptySource
+from benchmarks.spark.ready_rows import BATCHES, ReadyRows
 from benchmarks.spark.session import connector, cpu_seconds, jvm_pid, session, versions
 
-EMPTY: Final = "empty"
+READY: Final = "ready"
 _LOOK_EVERY: Final = 0.1
 _IDLE: Final = 20.0
 _TIMEOUT: Final = 900.0
@@ -43,7 +43,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _measure(**json.loads(options.measure))
     for name, value in (describe(sys.argv) | {"spark": versions()}).items():
         print(f"{name}: {value}")
-    cases = [(arm, rows) for rows in (*options.rows, 0) for arm in (OURS, JVM)] + [(EMPTY, 0)]
+    cases = [(arm, rows) for rows in (*options.rows, 0) for arm in (OURS, JVM, READY)]
     found: dict[tuple[str, int], list[dict[str, float]]] = {case: [] for case in cases}
     with kafka() as cluster, progress(len(cases) * options.pairs) as step:
         place = Place(cluster.bootstrap, "steady", options.records)
@@ -54,7 +54,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 step(f"pair {pair + 1}: {arm}, {rows:,} rows")
                 found[arm, rows].append(_one(arm, rows, place))
     for (arm, rows), runs in found.items():
-        print(_line(arm, rows, runs, None if arm == EMPTY else found[JVM, rows]))
+        print(_line(arm, rows, runs, None if (arm, rows) == (READY, 0) else found[JVM, rows]))
     return 0
 
 
@@ -74,9 +74,9 @@ def _measure(arm: str, rows: int, bootstrap: str, topic: str, records: int) -> i
     with tempfile.TemporaryDirectory() as folder, session(connector(Path(folder))[0]) as spark:
         trigger: dict[str, Any]
         given = {"kafka.bootstrap.servers": bootstrap, "subscribe": topic}
-        if arm == EMPTY:
-            spark.dataSource.register(EmptySource)
-            given, trigger = {}, {"processingTime": "0 seconds"}
+        if arm == READY:
+            spark.dataSource.register(ReadyRows)
+            given, trigger = {"rows": str(rows)}, {"processingTime": "0 seconds"}
         elif rows:
             given |= {"startingOffsets": "earliest", "maxOffsetsPerTrigger": str(rows)}
             trigger = {"availableNow": True}
@@ -85,8 +85,8 @@ def _measure(arm: str, rows: int, bootstrap: str, topic: str, records: int) -> i
         frame = spark.readStream.format(arm).options(**given).load()
         writer = frame.writeStream.format("noop").option("checkpointLocation", str(Path(folder) / "checkpoint"))
         query = writer.trigger(**trigger).start()
-        waits = not rows and arm != EMPTY
-        figures = _idle(spark) if waits else _watch(spark, query, (records // rows if rows else BATCHES) - 1)
+        waits, last = not rows and arm != READY, BATCHES if arm == READY else records // max(rows, 1)
+        figures = _idle(spark) if waits else _watch(spark, query, last - 1)
         query.stop()
     print(json.dumps(figures))
     return 0
