@@ -11,6 +11,8 @@ if TYPE_CHECKING:
 
 OURS: Final = "aiokafkawire"
 JVM: Final = "kafka"
+READY: Final = "ready"
+"""A Python source or sink that does nothing else; see ``ready_rows.py``."""
 PARTITIONS: Final = 4
 VALUE_SIZE: Final = 100
 BATCH_ROWS: Final = 500_000
@@ -53,7 +55,8 @@ class Case:
 
 def read(spark: "SparkSession", arm: Arm, place: Place) -> None:
     """Read all records of the topic, and discard them."""
-    frame = spark.read.format(arm.source).options(**_reading(place), **arm.options).load()
+    given = {"rows": str(place.records)} if arm.source == READY else _reading(place)
+    frame = spark.read.format(arm.source).options(**given, **arm.options).load()
     frame.write.format("noop").mode("overwrite").save()
 
 
@@ -86,13 +89,13 @@ _TUNED: Final = {"kafka.linger.ms": "5", "kafka.batch.size": "131072"}
 CASES: Final = {
     one.name: one
     for one in (
-        Case("read", "a batch, read to noop", read, (Arm(OURS), Arm(JVM))),
+        Case("read", "a batch, read to noop", read, (Arm(OURS), Arm(JVM), Arm(READY, "rows"))),
         Case("stream", f"AvailableNow, {BATCH_ROWS:,} rows a batch, to noop", stream, (Arm(OURS), Arm(JVM))),
         Case(
             "write",
             "rows with keys, made by Spark",
             write,
-            (Arm(OURS), Arm(JVM), Arm(JVM, "linger 5 ms, batches of 128 KiB", _TUNED)),
+            (Arm(OURS), Arm(JVM), Arm(JVM, "linger 5 ms, batches of 128 KiB", _TUNED), Arm(READY, "counter")),
             writes=True,
         ),
     )

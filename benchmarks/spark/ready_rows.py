@@ -1,11 +1,18 @@
-"""A streaming source whose rows are ready before they are asked for, to measure what Spark itself does with them."""
+"""A source whose rows are ready before they are asked for, and a sink that counts rows: what Spark itself costs."""
 
 from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import Any, Final
 
 import pyarrow as pa
-from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceArrowWriter,
+    DataSourceReader,
+    DataSourceStreamReader,
+    InputPartition,
+    WriterCommitMessage,
+)
 
 from aiokafkawire.spark.schema import arrow_schema
 from benchmarks.spark.arms import PARTITIONS, VALUE_SIZE
@@ -18,7 +25,7 @@ _ROWS: Final = 16_384
 
 
 class ReadyRows(DataSource):
-    """Has ``BATCHES`` micro-batches of as many tasks as the topics of the benchmark, each of ``rows`` rows in all."""
+    """Has ``rows`` rows in a batch, or in each of ``BATCHES`` micro-batches, for a task of each partition."""
 
     @classmethod
     def name(cls) -> str:
@@ -32,12 +39,31 @@ class ReadyRows(DataSource):
             "timestampType INT"
         )
 
+    def reader(self, schema: Any) -> DataSourceReader:
+        """Return the reader of a batch."""
+        return _Reader(int(self.options["rows"]))
+
     def streamReader(self, schema: Any) -> DataSourceStreamReader:  # noqa: N802  # Spark's name
-        """Return the reader."""
-        return _Reader(int(self.options.get("rows", "0")) // PARTITIONS)
+        """Return the reader of micro-batches."""
+        return _StreamReader(int(self.options["rows"]))
+
+    def writer(self, schema: Any, overwrite: bool) -> DataSourceArrowWriter:
+        """Return the sink."""
+        return _Writer()
 
 
-class _Reader(DataSourceStreamReader):
+class _Reader(DataSourceReader):
+    def __init__(self, rows: int) -> None:
+        self._rows = rows
+
+    def partitions(self) -> Sequence[InputPartition]:
+        return [InputPartition(number) for number in range(PARTITIONS)]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        return _rows_of_a_task(self._rows)
+
+
+class _StreamReader(DataSourceStreamReader):
     def __init__(self, rows: int) -> None:
         self._rows = rows
         self._end = 0
@@ -53,8 +79,18 @@ class _Reader(DataSourceStreamReader):
         return [InputPartition(number) for number in range(PARTITIONS)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        for first in range(0, self._rows, _ROWS):
-            yield _ready().slice(0, min(_ROWS, self._rows - first))
+        return _rows_of_a_task(self._rows)
+
+
+class _Writer(DataSourceArrowWriter):
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
+        sum(batch.num_rows for batch in iterator)
+        return WriterCommitMessage()
+
+
+def _rows_of_a_task(rows: int) -> Iterator[pa.RecordBatch]:
+    for first in range(0, rows // PARTITIONS, _ROWS):
+        yield _ready().slice(0, min(_ROWS, rows // PARTITIONS - first))
 
 
 @cache

@@ -21,11 +21,10 @@ from benchmarks.machine import ROOT, describe
 from benchmarks.progress import progress
 from benchmarks.report import short, spread
 from benchmarks.spark.__main__ import fill
-from benchmarks.spark.arms import JVM, OURS, PARTITIONS, Place
+from benchmarks.spark.arms import JVM, OURS, PARTITIONS, READY, Place
 from benchmarks.spark.ready_rows import BATCHES, ReadyRows
 from benchmarks.spark.session import connector, cpu_seconds, jvm_pid, session, versions
 
-READY: Final = "ready"
 _LOOK_EVERY: Final = 0.1
 _IDLE: Final = 20.0
 _TIMEOUT: Final = 900.0
