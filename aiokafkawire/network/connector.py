@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Final, Protocol
 import anyio
 
 from .._lazy_classes import frozen
+from ..runtime import on_trio
 from .dead_paths import PROBE_SECONDS
 
 if TYPE_CHECKING:
-    from anyio.abc import ByteStream
+    from anyio.abc import ByteStream, SocketStream
 
 __all__ = ("Connector", "SocketOptions", "connect_tcp")
 
@@ -29,8 +30,31 @@ class Connector(Protocol):
 
 
 async def connect_tcp(host: str, port: int) -> "ByteStream":
-    """Open a TCP connection to the first of the host's addresses that accepts it (RFC 6555), with TCP_NODELAY."""
-    return await anyio.connect_tcp(host, port)
+    """Open a TCP connection to the first of the host's addresses that accepts it (RFC 8305), with TCP_NODELAY.
+
+    On trio the host's name is resolved again while no address answers. On asyncio the transports of
+    ``asyncio_transport`` do so, which most connections have.
+    """
+    if not on_trio():
+        return await anyio.connect_tcp(host, port)
+    from .happy_eyeballs import addresses_of, dial  # not needed before the first connection
+
+    async def connect(address: str) -> "SocketStream":
+        try:
+            return await anyio.connect_tcp(address, port)
+        except OSError as error:
+            # anyio raises an error for all addresses of a host, of which the only one's is the cause.
+            if isinstance(error.__cause__, OSError):
+                raise error.__cause__ from None
+            raise
+
+    return await dial(await addresses_of(host, port), connect, _discard, lambda: addresses_of(host, port))
+
+
+def _discard(stream: "SocketStream") -> None:
+    from anyio.abc import SocketAttribute  # takes longer to import than this module
+
+    stream.extra(SocketAttribute.raw_socket).close()  # noqa: S610
 
 
 def _keep_alive(under: socket.socket) -> None:

@@ -37,7 +37,7 @@ Row = dict[str, Any]
 
 def main(arguments: Sequence[str] | None = None) -> int:
     options = _options(arguments)
-    from benchmarks.spark.ready_rows import ReadyRows  # needs PySpark, whose absence is told by the options' check
+    from benchmarks.spark.ready_rows import ReadyRows  # PySpark is installed: `_options` has checked it
 
     about = describe(sys.argv)
     with tempfile.TemporaryDirectory() as folder:

@@ -10,9 +10,11 @@ from typing import Any
 import anyio
 import anyio.lowlevel
 import pytest
+from anyio.abc import SocketAttribute, SocketStream
 from support.connecting import eventually
 
 from aiokafkawire.network import happy_eyeballs
+from aiokafkawire.network.connector import connect_tcp
 from aiokafkawire.network.happy_eyeballs import addresses_of, dial
 
 pytestmark = [pytest.mark.anyio, pytest.mark.every_loop]
@@ -185,3 +187,93 @@ async def test_addresses_are_themselves_and_names_have_families_in_turn(monkeypa
 
     monkeypatch.setattr(anyio, "getaddrinfo", resolve)
     assert await addresses_of("broker", 9092) == ["::1", "10.0.0.1", "::2", "10.0.0.2", "::3"]
+
+
+class Sockets:
+    """A port of this machine, and other addresses in front of it that keep silent, or answer late."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, port: int) -> None:
+        self.port = port
+        self.names: list[list[str] | OSError] = []
+        """What the host's name leads to, at the first time and later ones."""
+        self.tried: list[str] = []
+        self.first_has_begun = anyio.Event()
+        self.first_may_end = anyio.Event()
+        self._really = anyio.connect_tcp
+        monkeypatch.setattr(anyio, "connect_tcp", self.connect)
+        monkeypatch.setattr(happy_eyeballs, "addresses_of", self.addresses_of)
+
+    async def addresses_of(self, host: str, port: int) -> list[str]:
+        assert (host, port) == ("moved", self.port)
+        found = self.names.pop(0)
+        if isinstance(found, OSError):
+            raise found
+        return found
+
+    async def connect(self, address: str, port: int) -> Any:
+        self.tried.append(address)
+        if address == "silent":
+            await anyio.sleep_forever()
+        if address == "late":
+            self.first_has_begun.set()
+            with anyio.CancelScope(shield=True):
+                await self.first_may_end.wait()
+                return await self._really("127.0.0.1", port)
+        if self.first_has_begun.is_set():
+            self.first_may_end.set()
+        return await self._really(address, port)
+
+
+# asyncio's transports dial by themselves
+on_trio = pytest.mark.parametrize("anyio_backend", ["trio"])
+
+
+@on_trio
+async def test_a_stream_on_trio_follows_a_name_that_has_moved(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(happy_eyeballs, "_REPEAT", 0.001)
+    async with await anyio.create_tcp_listener(local_host="127.0.0.1") as server:
+        there = Sockets(monkeypatch, server.extra(SocketAttribute.local_port))
+        there.names = [["silent"], OSError("the name server is silent"), ["127.0.0.1"]]
+        with anyio.fail_after(10):
+            async with await connect_tcp("moved", there.port) as stream:
+                assert stream.extra(SocketAttribute.remote_port) == there.port
+        assert there.tried == ["silent", "silent", "127.0.0.1"]
+
+
+@on_trio
+async def test_a_stream_on_trio_that_connects_too_late_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    closed: list[int] = []
+
+    async def serve(client: SocketStream) -> None:
+        async with client:
+            with suppress(anyio.EndOfStream):
+                await client.receive()
+            closed.append(client.extra(SocketAttribute.remote_port))
+
+    async with (
+        await anyio.create_tcp_listener(local_host="127.0.0.1") as server,
+        anyio.create_task_group() as tasks,
+    ):
+        tasks.start_soon(server.serve, serve)
+        there = Sockets(monkeypatch, server.extra(SocketAttribute.local_port))
+        there.names = [["late", "127.0.0.1"]]
+        with anyio.fail_after(10):
+            async with await connect_tcp("moved", there.port) as kept:
+                await eventually(lambda: len(closed) == 1)
+                assert closed != [kept.extra(SocketAttribute.local_port)]
+            await eventually(lambda: len(closed) == 2)
+        tasks.cancel_scope.cancel()
+
+
+@on_trio
+async def test_a_stream_on_trio_has_the_error_of_each_address(monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+    there = Sockets(monkeypatch, port)
+    there.names = [["127.0.0.1"], ["127.0.0.1", "127.0.0.2"]]
+    with pytest.raises(ConnectionRefusedError):
+        await connect_tcp("moved", port)
+    with pytest.raises(OSError, match="none of 2 addresses accepted it") as raised:
+        await connect_tcp("moved", port)
+    assert isinstance(raised.value.__cause__, ExceptionGroup)
+    assert {type(error) for error in raised.value.__cause__.exceptions} == {ConnectionRefusedError}
