@@ -110,10 +110,11 @@ def _codecs(wishes: Wishes) -> list[Case]:
 
 
 def _tls(wishes: Wishes) -> list[Case]:
+    """Return the comparable ways, or all if codecs are asked for."""
     return [
-        Case("tls", f"{task}, values of {size_text(size)}", task, {"value_size": size, "tls": True}, alike=True)
+        replace(case, name=f"{task}, {case.name}", settings={**case.settings, "tls": True})
         for task in ("produce", "consume")
-        for size in wishes.sizes or (1_000,)
+        for case in _plain("tls", task, wishes, (1_000,), alike=wishes.compressions is None)
     ]
 
 

@@ -49,7 +49,7 @@ WAYS: Final[dict[str, dict[str, tuple[str, ...]]]] = {
         "kafka-python": ("send",),
     },
     "consume": {
-        OURS: ("batches", "async_for"),
+        OURS: ("batches", "async_for", "poll"),
         "aiokafka": ("getmany", "async_for"),
         "confluent": ("consume", "poll"),
         "kafka-python": ("poll",),

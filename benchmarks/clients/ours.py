@@ -93,6 +93,23 @@ async def async_for(job: Job) -> None:
     await _consume(job, read)
 
 
+async def poll(job: Job) -> None:
+    """Measure ``consumer.poll(10_000)``, reading every key and value."""
+
+    async def read(consumer: Consumer[bytes, bytes], wanted: int) -> int:
+        size = keys = 0
+        while size < wanted:
+            for record in await consumer.poll(10_000):
+                value = record.value
+                if value is not None:
+                    size += len(value)
+                if record.key is not None:
+                    keys += 1
+        return size
+
+    await _consume(job, read)
+
+
 async def awaited_send(job: Job) -> None:
     """``await producer.send(...)``, one at a time."""
     watch = Watch(job)
@@ -220,6 +237,7 @@ WAYS = {
     "send_nowait": send_nowait,
     "batches": batches,
     "async_for": async_for,
+    "poll": poll,
     "awaited_send": awaited_send,
     "send_and_read": send_and_read,
     "senders": senders,
