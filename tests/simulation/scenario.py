@@ -18,7 +18,7 @@ from aiokafkawire.testing.simulation import Run, Simulation, simulate
 
 from .checks import check_in_the_end, logs_found, no_task_fails_unheard
 from .taking_part import Reader, client_of, logs_of, pace_of, read_until, topics_of
-from .trouble import refusing
+from .trouble import damage_records, refusing
 
 __all__ = ("LATE", "PATIENCE", "Outcome", "run", "told")
 
@@ -28,6 +28,10 @@ LATE = 10.0
 """Virtual seconds until nothing is under way: what a client sent before it left is written after it has gone."""
 _LARGE = 1_048_588
 """The largest batch, unless it is said otherwise."""
+_SIZES = (0, 0, 0, 200, 2_000)
+"""What records have besides their names, in bytes."""
+_LARGE_SIZES = (0, 0, 0, 200, 70_000)
+"""The same where consumers fetch ahead: one of these records is enough for that."""
 _REFUSED = (
     *(ApiKey.PRODUCE, ApiKey.PRODUCE, ApiKey.FETCH, ApiKey.LIST_OFFSETS, ApiKey.OFFSET_FOR_LEADER_EPOCH),
     *(ApiKey.METADATA, ApiKey.INIT_PRODUCER_ID),
@@ -52,9 +56,10 @@ def run(seed: int, *, keep: int = 2_000, releases: Sequence[str] = ()) -> Run[Ou
     Brokers begin as the first of the releases of Kafka, and restart as any of them.
     """
     largest = Random(f"{seed}/largest batch").choice((_LARGE, _LARGE, _LARGE, 3_000, 700))
+    sizes = Random(f"{seed}/sizes").choice((_SIZES, _LARGE_SIZES)) if largest == _LARGE else _SIZES
     with no_task_fails_unheard():
         return simulate(
-            lambda sim: _main(sim, releases),
+            lambda sim: _main(sim, releases, sizes),
             seed=seed,
             keep=keep,
             min_insync_replicas=2,
@@ -63,7 +68,7 @@ def run(seed: int, *, keep: int = 2_000, releases: Sequence[str] = ()) -> Run[Ou
         )
 
 
-async def _main(sim: Simulation, releases: Sequence[str]) -> Outcome:
+async def _main(sim: Simulation, releases: Sequence[str], sizes: Sequence[int]) -> Outcome:
     chance = sim.random
     partitions = topics_of(sim)
     topics = list(dict.fromkeys(where.topic for where in partitions))
@@ -76,9 +81,10 @@ async def _main(sim: Simulation, releases: Sequence[str]) -> Outcome:
             every, lasting = (0.2, chance.choice((1.0, 4.0, 10.0))), (0.05, chance.choice((1.0, 5.0, 20.0)))
             sim.chaos(every=every, lasting=lasting, releases=releases)
             for number in writers:
-                writing.start_soon(_write, sim, number, topics, history)
+                writing.start_soon(_write, sim, number, topics, sizes, history)
             async with refusing(sim, *_REFUSED):
-                await anyio.sleep(chance.uniform(10, 60))
+                with anyio.move_on_after(chance.uniform(10, 60)):
+                    await damage_records(sim)
             sim.broker.clear_orders()
             await sim.calm()
         await anyio.sleep(LATE)
@@ -123,14 +129,14 @@ def _settings(chance: Random, name: str) -> tuple[ProducerOptions, ProducerOpene
     return options, ProducerOpened(name, kind == "default", kind != "leader alone", is_ordered)
 
 
-async def _write(sim: Simulation, number: int, topics: list[str], history: History) -> None:
+async def _write(sim: Simulation, number: int, topics: list[str], sizes: Sequence[int], history: History) -> None:
     chance, name = sim.chance(f"writer {number}"), f"writer-{number}"
     client = client_of(sim, name)
     options, opened = _settings(chance, name)
     history.add(opened)
     async with client, client.producer(**options) as producer, anyio.create_task_group() as waiting:
         for sequence in range(chance.randint(20, 300)):
-            value = b"%d/%d/" % (number, sequence) + bytes(chance.choice((0, 0, 0, 200, 2_000)))
+            value = b"%d/%d/" % (number, sequence) + bytes(chance.choice(sizes))
             key = b"%d" % chance.randrange(12) if chance.random() < 0.5 else None
             history.add(RecordSent(name, value))
             try:

@@ -91,6 +91,9 @@ class Reader:
     """The offset after the last record that was read."""
     count: Counter[TopicPartition] = attrs.field(factory=Counter)
     """How many records were read."""
+    _seeks: Random = attrs.field(init=False)
+    _seeks_each: float = 0.0
+    """How often it seeks to the position that it has."""
 
     @property
     def name(self) -> str:
@@ -109,6 +112,8 @@ class Reader:
             max_partition_fetch_bytes=chance.choice((500, 1_048_576)),
         )
         longest, impatience = chance.choice((5.0, 1_000.0)), chance.choice((0.02, 1.0, 1_000.0))
+        self._seeks = self.sim.chance(f"seeks of reader {self.number}")
+        self._seeks_each = self._seeks.choice((0.0, 0.02))
         while True:
             try:
                 async with client_of(self.sim, self.name) as client:
@@ -131,6 +136,8 @@ class Reader:
                         self.count[where] += 1
                         if impatience < 1 and self.sim.random.random() < 0.1:
                             scope.cancel()  # which must not cost the next record
+                        if self._seeks.random() < self._seeks_each:
+                            consumer.seek(where, record.offset + 1)  # to where it is, mostly within a batch
             except KafkaError as error:
                 self.sim.note(f"a reader is told: {error}")
 

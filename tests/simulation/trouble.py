@@ -14,7 +14,7 @@ from aiokafkawire.testing.virtual.study import current_study
 
 from .expected_codes import COORDINATOR
 
-__all__ = ("PASSING", "next_fault", "refusing")
+__all__ = ("PASSING", "damage_records", "next_fault", "refusing")
 
 _Refusal: TypeAlias = tuple[ApiKey, E]
 _MOST_ORDERS: Final = 30
@@ -103,3 +103,14 @@ async def _refuse(
             sim.note(f"{error.name} is the next answer to {api.name}, {times} times")
             sim.broker.on(api, answer=error, times=times)
             listen()
+
+
+async def damage_records(sim: Simulation) -> NoReturn:
+    """Change a byte of a fetched batch now and then; some runs have many such batches."""
+    chance = sim.chance("damage")
+    longest = chance.choice((0.5, 5.0, 50.0))
+    while True:
+        await next_fault("damage", chance, (0.0, longest))
+        if len(sim.broker.orders) < _MOST_ORDERS:
+            sim.note("the next fetched batch is damaged")
+            sim.broker.on(ApiKey.FETCH, corrupt="records")
