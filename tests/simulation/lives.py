@@ -16,9 +16,9 @@ from histories.events import (
     TransactionCommitted,
 )
 
-from aiokafkawire import Delivery, KafkaError, Producer, TopicPartition
+from aiokafkawire import Delivery, KafkaError, Producer, RecordMetadata, TopicPartition
 from aiokafkawire.config import ProducerOptions
-from aiokafkawire.errors import UsageError
+from aiokafkawire.errors import OutOfOrderSequenceNumber, UsageError
 from aiokafkawire.producer.transaction import Transaction
 from aiokafkawire.testing.simulation import Simulation
 
@@ -52,6 +52,8 @@ class Life:
     chance: Random = attrs.field(init=False)
     _requested: int | None = None
     """The last transaction whose commit was requested."""
+    _failure: KafkaError | None = None
+    """The first error of a record in the last transaction."""
 
     def __attrs_post_init__(self) -> None:
         self.chance = self.sim.chance(self.name)
@@ -114,6 +116,9 @@ class Life:
             self.sim.note(f"{told}: {type(error).__name__}: {error}")
             if self._requested == number:
                 self.refused = number
+            # After another error a batch may be missing, but none of an earlier transaction.
+            missing = isinstance(self._failure, OutOfOrderSequenceNumber)
+            assert not missing, f"{told}, and brokers miss a batch of an earlier one: {self._failure}"
         else:
             self.sim.note(f"{told}: {'cancelled' if scope.cancelled_caught else 'committed'}")
             assert not scope.cancelled_caught or self.sim.now() < _FOR_EVER, f"{told} for ever"
@@ -125,6 +130,7 @@ class Life:
                 self.history.add(TransactionAborted(str(self.refused)))
                 self.refused = None
             self._begun(producer, number)
+            self._failure = None
             self.sim.note(f"{self.name} begins transaction {number}")
             with suppress(KafkaError) if chance.random() < 0.2 else nullcontext():
                 await self._fill(transaction, number)
@@ -144,11 +150,15 @@ class Life:
             where = chance.choice(self.partitions)
             partition = where.partition if chance.random() < 0.5 else None
             delivery: Delivery = await transaction.enqueue(where.topic, value, partition=partition)
+            delivery.add_callback(self._sent)
             self.history.add(RecordSent(self.name, value, str(number)))
             if chance.random() < 0.2:
                 await delivery
             if chance.random() < 0.2:
                 await anyio.sleep(chance.choice((0.001, 0.05, 1.0, 3.0)))
+
+    def _sent(self, _: RecordMetadata | None, error: KafkaError | None) -> None:
+        self._failure = self._failure or error
 
     async def _commit_offsets(self, transaction: Transaction[bytes, bytes], number: int) -> None:
         group = group_of(self.writer)
