@@ -206,7 +206,7 @@ class _Play:
     def _make_member(self, seat: int, name: str) -> Member | ForeignMember:
         company = self.company
         if company is None or seat not in company.seats:
-            return Member(self.sim, self.history, self.wrong, self.group, seat, name, self.calm)
+            return Member(self.sim, self.history, self.wrong, self.group, seat, name, self.calm, self._listen)
         client, common = company.seats[seat], Common(company.release, company.strategy, self.partitions, self.topic_ids)
         name = f"{client.name}-{name}"
         return ForeignMember(self.sim, self.history, self.wrong, self.group, common, client, name, self.calm)

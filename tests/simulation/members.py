@@ -1,10 +1,15 @@
 """Members of a group, each from its beginning to its end: how they read, commit, dawdle, go back, and go."""
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from functools import partial
 from random import Random
 
 import anyio
 import attrs
+from anyio import TASK_STATUS_IGNORED
+from anyio.abc import TaskGroup, TaskStatus
 from histories.checking import History
 from histories.events import RecordRead
 from histories.group_events import (
@@ -28,7 +33,9 @@ from aiokafkawire.errors import (
     UsageError,
 )
 from aiokafkawire.group.classic_membership import ClassicMembership
+from aiokafkawire.protocol.api import ApiKey
 from aiokafkawire.testing.simulation import Simulation
+from aiokafkawire.testing.virtual.study import current_study
 
 from .protocols import SESSION_TIMEOUT_MS, Protocol
 from .taking_part import client_of
@@ -93,6 +100,8 @@ class Member:
     """Which of the group's members it is; it follows on another."""
     name: str
     calm: anyio.Event
+    listen: Callable[[], None] = lambda: None
+    """Adds the scenario's rules for requests again, behind those of the member."""
     has: dict[TopicPartition, int] = attrs.field(factory=dict)
     """What it reads, and since which assignment of its own."""
     chance: Random = attrs.field(init=False)
@@ -106,6 +115,11 @@ class Member:
     _since_commit: int = 0
     _assignments: int = 0
     _leaving: bool = False
+    _others: TaskGroup | None = None
+    """What is done with its consumer besides the reading."""
+    _others_do: Random = attrs.field(init=False)
+    _removal: float = attrs.field(init=False)
+    """When an operator removes it, once it has records in hand."""
     _interference: anyio.Event = attrs.field(factory=anyio.Event)
 
     def __attrs_post_init__(self) -> None:
@@ -113,6 +127,9 @@ class Member:
         ways = ("by itself", "by itself", "each", "positions")
         self.commits = "by itself" if self.group.is_orderly else self.chance.choice(ways)
         self.pace = self.chance.choice((0.0, 0.0, 0.01, 0.1))
+        self._others_do = self.sim.chance(f"what others do with {self.name}")
+        is_removed = self._others_do.random() < (0.6 if self.commits == "each" else 0.2)
+        self._removal = self.sim.now() + self._others_do.uniform(0, 20) if is_removed else math.inf
 
     @property
     def owner(self) -> str:
@@ -162,6 +179,7 @@ class Member:
         failed: Exception | None = None
         async with consumer, anyio.create_task_group() as others:
             others.start_soon(self._interfere, consumer)
+            self._others = others
             # The group would wrap it.
             try:
                 await self._read_until_cancelled(consumer, scope)
@@ -271,15 +289,19 @@ class Member:
         self._taken = records
         for record in records:
             self._note(consumer, record)
+        has_lost = False
         for record in records:
             await self._dawdle()
             where = TopicPartition(record.topic, record.partition)
             self.history.add(RecordFinished(where, record.offset))
+            if self.sim.now() >= self._removal and not (self.calm.is_set() or self.group.is_orderly):
+                await self._be_removed(consumer, {where: record.offset + 1})
             # What was lost meanwhile is not its own to commit, and the consumer has to know that.
-            if self.commits == "each" and self.chance.random() < 0.3:
+            has_lost = has_lost or self.has.get(where) != self._since.get(where)
+            if self.commits == "each" and (self.chance.random() < 0.3 or has_lost):
                 await self._commit(consumer, {where: record.offset + 1})
         self._since_commit += len(records)
-        if self.commits == "positions" and self._since_commit > self.chance.choice((1, 20, 100)):
+        if self.commits == "positions" and (self._since_commit > self.chance.choice((1, 20, 100)) or has_lost):
             self._since_commit = 0
             await self._commit(consumer)
         self._in_hand = ()
@@ -317,6 +339,31 @@ class Member:
         elif self.pace:
             await anyio.sleep(self.chance.uniform(0, self.pace))
 
+    async def _be_removed(self, consumer: Consumer[bytes, bytes], finished: dict[TopicPartition, int]) -> None:
+        """Keep records in hand while an operator removes this member, perhaps until it is a member again."""
+        self._removal = math.inf
+        if current_study().admits("removal"):
+            self.sim.note(f"{self.name} is to be removed")
+            assert self._others is not None
+            self._others.start_soon(self._remove, consumer, finished)
+            await self._pause(self._others_do.uniform(0, 10))
+
+    async def _remove(self, consumer: Consumer[bytes, bytes], finished: dict[TopicPartition, int]) -> None:
+        """Remove this member, in some runs while a commit waits for its answer, and another one for the first."""
+        if self.commits == "each" and self._others_do.random() < 0.7:
+            unanswered = self.sim.broker.on(ApiKey.OFFSET_COMMIT, swallow="before", times=None, client_id=self.name)
+            self.listen()
+            assert self._others is not None
+            for timeout in (5.0, 60.0):
+                await self._others.start(partial(self._commit, consumer, finished, timeout=timeout))
+            await anyio.sleep(0.5)
+            unanswered.remove()
+        with anyio.move_on_after(5), suppress(KafkaError):
+            async with client_of(self.sim, f"operator for {self.name}") as client:
+                (group,) = (await client.admin.describe_groups([GROUP])).values()
+                await client.admin.remove_members(GROUP, [one for one in group.members if one.client_id == self.name])
+                self.sim.note(f"{self.name} is removed")
+
     async def _pause(self, seconds: float) -> None:
         """Do nothing for so long, or until the faults are over: no group settles while a user is away."""
         with anyio.move_on_after(seconds):
@@ -335,13 +382,21 @@ class Member:
         consumer.seek(where, to)
         await self._commit(consumer, {where: to})
 
-    async def _commit(self, consumer: Consumer[bytes, bytes], offsets: dict[TopicPartition, int] | None = None) -> None:
+    async def _commit(
+        self,
+        consumer: Consumer[bytes, bytes],
+        offsets: dict[TopicPartition, int] | None = None,
+        *,
+        timeout: float | None = None,
+        task_status: TaskStatus[None] = TASK_STATUS_IGNORED,
+    ) -> None:
         in_hand = {TopicPartition(one.topic, one.partition): one.offset + 1 for one in self._in_hand}
         asked = in_hand if offsets is None else offsets
         for where, offset in asked.items():
             self.history.add(CommitRequested(self.name, where, offset))
+        task_status.started()  # commits are made in the order of their calls
         try:
-            await consumer.commit(offsets, timeout=self.chance.choice((1.0, 5.0, 60.0)))
+            await consumer.commit(offsets, timeout=timeout or self.chance.choice((1.0, 5.0, 60.0)))
         except _IN_TROUBLE as error:
             self.sim.note(f"{self.name} could not commit: {type(error).__name__}: {error}")
         else:
