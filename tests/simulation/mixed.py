@@ -52,6 +52,9 @@ class Company:
         release, strategy = chance.choice(RELEASES), chance.choice(list(_OURS))
         able = [client for client in CLIENTS if client.has(strategy) and client.is_served_by(release)]
         first = chance.choice(able)
+        alone = [client for client in able if client.lacks_owned_partitions]
+        if alone and Random(f"{seed}/alone").random() < 0.3:
+            first = alone[0]  # others take every seat, but this one takes the first or none
         if first.lacks_owned_partitions:
             # Java and others could not lead the group, so that nobody uses them together.
             able = [client for client in able if client.reads_truncated]
