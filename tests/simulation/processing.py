@@ -11,7 +11,9 @@ from histories.group_events import OffsetFetched
 from support.raw_client import RawClient
 
 from aiokafkawire import KafkaError, TopicPartition
+from aiokafkawire.errors import ErrorCode
 from aiokafkawire.protocol.api import ApiKey
+from aiokafkawire.protocol.messages.transactions import EndTxnRequest, EndTxnResponse
 from aiokafkawire.testing.broker import ApiError
 from aiokafkawire.testing.simulation import Run, Simulation, simulate
 
@@ -206,7 +208,7 @@ class _Play:
         async with sim.client("operator") as operator:
             while True:
                 chance = await next_fault("trouble", every, (0.5, longest))
-                match chance.choice(("remove", "move", "lose")):
+                match chance.choice(("remove", "move", "lose", *(("fence",) if self.plan.transforms else ()))):
                     case "remove":
                         with anyio.move_on_after(5):
                             await self._remove(operator.admin.remove_members)
@@ -217,6 +219,11 @@ class _Play:
                             sim.note(f"broker {node} coordinates the group, in {loading} s")
                         except ApiError:
                             pass  # it is down, or not in sync
+                    case "fence":
+                        # Nobody knows then whether the transaction counts; the instance has to find out.
+                        sim.note("a producer is fenced when it commits")
+                        answer = _fenced if chance.random() < 0.5 else ErrorCode.PRODUCER_FENCED
+                        sim.broker.on(ApiKey.END_TXN, answer=answer)
                     case _:
                         lost = chance.choice((ApiKey.TXN_OFFSET_COMMIT, ApiKey.END_TXN, ApiKey.HEARTBEAT))
                         sim.note(f"the next answer to {lost.name} is lost")
@@ -291,6 +298,11 @@ class _Play:
         last = [worker for worker in self.there.values() if worker.ending != KILLED]
         ends = [f"{worker.name}, which {worker.ending}" for worker in last if worker.name in members]
         assert not ends, f"members of the group are still {', '.join(ends)}"
+
+
+def _fenced(_: EndTxnRequest, answer: EndTxnResponse) -> EndTxnResponse:
+    """Return what a producer hears after its transaction has ended if another one has its id by then."""
+    return EndTxnResponse(throttle_time_ms=answer.throttle_time_ms, error_code=int(ErrorCode.PRODUCER_FENCED))
 
 
 def _result(partition: TopicPartition, offset: int) -> bytes:

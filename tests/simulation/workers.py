@@ -94,12 +94,14 @@ class Worker:
     """What it reads, and since which assignment."""
     _assignments: int = 0
     _killed_by: FaultInjector | None = None
+    _more: Random = attrs.field(init=False)
     _next: Callable[[Consumer[bytes, bytes]], Awaitable[Sequence[Record]]] = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
         self.chance = self.sim.chance(self.name)
         self.ending = self.chance.choice((*_ENDINGS, KILLED, KILLED) if self.plan.transforms else _ENDINGS)
         self.pace = self.chance.choice((0.0, 0.01, 0.1))
+        self._more = self.sim.chance(f"transactions of {self.name}")
         self._next = self.chance.choice((self._next_record, self._next_poll, self._next_poll_at_once, self._next_batch))
 
     # --- its life --------------------------------------------------------------------------------------------------
@@ -260,12 +262,16 @@ class Worker:
         since, state = dict(self.has), "begins"
         told = f"{self.name} processes {outcome_of(records[0]).decode()} to {outcome_of(records[-1]).decode()}"
         self.sim.note(told)
+        taken = [(records, since)]
         longest = self.chance.choice((0.1, 5.0, 1_000.0, 1_000.0, 1_000.0))
         try:
             with anyio.move_on_after(longest) as scope:
                 async with producer.transaction() as transaction:
                     state = "is open"
-                    await self._fill(transaction, consumer, records, since)
+                    if self._more.random() < 0.3:
+                        await self._fill_twice(transaction, consumer, taken)
+                    else:
+                        await self._fill(transaction, consumer, records, since)
                     if self.chance.random() < 0.05:
                         raise OnPurpose
                     state = "commits"
@@ -280,7 +286,28 @@ class Worker:
             if scope.cancelled_caught and state == "commits":
                 raise Over  # whether it counts, the next transaction of this name will know
         if state != "counts":
-            self._go_back(consumer, records, since)
+            for some, then in reversed(taken):
+                self._go_back(consumer, some, then)
+
+    async def _fill_twice(
+        self,
+        transaction: Transaction[bytes, bytes],
+        consumer: Consumer[bytes, bytes],
+        taken: list[tuple[Sequence[Record], dict[TopicPartition, int]]],
+    ) -> None:
+        """Write the outcomes of the records taken, and of more, which finish those: their partitions may be revoked."""
+        await self._write(transaction, taken[0][0])
+        more: Sequence[Record] = []
+        with anyio.move_on_after(_STARTS_WITHIN):
+            more = await self._next(consumer)
+        taken.append((more, dict(self.has)))
+        await self._write(transaction, more)
+        await transaction.commit_offsets(consumer)
+
+    async def _write(self, transaction: Transaction[bytes, bytes], records: Sequence[Record]) -> None:
+        for record in records:
+            await transaction.enqueue(OUTCOMES, outcome_of(record))
+            await self._dawdle()
 
     async def _fill(
         self,
@@ -289,9 +316,7 @@ class Worker:
         records: Sequence[Record],
         since: dict[TopicPartition, int],
     ) -> None:
-        for record in records:
-            await transaction.enqueue(OUTCOMES, outcome_of(record))
-            await self._dawdle()
+        await self._write(transaction, records)
         self._check_ownership(consumer, records[-1], since)
         match self.chance.choice(("consumer", "positions", "offsets")):
             case "consumer":
