@@ -1,13 +1,15 @@
 """Records that ``Client.process`` handles, by members that come, go, crash and lose power, in a cluster in trouble."""
 
+import math
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from random import Random
 from typing import Any, Final
 
 import anyio
 import attrs
+from anyio.abc import TaskGroup
 
 from aiokafkawire import ConsumerRecord, Delivery, KafkaError, ProcessSummary, Retry, RetryTopic, TopicPartition
 from aiokafkawire.config import ConsumerOptions
@@ -18,6 +20,7 @@ from aiokafkawire.protocol.api import ApiKey
 from aiokafkawire.records.batch import AnyReader
 from aiokafkawire.testing.broker import ApiError
 from aiokafkawire.testing.simulation import Run, Simulation, simulate
+from aiokafkawire.testing.virtual.study import current_study
 
 from .checks import no_task_fails_unheard
 from .leftovers import check_nothing_is_left, tasks
@@ -135,6 +138,8 @@ class _History:
     handled: Counter[tuple[TopicPartition, int]] = attrs.field(factory=Counter)
     lost: int = 0
     skipped: int = 0
+    wrong: list[str] = attrs.field(factory=list)
+    """What was wrong when handlers were called."""
 
     def note(self, what: str, records: Sequence[Record]) -> None:
         for record in records:
@@ -172,11 +177,12 @@ class _History:
 
 
 class _Losses(Observer):
-    def __init__(self, history: _History) -> None:
-        self._history = history
+    def __init__(self, history: _History, lost: Callable[[Sequence[TopicPartition]], None]) -> None:
+        self._history, self._lost = history, lost
 
     def partitions_lost(self, event: PartitionsLost) -> None:
         self._history.lost += 1
+        self._lost(event.partitions)
 
     def rebalance_ended(self, event: RebalanceEnded) -> None:
         self._history.lost += bool(event.revoked)
@@ -194,9 +200,18 @@ class _Member:
     calm: anyio.Event
     chance: Random = attrs.field(init=False)
     running: set[Any] = attrs.field(factory=set)
+    _others_do: Random = attrs.field(init=False)
+    _removal: float = attrs.field(init=False)
+    """When it loses its partitions, once it handles a record."""
+    _living: TaskGroup | None = None
+    _lost_at: dict[TopicPartition, float] = attrs.field(factory=dict)
+    """When it has lost each partition last."""
 
     def __attrs_post_init__(self) -> None:
         self.chance = self.sim.chance(self.name)
+        self._others_do = self.sim.chance(f"what others do with {self.name}")
+        is_removed = not self.plan.gentle and self._others_do.random() < 0.3
+        self._removal = self.sim.now() + self._others_do.uniform(0, 20) if is_removed else math.inf
 
     async def live(self, scope: anyio.CancelScope) -> None:
         """Process records until the scope is cancelled, and leave in order then."""
@@ -206,11 +221,11 @@ class _Member:
             client_id=self.name,
             request_timeout_ms=5_000,
             bootstrap_timeout_ms=60_000,
-            observers=[_Losses(self.history)],
+            observers=[_Losses(self.history, self._lose)],
         )
         try:
-            async with client, anyio.create_task_group() as living:
-                living.start_soon(self._process, client, stop, scope)
+            async with client, anyio.create_task_group() as self._living:
+                self._living.start_soon(self._process, client, stop, scope)
                 with scope:
                     await anyio.sleep_forever()
                 stop.set()
@@ -247,20 +262,48 @@ class _Member:
     async def handle(self, given: Any) -> None:
         """Handle a record, or several."""
         records: list[Record] = given if self.plan.max_batch else [given]
-        lane = self.history._lane(TopicPartition(records[0].topic, records[0].partition), records[0].raw_key)
-        assert lane is None or lane not in self.running, f"{lane} is handled twice at once"
+        where, began = TopicPartition(records[0].topic, records[0].partition), self.sim.now()
+        lane = self.history._lane(where, records[0].raw_key)
+        # An error of a handler would be no more than a reason to call it again.
+        if lane is not None and lane in self.running:
+            self.history.wrong.append(f"records of {lane} are handled at once")
+        if len(records) > (self.plan.max_batch or 1):
+            self.history.wrong.append(f"{len(records)} records are handled together")
         self.running.add(lane)
-        assert len(records) <= (self.plan.max_batch or 1)
         try:
             self.history.note("began", records)
+            if self.sim.now() >= self._removal and not self.calm.is_set() and current_study().admits("removal"):
+                await self._be_removed()
             await anyio.sleep(self.chance.uniform(0, self.plan.longest))
             if self.plan.handler_timeout is not None and self.chance.random() < 0.01:
                 await anyio.sleep(_FOREVER)
             if self.chance.random() < 0.03 or any(record.value == b"poison" for record in records):
                 raise Refused
             self.history.note("finished", records)
+            if began < self._lost_at.get(where, 0.0) < self.sim.now():
+                self.history.wrong.append(f"the handler of {where}:{records[0].offset} goes on after {where} is lost")
         finally:
             self.running.discard(lane)
+
+    def _lose(self, partitions: Sequence[TopicPartition]) -> None:
+        self._lost_at.update(dict.fromkeys(partitions, self.sim.now()))
+
+    async def _be_removed(self) -> None:
+        """Keep a record in hand while an operator removes all members, and until this one is a member again."""
+        self._removal = math.inf
+        assert self._living is not None
+        self._living.start_soon(_remove_members, self.sim)
+        await anyio.sleep(self._others_do.uniform(0.5, 5))
+
+
+async def _remove_members(sim: Simulation) -> None:
+    with anyio.move_on_after(5):
+        try:
+            async with sim.client("operator") as operator:
+                await operator.admin.remove_members(GROUP)
+                sim.note("all members are removed")
+        except KafkaError as error:
+            sim.note(f"nobody is removed: {error}")
 
 
 @attrs.define
@@ -305,10 +348,11 @@ class _Play:
             self.calm.set()
             sim.network.heal()
             await anyio.sleep(LATE)
-            settled = await until_settled(sim, self._state, limit=_PATIENCE, wrong=())
+            settled = await until_settled(sim, self._state, limit=_PATIENCE, wrong=self.history.wrong)
             seats.end()
         await anyio.sleep(LATE)
         check_nothing_is_left(sim, before)
+        assert not self.history.wrong, self.history.wrong
         dead = self._dead()
         self.history.check_order(dead | self._moved())
         await self._check_committed()
@@ -361,13 +405,7 @@ class _Play:
                     lost = chance.choice((ApiKey.OFFSET_COMMIT, ApiKey.OFFSET_FETCH, ApiKey.HEARTBEAT))
                     broker.on(lost, drop=chance.choice(("before", "after")), times=chance.choice((1, 3)))
                 case _:
-                    with anyio.move_on_after(5):
-                        try:
-                            async with self.sim.client("operator") as operator:
-                                await operator.admin.remove_members(GROUP)
-                                self.sim.note("all members are removed")
-                        except KafkaError as error:
-                            self.sim.note(f"nobody is removed: {error}")
+                    await _remove_members(self.sim)
 
     def _dead(self) -> set[tuple[TopicPartition, int]]:
         """Return the origins of the dead letters."""
