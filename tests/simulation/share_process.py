@@ -49,11 +49,13 @@ class Plan:
     longest: float
     """Seconds that a handler takes at most, unless it hangs: some are longer than locks."""
     handler_timeout: float | None
+    dead_letters: bool = True
+    """Whether what no handler can handle goes to another topic; else it ends the member's call, which is made again."""
 
     @classmethod
     def of(cls, chance: Random, lock_ms: int) -> "Plan":
         """Choose one."""
-        return cls(
+        plan = cls(
             gentle=chance.random() < 0.6 and lock_ms >= 15_000,
             concurrency=chance.choice((1, 3, 16)),
             max_in_hand=chance.choice((None, 3, 200)),
@@ -61,6 +63,7 @@ class Plan:
             longest=chance.choice((0.0, 0.05, 0.5, 5.0, 20.0)),
             handler_timeout=chance.choice((None, 10.0)),
         )
+        return attrs.evolve(plan, dead_letters=plan.gentle or chance.random() < 0.7)
 
 
 @attrs.frozen
@@ -156,7 +159,7 @@ class _Member:
                     max_in_hand=plan.max_in_hand,
                     handler_timeout=plan.handler_timeout,
                     retry=Retry(attempts=_ATTEMPTS, backoff_ms=100),
-                    dead_letter_topic=DEAD,
+                    dead_letter_topic=DEAD if plan.dead_letters else None,
                     value_deserializer=deserialize,
                     drain_timeout=15,
                     stop=stop,
@@ -167,6 +170,10 @@ class _Member:
                 self.sim.note(f"{self.name} begins again: {type(error).__name__}: {error}")
                 if plan.gentle:
                     raise AssertionError(f"{self.name} has ended, and nothing was wrong") from error
+            except Refused:
+                if plan.dead_letters:
+                    raise
+                self.sim.note(f"{self.name} begins again after a record that it cannot handle")
 
     async def handle(self, given: Any) -> None:
         """Handle a record, or several."""
@@ -179,7 +186,7 @@ class _Member:
         try:
             await self._work(records)
         except BaseException:
-            if self._attempts[records[0]] == _ATTEMPTS:
+            if self.plan.dead_letters and self._attempts[records[0]] == _ATTEMPTS:
                 self._may_accept(records)  # once their dead letters are written
             raise
         self._may_accept(records)
@@ -216,11 +223,12 @@ class _Watch(ShareWatch):
     """Knows that no user gets a record that cannot be deserialized, which is a dead letter at once."""
 
     value_of: Callable[[_Place], bytes] = attrs.field(kw_only=True)
+    dead_letters: bool = attrs.field(kw_only=True)
 
     def _wanted(self, known: Any) -> list[Acknowledge]:
         last: Delivery = known.deliveries[-1]
         if is_broken(self.value_of((last.partition, last.offset))):
-            return [Acknowledge.ACCEPT]
+            return [Acknowledge.ACCEPT] if self.dead_letters else []
         return super()._wanted(known)
 
 
@@ -236,8 +244,12 @@ class _Play(share.Play):
     def __attrs_post_init__(self) -> None:
         super().__attrs_post_init__()
         lock, limit = self.group.lock_ms / 1000, self.group.delivery_limit
-        self.watch = _Watch(lock, limit, self.sim.now, lambda _: self.alarm.set(), value_of=self._value_of)
         self.plan = Plan.of(self.sim.chance("plan"), self.group.lock_ms)
+        self.watch = _Watch(
+            *(lock, limit, self.sim.now, lambda _: self.alarm.set()),
+            value_of=self._value_of,
+            dead_letters=self.plan.dead_letters,
+        )
         self.gentle = self.plan.gentle
         if self.gentle:
             self.seats.ends = ("leaves",)
