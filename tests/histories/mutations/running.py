@@ -41,7 +41,7 @@ def run_mutated(mutation: Mutation, seeds: Iterable[int]) -> Caught:
                 run(seed)
         except (Exception, TakesTooLong) as error:
             return _caught(error, seed, runs)
-        assert f"aiokafkawire.{mutation.module}" in sys.modules, f"{mutation.scenario} does not use {mutation.module}"
+    assert f"aiokafkawire.{mutation.module}" in sys.modules, f"{mutation.scenario} does not use {mutation.module}"
     return Caught("", seed, runs)
 
 
