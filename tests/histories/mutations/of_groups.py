@@ -167,7 +167,7 @@ GROUPS = (
         "            self.machine.owned, self.machine._heartbeat_at = owned, 0.0\n"
         "            await self._changes.change_to(assigned, task, named, ids=ids)\n"
         "            self.machine.reconciled(task, self._owned())\n",
-        "orderly_groups",
+        "consumer_groups",
     ),
     Mutation(
         "leader ignores members whose subscription is of version 0",
