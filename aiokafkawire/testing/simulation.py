@@ -287,7 +287,7 @@ def _seeded_scheduler(seed: int) -> Iterator[None]:
 def _rare_collections() -> Iterator[None]:
     """Collect garbage rarely: a simulation has few cycles, and frequent collections take a tenth of its time."""
     before = gc.get_threshold()
-    gc.set_threshold(100_000, 20, 20)
+    gc.set_threshold(1_000_000, 20, 20)
     try:
         yield
     finally:
