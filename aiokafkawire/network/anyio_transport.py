@@ -7,7 +7,7 @@ import anyio
 from anyio.abc import ByteStream, SocketAttribute
 
 from ..errors import ConnectionLost, KafkaError
-from ..runtime import background_tasks
+from ..runtime import background_tasks, new_event
 from .connection_protocol import ConnectionProtocol
 from .dead_paths import unanswered_seconds
 from .transport import OWN_WRITE, IdleWaiters, Outgoing, WriteObserver, broken, stalled
@@ -30,7 +30,7 @@ class StreamTransport:
         self._stream, self._pipeline, self._broker, self._limit = stream, pipeline, broker, limit
         self._outgoing = Outgoing()
         self._writing = False
-        self._to_write = anyio.Event()
+        self._to_write = new_event()
         self._waiters = IdleWaiters(pipeline, lambda: self._writing or bool(self._outgoing))
 
     def enqueue(self, frame: Sequence[bytes], observer: WriteObserver | None = None) -> None:
@@ -117,7 +117,7 @@ class StreamTransport:
     async def _write_enqueued(self) -> None:
         while True:
             await self._to_write.wait()
-            self._to_write = anyio.Event()
+            self._to_write = new_event()
             while self._outgoing and not self._writing:
                 # The limit is long: no caller waits for this write, and a large frame may take long on a slow network.
                 await self._write(self._outgoing.take(), self._limit)

@@ -19,7 +19,7 @@ from ..protocol.pre_api_versions import ANSWERS_API_VERSIONS, BrokerVersion
 from ..protocol.primitives import Buffer
 from ..protocol.schema import Request, Response, Versions
 from ..protocol.throttling import client_waits, throttle_seconds
-from ..runtime import Owner, Runtime, background_tasks
+from ..runtime import Owner, Runtime, background_tasks, new_event
 from ..types import Address
 from ..version import __version__
 from .client_security import Security
@@ -71,7 +71,7 @@ class _Reply:
     __slots__ = ("_event", "due_at", "error", "frame", "patience", "position", "times_out_at")
 
     def __init__(self, sent_at: float, patience: float, due_at: float) -> None:
-        self._event = anyio.Event()
+        self._event = new_event()
         self.patience = patience
         self.times_out_at = sent_at + patience
         self.due_at = due_at
