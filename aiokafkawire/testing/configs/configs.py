@@ -48,6 +48,7 @@ class Configs:
         """The static settings of the brokers that differ from Kafka's defaults."""
         self._dynamic: dict[tuple[ConfigKind, str], dict[str, str]] = {}
         self._topic_defaults: dict[tuple[str, int | None], str] = {}  # results of topic_default()
+        self._of_groups: dict[tuple[str, str], str] = {}  # results of group()
         # A new cluster sets min.insync.replicas dynamically for all brokers (KIP-966).
         least = self.static.pop("min.insync.replicas", "1")
         self.replace(ConfigKind.BROKER, ALL_BROKERS, {"min.insync.replicas": least})
@@ -59,6 +60,7 @@ class Configs:
     def replace(self, kind: ConfigKind, name: str, configs: Mapping[str, str]) -> None:
         """Replace all values set for a resource by ``configs``."""
         self._topic_defaults.clear()
+        self._of_groups.clear()
         if configs:
             self._dynamic[kind, name] = dict(configs)
         else:
@@ -98,9 +100,13 @@ class Configs:
         Raises:
             KeyError: groups have no such setting.
         """
-        own = self._dynamic.get((ConfigKind.GROUP, group), {}).get(name)
-        definition = self.tables.groups[name]
-        return self._default(definition, None) if own is None else definition.parse(own)
+        known = self._of_groups.get((group, name))
+        if known is None:
+            own = self._dynamic.get((ConfigKind.GROUP, group), {}).get(name)
+            definition = self.tables.groups[name]
+            known = self._default(definition, None) if own is None else definition.parse(own)
+            self._of_groups[group, name] = known
+        return known
 
     def broker(self, name: str, node: int) -> str:
         """Return the effective value of a broker's setting, such as ``transaction.partition.verification.enable``.

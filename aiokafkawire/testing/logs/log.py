@@ -163,6 +163,16 @@ class PartitionLog:
         Raises:
             ApiError: OFFSET_OUT_OF_RANGE, the offset is before the start or after the end of the log.
         """
+        return b"".join(self._batches[self._readable(offset, max_bytes, up_to, at_least_one)])
+
+    def read_batches(self, offset: int, max_bytes: int, *, up_to: int) -> list[RecordBatch]:
+        """Return the batches that :meth:`read` returns. Raises as that."""
+        readable = self._readable(offset, max_bytes, up_to, at_least_one=True)
+        stored = zip(self._headers[readable], self._batches[readable], strict=True)
+        return [RecordBatch(header, memoryview(batch)) for header, batch in stored]
+
+    def _readable(self, offset: int, max_bytes: int, up_to: int | None, at_least_one: bool) -> slice:
+        """Return the indices of the batches to read. Raises as :meth:`read`."""
         if not self.log_start_offset <= offset <= self.log_end_offset:
             raise ApiError(ErrorCode.OFFSET_OUT_OF_RANGE)
         first = max(0, bisect_right(self._base_offsets, offset) - 1)
@@ -171,14 +181,14 @@ class PartitionLog:
         end = first
         bound = bisect_left(self._base_offsets, self.high_watermark if up_to is None else up_to)
         if offset == self.log_end_offset or first >= bound:
-            return b""
+            return slice(0, 0)
         left = max_bytes
         while end < bound and len(self._batches[end]) <= left:
             left -= len(self._batches[end])
             end += 1
         if end == first and at_least_one:
             end = first + 1
-        return self._batches[first] if end == first + 1 else b"".join(self._batches[first:end])
+        return slice(first, end)
 
     def rewrite(self, batches: Iterable[bytes | memoryview]) -> None:
         """Replace all batches by those that compaction has left, whose offsets are unchanged."""

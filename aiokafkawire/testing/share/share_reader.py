@@ -10,7 +10,7 @@ from ...protocol.messages.share_fetch import (
     ShareFetchRequest,
     ShareFetchResponsePartitionData,
 )
-from ...records.batch import RecordBatch, split
+from ...records.batch import RecordBatch
 from ..cluster.api_error import ApiError
 from ..cluster.replicas import HostedPartition
 from ..logs.log import PartitionLog
@@ -124,8 +124,7 @@ class ShareRead:
         is_paused = self._call.cluster.fault_rules.is_paused(log.topic, log.partition)
         if offset >= end or is_paused or self._request.max_bytes <= 0:
             return []
-        batches = split(memoryview(log.read(offset, self._partition_bytes, up_to=end)))
-        return [batch for batch in batches if isinstance(batch, RecordBatch)]
+        return log.read_batches(offset, self._partition_bytes, up_to=end)
 
     def _acquire(self, found: _Readable) -> None:
         request, state, shared = self._request, found.state, self._call.cluster.shared
