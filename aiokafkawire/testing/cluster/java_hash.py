@@ -1,8 +1,11 @@
 """Java's hash of a string, by which Kafka assigns groups and transactional ids to partitions of internal topics."""
 
+from functools import lru_cache
+
 __all__ = ("java_hash",)
 
 
+@lru_cache(1024)
 def java_hash(text: str) -> int:
     """Return Java's ``String.hashCode`` as an unsigned int."""
     value = 0

@@ -151,12 +151,9 @@ class Selector:
 
     def fits(self, asked: LoggedRequest) -> bool:
         """Return whether this request matches the selector."""
-        plain = (
-            (self.api, asked.api),
-            (self.node, asked.node),
-            (self.client_id, asked.client_id),
-            (self.version, asked.version),
-        )
+        if self.api is not None and self.api is not asked.api:  # nearly every request of another API
+            return False
+        plain = ((self.node, asked.node), (self.client_id, asked.client_id), (self.version, asked.version))
         if any(expected is not None and expected != found for expected, found in plain):
             return False
         return self._targets_fit(asked) and (self.where is None or self.where(asked.request))

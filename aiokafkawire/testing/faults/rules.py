@@ -285,6 +285,8 @@ class FaultRules:
 
     def take(self, asked: LoggedRequest) -> FaultRule | None:
         """Let the first rule that applies take this request, and return the rule; None if no rule applies."""
+        if not self._asked:
+            return None
         if any(rule.is_over for rule in self._asked):
             self._given = [rule for rule in self._given if not rule.removed]
             self._asked = [rule for rule in self._asked if not rule.is_over]

@@ -87,6 +87,9 @@ class Frames:
                 if missing == size:
                     return None
                 raise Disconnect(f"the connection ended with {missing} of {size} bytes missing") from None
+            if missing == size <= len(chunk):  # nearly always
+                self._chunk, self._position = chunk, size
+                return chunk[:size]
             if len(chunk) > missing:
                 self._chunk, self._position = chunk, missing
                 chunk = chunk[:missing]
