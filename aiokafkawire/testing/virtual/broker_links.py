@@ -29,13 +29,16 @@ class BrokerLinks:
     def __init__(self, broker: Broker, network: Network, trace: Trace, owner: Owner) -> None:
         self._broker, self._network, self._trace, self._owner = broker, network, trace, owner
         self._sessions: dict[int, anyio.CancelScope] = {}
+        self._separated: set[tuple[int, int]] = set()
         self._held: dict[tuple[str, int, int], None] = {}
         self._checking: anyio.CancelScope | None = None
 
     def changed(self) -> None:
         """Apply a change of the network's separations to the brokers."""
-        separated = [node for node in self._broker.node_ids if self._reached(node) < len(self._broker.node_ids)]
-        for node in self._broker.node_ids:
+        nodes = self._broker.node_ids
+        separated = {(one, other) for one in nodes for other in nodes if self._network.separated(one, other)}
+        self._separated = separated
+        for node in nodes:
             self._renew_or_end(node)
         self._copy_or_hold()
         if separated and self._checking is None:
@@ -46,7 +49,7 @@ class BrokerLinks:
             self._checking = None
 
     def _reached(self, node: int) -> int:
-        return sum(not self._network.separated(node, other) for other in self._broker.node_ids)
+        return sum((node, other) not in self._separated for other in self._broker.node_ids)
 
     def _renew_or_end(self, node: int) -> None:
         ending = self._sessions.get(node)
@@ -74,8 +77,7 @@ class BrokerLinks:
                 self._copy_or_hold()
 
     def _copy_or_hold(self) -> None:
-        nodes = self._broker.node_ids
-        separated = {(one, other) for one in nodes for other in nodes if self._network.separated(one, other)}
+        separated = self._separated
         if not separated and not self._held:
             return
         apart: dict[tuple[str, int, int], None] = {}

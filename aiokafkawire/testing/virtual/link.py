@@ -29,7 +29,8 @@ class Link:
 
     def delay(self, chance: Random) -> float:
         """Return a random latency for the next bytes, in seconds."""
-        return chance.uniform(*self.latency)
+        least, most = self.latency
+        return least + (most - least) * chance.random()
 
     @property
     def blocked(self) -> bool:
@@ -82,10 +83,13 @@ class Direction:
         if self.receiver_gone or self.broken:
             return
         link = self._link
-        begins = max(now, self._free_at)
-        self._free_at = begins + (len(data) / link.bandwidth if link.bandwidth else 0.0)
-        # The bytes of one connection stay in order.
-        self._last_at = max(self._last_at, self._free_at + link.delay(self._chance))
+        free_at = now if now > self._free_at else self._free_at
+        if link.bandwidth:
+            free_at += len(data) / link.bandwidth
+        self._free_at = free_at
+        arrives_at = free_at + link.delay(self._chance)
+        if arrives_at > self._last_at:  # the bytes of one connection stay in order
+            self._last_at = arrives_at
         self.chunks.append((self._last_at, data))
         self.size += len(data)
         if self._alarm is not None and len(self.chunks) == 1:
