@@ -78,8 +78,8 @@ def _new_study(kept: Sequence[str] | None = None) -> Any:
 
 def _run(study: Any, scenario: str, seed: int, seconds: float) -> Any:
     run = import_module("simulation.one_seed").RUN[scenario]
-    quick_scopes = import_module("simulation.quick_scopes").quick_scopes
-    with limited(seconds), quick_scopes(), import_module("aiokafkawire.testing.virtual.study").studying(study):
+    quick_loop = import_module("simulation.quick_loop").quick_loop
+    with limited(seconds), quick_loop(), import_module("aiokafkawire.testing.virtual.study").studying(study):
         return run(seed)
 
 

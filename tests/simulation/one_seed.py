@@ -9,7 +9,7 @@ from aiokafkawire.testing.simulation import Run
 from aiokafkawire.testing.virtual.study import Study, studying
 
 from . import admin, groups, process, processing, rolling, scenario, share, share_process, transactions
-from .quick_scopes import quick_scopes
+from .quick_loop import quick_loop
 
 __all__ = ("RUN", "TOLD", "Outcome", "replay", "run_seed")
 
@@ -66,7 +66,7 @@ def replay(name: str, seed: int, faults: Collection[str]) -> Run[Any]:
 def run_seed(name: str, seed: int) -> Outcome:
     """Run a scenario with a seed; whatever it raises is in the outcome."""
     try:
-        with quick_scopes():
+        with quick_loop():
             done = RUN[name](seed)
     except Exception as error:
         return Outcome(seed, "".join(traceback.format_exception(error, limit=-5)), "", 0.0, Counter())

@@ -10,6 +10,7 @@ import anyio
 import anyio.lowlevel
 import pytest
 from simulation import groups, scenario, transactions
+from simulation.quick_loop import quick_loop
 from trio._core import _run
 
 from aiokafkawire.testing.simulation import Simulation, simulate
@@ -36,6 +37,18 @@ def test_a_seed_gives_the_same_run_in_every_process(played: ModuleType) -> None:
     here = played.run(SEED).trace
     elsewhere = {digest_elsewhere(played.__name__, hash_seed) for hash_seed in ("1", "2")}
     assert {*elsewhere, played.run(SEED).trace.digest} == {here.digest}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "played",
+    [transactions, *(pytest.param(one, marks=pytest.mark.thorough) for one in (scenario, groups))],
+    ids=lambda one: one.__name__,
+)
+def test_the_quick_loop_changes_no_run(played: ModuleType) -> None:
+    with quick_loop():
+        quick = played.run(SEED).trace
+    assert quick.digest == played.run(SEED).trace.digest
 
 
 @pytest.mark.slow
