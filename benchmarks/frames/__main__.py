@@ -1,7 +1,8 @@
 """A Polars frame written to a topic and read back, with this client and in confluent-kafka's best loop.
 
 Every measurement is a new process; the clients take turns, every other round backwards. The clock runs while the frame
-is written or read, and not while it is made and compared. Each client reads what it has written.
+is written or read, and not while modules are imported and frames are made and compared. Each client reads what it has
+written.
 """
 
 import argparse

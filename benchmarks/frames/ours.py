@@ -6,6 +6,9 @@ from typing import cast
 import anyio
 import polars as pl
 
+# What a client imports when it is first needed: no import counts, also not confluent_kafka's.
+import aiokafkawire.producer.producer
+import aiokafkawire.tables  # noqa: F401
 from aiokafkawire import Client
 from aiokafkawire.config import CompressionType
 from benchmarks.frames.frame import Job, measure, new_frame, read_job
