@@ -264,7 +264,7 @@ async def _without_interrupts(function: Callable[..., Awaitable[Any]], *args: An
 class _ProtectedTasks:
     """A task group on trio whose tasks get no KeyboardInterrupt on Ctrl-C: the main task gets it instead.
 
-    Tasks start in trio's nursery: anyio would give each a cancel scope and an event more, which nobody uses.
+    Tasks start in trio's nursery: anyio would make an unused cancel scope and an unused event for each.
     """
 
     def __init__(self) -> None:

@@ -6,7 +6,7 @@ from typing import cast
 import anyio
 import polars as pl
 
-# What a client imports when it is first needed: no import counts, also not confluent_kafka's.
+# A client imports these when it first needs them, and the clock must not run during imports.
 import aiokafkawire.producer.producer
 import aiokafkawire.tables  # noqa: F401
 from aiokafkawire import Client
