@@ -25,13 +25,16 @@ def measured(arm: int, pair: int, rate: float) -> dict[str, object]:
 
 def test_ratios_are_made_within_a_pair() -> None:
     # The machine was four times as slow in the second pair, for all.
-    rows = [measured(*one) for one in [(0, 1, 8), (1, 1, 4), (2, 1, 2), (0, 2, 2), (1, 2, 1), (2, 2, 0.5)]]
+    rates = {1: (8, 4, 2, 16), 2: (2, 1, 0.5, 4)}
+    rows = [measured(arm, pair, rate) for pair, arms in rates.items() for arm, rate in enumerate(arms)]
     lines = list(ratios_of(WRITE, rows))
     assert [(one["peer"], one["metric"], one["ratio"], one["low"], one["high"]) for one in lines] == [
         ("kafka", "records_per_second", 2, 2, 2),
         ("kafka linger 5 ms, batches of 128 KiB", "records_per_second", 4, 4, 4),
+        ("ready counter", "records_per_second", 0.5, 0.5, 0.5),
         ("kafka", "cpu_us_per_record", 0.5, 0.5, 0.5),
         ("kafka linger 5 ms, batches of 128 KiB", "cpu_us_per_record", 0.25, 0.25, 0.25),
+        ("ready counter", "cpu_us_per_record", 2, 2, 2),
     ]
     text = "\n".join(render({"machine": "this"}, [WRITE], rows, lines))
     assert "ours divided by kafka" in text
