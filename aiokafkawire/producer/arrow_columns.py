@@ -14,12 +14,10 @@ from ..argument_checks import shown
 from ..errors import UsageError
 from .many_records import is_arrow
 from .record_checks import YIELD_EVERY
-from .record_columns import BinaryColumn, HeadersColumn, RecordColumns, ViewColumn
+from .record_columns import VIEW_SIZE, BinaryColumn, HeadersColumn, RecordColumns, ViewColumn
 
 __all__ = ("ArrowRecords", "nulls")
 
-_VIEW: Final = 16
-"""The size in bytes of an item of ``binary_view``."""
 _HEADERS: Final = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
 
 
@@ -192,7 +190,7 @@ def _view_buffers(array: "pa.Array") -> ViewColumn:
     first = array.offset
     validity, views, *data = array.buffers()
     return ViewColumn(
-        memoryview(views).cast("B")[first * _VIEW : (first + len(array)) * _VIEW],
+        memoryview(views).cast("B")[first * VIEW_SIZE : (first + len(array)) * VIEW_SIZE],
         tuple(memoryview(buffer).cast("B") for buffer in data),
         None if validity is None else memoryview(validity).cast("B"),
         first,

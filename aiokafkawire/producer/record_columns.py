@@ -16,12 +16,13 @@ __all__ = (
     "RecordColumns",
     "RecordParts",
     "RecordRows",
+    "VIEW_SIZE",
     "ViewColumn",
     "damaged_column",
 )
 
 
-_VIEW: Final = 16
+VIEW_SIZE: Final = 16
 """The size in bytes of a view."""
 _INLINE: Final = 12
 """The size in bytes up to which an item is in its view."""
@@ -112,7 +113,7 @@ class ViewColumn:
         """
         if self.is_null(index):
             return None
-        view = self.views[index * _VIEW : (index + 1) * _VIEW]
+        view = self.views[index * VIEW_SIZE : (index + 1) * VIEW_SIZE]
         size, _, buffer, begin = view.cast("i")
         if 0 <= size <= _INLINE:
             return bytes(view[4 : 4 + size])

@@ -57,7 +57,7 @@ class _Reader(DataSourceReader):
         self._rows = rows
 
     def partitions(self) -> Sequence[InputPartition]:
-        return [InputPartition(number) for number in range(PARTITIONS)]
+        return _tasks()
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         return _rows_of_a_task(self._rows)
@@ -76,7 +76,7 @@ class _StreamReader(DataSourceStreamReader):
         return {"batch": self._end}
 
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
-        return [InputPartition(number) for number in range(PARTITIONS)]
+        return _tasks()
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         return _rows_of_a_task(self._rows)
@@ -86,6 +86,10 @@ class _Writer(DataSourceArrowWriter):
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         sum(batch.num_rows for batch in iterator)
         return WriterCommitMessage()
+
+
+def _tasks() -> Sequence[InputPartition]:
+    return [InputPartition(number) for number in range(PARTITIONS)]
 
 
 def _rows_of_a_task(rows: int) -> Iterator[pa.RecordBatch]:
