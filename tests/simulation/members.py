@@ -100,7 +100,7 @@ class Member:
     """Which of the group's members it is; it follows on another."""
     name: str
     calm: anyio.Event
-    listen: Callable[[], None] = lambda: None
+    listen: Callable[[], None]
     """Adds the scenario's rules for requests again, behind those of the member."""
     has: dict[TopicPartition, int] = attrs.field(factory=dict)
     """What it reads, and since which assignment of its own."""
