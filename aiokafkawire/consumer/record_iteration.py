@@ -20,7 +20,7 @@ from ..serialization import AnyDeserializer, knows_record
 from ..tracing import Handling, Tracing
 from ..types import TopicPartition
 from ._implementation import RecordIterator
-from .background_decompression import LARGE, BackgroundDecompression
+from .background_decompression import BackgroundDecompression, needs_thread
 from .background_deserialization import BackgroundDeserialization
 from .completed_fetch import CompletedFetch
 from .consumer_batch import ConsumerBatch
@@ -375,8 +375,7 @@ class RecordIteration(Generic[K, V]):
             if batch is None:
                 self._use_up(fetched)
                 return False
-            is_large = batch.header.codec and batch.header.size > LARGE
-            if is_large and not self.decompression.is_done(fetched, batch):
+            if needs_thread(batch.header) and not self.decompression.is_done(fetched, batch):
                 return False
             if self.deserialization is not None:
                 return self.deserialization.begin(fetched, batch)

@@ -15,6 +15,10 @@ from support.clusters import QUICK
 from support.patience import SOON
 
 from aiokafkawire import Client, Consumer, CorruptBatch, TopicPartition, blocking
+from aiokafkawire.consumer import background_decompression
+from aiokafkawire.consumer.background_decompression import needs_thread
+from aiokafkawire.records.batch import BatchHeader
+from aiokafkawire.records.compression import Codec
 from aiokafkawire.runtime import Runtime
 from aiokafkawire.testing.background import BackgroundBroker
 from aiokafkawire.testing.broker import Broker
@@ -25,6 +29,13 @@ T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
 A0, A1 = TopicPartition("a", 0), TopicPartition("a", 1)
 RECORDS = 40
+
+
+@pytest.fixture(autouse=True)
+def batches_of_64_kb_are_large(monkeypatch: pytest.MonkeyPatch) -> None:
+    for codec in Codec:
+        if codec is not Codec.NONE:
+            monkeypatch.setitem(background_decompression._LARGEST_ON_LOOP, codec, 64 * 1024)
 
 
 class Thread:
@@ -107,6 +118,31 @@ async def test_a_poll_that_does_not_wait_gets_on(codec: Any, timeout: float) -> 
         found = await all_of(lambda: consumer.poll(timeout=timeout), 3 * RECORDS)
         assert found == list(range(3 * RECORDS))
         assert thread.begun == 3
+
+
+async def test_a_batch_that_is_soon_decompressed_needs_no_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(background_decompression._LARGEST_ON_LOOP, Codec.LZ4, 512 * 1024)
+    thread = Thread()
+    async with running(thread, codec="lz4") as consumer:
+        assert await all_of(lambda: consumer.poll(timeout=0), 3 * RECORDS) == list(range(3 * RECORDS))
+        assert thread.begun == 0
+
+
+@pytest.mark.parametrize(
+    ("codec", "size", "needed"),
+    [
+        (Codec.NONE, 10_000_000, False),
+        (Codec.GZIP, 64 * 1024, False),
+        (Codec.GZIP, 64 * 1024 + 1, True),
+        (Codec.LZ4, 64 * 1024, False),
+        (Codec.LZ4, 64 * 1024 + 1, True),
+        (7, 10_000_000, False),  # unknown: reading it fails at once
+    ],
+)
+def test_what_needs_a_thread(codec: int, size: int, needed: bool) -> None:
+    header = BatchHeader(0, size - 12, 0, 2, 0, int(codec), 0, 0, 0, -1, -1, -1, 1)
+    assert (header.codec, header.size) == (codec, size)
+    assert needs_thread(header) is needed
 
 
 async def test_an_iteration_that_is_cancelled_each_time_gets_on() -> None:

@@ -139,7 +139,7 @@ async def test_an_error_comes_after_the_records_before_it() -> None:
 
 async def test_a_poll_that_is_cancelled_costs_no_record(monkeypatch: pytest.MonkeyPatch) -> None:
     """What has to be inflated on a thread is waited for with empty hands alone."""
-    monkeypatch.setattr(record_iteration, "LARGE", 10)
+    monkeypatch.setattr(record_iteration, "needs_thread", lambda header: True)
     inflated, scopes = 0, [anyio.CancelScope()]
 
     async def offload(function: Callable[[Unpack[Ts]], T], *args: *Ts) -> T:
