@@ -208,8 +208,8 @@ class GroupOffsets:
         response: OffsetCommitResponse,
     ) -> None:
         # An error leads to a metadata refresh, which the next response is checked against.
-        existing = [partition for partition in given if not (skip_deleted and self._is_deleted(partition))]
-        errors = commit_errors(group_id, existing, response, ids)
+        deleted = [partition for partition in given if self._is_deleted(partition)] if skip_deleted else []
+        errors = commit_errors(group_id, given, response, ids, deleted)
         answered(errors)
         raise_gravest(errors)
 

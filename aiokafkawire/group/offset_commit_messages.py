@@ -43,6 +43,7 @@ _BY_ID: Final = Versions.parse("1-10")
 _WITH_RETENTION: Final = Versions.parse("2-4")
 _STATIC_SINCE: Final = 7
 _FOR_EVER: Final = -1
+_UNKNOWN_TOPIC: Final = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID)
 
 
 class TopicIdsOutdated(KafkaError):
@@ -133,8 +134,12 @@ def commit_errors(
     offsets: Collection[TopicPartition],
     response: OffsetCommitResponse,
     ids: Mapping[str, UUID] | None = None,
+    deleted: Collection[TopicPartition] = (),
 ) -> dict[TopicPartition, BrokerError | None]:
     """Return the error of each partition; None if the response confirms its commit.
+
+    Of the partitions that are ``deleted`` according to metadata, leave out those whose topic the coordinator does not
+    know either.
 
     Raises:
         TopicIdsOutdated: the coordinator does not know one of the ``ids``.
@@ -150,6 +155,8 @@ def commit_errors(
     for partition in offsets:
         if partition not in answers:
             raise WireError(f"the OffsetCommit response for group {group_id!r} lacks {partition}")
+        if partition in deleted and answers[partition] in _UNKNOWN_TOPIC:
+            continue
         if answers[partition] == ErrorCode.UNKNOWN_TOPIC_ID:
             raise TopicIdsOutdated(
                 f"OffsetCommit of {partition} for group {group_id!r}: the coordinator does not know its topic id"

@@ -223,6 +223,21 @@ async def test_what_was_read_from_a_topic_before_it_was_made_anew_is_not_committ
         assert [asked.version for asked in broker.requests.of(ApiKey.OFFSET_COMMIT)] == [10]
 
 
+async def test_what_only_metadata_calls_deleted_is_committed_or_fails() -> None:
+    async with running() as (broker, cluster, offsets):
+        await cluster.metadata.topic("a", soon(cluster))
+        broker.on(ApiKey.METADATA, answer=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, times=None)
+        await cluster.metadata.refresh(cluster.metadata.snapshot, soon(cluster))
+        assert offsets._is_deleted(A0)
+        refused = broker.on(ApiKey.OFFSET_COMMIT, answer=ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        await offsets.commit({A0: 3}, soon(cluster), skip_deleted=True)
+        assert refused.is_met
+        assert await offsets.all_committed(soon(cluster)) == {A0: OffsetAndMetadata(3)}
+        broker.on(ApiKey.OFFSET_COMMIT, answer=ErrorCode.ILLEGAL_GENERATION)
+        with pytest.raises(IllegalGeneration):
+            await offsets.commit({A0: 4}, soon(cluster), skip_deleted=True)
+
+
 # --- members -------------------------------------------------------------------------------------------------------
 
 
