@@ -243,6 +243,8 @@ class Member:
                 at = consumer.positions()
                 done = [where for where in partitions if where in at and where not in in_hand]
                 await self._commit(consumer, {where: at[where].offset for where in done})
+        except FencedInstanceId as error:  # the next heartbeat says so too, unless the coordinator only pretended
+            self.sim.note(f"{self.name} has a successor: {error}")
         except KafkaError as error:
             self.wrong.append(f"{self.name} may not commit what it gives up: {type(error).__name__}: {error}")
         finally:
