@@ -37,11 +37,14 @@ class Kind:
     comes back with another address."""
 
 
+_FAR: Final = Rules(delay=1.0, jitter=0.1, unknown="reset")
+
 KINDS: Final[Mapping[str, Kind]] = {
     "loss-1": Kind("1 % of packets lost", _BAD, 4, Rules(loss=0.01)),
     "loss-10": Kind("10 % of packets lost", _BAD, 5, Rules(loss=0.1)),
     "loss-30": Kind("30 % of packets lost", _BAD, 14, Rules(loss=0.3)),
     "delay": Kind("delay of 200 ms ± 50 ms", _BAD, 4, Rules(delay=0.2, jitter=0.05)),
+    "far": Kind("round trips of 2 s, at first resets", 20, 15, _FAR, forgets=True),
     "reorder": Kind("25 % of packets reordered", _BAD, 4, Rules(delay=0.005, reordered=0.25, reordering=0.02)),
     "slow": Kind("64 kbit/s", _BAD, 7, Rules(bits_per_second=64_000)),
     "mtu": Kind("packets over 700 bytes vanish", _BROKEN, rules=Rules(largest=700)),
