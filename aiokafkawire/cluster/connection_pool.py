@@ -231,8 +231,11 @@ class ConnectionPool:
         _log.debug(message, broker=address, lane=name, elapsed=taken, client_id=self._config.client_id)
         reports.opened(taken)
         if lane.connection.known is not None:
-            # Lanes that were opened concurrently share one object, so that :meth:`_forget` recognizes it.
-            lane.connection.known = self._known.setdefault(address, lane.connection.known)
+            # Lanes that agree share one object, so that :meth:`_forget` recognizes it.
+            found = self._known.get(address)
+            if found is None or found.api_versions != lane.connection.known.api_versions:
+                self._known[address] = found = lane.connection.known
+            lane.connection.known = found
         has_recovered = lane.failing_since is not None
         lane.error = lane.failing_since = None
         lane.backoff.reset()

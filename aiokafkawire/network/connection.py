@@ -15,7 +15,7 @@ from ..observe import Observers
 from ..protocol.api import ApiKey, choose_version
 from ..protocol.compiler import decode
 from ..protocol.messages.metadata import ApiVersionsRequest, ApiVersionsResponse
-from ..protocol.pre_api_versions import ANSWERS_API_VERSIONS, BrokerVersion
+from ..protocol.pre_api_versions import BrokerVersion
 from ..protocol.primitives import Buffer
 from ..protocol.schema import Request, Response, Versions
 from ..protocol.throttling import client_waits, throttle_seconds
@@ -504,7 +504,10 @@ class Connection:
             )
 
     async def agree_on_versions(self) -> None:
-        """Request the broker's versions. A broker that lacks this ApiVersions version answers in v0 (KIP-511).
+        """Request the broker's versions, in the version of ApiVersions that an earlier connection has agreed on.
+
+        A broker that lacks this version answers in v0 (KIP-511). Then, and if the broker has a newer version now, the
+        request is repeated in the newest version that both sides have.
 
         Raises:
             ConnectionLost: the broker closes the connection, or does not answer within ``request_timeout_ms``.
@@ -512,7 +515,9 @@ class Connection:
             WireError: the answering server is not Kafka.
         """
         ask = versions_request(self._expected)
-        spoken = ApiVersionsRequest.stable.last
+        newest = ApiVersionsRequest.stable.last
+        agreed = self.known.api_versions if self.known is not None else None
+        spoken = newest if agreed is None else agreed
         for _ in range(2):
             try:
                 frame, position = await self._exchange(ask, spoken, None)
@@ -523,12 +528,14 @@ class Connection:
             self.heed_throttle(answer, 0 if refused else spoken)
             self.versions = {api.api_key: Versions(api.min_version, api.max_version) for api in answer.api_keys}
             self._chosen.clear()
-            if not refused:
+            common = min(self.versions.get(ApiKey.API_VERSIONS, Versions(0, 0)).last, newest)
+            if not refused and common <= spoken:
                 break
-            spoken = min(self.versions.get(ApiKey.API_VERSIONS, Versions(0, 0)).last, ApiVersionsRequest.stable.last)
+            spoken = common
         if answer.error_code != ErrorCode.NONE:
             raise broker_error(answer.error_code, f"{self.broker} to ApiVersions")
         self.features = {feature.name: feature.max_version_level for feature in answer.finalized_features}
+        self.known = BrokerVersion(api_versions=spoken)
 
     async def _expect_versions(self) -> None:
         """Request the versions of a broker with SASL. Such brokers are 0.10 or newer, so no old version is probed.
@@ -542,7 +549,6 @@ class Connection:
             if isinstance(lost.__cause__, RequestTimeout):
                 raise
             raise ConnectionLost(f"{lost} (is it older than Kafka 0.10, which SASL needs?)") from lost
-        self.known = ANSWERS_API_VERSIONS
 
     async def _run(self) -> None:
         """Run until the transport ends, and log the end."""

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import anyio
 
 from ..errors import ConnectionLost, KafkaError, RequestTimeout, SecurityMismatch, WireError
-from ..protocol.pre_api_versions import ANSWERS_API_VERSIONS, SPOKEN_UNTOLD, BrokerVersion, probes, release_told_by
+from ..protocol.pre_api_versions import SPOKEN_UNTOLD, BrokerVersion, probes, release_told_by
 from ..runtime import background_tasks
 
 if TYPE_CHECKING:
@@ -47,7 +47,6 @@ async def negotiate_versions(asked: "Connection", open_as: OpenAs, patience: flo
         raise
     if question.answered:
         await _close(found)
-        asked.known = ANSWERS_API_VERSIONS
         return asked
     if isinstance(found, KafkaError):
         raise found
@@ -114,7 +113,6 @@ async def _answers_api_versions(connection: "Connection", patience: float) -> bo
     try:
         with anyio.move_on_after(patience):
             await connection.agree_on_versions()
-            connection.known = ANSWERS_API_VERSIONS
             return True
     except ConnectionLost:
         pass

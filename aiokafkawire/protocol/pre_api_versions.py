@@ -14,7 +14,7 @@ import attrs
 from .api import ApiKey
 from .schema import Request, Versions
 
-__all__ = ("ANSWERS_API_VERSIONS", "SPOKEN_UNTOLD", "BrokerVersion", "probes", "release_told_by")
+__all__ = ("SPOKEN_UNTOLD", "BrokerVersion", "probes", "release_told_by")
 
 
 def _table(spoken: str) -> Mapping[int, Versions]:
@@ -49,6 +49,9 @@ class BrokerVersion:
 
     release: str | None = None
     """A key of :data:`SPOKEN_UNTOLD`; None for brokers that support ApiVersions."""
+    api_versions: int | None = None
+    """The version of ApiVersions that the broker has answered, to begin with on its next connection; None if it has
+    answered none."""
 
     @property
     def is_untold(self) -> bool:
@@ -59,10 +62,6 @@ class BrokerVersion:
     def versions(self) -> Mapping[int, Versions]:
         """The API versions of the broker's release; empty if the broker supports ApiVersions."""
         return SPOKEN_UNTOLD[self.release] if self.release is not None else {}
-
-
-ANSWERS_API_VERSIONS: Final = BrokerVersion()
-"""The result for a broker of Kafka 0.10 or later."""
 
 
 def probes() -> "tuple[tuple[Request[Any], Versions], ...]":

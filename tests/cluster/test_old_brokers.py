@@ -17,15 +17,17 @@ from aiokafkawire.cluster.connection_pool import CONTROL, ConnectionPool
 from aiokafkawire.config import ClientConfig
 from aiokafkawire.errors import ErrorCode, SecurityMismatch
 from aiokafkawire.network.connection import Connection
+from aiokafkawire.network.connection_protocol import ConnectionProtocol
 from aiokafkawire.network.legacy_version_probe import negotiate_versions
 from aiokafkawire.protocol.api import ApiKey
 from aiokafkawire.protocol.messages.group import HeartbeatResponse
 from aiokafkawire.protocol.messages.group_admin import ListGroupsResponse
 from aiokafkawire.protocol.messages.group_offsets import OffsetFetchResponse
+from aiokafkawire.protocol.messages.metadata import ApiVersionsRequest
 from aiokafkawire.protocol.messages.offsets import ListOffsetsResponse
 from aiokafkawire.protocol.messages.sasl import SaslAuthenticateResponse, SaslHandshakeResponse
 from aiokafkawire.protocol.pre_api_versions import SPOKEN_UNTOLD, BrokerVersion
-from aiokafkawire.protocol.schema import Versions
+from aiokafkawire.protocol.schema import Request, Versions
 from aiokafkawire.runtime import Owner, Runtime
 from aiokafkawire.testing.broker import Broker
 from aiokafkawire.types import Address
@@ -113,6 +115,39 @@ async def test_a_broker_that_was_upgraded_is_asked_what_it_speaks_now() -> None:
             assert second.known is not None
             assert not second.known.is_untold
             assert ApiKey.API_VERSIONS in second.versions
+
+
+async def test_the_version_of_api_versions_is_agreed_on_once_for_each_broker_and_again_after_an_upgrade(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    newest, asked = ApiVersionsRequest.stable.last, list[int]()
+    send = ConnectionProtocol.send_encoded
+
+    def noting(self: ConnectionProtocol, request: type[Request[Any]], version: int, *rest: Any, **more: Any) -> Any:
+        if request is ApiVersionsRequest:
+            asked.append(version)
+        return send(self, request, version, *rest, **more)
+
+    monkeypatch.setattr(ConnectionProtocol, "send_encoded", noting)
+    async with Broker(port=None, max_versions="4.3") as before, Broker(port=None, max_versions="4.4") as after:
+        dials = Dials(before)
+        async with opened(dials.connect, before.bootstrap, **IMPATIENT) as cluster:
+
+            async def asked_on(lane: str) -> list[int]:
+                asked.clear()
+                await cluster.brokers.connection(address(before), lane)
+                return list(asked)
+
+            assert asked == [newest, newest - 1]
+            assert await asked_on("another") == [newest - 1]
+            await cluster.brokers.close_lanes(CONTROL)
+            dials.broker = after
+            assert await asked_on(CONTROL) == [newest - 1, newest]
+            assert await asked_on("a third") == [newest]
+            dials.broker = before
+            await cluster.brokers.close_lanes("another")
+            assert await asked_on("another") == [newest, newest - 1]
+            assert await asked_on("a fourth") == [newest - 1]
 
 
 def answer_as_0_8_2(broker: ScriptedBroker) -> None:
