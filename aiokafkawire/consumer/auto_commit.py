@@ -1,6 +1,6 @@
 """Commits the offsets of finished records automatically: at intervals, before a revocation, and on close."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Final
 
 import anyio
@@ -108,6 +108,7 @@ class AutoCommit:
         offsets = {partition: at for partition, at in positions.finished().items() if partition in states}
         changed = {partition: at for partition, at in offsets.items() if states[partition].auto_committed != at}
         began, patience = self._cluster.runtime.now(), max(self._every, _MIN_PATIENCE)
+        left_out: Collection[TopicPartition] = ()
 
         def newer() -> Mapping[TopicPartition, OffsetAndMetadata]:
             for partition, at in positions.finished().items():
@@ -118,19 +119,22 @@ class AutoCommit:
         if changed:
             await self._reconnect_if_silent()
             try:
-                await self._offsets.commit(
+                left_out = await self._offsets.commit(
                     changed, deadline, group=group, skip_deleted=True, newer=newer, patience=patience
                 )
             except KafkaError as error:
                 report_commit(self._cluster, self._offsets.group_id, changed, began, error)
                 raise
-            report_commit(self._cluster, self._offsets.group_id, changed, began, None)
+            committed = [partition for partition in changed if partition not in left_out]
+            report_commit(self._cluster, self._offsets.group_id, committed, began, None)
             self._unanswered_since = None
             self._trouble.ended("commit", "auto-commit of group %(group)r works again", group=group.group_id)
-        # After ``patience`` there were several attempts, and an earlier one may take effect last: commit all again.
+        # After ``patience`` there were several attempts, and an earlier one may take effect last: commit all again. A
+        # topic that only seemed to be deleted is committed again, too.
         is_certain = self._cluster.runtime.now() - began < patience
         for partition, at in offsets.items():
-            states[partition].auto_committed = changed.get(partition, at) if is_certain else None
+            is_committed = is_certain and partition not in left_out
+            states[partition].auto_committed = changed.get(partition, at) if is_committed else None
 
     async def _reconnect_if_silent(self) -> None:
         """Reconnect if the last commit is unanswered: until its response, the coordinator reads no other request."""

@@ -78,8 +78,8 @@ class OffsetCommitter:
         retention_ms: int | None = None,
         all_positions: bool = False,
         skip_deleted: bool = False,
-    ) -> None:
-        """Commit these offsets, to be kept for ``retention_ms`` if given.
+    ) -> frozenset[TopicPartition]:
+        """Commit these offsets, to be kept for ``retention_ms`` if given; return the partitions that were left out.
 
         During a rebalance the commit waits, and succeeds if this consumer keeps the partitions. If one of them is
         revoked meanwhile, the commit fails, even if that partition is assigned to this consumer again. But if the
@@ -93,6 +93,7 @@ class OffsetCommitter:
             KafkaError: another error that is not retriable.
         """
         given = dict(normalize_offsets(offsets))
+        wanted = frozenset(given)
         began = self._cluster.runtime.now()
         try:
             skip_deleted = skip_deleted or all_positions
@@ -103,6 +104,7 @@ class OffsetCommitter:
             report_commit(self._cluster, self._offsets.group_id, given, began, error)
             raise
         report_commit(self._cluster, self._offsets.group_id, given, began, None)
+        return wanted - given.keys()
 
     async def _commit(
         self,
@@ -145,7 +147,7 @@ class OffsetCommitter:
                         return
                 self._require_member(group, states)
                 try:
-                    await self._offsets.commit(
+                    left_out = await self._offsets.commit(
                         given, deadline, group=group, retention_ms=retention_ms, skip_deleted=skip_deleted
                     )
                 except BrokerError as error:
@@ -163,6 +165,8 @@ class OffsetCommitter:
                         raise _failed(group.group_id, list(given), error) from error
                     await anyio.sleep(min(_RETRY_DELAY, deadline.left(self._cluster.runtime.now())))
                 else:
+                    for partition in left_out:
+                        del given[partition]
                     return
         finally:
             self._offsets.release()

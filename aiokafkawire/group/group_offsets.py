@@ -114,8 +114,10 @@ class GroupOffsets:
         newer: Callable[[], Mapping[TopicPartition, OffsetAndMetadata]] | None = None,
         patience: float = math.inf,
         answered: Callable[[Mapping[TopicPartition, BrokerError | None]], None] = lambda _: None,
-    ) -> None:
-        """Commit these offsets. If the call raises, some of them may have been committed.
+    ) -> frozenset[TopicPartition]:
+        """Commit these offsets; return the partitions that were left out as ``skip_deleted`` says.
+
+        If the call raises, some of the offsets may have been committed.
 
         Args:
             offsets: the offsets of the next records to read.
@@ -141,29 +143,31 @@ class GroupOffsets:
         given, group = normalize_offsets(offsets), group or GroupMetadata(self.group_id)
         ids, latest = _topic_ids(self._cluster, given), newer or (lambda: given)
         check = partial(self._check_committed, group.group_id, given, skip_deleted, answered)
+        wanted = frozenset(given)
         try:
             try:
-                await self._commit(group, latest, deadline, retention_ms, ids, check, patience)
+                return wanted - await self._commit(group, latest, deadline, retention_ms, ids, check, patience)
             except TopicIdsOutdated:
                 snapshot = self._cluster.metadata.snapshot
                 self._cluster.metadata.mark_stale(snapshot)
                 if skip_deleted:
                     given = await self._only_of_old_ids(given, ids, snapshot, deadline)
                     if not given:
-                        return
+                        return wanted
                     check = partial(self._check_committed, group.group_id, given, skip_deleted, answered)
                 kept = given
 
                 def existing() -> Mapping[TopicPartition, OffsetAndMetadata]:
                     return {partition: offset for partition, offset in latest().items() if partition in kept}
 
-                await self._commit(group, existing, deadline, retention_ms, {}, check, patience)
+                return wanted - await self._commit(group, existing, deadline, retention_ms, {}, check, patience)
         except UnsupportedVersion as error:
             if not goes_to_zookeeper(group, retention_ms):
                 raise _explained(error, group, retention_ms) from None
             await commit_to_zookeeper(self._cluster, group, given, deadline, error)
             if self.on_commit is not None:
                 self.on_commit(given)
+            return wanted - frozenset(given)
 
     async def _commit(
         self,
@@ -172,15 +176,21 @@ class GroupOffsets:
         deadline: Deadline,
         retention_ms: int | None,
         ids: Mapping[str, UUID],
-        check: Callable[[Mapping[str, UUID], OffsetCommitResponse], None],
+        check: Callable[[Mapping[str, UUID], OffsetCommitResponse], Collection[TopicPartition]],
         patience: float,
-    ) -> None:
+    ) -> frozenset[TopicPartition]:
+        """Send the commit until the coordinator has confirmed it; return the confirmed partitions."""
         sent: Mapping[TopicPartition, OffsetAndMetadata] = {}
+        confirmed: Collection[TopicPartition] = ()
 
         def request() -> OffsetCommitRequest:
             nonlocal sent
             sent = latest()
             return commit_request(group, sent, ids, retention_ms)
+
+        def check_response(response: OffsetCommitResponse) -> None:
+            nonlocal confirmed
+            confirmed = check(ids, response)
 
         await self._cluster.ask_coordinator(
             CoordinatorType.GROUP,
@@ -189,14 +199,15 @@ class GroupOffsets:
             deadline,
             lane=self._lane,
             wanted=commit_versions(group, by_id=bool(ids), retention_ms=retention_ms),
-            check=partial(check, ids),
+            check=check_response,
             failed=self.on_result,
             newer=request,
             patience=patience,
         )
         self.on_result(None)
-        if self.on_commit is not None:
-            self.on_commit(sent)
+        if self.on_commit is not None and confirmed:
+            self.on_commit({partition: sent[partition] for partition in confirmed})
+        return frozenset(confirmed)
 
     def _check_committed(
         self,
@@ -206,12 +217,13 @@ class GroupOffsets:
         answered: Callable[[Mapping[TopicPartition, BrokerError | None]], None],
         ids: Mapping[str, UUID],
         response: OffsetCommitResponse,
-    ) -> None:
+    ) -> Collection[TopicPartition]:
         # An error leads to a metadata refresh, which the next response is checked against.
         deleted = [partition for partition in given if self._is_deleted(partition)] if skip_deleted else []
         errors = commit_errors(group_id, given, response, ids, deleted)
         answered(errors)
         raise_gravest(errors)
+        return errors.keys()
 
     async def _only_of_old_ids(
         self,

@@ -264,13 +264,15 @@ class GroupSource:
                 try:
                     consumer = self._consumer
                     deadline = consumer._deadline(_COMMIT_SECONDS)
-                    await consumer._committing().commit(offsets_of(progress), deadline, skip_deleted=True)
+                    commits = consumer._committing()
+                    left_out = await commits.commit(offsets_of(progress), deadline, skip_deleted=True)
                 except OffsetMetadataTooLarge:
                     if not any(part.commit.metadata for part in progress.values()):
                         raise
                     self._partitions.shorten_metadata()
                 else:
-                    self._partitions.committed(progress)
+                    # A partition that was left out is committed later, if its topic only seemed to be deleted.
+                    self._partitions.committed({at: part for at, part in progress.items() if at not in left_out})
                     return
 
     def _position(self, partition: TopicPartition) -> int | None:

@@ -106,6 +106,29 @@ async def test_a_topic_that_is_gone_holds_up_no_commit(caplog: pytest.LogCapture
     assert not [one for one in caplog.messages if "auto-commit" in one]
 
 
+async def test_a_topic_that_only_seemed_to_be_gone_is_committed_later() -> None:
+    async with Broker(port=None) as broker:
+        broker.create_topic("t")
+        async with Client(broker.bootstrap, connector=broker.connect) as kafka:
+            await write(kafka, 0)
+            async with kafka.consumer(group_id="g", auto_commit_interval_ms=5_000) as consumer:
+                consumer.assign({WHERE: 0})
+                assert len(await consumer.poll()) == 1
+                assert await consumer.poll(timeout=0) == []
+                # As of a broker that has just started: it does not know the topic yet.
+                unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+                young = [broker.on(api, answer=unknown, times=None) for api in (ApiKey.METADATA, ApiKey.OFFSET_COMMIT)]
+                metadata = kafka._cluster.metadata
+                await metadata.refresh(metadata.snapshot, kafka._cluster.deadline(5))
+                await anyio.sleep(6)
+                assert young[1].count
+                for rule in young:
+                    rule.remove()
+                assert await committed(kafka) is None
+                await anyio.sleep(6)
+                assert await committed(kafka) == 1
+
+
 async def test_a_commit_that_is_tried_again_has_what_is_finished_by_then() -> None:
     async with member(every_ms=5_000) as (broker, kafka, readers, one):
         away = broker.on(ApiKey.OFFSET_COMMIT, answer=ErrorCode.NOT_COORDINATOR, times=None)
