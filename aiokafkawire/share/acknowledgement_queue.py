@@ -198,11 +198,11 @@ class AcknowledgementQueue:
         self._settle(partition, count, broker_error(ErrorCode.INVALID_RECORD_STATE, f"{partition} of a share group"))
 
     def settle_or_retry(
-        self, sent: SentAcknowledgements, key: PartitionKey, error: BrokerError | None, now: float
+        self, sent: SentAcknowledgements, key: PartitionKey, error: KafkaError | None, now: float
     ) -> bool:
         """Settle as :meth:`settle`, or send again after an error that may pass while the locks hold; return whether."""
         acquisition = self._acquired[key]
-        may_pass = error is not None and error.retriable and error.refresh is not Refresh.METADATA
+        may_pass = isinstance(error, BrokerError) and error.retriable and error.refresh is not Refresh.METADATA
         if may_pass and acquisition.lock_end > now:
             self._put_again(sent, key, sent.ranges[key], now)
             return True

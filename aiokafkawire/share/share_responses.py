@@ -7,7 +7,7 @@ from typing import Final
 from ..cluster.cluster import Cluster
 from ..cluster.metadata import Node
 from ..config import ShareConsumerConfig
-from ..errors import ErrorCode, KafkaError, Refresh, broker_error
+from ..errors import ErrorCode, KafkaError, Refresh, WireError, broker_error
 from ..protocol.messages.share_fetch import (
     ShareAcknowledgeResponse,
     ShareFetchResponse,
@@ -94,12 +94,20 @@ class ShareResponses:
             for data in topic.partitions
         }
         for key, ranges in sent.ranges.items():
-            code = codes.get(key, ErrorCode.NONE)
-            self._locks.settle_renewals(key, ranges, None if code else began + self._locks.seconds)
+            code = codes.get(key)
+            self._locks.settle_renewals(key, ranges, began + self._locks.seconds if code == ErrorCode.NONE else None)
             self._settle(broker, sent, key, code)
 
-    def _settle(self, broker: ShareBroker, sent: SentAcknowledgements, key: PartitionKey, code: int) -> None:
-        error = broker_error(code, f"{self._queue.partition(key)} of a share group") if code else None
+    def _settle(self, broker: ShareBroker, sent: SentAcknowledgements, key: PartitionKey, code: int | None) -> None:
+        """Settle the acknowledgements of one partition with this code; None if the response lacks the partition."""
+        partition = self._queue.partition(key)
+        error: KafkaError | None = None
+        if code is None:
+            error = WireError(
+                f"{broker.node.address} answered without the result of the acknowledgements of {partition}"
+            )
+        elif code != ErrorCode.NONE:
+            error = broker_error(code, f"{partition} of a share group")
         if error is not None:
             lost = {part.first for part in sent.ranges[key] if part.kind == Acknowledge.RENEW}
             self._locks.drop(lambda record: record.acquisition.key == key and record.offset in lost)
@@ -129,7 +137,7 @@ class ShareResponses:
             (topic.topic_id, data.partition_index): data for topic in response.responses for data in topic.partitions
         }
         for key in sent.ranges:
-            self._settle(broker, sent, key, answered[key].acknowledge_error_code if key in answered else ErrorCode.NONE)
+            self._settle(broker, sent, key, answered[key].acknowledge_error_code if key in answered else None)
         has_found = False
         for key, data in answered.items():
             partition = wanted.get(key)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import anyio
 import pytest
 from support.share_simulation import A0, share
@@ -9,7 +11,7 @@ from support.share_simulation import A0, share
 from aiokafkawire import AcknowledgementFailed, ShareConsumer
 from aiokafkawire.errors import ErrorCode
 from aiokafkawire.protocol import ApiKey
-from aiokafkawire.protocol.messages.share_fetch import ShareAcknowledgeResponse
+from aiokafkawire.protocol.messages.share_fetch import ShareAcknowledgeResponse, ShareFetchResponse
 from aiokafkawire.testing.simulation import Simulation
 
 
@@ -49,3 +51,34 @@ def test_acknowledgements_that_fail_for_a_while_are_sent_again_at_growing_interv
         assert anyio.current_time() - before > 0.3
 
     share(body)
+
+
+def without_results(
+    _: object, response: ShareAcknowledgeResponse | ShareFetchResponse
+) -> ShareAcknowledgeResponse | ShareFetchResponse:
+    """The response without any partition."""
+    response.responses = []
+    return response
+
+
+def test_what_a_response_lacks_is_not_acknowledged() -> None:
+    async def body(sim: Simulation, consumer: ShareConsumer[bytes, bytes]) -> None:
+        one, two = await consumer.poll(2)
+        for record, api in ((one, ApiKey.SHARE_ACKNOWLEDGE), (two, ApiKey.SHARE_FETCH)):
+            lacking = sim.broker.on(api, answer=without_results, times=None, where=acknowledges)
+            consumer.acknowledge(record)
+            if api is ApiKey.SHARE_FETCH:
+                assert await consumer.poll(1, timeout=0.5) == []
+            with pytest.raises(
+                AcknowledgementFailed, match="without the result of the acknowledgements of a-0"
+            ) as failed:
+                await consumer.commit()
+            assert failed.value.acknowledged == {}
+            assert lacking.count == 1
+            lacking.remove()
+
+    share(body, records=2)
+
+
+def acknowledges(request: Any) -> bool:
+    return any(part.acknowledgement_batches for topic in request.topics for part in topic.partitions)
