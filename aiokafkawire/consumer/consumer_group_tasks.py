@@ -110,6 +110,7 @@ class ConsumerGroupTasks:
                 "group %(group)r: %(reason)s", group=self.machine.settings.group_id, reason=reason, topics=topics
             )
             await self._changes.lose(reason, lost)
+            self._cluster.metadata.mark_stale(self._cluster.metadata.snapshot)  # a broker may only have lagged behind
 
     async def _find_names(self, task: Reconcile) -> Mapping[UUID, str]:
         """Return the names of the assigned topics that exist; request new metadata if some are missing."""
@@ -117,6 +118,8 @@ class ConsumerGroupTasks:
         known = {**self._names, **metadata.snapshot.topic_names}
         # The topics that the member has are still its own while it waits to revoke them.
         self._names = {topic_id: name for topic_id, name in self._names.items() if name in owned}
+        # The coordinator and the metadata agree that these exist.
+        self._changes.reappeared(topic_id for topic_id in task.assignment if topic_id in metadata.snapshot.topic_names)
         assigned = [topic_id for topic_id in task.assignment if topic_id not in self._changes.vanished]
         names = {topic_id: known[topic_id] for topic_id in assigned if topic_id in known}
         if self._has_pattern and len(names) < len(assigned):

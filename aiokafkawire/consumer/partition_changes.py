@@ -1,7 +1,7 @@
 """The changes of a group member's partitions: revokes them when the user is done, loses them, and starts reading."""
 
 import inspect
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Final
 from uuid import UUID
@@ -80,6 +80,10 @@ class PartitionChanges:
     def vanished(self) -> Collection[UUID]:
         """The ids of topics that were deleted and created again, under other ids."""
         return self._positions.vanished
+
+    def reappeared(self, topic_ids: Iterable[UUID]) -> None:
+        """Take notice that these topics exist: another id came from a broker that lagged behind."""
+        self._positions.vanished.difference_update(topic_ids)
 
     def of_old_topics(self) -> list[TopicPartition]:
         """Return the member's partitions whose topics were deleted and created again, as the metadata shows."""

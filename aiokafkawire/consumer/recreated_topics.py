@@ -56,6 +56,8 @@ class RecreatedTopics:
                 topic_id = snapshot.topic_id(state.partition.topic)
                 if topic_id != ZERO_UUID:
                     state.topic_id = topic_id
+                    # A broker that lagged behind may have given another id, for a topic that was never deleted.
+                    self._positions.vanished.discard(topic_id)
 
     def check(self, snapshot: Snapshot) -> None:
         """Reset the positions of topics that were created again, or withhold the partitions that are assigned by id."""
