@@ -22,6 +22,7 @@ __all__ = (
     "Snapshot",
     "Topic",
     "forget",
+    "has_other_ids",
     "is_large",
     "merge",
     "is_other_cluster",
@@ -186,6 +187,16 @@ def is_large(response: MetadataResponse) -> bool:
 def is_other_cluster(before: Snapshot, response: MetadataResponse) -> bool:
     """Return whether the response and the snapshot are of different clusters, whose epochs cannot be compared."""
     return None not in (before.cluster_id, response.cluster_id) and before.cluster_id != response.cluster_id
+
+
+def has_other_ids(before: Snapshot, response: MetadataResponse) -> bool:
+    """Return whether a topic has another id in the response than in the snapshot, if both have one."""
+    names = before.topic_names
+    return any(
+        before.topic_id(topic.name) != ZERO_UUID
+        for topic in response.topics
+        if topic.name is not None and topic.topic_id != ZERO_UUID and names.get(topic.topic_id) != topic.name
+    )
 
 
 def merge(before: Snapshot, response: MetadataResponse) -> Snapshot:

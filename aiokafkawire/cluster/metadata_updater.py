@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from typing import Final
+from typing import Final, TypeAlias
 
 import anyio
 import attrs
@@ -35,7 +35,7 @@ from ..types import Address
 from .bootstrap_errors import bootstrap_error, lasting_error
 from .connection_pool import ConnectionPool
 from .controller_metadata import ask_controllers, check_is_broker, need_brokers
-from .metadata import EMPTY, Snapshot, Topic, forget, is_large, is_other_cluster, merge
+from .metadata import EMPTY, Snapshot, Topic, forget, has_other_ids, is_large, is_other_cluster, merge
 from .metadata_cache import MetadataCache
 from .metadata_log import MetadataLog
 from .metadata_requests import add_starting_broker, keep_only, metadata_variants
@@ -46,6 +46,9 @@ from .retry import Deadline, new_backoff
 from .topics_in_use import Names, TopicsInUse
 
 __all__ = ("MetadataUpdater",)
+
+_Answer: TypeAlias = tuple[MetadataResponse, Mapping[str, int], Sequence[str]]
+"""A broker's response, the feature levels that it has told, and the topics that were requested."""
 
 _MIN_SHARE: Final = 0.1
 """The smallest fraction of the timeout that one address gets."""
@@ -343,7 +346,8 @@ class MetadataUpdater(MetadataCache):
                 share = Deadline.after(patience, now)
             address = untried.pop(0)
             try:
-                await self._learned(*await self._ask_metadata(address, share))
+                answer = await self._ask_metadata(address, share)
+                await self._learned(*await self._second_answer(answer, untried))
             except Exception as error:
                 # The timeout of a short share is less informative than the address's previous error.
                 if address not in errors or share is None or not share.passed(self._runtime.now()):
@@ -354,9 +358,25 @@ class MetadataUpdater(MetadataCache):
                 return True
         return False
 
-    async def _ask_metadata(
-        self, address: Address, deadline: Deadline | None
-    ) -> tuple[MetadataResponse, Mapping[str, int], Sequence[str]]:
+    async def _second_answer(self, answer: _Answer, untried: Sequence[Address]) -> _Answer:
+        """Return another broker's answer if this one has other topic ids than the known ones; without one, this answer.
+
+        A broker that was cut off from the cluster for a while may still know a topic that was deleted and created again
+        meanwhile. The cluster's other brokers do not name it to clients.
+        """
+        response = answer[0]
+        if not has_other_ids(self.snapshot, response):
+            return answer
+        named = {Address(broker.host, broker.port) for broker in response.brokers}
+        other = next((address for address in untried if address in named), None)
+        if other is None:
+            return answer
+        try:
+            return await self._ask_metadata(other, Deadline.after(OVERDUE_SECONDS, self._runtime.now()))
+        except Exception:
+            return answer
+
+    async def _ask_metadata(self, address: Address, deadline: Deadline | None) -> _Answer:
         def left() -> float | None:
             return None if deadline is None else deadline.left(self._runtime.now())
 

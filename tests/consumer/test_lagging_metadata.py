@@ -89,3 +89,24 @@ async def test_a_member_reads_on_after_the_true_id_has_come_back() -> None:
         await readers.until(lambda: bool(member.records) and member.records[-1].offset == 1)
         assert member.words() == ["assigned", "lost", "assigned"]
         assert member.owned == {WHERE}
+
+
+async def test_one_broker_alone_makes_no_topic_a_new_one() -> None:
+    async with cluster(nodes=2) as (broker, kafka), kafka.consumer(auto_offset_reset="latest") as consumer:
+        consumer.assign({WHERE: 0})
+        assert await read(consumer, 1) == [0]
+        consumer.pause(WHERE)
+        await write(kafka, 1, 2, 3)
+        assert await lag(broker, kafka, 1) + await lag(broker, kafka, 2)
+        consumer.resume(WHERE)
+        assert await read(consumer, 3) == [1, 2, 3]
+
+
+async def test_what_two_brokers_say_makes_a_topic_a_new_one() -> None:
+    async with cluster(nodes=2) as (broker, kafka), kafka.consumer(auto_offset_reset="earliest") as consumer:
+        consumer.assign({WHERE: 0})
+        assert await read(consumer, 1) == [0]
+        broker.delete_topic("t")
+        broker.create_topic("t")
+        await write(kafka, 1)
+        assert await read(consumer, 1) == [0]
