@@ -1,6 +1,6 @@
 """A consumer's coordinator: subscribes, executes the tasks of the membership, and leaves the group."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final, Literal, Protocol
 
@@ -10,7 +10,7 @@ from ..cluster.cluster import Cluster
 from ..cluster.metadata import Snapshot
 from ..cluster.retry import Deadline
 from ..config import ConsumerConfig
-from ..errors import BrokerError, ConnectionLost, UnsupportedVersion, UsageError
+from ..errors import BrokerError, ConnectionLost, ErrorCode, UnsupportedVersion, UsageError, broker_error
 from ..event_log import EventLog
 from ..group.assignors import Assignor
 from ..group.membership import GroupState, LosePartitions, MemberSettings, Membership, PrepareRejoin, Task
@@ -32,6 +32,8 @@ _GRACE: Final = 0.4
 """Seconds that leaving waits for an unreachable coordinator, which may only be moving to another broker; and seconds
 that it waits for the response to a last LeaveGroup."""
 _FOR_LISTENERS: Final = 0.8
+_REFUSED: Final = (ErrorCode.TOPIC_AUTHORIZATION_FAILED, ErrorCode.INVALID_TOPIC_EXCEPTION)
+"""The errors of topics that a group assigns to nobody, however long its members wait."""
 
 
 class GroupTasks(Protocol):
@@ -118,6 +120,8 @@ class ConsumerCoordinator:
         if auto_commit is not None:
             auto_commit.driver = self.driver
         self._following = anyio.CancelScope()
+        # The subscribed topics that the brokers refuse, with their errors.
+        self._refused: Mapping[str, int] = {}
 
     @property
     def machine(self) -> Membership:
@@ -286,11 +290,25 @@ class ConsumerCoordinator:
             while True:
                 snapshot = await metadata.wait_for_update(snapshot)
                 metadata.track_topics(self._tasks.watched)
+                self._report_refused(snapshot)
                 reason = self._tasks.rejoin_reason(snapshot)
                 if reason is not None:
                     self.driver.request_rejoin(reason)
                 else:
                     self.driver.wake()
+
+    def _report_refused(self, snapshot: Snapshot) -> None:
+        """Raise the error of each subscribed topic that the brokers refuse from now on.
+
+        The coordinator of a consumer group does so by itself.
+        """
+        named = self.topics.named if self._tasks.protocol == "classic" else ()
+        errors = {topic: snapshot.topic_error(topic) for topic in named}
+        refused = {topic: code for topic, code in errors.items() if code in _REFUSED}
+        for topic, code in refused.items():
+            if topic not in self._refused:
+                self._report(broker_error(code, f"topic {topic!r}"))
+        self._refused = refused
 
 
 def _member_settings(cluster: Cluster, config: ConsumerConfig, patience: RebalancePatience | None) -> MemberSettings:

@@ -7,6 +7,7 @@ import attrs
 
 from ..cluster.cluster import Cluster
 from ..cluster.metadata import Snapshot
+from ..errors import ErrorCode
 from .topic_subscription import RebalanceListeners, TopicSubscription
 
 __all__ = ("SubscribedTopics",)
@@ -49,8 +50,8 @@ class SubscribedTopics:
             self._cluster.owner.spawn(self._watch_all_topics)
         metadata = self._cluster.metadata
         metadata.track_topics(subscription.topics)
-        if any(topic not in metadata.snapshot.topics for topic in subscription.topics):
-            # To know soon which of the topics do not exist.
+        if any(metadata.snapshot.topic_error(topic) != ErrorCode.NONE for topic in subscription.topics):
+            # To know soon which of the topics do not exist, or are refused.
             metadata.mark_stale(metadata.snapshot)
         return before is None or attrs.evolve(before, listeners=subscription.listeners) != subscription
 
