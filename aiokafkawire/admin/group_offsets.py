@@ -5,7 +5,7 @@ from typing import Final
 
 from ..argument_checks import check_mapping
 from ..cluster.cluster import Cluster
-from ..cluster.list_offsets import look_up_offsets
+from ..cluster.list_offsets import look_up_offsets, look_up_starts
 from ..cluster.retry import Deadline
 from ..errors import (
     BrokerError,
@@ -164,26 +164,12 @@ async def reset_offsets(
         check_start(partition, start)
         starts[partition] = start
     specs = {partition: start for partition, start in starts.items() if isinstance(start, OffsetSpec)}
-    found = await _resolved(cluster, specs, deadline)
+    found = await look_up_starts(cluster, specs, deadline)
     resolved = {
         partition: OffsetAndMetadata(found[partition] if isinstance(start, OffsetSpec) else start)
         for partition, start in starts.items()
     }
     return await alter_offsets(cluster, group_id, resolved, deadline)
-
-
-async def _resolved(
-    cluster: Cluster, specs: Mapping[TopicPartition, OffsetSpec], deadline: Deadline
-) -> dict[TopicPartition, int]:
-    """Look up an offset for each partition; use the partition's end if no record is at or after the requested time."""
-    found = await look_up_offsets(cluster, specs, deadline)
-    late = [partition for partition, offset in found.items() if offset is None]
-    found |= await look_up_offsets(cluster, dict.fromkeys(late, OffsetSpec.LATEST), deadline)
-    resolved = {partition: offset.offset for partition, offset in found.items() if offset is not None}
-    missing = [partition for partition in specs if partition not in resolved]
-    if missing:
-        raise WireError(f"the ListOffsets response lacks the requested end of {missing[0]}")
-    return resolved
 
 
 async def delete_offsets(

@@ -29,7 +29,7 @@ from .cluster import Cluster
 from .metadata import Node, Snapshot
 from .retry import Deadline, is_better_cause, retry_action
 
-__all__ = ("look_up_ends", "look_up_offsets")
+__all__ = ("look_up_ends", "look_up_offsets", "look_up_starts")
 
 _CONSUMER = -1
 # v7 is the first version that looks up the highest timestamp (KIP-734).
@@ -54,6 +54,24 @@ async def look_up_ends(
             raise WireError(f"the answer to ListOffsets says that {partition} has no end")
         ends[partition] = end.offset
     return ends
+
+
+async def look_up_starts(
+    cluster: Cluster,
+    specs: Mapping[TopicPartition, OffsetSpec],
+    deadline: Deadline,
+    isolation: IsolationLevel = IsolationLevel.READ_UNCOMMITTED,
+) -> dict[TopicPartition, int]:
+    """Return the offset for each spec; the end of the log if no record has the spec's time, or a later one.
+
+    Raises as :func:`look_up_ends`.
+    """
+    found = await look_up_offsets(cluster, specs, deadline, isolation)
+    late = {partition: specs[partition] for partition, offset in found.items() if offset is None}
+    ends = await look_up_ends(cluster, late, deadline, isolation)
+    # The end is after all records that were appended since the first lookup, and one of them may have the time.
+    found |= await look_up_offsets(cluster, late, deadline, isolation)
+    return {partition: ends[partition] if offset is None else offset.offset for partition, offset in found.items()}
 
 
 async def look_up_offsets(

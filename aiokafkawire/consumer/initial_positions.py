@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import anyio
 
 from ..cluster.cluster import Cluster
-from ..cluster.list_offsets import look_up_ends, look_up_offsets
+from ..cluster.list_offsets import look_up_starts
 from ..errors import BrokerError, KafkaError, UsageError, as_kafka_error
 from ..event_log import EventLog
 from ..types import IsolationLevel, OffsetAndMetadata, OffsetSpec, TopicPartition
@@ -135,7 +135,4 @@ class InitialPositions:
             await self._cluster.metadata.topic(topic, deadline)
         if len(specs) > 1 and not all(map(self._cluster.metadata.snapshot.leader, specs)):
             return {}
-        found = await look_up_offsets(self._cluster, specs, deadline, self._isolation)
-        late = [partition for partition, offset in found.items() if offset is None]
-        ends = await look_up_ends(self._cluster, late, deadline, self._isolation)
-        return ends | {partition: offset.offset for partition, offset in found.items() if offset is not None}
+        return await look_up_starts(self._cluster, specs, deadline, self._isolation)

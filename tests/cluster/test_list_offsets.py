@@ -8,7 +8,8 @@ from support.clusters import Net, metadata, opened, partition, topic
 from support.patience import SOON
 from support.scripted_broker import SPOKEN, Asked, ScriptedBroker
 
-from aiokafkawire.cluster.list_offsets import look_up_offsets
+from aiokafkawire import Client
+from aiokafkawire.cluster.list_offsets import look_up_offsets, look_up_starts
 from aiokafkawire.errors import (
     ErrorCode,
     RequestTimeout,
@@ -28,6 +29,7 @@ from aiokafkawire.protocol.messages.offsets import (
     ListOffsetsTopicResponse,
 )
 from aiokafkawire.protocol.schema import Versions
+from aiokafkawire.testing.broker import Broker
 from aiokafkawire.types import IsolationLevel, OffsetAndTimestamp, OffsetSpec, TopicPartition
 
 pytestmark = pytest.mark.anyio
@@ -177,3 +179,22 @@ async def test_only_brokers_that_list_segments_are_asked_again_after_an_unknown_
                 else:
                     read = await look_up_offsets(cluster, {T0: OffsetSpec.LATEST}, cluster.deadline(10))
                     assert read == {T0: OffsetAndTimestamp(4, -1)}
+
+
+async def test_a_record_that_is_appended_during_the_lookup_of_a_start_is_not_skipped() -> None:
+    async with Broker(port=None) as broker:
+        broker.create_topic("t")
+        async with Client(broker.bootstrap, connector=broker.connect) as kafka, kafka.producer() as producer:
+            await producer.send("t", b"old", timestamp_ms=1)
+            cluster, starts = kafka._cluster, dict[TopicPartition, int]()
+
+            async def look_up() -> None:
+                starts.update(await look_up_starts(cluster, {T0: OffsetSpec.at(500)}, cluster.deadline(10)))
+
+            async with anyio.create_task_group() as tasks, broker.hold(ApiKey.LIST_OFFSETS, after=1) as held:
+                tasks.start_soon(look_up)
+                await held.arrived()  # the lookup of the end, since no record is late enough
+                await producer.send("t", b"older", timestamp_ms=2)
+                await producer.send("t", b"new", timestamp_ms=600)
+                held.release()
+            assert starts == {T0: 2}

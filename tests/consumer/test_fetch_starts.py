@@ -75,7 +75,7 @@ async def test_the_time_is_that_of_the_lookup_and_what_is_later_than_all_is_the_
             positions = SubscriptionState(DurationReset(DAY - 100))
             troubles = PendingErrors(positions, 5.0)
             lookup = InitialPositions(opened, positions, troubles, IsolationLevel.READ_UNCOMMITTED, lambda _: None)
-            for time, timestamps, position in ((DAY, [100], 1), (DAY + 800, [900, -1], 3)):
+            for time, timestamps, position in ((DAY, [100], 1), (DAY + 800, [900, -1, 900], 3)):
                 wall = time
                 asked.clear()
                 positions.assign({})
