@@ -82,9 +82,10 @@ class AutoCommit:
         deadline, driver = self._cluster.deadline(within), self.driver
         try:
             await self._offsets.acquire(deadline)
-        except RequestTimeout:
-            return  # the commit in progress reports its own result
-        group = driver.machine.group if driver is not None else GroupMetadata(self._offsets.group_id)
+        except RequestTimeout as error:
+            self._failed(self._group, error)
+            return
+        group = self._group
         try:
             if driver is None or driver.machine.is_member:
                 await self._commit_finished(group, deadline)
@@ -94,12 +95,17 @@ class AutoCommit:
             if driver is not None and isinstance(error, BrokerError) and error.code in NOT_ENTITLED:
                 driver.commit_refused(group, error)
             else:
-                message = "auto-commit of group %(group)r failed, the next one has its offsets too: %(error)s"
-                self._trouble.failed(
-                    "commit", message, group=group.group_id, member_id=group.member_id or None, error=error
-                )
+                self._failed(group, error)
         finally:
             self._offsets.release()
+
+    @property
+    def _group(self) -> GroupMetadata:
+        return self.driver.machine.group if self.driver is not None else GroupMetadata(self._offsets.group_id)
+
+    def _failed(self, group: GroupMetadata, error: KafkaError) -> None:
+        message = "auto-commit of group %(group)r failed, the next one has its offsets too: %(error)s"
+        self._trouble.failed("commit", message, group=group.group_id, member_id=group.member_id or None, error=error)
 
     async def _commit_finished(self, group: GroupMetadata, deadline: Deadline) -> None:
         positions = self._positions

@@ -209,6 +209,22 @@ async def test_who_closes_while_a_commit_is_unanswered_commits_what_is_finished_
         assert await committed(kafka) == 2
 
 
+async def test_an_auto_commit_that_waited_for_another_commit_in_vain_is_told(caplog: pytest.LogCaptureFixture) -> None:
+    async with (
+        member(every_ms=60_000) as (broker, kafka, readers, one),
+        anyio.create_task_group() as tasks,
+        broker.hold(ApiKey.OFFSET_COMMIT) as held,
+    ):
+        tasks.start_soon(one.consumer.commit, {WHERE: 0})
+        await held.arrived()
+        await write(kafka, 0)
+        await readers.until(lambda: len(one.records) == 1)
+        assert one.consumer._auto_commit is not None
+        await one.consumer._auto_commit.commit_finished(within=1)
+    (line,) = [line for line in caplog.messages if "auto-commit of group 'g' failed" in line]
+    assert line.endswith("a commit before this one took longer than 1 s")
+
+
 async def write(kafka: Client, number: int, topic: str = "t") -> None:
     async with kafka.producer() as producer:
         await producer.send(topic, b"%d" % number)
