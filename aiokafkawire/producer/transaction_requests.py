@@ -5,7 +5,7 @@ partitions and groups to its transaction itself; with later versions (``transact
 and EndTxn also bumps the epoch (KIP-890). A transaction must use only one way, so the versions of requests are limited.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from copy import copy
 from functools import partial
 from typing import Any, Final, cast
@@ -13,7 +13,7 @@ from uuid import UUID
 
 import attrs
 
-from ..errors import BrokerError, CommitFailed, ErrorCode, OperationNotAttempted, broker_error
+from ..errors import BrokerError, CommitFailed, OperationNotAttempted, WireError, broker_error
 from ..protocol.messages.transactions import (
     AddOffsetsToTxnRequest,
     AddOffsetsToTxnResponse,
@@ -28,7 +28,6 @@ from ..protocol.messages.transactions import (
     TxnOffsetCommitRequestPartition,
     TxnOffsetCommitRequestTopic,
     TxnOffsetCommitResponse,
-    TxnOffsetCommitResponseTopic,
 )
 from ..protocol.primitives import ZERO_UUID
 from ..protocol.schema import Request, Versions
@@ -106,9 +105,8 @@ def add_partitions(identity: ProducerIdentity, partitions: Sequence[TopicPartiti
             AddPartitionsToTxnTopic(name=name, partitions=indexes) for name, indexes in topics.items()
         ],
     )
-    return TransactionRequest(
-        request, CoordinatorType.TRANSACTION, identity.transactional_id, _ADD_PARTITIONS, _check_added
-    )
+    check = partial(_check_added, tuple(partitions))
+    return TransactionRequest(request, CoordinatorType.TRANSACTION, identity.transactional_id, _ADD_PARTITIONS, check)
 
 
 def add_offsets(identity: ProducerIdentity, group_id: str) -> TransactionRequest:
@@ -150,9 +148,8 @@ def commit_offsets(
     is_member = group != GroupMetadata(group.group_id)
     v1 = _COMMIT_OF_MEMBER_V1 if is_member else _COMMIT_OFFSETS_V1
     versions = v1 if identity.transaction_version < 2 else _COMMIT_OFFSETS_V2
-    return TransactionRequest(
-        request, CoordinatorType.GROUP, group.group_id, versions, partial(_check_committed, group.group_id)
-    )
+    check = partial(_check_committed, group.group_id, tuple(offsets))
+    return TransactionRequest(request, CoordinatorType.GROUP, group.group_id, versions, check)
 
 
 def with_topic_ids(request: TransactionRequest, topic_id: Callable[[str], UUID]) -> TransactionRequest:
@@ -171,7 +168,12 @@ def with_topic_ids(request: TransactionRequest, topic_id: Callable[[str], UUID])
     for topic in asked.topics:
         topic.topic_id = ids[topic.name]
     names = {found: name for name, found in ids.items()}
-    check = partial(_check_committed, asked.group_id, names=names)
+    partitions = [
+        TopicPartition(topic.name, partition.partition_index)
+        for topic in asked.topics
+        for partition in topic.partitions
+    ]
+    check = partial(_check_committed, asked.group_id, partitions, names=names)
     return attrs.evolve(request, request=asked, versions=_COMMIT_BY_ID, check=check)
 
 
@@ -204,36 +206,47 @@ def end_transaction(identity: ProducerIdentity, *, commit: bool) -> TransactionR
 
 
 def _check(response: InitProducerIdResponse | AddOffsetsToTxnResponse | EndTxnResponse) -> None:
-    name = type(response).__name__.removesuffix("Response")
-    _raise_first([(response.error_code, name)])
+    if response.error_code:
+        raise broker_error(response.error_code, type(response).__name__.removesuffix("Response"))
 
 
-def _check_added(response: AddPartitionsToTxnResponse) -> None:
-    _raise_first(
-        (partition.partition_error_code, f"AddPartitionsToTxn of {topic.name}-{partition.partition_index}")
+def _check_added(partitions: Collection[TopicPartition], response: AddPartitionsToTxnResponse) -> None:
+    answers = {
+        TopicPartition(topic.name, partition.partition_index): partition.partition_error_code
         for topic in response.results_by_topic_v3_and_below
         for partition in topic.results_by_partition
-    )
+    }
+    _raise_first("AddPartitionsToTxn", "", partitions, answers)
 
 
-def _check_committed(group_id: str, response: TxnOffsetCommitResponse, names: Mapping[UUID, str] | None = None) -> None:
+def _check_committed(
+    group_id: str,
+    partitions: Collection[TopicPartition],
+    response: TxnOffsetCommitResponse,
+    names: Mapping[UUID, str] | None = None,
+) -> None:
     names = names or {}
-    group = f"for group {group_id!r}"
-    _raise_first(
-        (partition.error_code, f"TxnOffsetCommit of {_name(topic, names)}-{partition.partition_index} {group}")
+    answers = {
+        TopicPartition(names.get(topic.topic_id, topic.name), partition.partition_index): partition.error_code
         for topic in response.topics
         for partition in topic.partitions
-    )
+    }
+    _raise_first("TxnOffsetCommit", f" for group {group_id!r}", partitions, answers)
 
 
-def _name(topic: TxnOffsetCommitResponseTopic, names: Mapping[UUID, str]) -> str:
-    return names.get(topic.topic_id, topic.name)
+def _raise_first(
+    api: str, of: str, partitions: Collection[TopicPartition], answers: Mapping[TopicPartition, int]
+) -> None:
+    """Raise the response's error, if it has one; WireError if the response lacks one of the ``partitions``.
 
-
-def _raise_first(results: Iterable[tuple[int, str]]) -> None:
-    errors = [broker_error(code, what) for code, what in results if code != ErrorCode.NONE]
+    Without an answer a partition is not part of the transaction, however the coordinator answered for the others.
+    """
+    errors = [broker_error(code, f"{api} of {partition}{of}") for partition, code in answers.items() if code]
     if errors:
         raise min(errors, key=_order)
+    for partition in partitions:
+        if partition not in answers:
+            raise WireError(f"the {api} response{of} lacks {partition}")
 
 
 def _order(error: BrokerError) -> tuple[bool, bool, bool]:
