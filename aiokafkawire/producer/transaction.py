@@ -206,6 +206,8 @@ class Transaction(Generic[K, V]):
 
     async def _commit(self) -> None:
         state = self._manager.state
+        # A call that waits for buffer space goes on once a batch is complete; the commit would not wait for its record.
+        self._manager.refuse_records()
         try:
             await self._sender.wait_until_complete()
         except BaseException as cancelled:

@@ -47,7 +47,7 @@ class TransactionManager:
         cluster.log_coordinator(CoordinatorType.TRANSACTION, transactional_id)
         self._changed = anyio.Event()
         self._commit_by: Deadline | None = None
-        self._abort_scheduled = False
+        self._abort_scheduled = self._takes_records = False
         self._failure_logged = False
         self._began = 0.0
         self._reported = (0, 0)
@@ -204,11 +204,15 @@ class TransactionManager:
     def add_partition(self, partition: TopicPartition) -> None:
         """Add the partition of a record to the transaction. Raises as :meth:`TransactionStateMachine.add_partition`."""
         state = self.state
-        if state.phase is not TransactionPhase.OPEN and state.error is None:
+        if not (state.phase is TransactionPhase.OPEN and self._takes_records) and state.error is None:
             raise UsageError("a producer with a transactional_id sends inside 'async with producer.transaction()'")
         state.add_partition(partition)
         if state.version < 2:
             self.wake()  # the coordinator has to add the partition
+
+    def refuse_records(self) -> None:
+        """Take no more records into the open transaction, which is about to be committed."""
+        self._takes_records = False
 
     def has_open(self) -> bool:
         """Return whether a transaction is open that may be committed."""
@@ -271,5 +275,6 @@ class TransactionManager:
         await self.wait_until(self.is_ready, "waiting for the producer id, or for the end of the previous transaction,")
         self._commit_by, self._began = None, self._cluster.runtime.now()
         self.state.begin(self._cluster.metadata.features.get(_FEATURE, 0))
+        self._takes_records = True
         message = "transactional id %(transactional_id)r: beginning a transaction, epoch %(producer_epoch)d"
         _log.debug(message, transactional_id=self.state.transactional_id, producer_epoch=self.state.producer_epoch)

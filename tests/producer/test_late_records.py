@@ -1,0 +1,60 @@
+"""Calls that wait for buffer space when their transaction ends."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import anyio
+import anyio.lowlevel
+import pytest
+from support.patience import SOON
+
+from aiokafkawire import Client, UsageError
+from aiokafkawire.producer.transaction import Transaction
+from aiokafkawire.protocol.api import ApiKey
+from aiokafkawire.testing.broker import Broker
+from aiokafkawire.testing.faults.rules import Hold
+
+pytestmark = [pytest.mark.anyio, pytest.mark.parametrize("release", ["4.3", "3.9"])]  # versions 2 and 1
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    """Let other tasks run until the condition is met."""
+    with anyio.fail_after(SOON):
+        while not condition():
+            await anyio.lowlevel.checkpoint()
+
+
+async def refused(transaction: Transaction[bytes, bytes], topic: str, value: bytes) -> None:
+    """A call that waits, and is refused in the end."""
+    with pytest.raises(UsageError):
+        await transaction.send(topic, value)
+
+
+async def test_a_commit_takes_no_more_records(release: str) -> None:
+    async with (
+        Broker(max_versions=release) as broker,
+        Client(broker.bootstrap) as kafka,
+        kafka.producer(transactional_id="x", buffer_memory=1000) as producer,
+        anyio.create_task_group() as tasks,
+    ):
+        broker.create_topic("t")
+
+        leaving = anyio.Event()
+
+        async def let_go(written: Hold) -> None:
+            await leaving.wait()
+            await written.arrived()
+            written.release()
+
+        async with broker.hold(ApiKey.PRODUCE) as written:
+            tasks.start_soon(let_go, written)
+            async with producer.transaction() as transaction:
+                await transaction.enqueue("t", b"first" * 150)
+                tasks.start_soon(refused, transaction, "t", b"late" * 100)
+                await until(lambda: producer._accumulator.blocked > 0)
+                leaving.set()
+            async with producer.transaction() as transaction:
+                await transaction.send("t", b"second")
+        async with kafka.consumer("t", auto_offset_reset="earliest", isolation_level="read_committed") as consumer:
+            assert [(await anext(consumer)).value for _ in range(2)] == [b"first" * 150, b"second"]
