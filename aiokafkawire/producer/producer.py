@@ -273,6 +273,7 @@ class Producer(Appender[K, V], MetricsPush, Generic[K, V]):
     ) -> BatchResult:
         """Accept a batch that the caller has filled; wait for its topic and buffer space, and raise as :meth:`send`."""
         self._require_open()
+        transaction = self._transaction
         deadline = self._cluster.deadline(self._config.max_block_ms / 1000)
         known = await self._cluster.metadata.topic(partition.topic, deadline)
         if not 0 <= partition.partition < len(known.partitions):
@@ -287,6 +288,7 @@ class Producer(Appender[K, V], MetricsPush, Generic[K, V]):
                 if deadline.passed(now()):
                     raise self._no_space(partition.topic, builder.size)
         self._require_open()
+        self._require_same(transaction, "waited")
         if self._transactions is not None:
             self._transactions.add_partition(partition)
         batch = self._accumulator.append_batch(partition, builder, timestamps, now())
@@ -307,7 +309,9 @@ class Producer(Appender[K, V], MetricsPush, Generic[K, V]):
     ) -> tuple[OpenBatch, int]:
         deadline = self._cluster.deadline(self._config.max_block_ms / 1000)
         now, waits = self._cluster.runtime.now, self._cluster.producer_waits
+        transaction = self._transaction
         while True:
+            self._require_same(transaction, "waited")
             try:
                 return self._append(topic, value, key, partition, timestamp_ms, headers)
             except TopicNotReady:
@@ -478,6 +482,16 @@ class Producer(Appender[K, V], MetricsPush, Generic[K, V]):
         return tuple(partition.index for partition in known.partitions)
 
     # --- transactions ----------------------------------------------------------------------------------
+
+    @property
+    def _transaction(self) -> object:
+        """The open transaction, or the next one; None if the producer has no transactions."""
+        return None if self._transactions is None else self._transactions.state.transaction
+
+    def _require_same(self, transaction: object, what: str) -> None:
+        """Raise UsageError if this transaction has ended: a record sent in it must be in no later one."""
+        if self._transaction is not transaction:
+            raise UsageError(f"the transaction ended while a record of it {what}: nothing was sent")
 
     def transaction(self) -> "Transaction[K, V]":
         """Return a transaction for ``async with``: leaving the body commits it, or aborts it after an exception.

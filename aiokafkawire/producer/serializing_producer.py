@@ -5,7 +5,7 @@ from typing import Any, TypeVar
 
 from ..cluster.cluster import Cluster
 from ..config import ProducerConfig
-from ..errors import BufferFull, KafkaError, TopicNotReady, UsageError
+from ..errors import BufferFull, KafkaError, TopicNotReady
 from ..records.batch import Delivery
 from ..serialization import AnySerializer, knows_record
 from ..types import Headers, ProducerIdentity, RecordMetadata
@@ -135,8 +135,7 @@ class SerializingProducer(Producer[K, V]):
             self._require_open()
             transaction = self._transaction
             value, key, headers = await self._serializer.serialize(topic, value, key, headers)
-            if self._transaction is not transaction:
-                raise UsageError("the transaction ended while a record of it was being serialized: nothing was sent")
+            self._require_same(transaction, "was being serialized")
         try:
             return self._append(topic, value, key, partition, timestamp_ms, headers)
         except (TopicNotReady, BufferFull):
@@ -156,11 +155,6 @@ class SerializingProducer(Producer[K, V]):
             self._require_open()
             value, key, headers = self._serializer.serialize_now(topic, value, key, headers)
         return self._append(topic, value, key, partition, timestamp_ms, headers)
-
-    @property
-    def _transaction(self) -> object:
-        """The open transaction, or the next one; None if the producer has no transactions."""
-        return None if self._transactions is None else self._transactions.state.transaction
 
     def _wake_for(self, batch: OpenBatch, index: int) -> None:
         if not index or batch.builder.size >= batch.builder.limit:

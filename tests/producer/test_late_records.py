@@ -1,4 +1,4 @@
-"""Calls that wait for buffer space when their transaction ends."""
+"""Calls that wait for buffer space or for metadata when their transaction ends."""
 
 from __future__ import annotations
 
@@ -58,3 +58,24 @@ async def test_a_commit_takes_no_more_records(release: str) -> None:
                 await transaction.send("t", b"second")
         async with kafka.consumer("t", auto_offset_reset="earliest", isolation_level="read_committed") as consumer:
             assert [(await anext(consumer)).value for _ in range(2)] == [b"first" * 150, b"second"]
+
+
+async def test_a_record_of_an_aborted_transaction_is_in_no_other(release: str) -> None:
+    async with (
+        Broker(max_versions=release) as broker,
+        Client(broker.bootstrap, topic_metadata_propagation_max_ms=60_000) as kafka,
+        kafka.producer(transactional_id="x") as producer,
+        anyio.create_task_group() as tasks,
+    ):
+        broker.create_topic("t")
+        with pytest.raises(RuntimeError, match="the body has failed"):
+            async with producer.transaction() as transaction:
+                await transaction.send("t", b"aborted")
+                tasks.start_soon(refused, transaction, "new", b"late")
+                await until(lambda: producer._waiting_for["new"] > 0)
+                raise RuntimeError("the body has failed")
+        async with producer.transaction() as transaction:
+            broker.create_topic("new")
+            await transaction.send("new", b"committed")
+        async with kafka.consumer("new", auto_offset_reset="earliest") as consumer:
+            assert (await anext(consumer)).value == b"committed"
