@@ -25,6 +25,7 @@ from ..runtime import system_wall_ms
 from .record_checks import (
     RECORD_OVERHEAD as _RECORD_OVERHEAD,
     YIELD_EVERY as _YIELD_EVERY,
+    PartitionNotKnown,
     copy_bytes,
     header_pairs,
     invalid_partition,
@@ -240,7 +241,7 @@ cdef class Appender:
         cdef OpenBatch batch
         try:
             batch = self.put(topic, value, key, partition, timestamp_ms, headers, True, &index)
-        except (TopicNotReady, BufferFull):
+        except (TopicNotReady, BufferFull, PartitionNotKnown):
             batch, index = await self._wait_and_append(topic, value, key, partition, timestamp_ms, headers)
         if index == 0:
             unwritten = self._send_immediately()
@@ -276,7 +277,7 @@ cdef class Appender:
             await self._let_others_run()
         try:
             batch = self.put(topic, value, key, partition, timestamp_ms, headers, False, &index)
-        except (TopicNotReady, BufferFull):
+        except (TopicNotReady, BufferFull, PartitionNotKnown):
             batch, index = await self._wait_and_append(topic, value, key, partition, timestamp_ms, headers)
         if index == 0 or batch.builder.used >= batch.builder.limit:
             self._wake()
@@ -465,7 +466,7 @@ cdef class Appender:
         if partition is None:
             chosen = self.choose(opened, raw_key, size)
         elif not isinstance(partition, int) or isinstance(partition, bool) or not 0 <= partition < opened.count:
-            raise invalid_partition(topic, partition, opened.count)
+            raise self._no_partition(topic, partition, opened.count)
         else:
             chosen = partition
         if self._transactional:

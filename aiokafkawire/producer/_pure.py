@@ -14,9 +14,9 @@ from ..types import Header, Headers, RecordMetadata
 from .record_checks import (
     RECORD_OVERHEAD,
     YIELD_EVERY,
+    PartitionNotKnown,
     copy_bytes,
     header_pairs,
-    invalid_partition,
     invalid_timestamp,
     invalid_topic,
     wrong_thread,
@@ -255,7 +255,7 @@ class Appender(Generic[K, V]):
         """
         try:
             batch, index = self._append(topic, value, key, partition, timestamp_ms, headers, alone=True)
-        except (TopicNotReady, BufferFull):
+        except (TopicNotReady, BufferFull, PartitionNotKnown):
             batch, index = await self._wait_and_append(topic, value, key, partition, timestamp_ms, headers)
         if not index:
             unwritten = self._send_immediately()
@@ -286,7 +286,7 @@ class Appender(Generic[K, V]):
             await self._let_others_run()
         try:
             batch, index = self._append(topic, value, key, partition, timestamp_ms, headers)
-        except (TopicNotReady, BufferFull):
+        except (TopicNotReady, BufferFull, PartitionNotKnown):
             batch, index = await self._wait_and_append(topic, value, key, partition, timestamp_ms, headers)
         if not index or batch.builder.size >= batch.builder.limit:
             self._wake()
@@ -359,7 +359,7 @@ class Appender(Generic[K, V]):
         if partition is None:
             partition = self._choose(opened, raw_key, size)
         elif not isinstance(partition, int) or isinstance(partition, bool) or not 0 <= partition < opened.count:
-            raise invalid_partition(topic, partition, opened.count)
+            raise self._no_partition(topic, partition, opened.count)
         if self._transactional:
             self._add_to_transaction(topic, partition)
         timestamp = self._wall_ms() if timestamp_ms is None else timestamp_ms
@@ -479,6 +479,10 @@ class Appender(Generic[K, V]):
 
     def _add_to_transaction(self, topic: str, partition: int) -> None:
         """Add the partition of a record to the transaction; raise an error if the transaction accepts no record."""
+        raise NotImplementedError
+
+    def _no_partition(self, topic: str, partition: object, count: int) -> KafkaError:
+        """Return the error for a partition that the topic, which has ``count`` partitions, does not have."""
         raise NotImplementedError
 
     def _no_space(self, topic: str, size: int) -> KafkaError:

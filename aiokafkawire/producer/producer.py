@@ -16,10 +16,20 @@ import anyio.lowlevel
 from ..argument_checks import check_seconds
 from ..cluster.cluster import Cluster
 from ..cluster.live_values import ProducerValues
-from ..cluster.metadata import Topic
+from ..cluster.metadata import Snapshot, Topic
 from ..cluster.metrics_push import MetricsPush
+from ..cluster.retry import Deadline
 from ..config import ProducerConfig
-from ..errors import BufferFull, DeliveryFailed, ErrorCode, KafkaError, TopicNotReady, UsageError, copy_for_reraise
+from ..errors import (
+    BufferFull,
+    DeliveryFailed,
+    ErrorCode,
+    KafkaError,
+    RequestTimeout,
+    TopicNotReady,
+    UsageError,
+    copy_for_reraise,
+)
 from ..other_clients_names import PRODUCER, add_hints
 from ..records.batch import BatchBuilder, Delivery
 from ..records.compression import Codec, check_level
@@ -29,7 +39,7 @@ from ._implementation import Appender, OpenBatch, OpenTopic
 from .batch import BatchResult
 from .many_records import ArrowData, RecordLists, check_column, many_records
 from .partitioner import make_partitioner
-from .record_checks import YIELD_EVERY, invalid_partition
+from .record_checks import YIELD_EVERY, PartitionNotKnown, invalid_partition
 from .record_columns import RecordColumns
 from .sender import Sender
 
@@ -265,6 +275,21 @@ class Producer(Appender[K, V], MetricsPush, Generic[K, V]):
         assert self._transactions is not None  # the base class calls this for transactional producers only
         self._transactions.add_partition(TopicPartition(topic, partition))
 
+    def _no_partition(self, topic: str, partition: object, count: int) -> KafkaError:
+        error = invalid_partition(topic, partition, count)
+        if isinstance(error, PartitionNotKnown):
+            self._cluster.metadata.mark_stale(self._cluster.metadata.snapshot)
+        return error
+
+    async def _look_again(self, seen: Snapshot, missing: PartitionNotKnown, deadline: Deadline) -> None:
+        """Wait for metadata that is newer than ``seen``; raise ``missing`` if there is, or if none comes in time."""
+        if self._cluster.metadata.snapshot.generation > seen.generation:
+            raise missing
+        try:
+            await self._cluster.metadata.refresh(seen, deadline)
+        except RequestTimeout as timeout:
+            raise missing from timeout
+
     def _no_space(self, topic: str, size: int) -> KafkaError:
         return self._accumulator.no_space(topic, size)
 
@@ -275,9 +300,15 @@ class Producer(Appender[K, V], MetricsPush, Generic[K, V]):
         self._require_open()
         transaction = self._transaction
         deadline = self._cluster.deadline(self._config.max_block_ms / 1000)
-        known = await self._cluster.metadata.topic(partition.topic, deadline)
-        if not 0 <= partition.partition < len(known.partitions):
-            raise invalid_partition(partition.topic, partition.partition, len(known.partitions))
+        seen = self._cluster.metadata.snapshot
+        while True:
+            known = await self._cluster.metadata.topic(partition.topic, deadline)
+            if 0 <= partition.partition < len(known.partitions):
+                break
+            missing = self._no_partition(*partition, len(known.partitions))
+            if not isinstance(missing, PartitionNotKnown):
+                raise missing
+            await self._look_again(seen, missing, deadline)
         space, now = self._accumulator.space, self._cluster.runtime.now
         if builder.size > space.limit:
             raise self._no_space(partition.topic, builder.size)
@@ -309,7 +340,7 @@ class Producer(Appender[K, V], MetricsPush, Generic[K, V]):
     ) -> tuple[OpenBatch, int]:
         deadline = self._cluster.deadline(self._config.max_block_ms / 1000)
         now, waits = self._cluster.runtime.now, self._cluster.producer_waits
-        transaction = self._transaction
+        transaction, seen = self._transaction, self._cluster.metadata.snapshot
         while True:
             self._require_same(transaction, "waited")
             try:
@@ -323,6 +354,8 @@ class Producer(Appender[K, V], MetricsPush, Generic[K, V]):
                     waits.metadata_seconds += now() - began
                     self._waiting_for[topic] -= 1
                     self._waiting_for += Counter()  # drops the topics for which no call waits any more
+            except PartitionNotKnown as missing:
+                await self._look_again(seen, missing, deadline)
             except BufferFull:
                 began = now()
                 waits.callers += 1
@@ -432,7 +465,7 @@ class Producer(Appender[K, V], MetricsPush, Generic[K, V]):
                             done = self._append_many(topic, *part.arguments, done, stop)
                         else:
                             done = self._append_columns(topic, part, done, stop)
-                    except (BufferFull, TopicNotReady):
+                    except (BufferFull, TopicNotReady, PartitionNotKnown):
                         await self._wait_and_append(topic, *part.record(done))
                         self._sender.wake()
                         done += 1

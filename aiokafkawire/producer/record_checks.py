@@ -9,6 +9,7 @@ from ..serialization import discard_awaitable
 from ..types import Header, Headers
 
 __all__ = (
+    "PartitionNotKnown",
     "RECORD_OVERHEAD",
     "YIELD_EVERY",
     "bytes_needed",
@@ -47,13 +48,18 @@ def wrong_thread() -> UsageError:
     )
 
 
+class PartitionNotKnown(UsageError):
+    """The topic does not have the partition, by metadata that may be older than the partition."""
+
+
 def invalid_partition(topic: str, partition: object, count: int) -> UsageError:
-    """Return the error for a partition that the topic does not have."""
+    """Return the error for a partition that the topic does not have; PartitionNotKnown if it may have been added."""
     if isinstance(partition, bool) or not isinstance(partition, int):
         return UsageError(
             f"partition must be an integer from 0 to {count - 1} for topic {topic!r}, got {shown(partition)}"
         )
-    return UsageError(f"topic {topic!r} has {count} partitions, no {partition!r:.100}")
+    found = UsageError if partition < 0 else PartitionNotKnown
+    return found(f"topic {topic!r} has {count} partitions, no {partition!r:.100}")
 
 
 def copy_bytes(given: object, part: str, *, serialized: bool) -> bytes:

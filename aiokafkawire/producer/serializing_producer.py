@@ -12,7 +12,7 @@ from ..types import Headers, ProducerIdentity, RecordMetadata
 from ._implementation import OpenBatch
 from .many_records import ArrowData, many_records
 from .producer import Producer
-from .record_checks import YIELD_EVERY
+from .record_checks import YIELD_EVERY, PartitionNotKnown
 from .record_serializer import RecordSerializer
 
 __all__ = ("SerializingProducer",)
@@ -138,7 +138,7 @@ class SerializingProducer(Producer[K, V]):
             self._require_same(transaction, "was being serialized")
         try:
             return self._append(topic, value, key, partition, timestamp_ms, headers)
-        except (TopicNotReady, BufferFull):
+        except (TopicNotReady, BufferFull, PartitionNotKnown):
             return await self._wait_and_append(topic, value, key, partition, timestamp_ms, headers)
 
     def _accept_now(

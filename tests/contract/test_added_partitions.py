@@ -39,6 +39,12 @@ async def test_its_offsets_are_looked_up(kafka: Client, grown: TopicPartition) -
     assert found.offset == 0
 
 
+async def test_records_are_written_to_it(kafka: Client, grown: TopicPartition) -> None:
+    async with kafka.producer() as producer:
+        with anyio.fail_after(PATIENCE):
+            assert (await producer.send(grown.topic, b"1", partition=grown.partition)).offset == 1
+
+
 async def test_it_is_read(kafka: Client, grown: TopicPartition) -> None:
     async with kafka.consumer() as consumer:
         consumer.assign({grown: 0})
@@ -49,3 +55,6 @@ async def test_it_is_read(kafka: Client, grown: TopicPartition) -> None:
 async def test_a_partition_that_is_not_there_is_an_error_soon(kafka: Client, grown: TopicPartition) -> None:
     with anyio.fail_after(PATIENCE), pytest.raises(UsageError, match="has 2 partitions, no 2"):
         await kafka.admin.list_offsets({TopicPartition(grown.topic, 2): OffsetSpec.LATEST})
+    async with kafka.producer() as producer:
+        with anyio.fail_after(PATIENCE), pytest.raises(UsageError, match="has 2 partitions, no 2"):
+            await producer.send(grown.topic, b"2", partition=2)

@@ -20,6 +20,7 @@ from aiokafkawire.config import ProducerConfig
 from aiokafkawire.errors import BufferFull, KafkaError, RecordTooLarge, TopicNotReady, UsageError
 from aiokafkawire.producer import _implementation, _pure
 from aiokafkawire.producer.partitioner import Partitioning, make_partitioner, partition_for_key
+from aiokafkawire.producer.record_checks import invalid_partition
 from aiokafkawire.producer.record_columns import BinaryColumn, HeadersColumn, RecordColumns, ViewColumn
 from aiokafkawire.records import batch
 from aiokafkawire.types import Header, Headers, TopicPartition
@@ -110,6 +111,10 @@ def subclass_of(twin: Any, log: Log) -> Any:
             log.asked.append(("may", topic, partition))
             if log.refuses and partition == 3:
                 raise UsageError("not there")
+
+        def _no_partition(self, topic: str, partition: object, count: int) -> KafkaError:
+            log.asked.append(("no partition", topic, partition, count))
+            return invalid_partition(topic, partition, count)
 
         def _no_space(self, topic: str, size: int) -> KafkaError:
             log.asked.append(("no space", topic, size))
