@@ -206,6 +206,7 @@ class Transaction(Generic[K, V]):
 
     async def _commit(self) -> None:
         state = self._manager.state
+        transaction = state.transaction
         # A call that waits for buffer space goes on once a batch is complete; the commit would not wait for its record.
         self._manager.refuse_records()
         try:
@@ -218,8 +219,10 @@ class Transaction(Generic[K, V]):
             try:
                 await self._manager.commit()
             except BaseException as cancelled:
-                # The commit continues in the background, and is followed by an abort if it fails.
-                self._manager.abort(self._finish_batches(cancelled))
+                # The commit continues in the background, and is followed by an abort if it fails. If it has just
+                # ended, the next transaction may begin at once, and must not be aborted instead.
+                if state.transaction is transaction:
+                    self._manager.abort(self._finish_batches(cancelled))
                 raise
         if state.error is not None:
             error = copy_for_reraise(state.error)

@@ -19,6 +19,7 @@ from ..protocol.schema import Request
 from ..runtime import Worker
 from ..types import CoordinatorType, ProducerIdentity, TopicPartition
 from .health import TransactionHealth
+from .open_transaction import OpenTransaction
 from .transaction_requests import check_topic_ids, with_topic_ids
 from .transaction_state_machine import TransactionPhase, TransactionRequest, TransactionStateMachine
 
@@ -246,16 +247,17 @@ class TransactionManager:
         message = "transactional id %(transactional_id)r: aborting the transaction"
         _log.debug(message, transactional_id=self.state.transactional_id)
         self._abort_scheduled = True
-        self._cluster.owner.spawn(self._abort, finish_batches)
+        self._cluster.owner.spawn(self._abort, self.state.transaction, finish_batches)
 
-    async def _abort(self, finish_batches: Callable[[], Awaitable[None]]) -> None:
+    async def _abort(self, transaction: OpenTransaction, finish_batches: Callable[[], Awaitable[None]]) -> None:
         try:
             # If the caller was cancelled in a commit, wait for the commit's end, and abort only if the commit fails.
-            if self.state.phase is TransactionPhase.COMMITTING:
-                while self.state.phase is TransactionPhase.COMMITTING and not self._worker.ended.is_set():
-                    await self._changed.wait()
-                if self.state.error is None:
-                    return  # the transaction is committed, and the next one may be open already
+            while self._is_committing(transaction):
+                if self._worker.ended.is_set():
+                    return
+                await self._changed.wait()
+            if self.state.transaction is not transaction:
+                return  # the transaction is committed, and the next one may be open already
             await finish_batches()
             if self.state.phase is TransactionPhase.OPEN:
                 self._commit_by = None  # the abort has time of its own, even if the commit has used up its time
@@ -264,6 +266,9 @@ class TransactionManager:
             self._abort_scheduled = False
             self._notify()
             self.wake()
+
+    def _is_committing(self, transaction: OpenTransaction) -> bool:
+        return self.state.transaction is transaction and self.state.phase is TransactionPhase.COMMITTING
 
     async def begin(self) -> None:
         """Open a transaction, once the previous one has ended and the producer id is known.
