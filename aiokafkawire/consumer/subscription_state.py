@@ -150,13 +150,13 @@ class LostInHand:
 
 @attrs.frozen
 class Revocation:
-    """The time and reason of a partition's revocation.
+    """A partition's revocation.
 
-    ``returned_at`` is when the user last finished processing its records; infinity if some were unfinished then.
+    ``processed_until`` is when the user last processed records of the partition; the time of the revocation if some
+    were unfinished then.
     """
 
-    returned_at: float
-    at: float
+    processed_until: float
     reason: str
 
 
@@ -182,7 +182,8 @@ class SubscriptionState:
         """The partitions that were revoked while the user processed their records, until the next poll. A partition may
         be assigned again meanwhile, with a new state."""
         self.revocations: dict[TopicPartition, Revocation] = {}
-        """The last revocation of each partition."""
+        """The revocation of each partition before which the user has last processed its records: later ones, of a
+        partition that came back and was revoked before any of its records was handed out, repeat nothing."""
         self.vanished: set[UUID] = set()
         """The ids of topics that were deleted and created again, under other ids."""
 
@@ -262,7 +263,10 @@ class SubscriptionState:
             if state.is_in_hand:
                 lost.append(LostInHand(state, group, reason))
                 self.lost_in_hand[partition] = lost[-1]
-            self.revocations[partition] = Revocation(math.inf if state.is_in_hand else state.returned_at, now, reason)
+            revocation = Revocation(now if state.is_in_hand else state.returned_at, reason)
+            before = self.revocations.get(partition, revocation)
+            if revocation.processed_until >= before.processed_until:
+                self.revocations[partition] = revocation
         return tuple(lost)
 
     def to_commit(self) -> dict[TopicPartition, OffsetAndMetadata]:
@@ -282,7 +286,7 @@ class SubscriptionState:
     def require_not_revoked_since(self, began: float) -> None:
         """Raise CommitFailed if a partition was revoked, and records of it were processed, both after ``began``."""
         for partition, revocation in self.revocations.items():
-            if revocation.at >= began and revocation.returned_at >= began:
+            if revocation.processed_until >= began:
                 raise CommitFailed(
                     f"cannot commit offsets of {partition}: its records were handed out in this transaction, and the "
                     f"partition was revoked since, because {revocation.reason}. The records are read again from the "

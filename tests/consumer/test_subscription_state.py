@@ -3,7 +3,7 @@
 import pytest
 
 from aiokafkawire.consumer.subscription_state import SubscriptionState
-from aiokafkawire.errors import UsageError
+from aiokafkawire.errors import CommitFailed, UsageError
 from aiokafkawire.types import OffsetSpec, TopicPartition
 
 ONE, TWO = TopicPartition("a", 0), TopicPartition("a", 1)
@@ -103,3 +103,25 @@ def test_what_an_assignment_changes_is_what_goes_and_what_comes() -> None:
     assert positions.changes_to((other, TWO, other)) == ((ONE,), (other,))
     assert positions.changes_to(()) == ((ONE, TWO), ())
     assert positions.assigned == (ONE, TWO)
+
+
+def test_a_revocation_with_records_in_hand_is_not_forgotten_when_the_partition_is_revoked_again_without_any() -> None:
+    partition = TopicPartition("a", 0)
+    states = SubscriptionState(OffsetSpec.EARLIEST, in_group=True)
+    states.add([partition])
+    state = states.require(partition)
+    state.position = 5
+    state.hold()
+    assert states.revoke([partition], None, "the first reason", now=10.0)
+    states.add([partition])
+    assert not states.revoke([partition], None, "the second reason", now=20.0)
+    for began in (0.0, 10.0):
+        with pytest.raises(CommitFailed, match="the first reason"):
+            states.require_not_revoked_since(began)
+    states.require_not_revoked_since(10.1)
+    states.add([partition])
+    states.require(partition).returned_at = 25.0
+    assert not states.revoke([partition], None, "the third reason", now=30.0)
+    with pytest.raises(CommitFailed, match="the third reason"):
+        states.require_not_revoked_since(25.0)
+    states.require_not_revoked_since(25.1)
