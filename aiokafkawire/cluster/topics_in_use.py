@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 
 from ..config import ClientConfig
-from ..errors import UnknownTopicOrPartition
+from ..errors import ErrorCode, UnknownTopicOrPartition
 from ..event_log import EventLog
 from .metadata import Snapshot
 from .missing_topics import MissingTopics, advice, listed, say_missing
@@ -27,6 +27,8 @@ class TopicsInUse:
         self._used: dict[str, float] = {}
         self._kept: list[Names] = []
         self._followed: list[Names] = []
+        # The topics that a broker knows, but not yet their partitions.
+        self._incomplete: set[str] = set()
 
     def track(self, topics: Iterable[str], now: float) -> bool:
         """Let :meth:`to_ask` return the topics for ``metadata_max_idle_ms``; return whether any topic is new."""
@@ -61,6 +63,7 @@ class TopicsInUse:
 
     def learned(self, asked: Iterable[str], snapshot: Snapshot, now: float) -> None:
         """Log which ``asked`` topics do not exist in the snapshot, and which missing topics exist now."""
+        self._incomplete = {name for name in asked if snapshot.topic_error(name) == ErrorCode.LEADER_NOT_AVAILABLE}
         news = self.missing.update(asked, snapshot.topic_error, self._followed_names(), now)
         if news.new:
             text = {"missing": say_missing(news.new)}
@@ -75,7 +78,12 @@ class TopicsInUse:
             _log.info("topic %(topic)r exists now", topic=name)
 
     def ask_again_within(self) -> float:
-        """Return the seconds until the next regular refresh, at most ``metadata_max_age_ms``."""
+        """Return the seconds until the next regular refresh, at most ``metadata_max_age_ms``.
+
+        A topic that was just created has no partitions at first: its metadata is requested again at once.
+        """
+        if not self._incomplete.isdisjoint(self._followed_names()):
+            return 0.0
         return self.missing.ask_again_within(self._followed_names(), self._config.metadata_max_age_ms / 1000)
 
     def _followed_names(self) -> set[str]:

@@ -9,7 +9,9 @@ import anyio
 import pytest
 
 from aiokafkawire import Client, Consumer, ConsumerStalled, TopicNotReady, TopicPartition
+from aiokafkawire.errors import ErrorCode
 from aiokafkawire.group.membership import GroupState
+from aiokafkawire.protocol.api import ApiKey
 from aiokafkawire.testing.simulation import Simulation, simulate
 
 MISSING = "topic 'oders' does not exist in the cluster"
@@ -106,6 +108,24 @@ def test_a_pattern_that_matches_nothing_is_no_stall_and_no_warning(caplog: pytes
 
     run(main)
     assert warnings(caplog) == []
+
+
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+def test_a_member_reads_a_new_topic_as_soon_as_its_partitions_have_leaders(protocol: Any) -> None:
+    async def main(sim: Simulation) -> None:
+        sim.broker.create_topic("orders", partitions=1)
+        async with sim.client() as writer, writer.producer() as producer:
+            await producer.send("orders", b"1")
+        sim.broker.on(ApiKey.METADATA, answer=ErrorCode.LEADER_NOT_AVAILABLE, times=3)
+        async with (
+            sim.client() as kafka,
+            kafka.consumer("orders", group_id="g", group_protocol=protocol, auto_offset_reset="earliest") as consumer,
+        ):
+            began = sim.now()
+            assert (await anext(consumer)).value == b"1"
+            assert sim.now() - began < 20
+
+    run(main)
 
 
 def test_a_consumer_without_a_group_waits_for_a_topic_but_not_for_a_minute(caplog: pytest.LogCaptureFixture) -> None:
