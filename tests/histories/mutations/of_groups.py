@@ -71,8 +71,8 @@ GROUPS = (
         "commits ignore the generation",
         "a commit has the member's generation",
         "consumer.auto_commit",
-        "group = driver.machine.group if driver is not None else GroupMetadata(self._offsets.group_id)",
-        "group = GroupMetadata(self._offsets.group_id)",
+        "return self.driver.machine.group if self.driver is not None else GroupMetadata(self._offsets.group_id)",
+        "return GroupMetadata(self._offsets.group_id)",
         "orderly_groups",
     ),
     Mutation(
