@@ -28,8 +28,6 @@ from .trouble import next_fault, refusing
 
 __all__ = ("Outcome", "Play", "run", "told")
 
-_PATIENCE = 60.0
-"""Virtual seconds for the group to become stable and finish all, beside those that it waits for the dead."""
 _LOSABLE = (
     ApiKey.SHARE_GROUP_HEARTBEAT,
     ApiKey.SHARE_FETCH,
@@ -86,6 +84,8 @@ class Play:
     """The members' names by their ids."""
     gentle: bool = False
     """Whether nothing goes wrong, and every member leaves in order."""
+    patience: float = 60.0
+    """Virtual seconds in which the rest is finished, beside the times that the brokers and members may wait."""
     commits: int = 0
 
     def __attrs_post_init__(self) -> None:
@@ -193,7 +193,7 @@ class Play:
         """Wait until all records are finished, and the group stable; how long that took."""
         group = self.group
         waits_ms = group.session_timeout_ms + group.max_poll_interval_ms + group.delivery_limit * group.lock_ms
-        limit = _PATIENCE + waits_ms / 1000
+        limit = self.patience + waits_ms / 1000
         await anyio.sleep(LATE)
         return LATE + await until_settled(self.sim, self._state, limit=limit - LATE, wrong=self.watch.wrong)
 

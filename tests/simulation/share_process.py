@@ -251,6 +251,8 @@ class _Play(share.Play):
             dead_letters=self.plan.dead_letters,
         )
         self.gentle = self.plan.gentle
+        if not self.plan.dead_letters:
+            self.patience = 240.0  # each delivery of a record that no handler can handle lets a member begin again
         if self.gentle:
             self.seats.ends = ("leaves",)
 
