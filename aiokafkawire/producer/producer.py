@@ -346,6 +346,8 @@ class Producer(Appender[K, V], MetricsPush, Generic[K, V]):
             try:
                 return self._append(topic, value, key, partition, timestamp_ms, headers)
             except TopicNotReady:
+                if self._transactions is not None and self._transactions.state.error is not None:
+                    raise  # a partition had no leader for too long: this is why the transaction can only be aborted
                 began = now()
                 self._waiting_for[topic] += 1
                 try:

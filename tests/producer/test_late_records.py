@@ -9,7 +9,7 @@ import anyio.lowlevel
 import pytest
 from support.patience import SOON
 
-from aiokafkawire import Client, UsageError
+from aiokafkawire import Client, TopicNotReady, UsageError
 from aiokafkawire.producer.transaction import Transaction
 from aiokafkawire.protocol.api import ApiKey
 from aiokafkawire.testing.broker import Broker
@@ -79,3 +79,25 @@ async def test_a_record_of_an_aborted_transaction_is_in_no_other(release: str) -
             await transaction.send("new", b"committed")
         async with kafka.consumer("new", auto_offset_reset="earliest") as consumer:
             assert (await anext(consumer)).value == b"committed"
+
+
+@pytest.mark.parametrize("how", ["send", "enqueue", "send_many", "send_nowait"])
+async def test_a_transaction_that_failed_since_a_partition_had_no_leader_takes_no_records(
+    release: str, how: str
+) -> None:
+    async with (
+        Broker(max_versions=release) as broker,
+        Client(broker.bootstrap) as kafka,
+        kafka.producer(transactional_id="x") as producer,
+    ):
+        broker.create_topic("t")
+        with pytest.raises(TopicNotReady, match="no leader"):
+            async with producer.transaction() as transaction:
+                await transaction.send("t", b"first")
+                assert producer._transactions is not None
+                producer._transactions.state.must_abort(TopicNotReady("t-0 has no leader"))
+                with pytest.raises(TopicNotReady, match="no leader"):
+                    called = getattr(transaction, how)("t", [b"late"] if how == "send_many" else b"late")
+                    await called
+        async with producer.transaction() as transaction:
+            await transaction.send("t", b"second")
