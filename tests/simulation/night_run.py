@@ -58,7 +58,7 @@ def run_one(scenario: str, seed: int, *, seconds: float, tries: int) -> NightRun
         try:
             done = _run(study, scenario, seed, seconds)
             run.seconds, run.faults = done.seconds, done.trace.faults
-        except (Exception, TakesTooLong) as error:
+        except (Exception, TakesTooLong, BaseExceptionGroup) as error:  # a task group wraps TakesTooLong
             run.failure, run.error = name_of(error), "".join(traceback.format_exception(error, limit=-5))
     run.cpu = _cpu() - began
     run.met = transitions + (coverage.codes_of(study.broker) if study.broker is not None else Counter())
@@ -86,7 +86,7 @@ def _run(study: Any, scenario: str, seed: int, seconds: float) -> Any:
 def _failure(study: Any, scenario: str, seed: int, seconds: float) -> str:
     try:
         _run(study, scenario, seed, seconds)
-    except (Exception, TakesTooLong) as error:
+    except (Exception, TakesTooLong, BaseExceptionGroup) as error:
         return name_of(error)
     return ""
 

@@ -4,12 +4,14 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 from histories.anomalies import AnomaliesFound, Anomaly, Kind
+from simulation import one_seed
 from simulation.coverage import codes_of, missed_codes, missed_transitions, watching_transitions
 from simulation.failures import TakesTooLong, limited, name_of
-from simulation.night_run import NightRun
+from simulation.night_run import NightRun, run_one
 from simulation.nightly import WEIGHTS, jobs, shares, written
 from simulation.one_seed import RUN, replay
 from support.patience import PATIENCE
@@ -92,3 +94,11 @@ def test_a_run_that_takes_too_long_is_stopped() -> None:
     with pytest.raises(TakesTooLong, match=r"longer than 0\.05 s"), limited(0.05):
         while True:
             pass
+
+
+def test_a_run_that_takes_too_long_in_a_task_group_is_one_that_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    def endless(seed: int) -> NoReturn:
+        raise BaseExceptionGroup("of a task group", [TakesTooLong("a run takes longer than 60 s")])
+
+    monkeypatch.setattr(one_seed, "RUN", {"plain": endless})
+    assert run_one("plain", 1, seconds=60, tries=1).failure == "TakesTooLong"
