@@ -48,7 +48,7 @@ from .topics_in_use import Names, TopicsInUse
 __all__ = ("MetadataUpdater",)
 
 _Answer: TypeAlias = tuple[MetadataResponse, Mapping[str, int], Sequence[str]]
-"""A broker's response, the feature levels that it has told, and the topics that were requested."""
+"""A Metadata response, the feature levels of the broker that sent it, and the requested topics."""
 
 _MIN_SHARE: Final = 0.1
 """The smallest fraction of the timeout that one address gets."""
