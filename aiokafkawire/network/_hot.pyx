@@ -5,9 +5,9 @@
 An operating system clears every page that it allocates, and reclaims large blocks as soon as they are freed. So a few
 large bytes objects are kept, and reused for the next frame when nothing else refers to them.
 
-Values of records are small blocks, many of which are freed together. glibc gives more than 128 KiB of free memory back
-at once, unless it has seen a larger block come and go: then it retains up to twice that block's size. Kept frames never
-go, so this module frees one block when it is imported.
+Values of records and decompressed batches are many blocks that are freed together. glibc gives more than 128 KiB of
+free memory back at once, unless it has seen a larger block come and go: then it retains up to twice that block's size.
+Kept frames never go, so this module frees one block when it is imported.
 """
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
@@ -30,8 +30,8 @@ cdef enum:
     KEPT = 6
     # The total size of all kept objects.
     KEPT_BYTES = 32 * 1024 * 1024
-    # The size of the block that is freed at import: the largest fetch of one partition by default, with room.
-    FREED = 2 * 1024 * 1024
+    # The size of the block that is freed at import: what poll() decompresses of four partitions at once.
+    FREED = 8 * 1024 * 1024
 
 PyMem_RawFree(PyMem_RawMalloc(FREED))
 
