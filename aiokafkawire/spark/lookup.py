@@ -123,12 +123,16 @@ def _check_names(bound: Bound, named: Mapping[TopicPartition, int], partitions: 
 
 
 async def _by_time(kafka: Client, options: ReadOptions, bound: Bound, times: Mapping[TopicPartition, int]) -> Offsets:
-    found = await _ask(kafka, options, {partition: OffsetSpec.at(time) for partition, time in times.items()})
+    specs = {partition: OffsetSpec.at(time) for partition, time in times.items()}
+    found = await _ask(kafka, options, specs)
     late = [partition for partition, offset in found.items() if offset is None]
     if late and bound.option.startswith("starting") and options.too_late == "error":
         why = f"{', '.join(map(str, sorted(late)))} has no record at or after this time"
         raise ConfigError(f"{bound.option}: {why}; startingOffsetsByTimestampStrategy=latest begins at the end")
     found |= await _ask(kafka, options, dict.fromkeys(late, OffsetSpec.LATEST))
+    # The end is after all records that were appended since the first lookup, and one of them may have the time.
+    again = await _ask(kafka, options, {partition: specs[partition] for partition in late})
+    found |= {partition: offset for partition, offset in again.items() if offset is not None}
     return {partition: _found(partition, offset) for partition, offset in found.items()}
 
 

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+import anyio
 import pytest
 
-from aiokafkawire import ConfigError, KafkaError, blocking
+from aiokafkawire import Client, ConfigError, KafkaError, TopicPartition, blocking
+from aiokafkawire.protocol.api import ApiKey
 from aiokafkawire.spark.errors import DataLost
-from aiokafkawire.spark.lookup import batch_ranges
+from aiokafkawire.spark.lookup import batch_ranges, resolve
 from aiokafkawire.spark.options import read_options
+from aiokafkawire.testing.broker import Broker
 
 
 @pytest.fixture
@@ -86,3 +89,27 @@ def test_what_is_not_there_is_one_clear_error(
 ) -> None:
     with pytest.raises(error, match=told):
         ranges(**options)
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("which", ["starting", "ending"])
+async def test_a_record_that_is_appended_during_the_lookup_of_a_time_is_on_its_side_of_it(which: str) -> None:
+    flights = TopicPartition("flights", 0)
+    async with Broker(port=None) as broker:
+        broker.create_topic("flights")
+        given = {"kafka.bootstrap.servers": broker.bootstrap, "subscribe": "flights", f"{which}Timestamp": "500"}
+        options = read_options({**given, "startingOffsetsByTimestampStrategy": "latest"}, streaming=False)
+        bound, found = options.start if which == "starting" else options.end, dict[TopicPartition, int]()
+        async with Client(broker.bootstrap, connector=broker.connect) as kafka, kafka.producer() as producer:
+            await producer.send("flights", b"old", timestamp_ms=1)
+
+            async def look_up() -> None:
+                found.update(await resolve(kafka, options, bound, [flights]))
+
+            async with anyio.create_task_group() as tasks, broker.hold(ApiKey.LIST_OFFSETS, after=1) as held:
+                tasks.start_soon(look_up)
+                await held.arrived()  # the lookup of the end, since no record is late enough
+                await producer.send("flights", b"older", timestamp_ms=2)
+                await producer.send("flights", b"new", timestamp_ms=600)
+                held.release()
+    assert found == {flights: 2}
