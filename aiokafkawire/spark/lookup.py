@@ -7,10 +7,10 @@ from typing import Final
 import anyio
 
 from ..client import Client
-from ..cluster.list_offsets import look_up_offsets
+from ..cluster.list_offsets import look_up_offsets, look_up_starts
 from ..cluster.retry import Deadline
 from ..config import ConsumerConfig, make_config
-from ..errors import ConfigError, UsageError, broker_error
+from ..errors import ConfigError, UnknownTopicOrPartition, UsageError, broker_error
 from ..event_log import EventLog
 from ..types import OffsetSpec, TopicPartition
 from .admission import ranges_between
@@ -19,7 +19,16 @@ from .offsets import EARLIEST, LATEST, OffsetRange, Offsets
 from .options import Bound, ReadOptions, TopicSelection
 from .pushed_filters import PushedFilters
 
-__all__ = ("batch_ranges", "data_lost", "ends", "partitions_now", "partitions_of", "resolve", "until_brokers_agree")
+__all__ = (
+    "batch_ranges",
+    "data_lost",
+    "ends",
+    "log_of",
+    "partitions_now",
+    "partitions_of",
+    "resolve",
+    "until_brokers_agree",
+)
 
 _log = EventLog("aiokafkawire.spark")
 
@@ -91,6 +100,26 @@ async def ends(
     """
     found = await _ask(kafka, options, dict.fromkeys(partitions, which))
     return {partition: _found(partition, offset) for partition, offset in found.items()}
+
+
+async def log_of(kafka: Client, partition: TopicPartition) -> tuple[int, int] | None:
+    """Return a partition's first offset and its end, open transactions included; None if there is no such partition.
+
+    Raises as :func:`ends`.
+    """
+    for wait in until_brokers_agree():
+        try:
+            known = await partitions_of(kafka, TopicSelection(names=(partition.topic,)))
+        except UnknownTopicOrPartition:
+            known = []
+        if partition in known:
+            specs = (OffsetSpec.EARLIEST, OffsetSpec.LATEST)
+            found = [await look_up_starts(kafka._cluster, {partition: spec}, _deadline(kafka)) for spec in specs]
+            return found[0][partition], found[1][partition]
+        if wait is None:
+            break
+        await anyio.sleep(wait)
+    return None
 
 
 async def resolve(kafka: Client, options: ReadOptions, bound: Bound, partitions: Collection[TopicPartition]) -> Offsets:

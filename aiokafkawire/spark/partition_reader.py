@@ -1,6 +1,7 @@
 """The reader with which tasks read an offset range of one partition as Arrow record batches."""
 
 from collections.abc import Iterator
+from types import NoneType
 from typing import TYPE_CHECKING, Final
 
 import anyio
@@ -8,10 +9,18 @@ import attrs
 
 from ..client import Client
 from ..consumer.consumer import Consumer
-from ..errors import OffsetOutOfRange, RequestTimeout
-from ..types import OffsetSpec, TopicPartition
+from ..errors import (
+    KafkaError,
+    LogTruncated,
+    OffsetOutOfRange,
+    RequestTimeout,
+    UnknownTopicId,
+    UnknownTopicOrPartition,
+)
+from ..types import TopicPartition
 from .chunk import Chunk
-from .lookup import data_lost
+from .errors import DataLost
+from .lookup import data_lost, log_of
 from .offsets import OffsetRange
 from .options import ReadOptions
 from .worker_client import task_client
@@ -31,6 +40,8 @@ _FETCH: Final = 8 * 1024 * 1024
 """The default of ``max.partition.fetch.bytes``: a task reads only one partition."""
 _POLL_INTERVAL: Final = 0.05
 """Seconds between two checks whether the position has moved without records, for example past control records."""
+_GONE: Final = (NoneType, UnknownTopicOrPartition, UnknownTopicId)
+"""The causes of timeouts after which the partition may have lost records; None is that of the query's own timeout."""
 
 
 def read_range(options: ReadOptions, part: OffsetRange) -> Iterator["pa.RecordBatch"]:
@@ -40,7 +51,7 @@ def read_range(options: ReadOptions, part: OffsetRange) -> Iterator["pa.RecordBa
 
     Raises:
         DataLost: records of the range were deleted, and ``failOnDataLoss`` is on.
-        RequestTimeout: no records were received for ``kafkaConsumer.pollTimeoutMs``.
+        RequestTimeout: no records were received for ``kafkaConsumer.pollTimeoutMs``, although there are some.
         KafkaError: fetching fails permanently, or still after ``default.api.timeout.ms`` of retries.
     """
     with task_client(options.settings) as kafka:
@@ -64,6 +75,8 @@ class RangeReader:
     part: OffsetRange
     _consumer: Consumer[bytes, bytes] | None = attrs.field(default=None, init=False)
     _decoder: "TypedValues | None" = attrs.field(default=None, init=False)
+    _resumed_at: int | None = attrs.field(default=None, init=False)
+    """Where reading went on after lost records: if nothing is read there, it would not end."""
 
     async def next_record_batch(self) -> "pa.RecordBatch | None":
         """Return the next record batch, or None at the end of the range. Raise as :func:`read_range`."""
@@ -73,8 +86,8 @@ class RangeReader:
         while self._needs_more(consumer, chunk):
             try:
                 await self._add_batches(consumer, chunk)
-            except OffsetOutOfRange as error:
-                await self._skip_deleted(consumer, error)
+            except (OffsetOutOfRange, LogTruncated, RequestTimeout) as error:
+                await self._pass_lost(consumer, error)
         if not chunk.rows:
             return None
         return chunk.record_batch(None if struct is None else await self._decoded(chunk))
@@ -129,17 +142,24 @@ class RangeReader:
         why = f"no records were received for {self.options.poll_timeout:g} s (kafkaConsumer.pollTimeoutMs)"
         raise RequestTimeout(f"reading {self.part} at offset {before}: {why}: {consumer.health().why_idle}")
 
-    async def _skip_deleted(self, consumer: Consumer[bytes, bytes], error: OffsetOutOfRange) -> None:
-        """Report the deleted records; seek to the partition's first offset, or to the range's end if that is lower."""
-        position, partition = self._position(consumer), self._partition
-        first, last = [
-            found.offset if (found := (await consumer.offsets({partition: spec}))[partition]) is not None else None
-            for spec in (OffsetSpec.EARLIEST, OffsetSpec.LATEST)
-        ]
-        message = f"cannot read {self.part} from offset {position}: the partition has offsets {first} to {last}"
+    async def _pass_lost(self, consumer: Consumer[bytes, bytes], error: KafkaError) -> None:
+        """Report the records that are gone, and seek to what is left of the range; raise the error if none is gone."""
+        position, is_late = self._position(consumer), isinstance(error, RequestTimeout)
+        if is_late and not isinstance(error.__cause__, _GONE):
+            raise error
+        try:
+            log = await log_of(self.kafka, self._partition)
+        except KafkaError as unanswered:
+            raise error from unanswered
+        first, end = log or (0, 0)
+        if first <= position < end and (is_late or position == self._resumed_at):
+            raise error
+        found = "there is no such partition" if log is None else f"the partition has offsets {first} to {end}"
+        message = f"cannot read {self.part} from offset {position}: {found}"
         try:
             data_lost([message], fail=self.options.fail_on_data_loss)
-        except Exception as lost:
+        except DataLost as lost:
             raise lost from error
-        begins = self.part.end if first is None or first <= position else min(first, self.part.end)
-        consumer.seek(partition, begins)
+        # A log that was truncated may have an offset again by now.
+        self._resumed_at = min(max(first, position), self.part.end) if position < end else self.part.end
+        consumer.seek(self._partition, self._resumed_at)

@@ -12,7 +12,9 @@ import pytest
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
 from aiokafkawire import Client, KafkaError, NewTopic, RequestTimeout, blocking
+from aiokafkawire.errors import ErrorCode, OffsetOutOfRange
 from aiokafkawire.protocol.api import ApiKey
+from aiokafkawire.spark import lookup
 from aiokafkawire.spark.errors import DataLost
 from aiokafkawire.spark.lookup import batch_ranges
 from aiokafkawire.spark.offsets import OffsetRange
@@ -153,13 +155,74 @@ def test_records_that_are_gone_are_an_error_or_left_out(kafka: blocking.Client, 
     assert read(options(bootstrap, failOnDataLoss="false"), 7, 9).num_rows == 0
 
 
+def test_records_that_the_log_has_not_got_are_an_error_or_left_out(kafka: blocking.Client, bootstrap: str) -> None:
+    kafka.admin.create_topics({"flights": 1})
+    with kafka.producer() as producer:
+        producer.send_many("flights", [b"x"] * 5)
+    with pytest.raises(DataLost, match=r"cannot read flights-0\[3:9\] from offset 5: the partition has offsets 0 to 5"):
+        read(options(bootstrap, kafkaConsumer__pollTimeoutMs="300"), 3, 9)
+    found = read(options(bootstrap, kafkaConsumer__pollTimeoutMs="300", failOnDataLoss="false"), 3, 9)
+    assert found["offset"].to_pylist() == [3, 4]
+
+
+def test_records_of_a_deleted_topic_are_an_error_or_left_out(
+    kafka: blocking.Client, bootstrap: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lookup, "_AGREE_AFTER", 0.2)
+    kafka.admin.create_topics({"flights": 1})
+    kafka.admin.delete_topics(["flights"])
+    with pytest.raises(DataLost, match=r"cannot read flights-0\[0:5\] from offset 0: there is no such partition"):
+        read(options(bootstrap, kafka__default__api__timeout__ms="300"), 0, 5)
+    asked = options(bootstrap, kafka__default__api__timeout__ms="300", failOnDataLoss="false")
+    assert read(asked, 0, 5).num_rows == 0
+
+
+@pytest.mark.parametrize("fails", ["true", "false"])
+def test_records_of_a_topic_that_is_created_anew_in_mid_task_are_an_error_or_left_out(
+    kafka: blocking.Client, bootstrap: str, fails: str
+) -> None:
+    kafka.admin.create_topics({"flights": 1})
+    with kafka.producer() as producer:
+        producer.enqueue_many("flights", [b"v" * 100] * 40_000)
+    asked = options(bootstrap, failOnDataLoss=fails, kafka__max__partition__fetch__bytes="100000")
+    reading = RangeReader(kafka.asynchronous, asked, OffsetRange("flights", 0, 0, 40_000))
+    assert kafka.loop.call(reading.next_record_batch) is not None
+    kafka.admin.delete_topics(["flights"])
+    kafka.admin.create_topics({"flights": 1})
+    try:
+        if fails == "true":
+            with pytest.raises(DataLost, match="the partition has offsets 0 to 0"):
+                while kafka.loop.call(reading.next_record_batch) is not None:
+                    pass
+        else:
+            while kafka.loop.call(reading.next_record_batch) is not None:
+                pass
+    finally:
+        kafka.loop.call(reading.close)
+
+
+def test_records_that_are_there_again_are_read() -> None:
+    with BackgroundBroker() as broker:
+        broker.create_topic("flights", 1)
+        with blocking.Client(broker.bootstrap) as kafka, kafka.producer() as producer:
+            producer.send_many("flights", [b"x"] * 5)
+        asked = options(broker.bootstrap, failOnDataLoss="false")
+        broker.on(ApiKey.FETCH, answer=ErrorCode.OFFSET_OUT_OF_RANGE, topic="flights")
+        assert read(asked, 2, 5)["offset"].to_pylist() == [2, 3, 4]
+        broker.on(ApiKey.FETCH, answer=ErrorCode.OFFSET_OUT_OF_RANGE, topic="flights", times=None)
+        with pytest.raises(OffsetOutOfRange):
+            read(asked, 2, 5)
+
+
 def test_nothing_that_comes_is_an_error_in_time(kafka: blocking.Client, bootstrap: str) -> None:
     kafka.admin.create_topics({"flights": 1})
-    asked = options(bootstrap, kafkaConsumer__pollTimeoutMs="300")
-    with pytest.raises(
-        RequestTimeout, match=r"reading flights-0\[0:3\] at offset 0: no records were received for 0.3 s"
-    ):
-        read(asked, 0, 3)
+    asked = options(bootstrap, kafka__isolation__level="read_committed", kafkaConsumer__pollTimeoutMs="300")
+    with kafka.producer(transactional_id="t") as producer, producer.transaction():
+        producer.send_many("flights", [b"x"] * 3)
+        with pytest.raises(
+            RequestTimeout, match=r"reading flights-0\[0:3\] at offset 0: no records were received for 0.3 s"
+        ):
+            read(asked, 0, 3)
 
 
 @pytest.fixture
