@@ -66,10 +66,10 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self, start: Mapping[str, Any] | None = None, limit: "ReadLimit | None" = None
     ) -> SparkOffsets:
         """Return the end offsets of the next micro-batch. Spark before 4.2 passes neither argument."""
-        end = self._now() if self._target is None else self._target
+        given = {} if start is None else read_offsets(start, "the start of a batch")
+        end = self._now(given) if self._target is None else self._target
         if start is None or limit is None or isinstance(limit, ReadAllAvailable):
             return write_offsets(end)
-        given = read_offsets(start, "the start of a batch")
         begins = given | self._begin_of_new(given, end)
         # partitions() reports truncated and deleted partitions when the batch is planned.
         known = {partition: min(begins[partition], end[partition]) for partition in end}
@@ -114,8 +114,9 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if client is not None:
             client.close()
 
-    def _now(self) -> Offsets:
-        self._found = self._call(_end, self._options, frozenset(self._found or ()))
+    def _now(self, known: Collection[TopicPartition] = ()) -> Offsets:
+        """Look up the ends of all partitions; a broker that lacks one of the ``known`` may lag behind."""
+        self._found = self._call(_end, self._options, {*(self._found or ()), *known})
         return self._found
 
     def _begin_of_new(self, begins: Offsets, end: Offsets) -> Offsets:

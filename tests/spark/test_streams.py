@@ -14,6 +14,7 @@ from support.needing import require
 from support.partitions import add_partitions_blocking
 
 from aiokafkawire import ConfigError, KafkaError, RequestTimeout, TopicPartition, blocking
+from aiokafkawire.spark import lookup
 from aiokafkawire.spark.errors import DataLost
 from aiokafkawire.spark.offsets import OffsetRange
 from aiokafkawire.spark.options import read_options
@@ -116,6 +117,21 @@ def test_a_topic_that_is_gone_is_an_error_unless_loss_is_allowed(kafka: blocking
     with pytest.raises(DataLost, match="flown-0 was deleted, and its next offset was 5"):
         reader.partitions(start, end)
     assert readers(failOnDataLoss="false").partitions(start, end) == []
+
+
+def test_a_partition_of_the_checkpoint_is_not_gone_because_one_broker_lags_behind(
+    kafka: blocking.Client, readers: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kafka.admin.create_topics({"flights": 2})
+    lagging, known = [[ZERO]], lookup.partitions_of
+
+    async def partitions_of(*args: Any) -> list[TopicPartition]:
+        return lagging.pop() if lagging else await known(*args)
+
+    monkeypatch.setattr(lookup, "partitions_of", partitions_of)
+    start = {"flights": {"0": 0, "1": 0}}
+    assert readers().latestOffset(start, everything()) == start
+    assert not lagging
 
 
 def test_limits_hold_unless_the_trigger_wants_everything(kafka: blocking.Client, readers: Any) -> None:
