@@ -59,7 +59,8 @@ class CommitsToGroup(StreamingQueryListener):
         self._kafka: blocking.Client | None = None
         self._running: set[str] = set()
         self._none_runs = threading.Condition()
-        self._pending: Offsets = {}
+        # The end of each query's last micro-batch, by the query's id, in the order in which the batches have ended.
+        self._ends: dict[str, Offsets] = {}
         self.committed: Offsets = {}
         """The last committed offset of each partition."""
         self.behind: dict[str, Behind] = {}
@@ -78,13 +79,16 @@ class CommitsToGroup(StreamingQueryListener):
         progress = event.progress
         if self._query_name not in (None, progress.name):
             return
-        self._pending |= reached(source.endOffset for source in progress.sources)
+        query = str(progress.id)
+        before = self._ends.pop(query, {})
+        # A partition that is no longer in it was deleted: brokers would refuse its offset for ever.
+        ends = self._ends[query] = reached(source.endOffset for source in progress.sources) or before
         latest: Offsets = {}
         for source in progress.sources:
             latest |= offsets_in(source.latestOffset) or {}
-        now = behind(self._pending, latest)
+        now = behind(ends, latest)
         if now is not None:
-            self.behind[str(progress.id)] = now
+            self.behind[query] = now
         self._commit()
 
     def onQueryIdle(self, event: "QueryIdleEvent") -> None:  # noqa: N802
@@ -116,9 +120,8 @@ class CommitsToGroup(StreamingQueryListener):
             raise self.error
 
     def _commit(self) -> None:
-        new = {
-            partition: offset for partition, offset in self._pending.items() if self.committed.get(partition) != offset
-        }
+        ended = {partition: offset for ends in self._ends.values() for partition, offset in ends.items()}
+        new = {partition: offset for partition, offset in ended.items() if self.committed.get(partition) != offset}
         if not new:
             return
         try:

@@ -199,6 +199,22 @@ def test_a_commit_that_fails_is_made_with_the_next_batch(broker: Broker, kafka: 
     assert kafka.admin.consumer_group_lag("delays") == {ZERO: 3}
 
 
+def test_offsets_of_a_deleted_topic_are_not_committed_for_ever(bootstrap: str, kafka: blocking.Client) -> None:
+    from aiokafkawire.spark.listener import CommitsToGroup
+
+    fill(kafka, "flights", 9)
+    fill(kafka, "flown", 9)
+    listener = CommitsToGroup(bootstrap, "delays", default_api_timeout_ms=300)
+    listener.onQueryStarted(started())
+    kafka.admin.delete_topics(["flown"])
+    listener.onQueryProgress(progressed('{"flights":{"0":4},"flown":{"0":2}}'))
+    assert isinstance(listener.error, KafkaError)
+    listener.onQueryProgress(progressed('{"flights":{"0":6}}'))
+    listener.onQueryTerminated(started())
+    listener.wait(0)
+    assert listener.committed == {ZERO: 6}
+
+
 def test_a_listener_follows_the_query_it_was_given(bootstrap: str, kafka: blocking.Client) -> None:
     from aiokafkawire.spark.listener import CommitsToGroup
 
