@@ -15,7 +15,7 @@ from ..errors import DeserializationError, KafkaError, UsageError
 from ..types import Header, TopicPartition
 from .json_values import json_column
 
-__all__ = ("ReadValue", "TypedValues", "fields_of", "fitter", "read_json")
+__all__ = ("ReadValue", "TypedValues", "fields_of", "fitter", "has_decimals", "read_exact_json", "read_json")
 
 _REFUSED = (pa.ArrowException, TypeError, ValueError, ArithmeticError)
 """The errors of Arrow for a value that does not fit its type."""
@@ -33,7 +33,8 @@ def read_json(data: bytes, headers: Sequence[Header] = ()) -> Any:
     return json.loads(data.decode())
 
 
-def _read_json_with_decimals(data: bytes, headers: Sequence[Header]) -> Any:
+def read_exact_json(data: bytes, headers: Sequence[Header] = ()) -> Any:
+    """Return a JSON value with Decimal for numbers that are no integers: a float has 17 digits at most."""
     return json.loads(data.decode(), parse_float=Decimal)
 
 
@@ -60,7 +61,7 @@ class TypedValues:
     ) -> None:
         self.is_json: Final = read is read_json
         """Whether the values are JSON, for which nobody needs the headers."""
-        self._read = _read_json_with_decimals if self.is_json and _has_decimals(kind) else read
+        self._read = read_exact_json if self.is_json and has_decimals(kind) else read
         self._keeps_errors, self._pause = keeps_errors, pause
         self.kind: Final = kind
         """The type of Arrow."""
@@ -188,9 +189,10 @@ def fitter(kind: "pa.DataType") -> Callable[[Any], Any]:
     raise UsageError(f"values cannot become {kind}: use numbers, text, bytes, times, decimals, lists, maps and structs")
 
 
-def _has_decimals(kind: "pa.DataType") -> bool:
+def has_decimals(kind: "pa.DataType") -> bool:
+    """Return whether a type is a decimal, or has one in it."""
     if _types.is_nested(kind):
-        return any(_has_decimals(kind.field(index).type) for index in range(kind.num_fields))
+        return any(has_decimals(kind.field(index).type) for index in range(kind.num_fields))
     return bool(_types.is_decimal(kind))
 
 

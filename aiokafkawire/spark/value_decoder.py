@@ -5,13 +5,15 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from ..errors import ConfigError, KafkaError
-from ..records.typed_values import ReadValue, TypedValues, fields_of, read_json
+from ..records.typed_values import ReadValue, TypedValues, fields_of, has_decimals, read_exact_json, read_json
 from ..serialization import SerializationContext
 from ..types import Header
 from .value_format import ValueFormat
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from ..schema_registry import JsonSchemaDeserializer
 
 __all__ = ("value_decoder",)
 
@@ -24,13 +26,13 @@ def value_decoder(given: ValueFormat, struct: "pa.StructType", topic: str) -> Ty
     """
     context = SerializationContext(topic, [], is_key=False)
     try:
-        read = _reader(given, context)
+        read = _reader(given, context, exact=has_decimals(struct))
     except ImportError as error:
         raise ConfigError(f"valueFormat={given.kind}: {error}") from error
     return TypedValues(read, struct, keeps_errors=given.keeps_errors)
 
 
-def _reader(given: ValueFormat, context: SerializationContext) -> ReadValue:
+def _reader(given: ValueFormat, context: SerializationContext, *, exact: bool) -> ReadValue:
     if given.registry is None:
         if given.kind == "json":
             return read_json
@@ -48,6 +50,8 @@ def _reader(given: ValueFormat, context: SerializationContext) -> ReadValue:
         from ..schema_registry import JsonSchemaDeserializer
 
         deserializer = JsonSchemaDeserializer(registry)
+        if exact:
+            return _exact(deserializer, context)
     else:
         from ..schema_registry import ProtobufDeserializer
 
@@ -59,6 +63,19 @@ def _reader(given: ValueFormat, context: SerializationContext) -> ReadValue:
         found = deserializer.deserialize(data, context)
         value = await found if isinstance(found, Awaitable) else found
         return value if convert is None else convert(value)
+
+    return read
+
+
+def _exact(deserializer: "JsonSchemaDeserializer", context: SerializationContext) -> ReadValue:
+    """Return a reader of JSON that the deserializer has validated, with its decimals as they are written."""
+    from ..schema_registry.wire_format import read_frame
+
+    async def read(data: bytes, headers: Sequence[Header]) -> Any:
+        found = deserializer.deserialize(data, context)
+        if isinstance(found, Awaitable):
+            await found
+        return read_exact_json(read_frame(data, context).data)
 
     return read
 

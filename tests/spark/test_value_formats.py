@@ -16,7 +16,7 @@ from support.schema_registries import context, finished, running_registry
 
 from aiokafkawire import ConfigError, DeserializationError, TopicPartition, blocking
 from aiokafkawire.errors import SchemaRegistryError
-from aiokafkawire.schema_registry import AvroSerializer
+from aiokafkawire.schema_registry import AvroSerializer, JsonSchemaSerializer
 from aiokafkawire.spark.options import read_options
 from aiokafkawire.spark.value_format import ValueFormat, read_value_format
 
@@ -108,6 +108,26 @@ def test_json_has_times_decimals_and_bytes_as_text() -> None:
             "raw": b"hi",
         }
     ]
+
+
+@pytest.mark.anyio
+async def test_decimals_of_json_have_all_their_digits_with_a_registry_too() -> None:
+    pytest.importorskip("jsonschema", reason="jsonschema is not installed: pip install aiokafkawire[json-schema]")
+    struct, amount = pa.struct([("amount", pa.decimal128(38, 18))]), "1234567890123456.123456789012345678"
+    value = f'{{"amount": {amount}}}'.encode()
+    assert decoded_amounts(await decode([value], struct, valueFormat="json")) == [amount]
+    async with running_registry() as (server, registry):
+        serializer = JsonSchemaSerializer(registry, {"type": "object"})
+        framed = await finished(serializer.serialize({}, context()))
+        rows = await decode(
+            [framed[: -len(b"{}")] + value, None], struct, valueFormat="json", schemaRegistry=server.url
+        )
+    assert rows[1] is None
+    assert decoded_amounts(rows[:1]) == [amount]
+
+
+def decoded_amounts(rows: list[Any]) -> list[str]:
+    return [str(row["amount"]) for row in rows]
 
 
 BAD = [
