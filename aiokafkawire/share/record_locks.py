@@ -45,7 +45,7 @@ class RecordLocks:
         """Whether a broker has said so."""
         # The records in process, whose locks are renewed, and the fetches of which records were handed out.
         self._held: dict[ShareRecord[Any, Any], None] = {}
-        self._handed_out: list[AcquiredPartition] = []
+        self._handed_out: dict[AcquiredPartition, None] = {}
         self._acquisitions = Acquisitions()
         self._renewals = LockRenewals()
         self._run = AcknowledgedRun(place)
@@ -108,8 +108,7 @@ class RecordLocks:
         """Take notice that the user has taken these records, in parts of one acquisition each."""
         for part in parts:
             acquisition = part[0].acquisition
-            if not acquisition.outstanding:
-                self._handed_out.append(acquisition)
+            self._handed_out[acquisition] = None
             acquisition.outstanding += len(part)
 
     def hold(self, record: ShareRecord[Any, Any]) -> None:
@@ -190,7 +189,7 @@ class RecordLocks:
         """Warn once of records that the user has not acknowledged in time."""
         held = {record.acquisition for record in self._held}
         ended = [part for part in self._handed_out if part.lock_end <= now and part not in held]
-        self._handed_out = [part for part in self._handed_out if part.outstanding and part not in ended]
+        self._handed_out = {part: None for part in self._handed_out if part.outstanding and part not in ended}
         forgotten = next((part for part in ended if part.outstanding), None)
         if forgotten is not None and not self._has_warned:
             self._has_warned = True

@@ -226,6 +226,15 @@ def test_records_in_a_row_are_sent_as_one_range_and_are_no_longer_outstanding() 
     assert acquisition.outstanding == 1
 
 
+def test_records_that_are_taken_one_after_the_other_are_in_hand_once() -> None:
+    world, acquisition = World(), acquired(*range(3))
+    for offset in range(2):
+        world.acknowledge(world.hand_out(acquisition, offset))
+        world.locks.end_run()
+    world.hand_out(acquisition, 2)
+    assert world.locks.outstanding == 1
+
+
 def test_what_waits_in_a_row_is_waited_for() -> None:
     world = World()
     world.acknowledge(world.hand_out(acquired(0, 1), 0, 1))
