@@ -15,7 +15,7 @@ from contextlib import suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self, TypeAlias, TypeVar
 
-from .cluster.list_offsets import look_up_ends, look_up_offsets
+from .cluster.list_offsets import look_up_ends, look_up_offsets, look_up_starts
 from .cluster.retry import Deadline
 from .config import ConsumerOptions
 from .consumer.consumer import Consumer, ConsumerBatch
@@ -201,10 +201,7 @@ class BoundedReader(AsyncIterator[T]):
         return [TopicPartition(self._topic, partition.index) for partition in known.partitions]
 
     async def _resolve_ends(self, bounds: Mapping[TopicPartition, int | OffsetSpec], deadline: Deadline) -> _Offsets:
-        specs = _specs(bounds)
-        ends = await self._look_up(specs, deadline)
-        late = [partition for partition in specs if partition not in ends]
-        ends |= await look_up_ends(self._cluster, late, deadline, self._isolation)
+        ends = await look_up_starts(self._cluster, _specs(bounds), deadline, self._isolation)
         given = {partition: bound for partition, bound in bounds.items() if isinstance(bound, int)}
         # Compare a given end with the log's end, not with an open transaction: the reader waits until that has ended.
         logs = await look_up_ends(self._cluster, given, deadline, IsolationLevel.READ_UNCOMMITTED)

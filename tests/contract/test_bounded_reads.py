@@ -17,6 +17,7 @@ from support.patience import PATIENCE
 
 from aiokafkawire import Client, ConfigError, DeserializationError, OffsetSpec, TopicPartition, UsageError
 from aiokafkawire.errors import OffsetOutOfRange
+from aiokafkawire.protocol.api import ApiKey
 from aiokafkawire.protocol.messages.topics import DeleteRecordsPartition, DeleteRecordsRequest, DeleteRecordsTopic
 from aiokafkawire.testing import Broker
 
@@ -335,3 +336,23 @@ async def test_nothing_is_left_behind(kafka: Client, topic: str, face: str, how:
         await reader.aclose()
         assert [one async for one in reader] == []
     await is_released(kafka)
+
+
+@FACES
+async def test_a_record_that_is_appended_during_the_lookup_of_an_end_is_not_before_it(face: str) -> None:
+    async with Broker(port=None) as broker:
+        broker.create_topic("t")
+        async with Client(broker.bootstrap, connector=broker.connect) as kafka, kafka.producer() as producer:
+            await producer.send("t", b"old", timestamp_ms=1)
+            found: list[tuple[int, int]] = []
+
+            async def look_up() -> None:
+                found.extend(await read(kafka, face, "t", end=OffsetSpec.at(500)))
+
+            async with anyio.create_task_group() as tasks, broker.hold(ApiKey.LIST_OFFSETS, after=1) as held:
+                tasks.start_soon(look_up)
+                await held.arrived()  # the lookup of the log's end, since no record is late enough
+                await producer.send("t", b"older", timestamp_ms=2)
+                await producer.send("t", b"new", timestamp_ms=600)
+                held.release()
+            assert found == [(0, 0), (0, 1)]
