@@ -8,6 +8,7 @@
 """
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Final
 
 from .. import blocking
@@ -23,12 +24,14 @@ _log = EventLog("aiokafkawire.spark")
 
 _TIMEOUT_MS: Final = 600_000
 """The default of ``transaction.timeout.ms``: a batch takes as long as a Spark job; brokers allow 900000."""
+_OVER: Final = (ProducerFenced, InvalidProducerEpoch, InvalidTxnState)
+"""The errors after which the brokers take no more records of a transaction."""
 
 
 class BatchTransactions:
     """The transactions of a query, one for each micro-batch.
 
-    The first batch opens a producer; call :meth:`close` after the last batch.
+    The first batch opens a producer, and so does the one after an error of Kafka; call :meth:`close` after the last.
 
     Args:
         options: the sink's options; ``topic`` is required.
@@ -75,13 +78,15 @@ class BatchTransactions:
             try:
                 self._write_once(producer, mark_of(query, batch_id), work)
                 return True
-            except (ProducerFenced, InvalidProducerEpoch, InvalidTxnState) as error:
-                error.add_note(
-                    f"batch {batch_id} was not written: its transaction was open for longer than "
-                    "kafka.transaction.timeout.ms, or another query has this transactional id; restart the query"
-                )
-                raise
-            except KafkaError:
+            except KafkaError as error:
+                if isinstance(error, _OVER):
+                    error.add_note(
+                        f"batch {batch_id} was not written: its transaction was open for longer than "
+                        "kafka.transaction.timeout.ms, or another query has this transactional id; restart the query"
+                    )
+                # This producer may be of no more use, and a query that is restarted may have the same sink.
+                with suppress(KafkaError):
+                    self.close()
                 raise
             except Exception as error:
                 if not left:

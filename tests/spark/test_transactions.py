@@ -142,6 +142,10 @@ def test_a_driver_that_is_gone_leaves_nothing_that_is_seen(
     finally:
         later.close()
     assert seen_at_last(sink) == [b"whole"]
+    # The query is started here again, with the same sink.
+    assert not driver.write("q", 0, work)
+    assert driver.write("q", 1, lambda identity: task(sink, identity, 0, b"next"))
+    assert seen_at_last(sink) == [b"next", b"whole"]
 
 
 def test_a_transaction_that_was_open_for_too_long_is_not_committed(
