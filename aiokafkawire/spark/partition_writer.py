@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import Final
+from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -20,6 +20,8 @@ _BATCH_SIZE: Final = 128 * 1024
 _LINGER_MS: Final = 5
 """The default of ``linger.ms``, as in Java since Kafka 4.0 (KIP-1030): fewer and fuller batches."""
 _BYTES: Final = "a string or binary"
+_NO_PAIR: Final = {"key": None, "value": None}
+"""A null among the headers, which is refused as a header whose key is null is."""
 
 
 def write_batches(
@@ -153,7 +155,7 @@ def _send(producer: blocking.Producer[bytes, bytes], topic: str, partition: int 
     first = 0
     for index in range(1, len(headers) + 1):
         if index == len(headers) or headers[index] != headers[first]:
-            pairs = [(pair["key"], pair["value"]) for pair in headers[first] or ()]
+            pairs: list[Any] = [tuple((pair or _NO_PAIR).values()) for pair in headers[first] or ()]
             run = slice(first, index)
             run_keys = None if keys is None else keys[run]
             producer.enqueue_many(topic, values[run], keys=run_keys, partition=partition, headers=pairs)

@@ -11,6 +11,7 @@ from aiokafkawire import DeliveryFailed, NewTopic, OffsetSpec, TopicPartition, U
 from aiokafkawire.errors import MessageTooLarge
 from aiokafkawire.spark.options import WriteOptions, write_options
 from aiokafkawire.spark.partition_writer import write_batches
+from aiokafkawire.spark.schema import HEADERS
 
 
 def options(bootstrap: str, **more: str) -> WriteOptions:
@@ -58,9 +59,8 @@ def test_the_option_topic_wins_over_the_column(kafka: blocking.Client, bootstrap
 
 def test_headers_go_along_with_their_row(kafka: blocking.Client, bootstrap: str) -> None:
     kafka.admin.create_topics({"flights": 1})
-    kind = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
     pair = {"key": "x", "value": b"1"}
-    headers = pa.array([None, [pair], [pair], [pair, {"key": "y", "value": None}], []], kind)
+    headers = pa.array([None, [pair], [pair], [pair, {"key": "y", "value": None}], []], HEADERS)
     batch = pa.record_batch({"value": [b"%d" % one for one in range(5)], "headers": headers})
     write_batches(options(bootstrap, topic="flights"), [batch])
     with kafka.consumer() as consumer:
@@ -80,6 +80,7 @@ def test_headers_go_along_with_their_row(kafka: blocking.Client, bootstrap: str)
         ({"value": [b"v"], "topic": ["t"], "colour": ["red"]}, "unknown column colour"),
         ({"value": [b"v"], "topic": pa.array([None], pa.string())}, "a row has null in the column topic"),
         ({"value": [b"v"], "topic": ["t"], "headers": ["h"]}, "the column headers must be an array of pairs"),
+        ({"value": [b"v"], "topic": ["t"], "headers": pa.array([[None]], HEADERS)}, "a header must be a string and"),
     ],
 )
 def test_rows_that_are_no_records_are_refused(bootstrap: str, columns: dict[str, object], told: str) -> None:
