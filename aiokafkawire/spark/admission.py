@@ -1,6 +1,7 @@
 """Plans a stream's micro-batch: finds the end that the limits allow, the ranges to read, and offsets that were lost."""
 
 from collections.abc import Mapping
+from math import inf
 
 import attrs
 
@@ -13,12 +14,15 @@ __all__ = ("Admission", "lost_between", "ranges_between")
 
 @attrs.define
 class Admission:
-    """The limits of a stream's micro-batches in offsets, and the time of the last batch. Times are in seconds."""
+    """The limits of a stream's micro-batches in offsets, and the time of the last batch. Times are in seconds.
+
+    A query's first batch waits for no minimum, as in the JVM source: each restart would begin the longest wait again.
+    """
 
     maximum: int | None
     minimum: int | None
     longest_wait: float
-    passed_at: float = attrs.field(kw_only=True)
+    passed_at: float = attrs.field(default=-inf, init=False)
 
     def reach(self, start: Mapping[TopicPartition, int], end: Mapping[TopicPartition, int], now: float) -> Offsets:
         """Return the next batch's end; it is ``start`` if the query should wait for more records.

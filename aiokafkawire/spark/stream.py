@@ -50,7 +50,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._target: Offsets | None = None
         self._found: Offsets | None = None
         maximum, minimum = options.max_offsets_per_trigger, options.min_offsets_per_trigger
-        self._admission = Admission(maximum, minimum, options.max_trigger_delay, passed_at=time.monotonic())
+        self._admission = Admission(maximum, minimum, options.max_trigger_delay)
 
     def __getstate__(self) -> dict[str, Any]:
         # The client's thread and connections cannot be pickled; tasks need only the options.

@@ -60,12 +60,20 @@ def test_shares_are_in_proportion() -> None:
 
 def test_a_batch_waits_for_enough_but_not_for_ever() -> None:
     zero = PARTITIONS[0]
-    admission = Admission(50, 10, 60.0, passed_at=0.0)
+    admission = Admission(50, 10, 60.0)
+    assert admission.reach({zero: 0}, {zero: 0}, 0.0) == {zero: 0}
     assert admission.reach({zero: 0}, {zero: 9}, 1.0) == {zero: 0}
     assert admission.reach({zero: 0}, {zero: 10}, 2.0) == {zero: 10}
     assert admission.reach({zero: 10}, {zero: 11}, 61.9) == {zero: 10}
     assert admission.reach({zero: 10}, {zero: 11}, 62.0) == {zero: 11}
     assert admission.reach({zero: 11}, {zero: 100}, 62.0) == {zero: 61}
+
+
+def test_the_first_batch_of_a_query_does_not_wait_for_a_minimum() -> None:
+    zero = PARTITIONS[0]
+    admission = Admission(None, 10, 60.0)
+    assert admission.reach({zero: 0}, {zero: 9}, 1.0) == {zero: 9}
+    assert admission.reach({zero: 9}, {zero: 12}, 2.0) == {zero: 9}
 
 
 def test_what_is_lost_is_told_by_partition() -> None:
