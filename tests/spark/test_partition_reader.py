@@ -160,8 +160,8 @@ def test_records_that_the_log_has_not_got_are_an_error_or_left_out(kafka: blocki
     with kafka.producer() as producer:
         producer.send_many("flights", [b"x"] * 5)
     with pytest.raises(DataLost, match=r"cannot read flights-0\[3:9\] from offset 5: the partition has offsets 0 to 5"):
-        read(options(bootstrap, kafkaConsumer__pollTimeoutMs="300"), 3, 9)
-    found = read(options(bootstrap, kafkaConsumer__pollTimeoutMs="300", failOnDataLoss="false"), 3, 9)
+        read(options(bootstrap, kafkaConsumer__pollTimeoutMs="2000"), 3, 9)
+    found = read(options(bootstrap, kafkaConsumer__pollTimeoutMs="2000", failOnDataLoss="false"), 3, 9)
     assert found["offset"].to_pylist() == [3, 4]
 
 
@@ -172,8 +172,8 @@ def test_records_of_a_deleted_topic_are_an_error_or_left_out(
     kafka.admin.create_topics({"flights": 1})
     kafka.admin.delete_topics(["flights"])
     with pytest.raises(DataLost, match=r"cannot read flights-0\[0:5\] from offset 0: there is no such partition"):
-        read(options(bootstrap, kafka__default__api__timeout__ms="300"), 0, 5)
-    asked = options(bootstrap, kafka__default__api__timeout__ms="300", failOnDataLoss="false")
+        read(options(bootstrap, kafka__default__api__timeout__ms="2000"), 0, 5)
+    asked = options(bootstrap, kafka__default__api__timeout__ms="2000", failOnDataLoss="false")
     assert read(asked, 0, 5).num_rows == 0
 
 
