@@ -1,7 +1,10 @@
 """Prints what became of each of the resources that a command reads or changes."""
 
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, TypeVar
+
+import anyio
 
 from ...admin.outcomes import Outcomes, results_of
 from ...errors import AdminError, KafkaError, UnsupportedVersion, UsageError
@@ -16,6 +19,7 @@ __all__ = (
     "print_found",
     "print_outcomes",
     "results_of_each",
+    "saying_what_is_unknown",
 )
 
 K = TypeVar("K")
@@ -62,6 +66,16 @@ def print_found(
     if rows or not errors:
         print_rows(session.options, columns, rows)
     return note_errors(errors)
+
+
+@contextmanager
+def saying_what_is_unknown() -> Iterator[None]:
+    """Print a line if Ctrl-C or SIGTERM cancels the calls in the body: brokers carry out requests that were sent."""
+    try:
+        yield
+    except anyio.get_cancelled_exc_class():
+        note("aiokafkawire: interrupted before the answer, so it is not known what is done")
+        raise
 
 
 async def results_of_each(call: Awaitable[Mapping[K, V]]) -> tuple[Mapping[K, V], int]:
@@ -112,6 +126,8 @@ async def print_outcomes(
 ) -> int:
     """Change resources; print a row for each that is changed and a line for each error; return the exit status.
 
+    If Ctrl-C or SIGTERM ends it before the answer, a line says that it is not known what is done.
+
     Args:
         session: the client and the options.
         columns: the columns of a row, such as ``("topic",)``; the outcome is one more.
@@ -126,7 +142,8 @@ async def print_outcomes(
         UsageError: an argument is wrong.
         KafkaError: nothing is changed, for a reason that is not one resource's.
     """
-    results, errors = await partial_results(resources, change)
+    with saying_what_is_unknown():
+        results, errors = await partial_results(resources, change)
     rows: list[dict[str, Any]] = []
     failures: list[KafkaError] = []
     for resource, row in resources.items():

@@ -11,7 +11,7 @@ from ...errors import DelegationTokenNotFound, UsageError
 from ..exit_status import MISSING, CommandFailed
 from ..shell.command import ShellGroup
 from ..shell.durations import parse_duration
-from ..shell.outcomes import call_in_turn, note_errors, results_of_each
+from ..shell.outcomes import call_in_turn, note_errors, results_of_each, saying_what_is_unknown
 from ..shell.output import confirm, print_rows
 from ..shell.session import Session, run_with_client
 from ..shell.shared_options import SharedOptions
@@ -64,9 +64,10 @@ def create_token(shared: SharedOptions, *, owner: str | None, renewers: tuple[st
     max_lifetime_ms = None if max_life is None else parse_duration("--max-life", max_life)
 
     async def run(session: Session) -> int:
-        token = await session.kafka.admin.create_delegation_token(
-            owner=of_owner, renewers=of_renewers, max_lifetime_ms=max_lifetime_ms
-        )
+        with saying_what_is_unknown():
+            token = await session.kafka.admin.create_delegation_token(
+                owner=of_owner, renewers=of_renewers, max_lifetime_ms=max_lifetime_ms
+            )
         _print_tokens(shared, [token], show_hmac=True)
         return 0
 
@@ -177,7 +178,8 @@ async def _change_each(
     tokens, missing = await _tokens(session.kafka, token_ids)
     for error in missing.values():
         note_errors([error])
-    found, status = await results_of_each(call_in_turn(what, tokens, lambda token_id: change(tokens[token_id])))
+    with saying_what_is_unknown():
+        found, status = await results_of_each(call_in_turn(what, tokens, lambda token_id: change(tokens[token_id])))
     rows = [
         {"token_id": token_id, "expiry_timestamp": expiry_ms, "outcome": done} for token_id, expiry_ms in found.items()
     ]

@@ -13,7 +13,7 @@ from ..exit_status import MISSING, CommandFailed
 from ..records.points import parse_point
 from ..shell.arguments import chosen_partitions, key_values
 from ..shell.command import ShellGroup
-from ..shell.outcomes import note_errors, partial_results, print_outcomes
+from ..shell.outcomes import note_errors, partial_results, print_outcomes, saying_what_is_unknown
 from ..shell.output import confirm, print_gap, print_rows
 from ..shell.partition_names import partition_text
 from ..shell.session import Session, ask_with_client, run_with_client
@@ -310,7 +310,8 @@ def elect_leaders(
     async def run(session: Session) -> int:
         wanted = None if all_partitions else await existing_partitions(session.kafka.admin, chosen)
         kind = ElectionType.UNCLEAN if unclean else ElectionType.PREFERRED
-        found, errors = await partial_results(wanted or (), session.kafka.admin.elect_leaders(kind, wanted))
+        with saying_what_is_unknown():
+            found, errors = await partial_results(wanted or (), session.kafka.admin.elect_leaders(kind, wanted))
         rows = [
             {"topic": one.topic, "partition": one.partition, "outcome": "elected" if is_new else "not needed"}
             for one, is_new in found.items()
