@@ -13,22 +13,14 @@ from typing import Any
 
 import pytest
 from support.patience import PATIENCE
+from support.reassigning import hold_new_replica, limits, placed, plan_file, replicas
 from support.shell import Shell, start_shell
 
-from aiokafkawire import ConfigResource, ConfigSource, NewTopic, TopicPartition, TopicPartitionReplica, blocking
+from aiokafkawire import TopicPartition, TopicPartitionReplica, blocking
 from aiokafkawire.cli.reassign.progress import Copied, CopyTracker
-from aiokafkawire.error_codes import ErrorCode
 from aiokafkawire.protocol.api import ApiKey
 from aiokafkawire.protocol.messages.metadata import DescribeTopicPartitionsRequest, TopicRequest
 from aiokafkawire.testing.background import BackgroundBroker
-
-THROTTLES = (
-    "leader.replication.throttled.replicas",
-    "follower.replication.throttled.replicas",
-    "leader.replication.throttled.rate",
-    "follower.replication.throttled.rate",
-    "replica.alter.log.dirs.io.max.bytes.per.second",
-)
 
 
 @pytest.fixture
@@ -45,44 +37,12 @@ def shell(broker: BackgroundBroker, capsysbinary: pytest.CaptureFixture[bytes]) 
 @pytest.fixture
 def kafka(broker: BackgroundBroker) -> Iterator[blocking.Client]:
     with blocking.Client(broker.bootstrap) as client:
-        client.admin.create_topics({"t": _placed([1, 2], [2, 1])})
+        client.admin.create_topics({"t": placed([1, 2], [2, 1])})
         yield client
-
-
-def _placed(*assignments: list[int]) -> Any:
-    return NewTopic(assignments=assignments)
-
-
-def plan_file(folder: Path, *targets: list[int], topic: str = "t", **more: Any) -> str:
-    path = folder / "plan.json"
-    entries = [{"topic": topic, "partition": index, "replicas": nodes} for index, nodes in enumerate(targets)]
-    path.write_text(json.dumps({"version": 1, "partitions": [{**entry, **more} for entry in entries]}))
-    return str(path)
-
-
-def hold_new_replica(broker: BackgroundBroker, index: int) -> None:
-    """Keep broker 3 from copying a partition when it gets a replica, so that the move does not end."""
-    broker.do(lambda one: one.partitions[index].held.update({3: 0}))
 
 
 def rows(shell: Shell, *argv: str, status: int = 0) -> list[dict[str, Any]]:
     return [json.loads(line) for line in shell("reassign", *argv, "--json", status=status).decode().splitlines()]
-
-
-def limits(kafka: blocking.Client) -> dict[str, dict[str, str | None]]:
-    """Return the throttles that are set on the topic and on brokers."""
-    resources = [ConfigResource.topic("t"), *map(ConfigResource.broker, (1, 2, 3))]
-    found = {}
-    for resource, configs in kafka.admin.describe_configs(resources).items():
-        own = (ConfigSource.DYNAMIC_TOPIC_CONFIG, ConfigSource.DYNAMIC_BROKER_CONFIG)
-        given = {name: configs[name].value for name in THROTTLES if name in configs and configs[name].source in own}
-        if given:
-            found[str(resource)] = given
-    return found
-
-
-def replicas(kafka: blocking.Client) -> list[list[int]]:
-    return [list(one.replicas) for one in kafka.admin.describe_topics("t")["t"].partitions]
 
 
 # --- plans ---------------------------------------------------------------------------------------------------------
@@ -98,7 +58,7 @@ def test_a_plan_moves_replicas_off_brokers_and_changes_nothing(shell: Shell, kaf
 
 
 def test_a_plan_may_be_of_all_topics_and_change_the_number_of_replicas(shell: Shell, kafka: blocking.Client) -> None:
-    kafka.admin.create_topics({"u": _placed([3])})
+    kafka.admin.create_topics({"u": placed([3])})
     plan = json.loads(shell("reassign", "plan", "--all", "--replication-factor", "3"))
     assert [(entry["topic"], len(entry["replicas"])) for entry in plan["partitions"]] == [("t", 3), ("t", 3), ("u", 3)]
 
@@ -106,14 +66,14 @@ def test_a_plan_may_be_of_all_topics_and_change_the_number_of_replicas(shell: Sh
 def test_racks_are_respected_unless_they_shall_not(capsysbinary: pytest.CaptureFixture[bytes]) -> None:
     with BackgroundBroker(4, racks=["a", "a", "b", "b"]) as broker, blocking.Client(broker.bootstrap) as kafka:
         shell = Shell(broker.bootstrap, capsysbinary)
-        kafka.admin.create_topics({"t": _placed([1, 2])})
+        kafka.admin.create_topics({"t": placed([1, 2])})
         (entry,) = json.loads(shell("reassign", "plan", "t"))["partitions"]
         assert len({(node - 1) // 2 for node in entry["replicas"]}) == 2
         (entry,) = json.loads(shell("reassign", "plan", "t", "--ignore-racks"))["partitions"]
         assert entry["replicas"] == [1, 2]
     with BackgroundBroker(2, racks=["a", None]) as broker, blocking.Client(broker.bootstrap) as kafka:
         shell = Shell(broker.bootstrap, capsysbinary)
-        kafka.admin.create_topics({"t": _placed([1, 2])})
+        kafka.admin.create_topics({"t": placed([1, 2])})
         shell("reassign", "plan", "t", status=1)
         assert shell.err == "aiokafkawire: some brokers have no rack (2): add --ignore-racks\n"
 
@@ -278,16 +238,6 @@ def test_replicas_go_to_the_log_directories_of_the_plan(shell: Shell, kafka: blo
     assert [info.current_log_dir for info in found.values()] == ["/memory/3-2"]
     assert [row["state"] for row in rows(shell, "watch", file)] == ["complete", "complete"]
     assert limits(kafka) == {}
-
-
-def test_a_refused_plan_leaves_no_throttle(
-    shell: Shell, kafka: blocking.Client, broker: BackgroundBroker, tmp_path: Path
-) -> None:
-    broker.on(ApiKey.ALTER_PARTITION_REASSIGNMENTS, answer=ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
-    file = plan_file(tmp_path, [3, 2])
-    shell("reassign", "start", file, "--yes", "--throttle", "1000", status=1)
-    assert shell.err.startswith("aiokafkawire: ClusterAuthorizationFailed: ")
-    assert (replicas(kafka), limits(kafka)) == ([[1, 2], [2, 1]], {})
 
 
 @pytest.mark.parametrize(

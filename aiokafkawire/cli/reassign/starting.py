@@ -83,7 +83,7 @@ async def prepare(
     rows = {
         partition: _row(partition, current[partition], target, sizes) for partition, target in sorted(changed.items())
     }
-    throttles = throttle(plan.targets, current, ongoing, rate) if rate is not None else {}
+    throttles = throttle(plan.targets, current, ongoing, rate, brokers=known) if rate is not None else {}
     if log_dir_rate is not None:
         for resource, limits in log_dir_throttle(plan.log_dirs, log_dir_rate).items():
             throttles[resource] = {**throttles.get(resource, {}), **limits}

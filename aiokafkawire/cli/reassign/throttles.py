@@ -1,6 +1,6 @@
 """The configs that limit the rate at which moving replicas are copied (KIP-73, KIP-113)."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from typing import Final
 
 from ...admin.config_resources import ConfigResource
@@ -25,6 +25,8 @@ def throttle(
     current: Assignment,
     ongoing: Mapping[TopicPartition, PartitionReassignment],
     rate: int,
+    *,
+    brokers: Container[int],
 ) -> ThrottleChanges:
     """Return the changes that limit copying between brokers, also that of reassignments that are ongoing already.
 
@@ -36,14 +38,15 @@ def throttle(
         current: the brokers that hold it now.
         ongoing: all reassignments that are not complete.
         rate: the limit of each broker, in bytes per second.
+        brokers: the brokers that are in service; others copy nothing, and take no config.
     """
     moves = {
         partition: (set(move.replicas) - set(move.adding_replicas), set(move.adding_replicas))
         for partition, move in ongoing.items()
     }
-    for partition, brokers in targets.items():
+    for partition, replicas in targets.items():
         sources = moves[partition][0] if partition in moves else set(current[partition])
-        moves[partition] = sources, set(brokers) - sources
+        moves[partition] = sources, set(replicas) - sources
     leaders: dict[str, set[str]] = {}
     followers: dict[str, set[str]] = {}
     for partition, (sources, destinations) in moves.items():
@@ -55,8 +58,8 @@ def throttle(
         ConfigResource.topic(topic): {_LEADERS: _joined(leaders[topic]), _FOLLOWERS: _joined(followers[topic])}
         for topic in sorted(leaders)
     }
-    brokers_involved = {broker for sources, destinations in moves.values() for broker in sources | destinations}
-    for broker in sorted(brokers_involved):
+    involved = {broker for sources, destinations in moves.values() for broker in sources | destinations}
+    for broker in sorted(broker for broker in involved if broker in brokers):
         changes[ConfigResource.broker(broker)] = {_LEADER_RATE: str(rate), _FOLLOWER_RATE: str(rate)}
     return changes
 
