@@ -7,16 +7,16 @@ import anyio
 import attrs
 
 from ...admin.admin import Admin
-from ...errors import AdminError, KafkaError, ReplicaNotAvailable, UnknownTopicOrPartition
+from ...errors import AdminError, BrokerError, KafkaError, ReplicaNotAvailable, UnknownTopicOrPartition
 from ...types import TopicPartition, TopicPartitionReplica
 from ..exit_status import FAILED, CommandFailed
-from ..shell.outcomes import print_outcomes
+from ..shell.outcomes import note_errors, print_outcomes
 from ..shell.output import note
 from ..shell.partition_names import partition_text
 from ..shell.session import Session
-from .observing import describe_existing, replica_sizes
+from .observing import describe_existing, look_at_plan, replica_sizes
 from .plan_file import ReassignmentPlan
-from .throttles import ThrottleChanges, log_dir_throttle, removed_throttles, throttle
+from .throttles import ThrottleChanges, log_dir_throttle, throttle
 
 __all__ = ("STARTED", "PreparedPlan", "change_throttles", "move_log_dirs", "prepare", "start")
 
@@ -110,33 +110,69 @@ def _row(
 
 
 async def start(session: Session, prepared: PreparedPlan) -> int:
-    """Set the throttles, start the reassignments and the moves between log directories; return the exit status."""
-    admin = session.kafka.admin
-    await change_throttles(admin, prepared.throttles)
+    """Set the throttles, start the reassignments and the moves between log directories; return the exit status.
+
+    Throttles are removed again if nothing moves. Otherwise a line says that they stay, also after Ctrl-C.
+    """
+    admin, throttles = session.kafka.admin, dict(prepared.throttles)
     try:
-        status = 0
-        if prepared.rows:
-            targets = {partition: prepared.plan.targets[partition] for partition in prepared.rows}
-            change = admin.alter_partition_reassignments(targets)
-            status = await print_outcomes(session, STARTED, prepared.rows, change, done="started")
-        if prepared.plan.log_dirs:
-            status = max(status, await move_log_dirs(session, prepared.plan.log_dirs))
+        await _set_throttles(admin, throttles)
+        status = await _start_moves(session, prepared)
     except KafkaError:
-        await _forget_throttles(admin, prepared)
+        await _forget_throttles(admin, prepared.plan, throttles)
+        raise
+    except BaseException:  # Ctrl-C, or an output without a reader
+        _note_throttles(throttles)
         raise
     if status:
-        await _forget_throttles(admin, prepared)
-    elif prepared.throttles:
-        note("the throttle stays until 'reassign watch' or 'reassign cancel' with this plan removes it")
+        await _forget_throttles(admin, prepared.plan, throttles)
+    else:
+        _note_throttles(throttles)
     return status
 
 
-async def _forget_throttles(admin: Admin, prepared: PreparedPlan) -> None:
-    """Remove the throttles of a plan of which nothing moves."""
-    if prepared.throttles and not await admin.list_partition_reassignments():
-        topics = {partition.topic for partition in prepared.plan.targets}
-        brokers = {int(resource.name) for resource in prepared.throttles if resource.node_id is not None}
-        await change_throttles(admin, removed_throttles(topics, brokers))
+async def _set_throttles(admin: Admin, throttles: ThrottleChanges) -> None:
+    """Set throttles. If that fails, take those out of the mapping that are not set."""
+    try:
+        await change_throttles(admin, throttles)
+    except AdminError as some:
+        for resource, error in some.errors.items():
+            if isinstance(error, BrokerError):
+                del throttles[resource]
+        raise
+    except BrokerError:  # of the only resource
+        throttles.clear()
+        raise
+
+
+async def _start_moves(session: Session, prepared: PreparedPlan) -> int:
+    status = 0
+    if prepared.rows:
+        targets = {partition: prepared.plan.targets[partition] for partition in prepared.rows}
+        change = session.kafka.admin.alter_partition_reassignments(targets)
+        status = await print_outcomes(session, STARTED, prepared.rows, change, done="started")
+    if prepared.plan.log_dirs:
+        status = max(status, await move_log_dirs(session, prepared.plan.log_dirs))
+    return status
+
+
+async def _forget_throttles(admin: Admin, plan: ReassignmentPlan, throttles: ThrottleChanges) -> None:
+    """Remove the throttles of a plan if nothing moves, neither between brokers nor between log directories."""
+    if not throttles:
+        return
+    try:
+        state = await look_at_plan(admin, plan)
+        if not state.ongoing and not state.is_moving:
+            await change_throttles(admin, {resource: dict.fromkeys(limits) for resource, limits in throttles.items()})
+            return
+    except KafkaError as error:
+        note_errors([error])
+    _note_throttles(throttles)
+
+
+def _note_throttles(throttles: ThrottleChanges) -> None:
+    if throttles:
+        note("the throttle stays until 'reassign watch' or 'reassign cancel' with this plan removes it")
 
 
 async def change_throttles(admin: Admin, changes: ThrottleChanges) -> None:
