@@ -173,32 +173,46 @@ def alter_user(shared: SharedOptions, *, user: str, **options: Any) -> int:
 def delete_users(
     shared: SharedOptions, *, users: tuple[str, ...], mechanisms: tuple[str, ...], if_exists: bool, yes: bool
 ) -> int:
-    """Delete SCRAM credentials of users, who then cannot log in; asks before on a terminal, or needs --yes."""
+    """Delete SCRAM credentials of users, who then cannot log in; asks before on a terminal, or needs --yes.
+
+    With --mechanism each credential has a row, otherwise each user.
+    """
     names = tuple(dict.fromkeys(users))
     confirm(f"delete {' and '.join(mechanisms) or 'all'} credentials of users", names, yes=yes, options=shared)
+    chosen = [(user, _MECHANISMS[name]) for user in names for name in dict.fromkeys(mechanisms)]
+    accepted = ResourceNotFound if if_exists else None
 
     async def run(session: Session) -> int:
-        async def delete(user: str) -> None:
-            existing = await _mechanisms_of(session.kafka, user)
-            requested = [_MECHANISMS[name] for name in mechanisms] or sorted(existing)
-            for mechanism in requested:
-                if mechanism in existing:
-                    deletion = UserScramCredentialDeletion(user, mechanism)
-                    await session.kafka.admin.alter_user_scram_credentials([deletion])
-            if not existing.issuperset(requested) or not requested:
-                raise ResourceNotFound(f"user {user!r} has no {' or no '.join(mechanisms) or 'SCRAM'} credential")
+        async def delete(credential: _Credential) -> None:
+            user, mechanism = credential
+            if mechanism not in await _mechanisms_of(session.kafka, user):
+                raise ResourceNotFound(f"user {user!r} has no {mechanism.mechanism_name} credential")
+            await session.kafka.admin.alter_user_scram_credentials([UserScramCredentialDeletion(user, mechanism)])
 
+        async def delete_all(user: str) -> None:
+            existing = await _mechanisms_of(session.kafka, user)
+            if not existing:
+                raise ResourceNotFound(f"user {user!r} has no SCRAM credential")
+            for mechanism in sorted(existing):
+                await session.kafka.admin.alter_user_scram_credentials([UserScramCredentialDeletion(user, mechanism)])
+
+        if chosen:
+            by_credential = {one: _credential_row(one) for one in chosen}
+            change = call_in_turn("deleting SCRAM credentials", chosen, delete)
+            return await print_outcomes(
+                session, _CREDENTIAL, by_credential, change, done="deleted", accepted=accepted, skipped="absent"
+            )
+        by_user = {user: {"user": user} for user in names}
+        change_all = call_in_turn("deleting SCRAM credentials", names, delete_all)
         return await print_outcomes(
-            session,
-            _DELETED,
-            {user: {"user": user} for user in names},
-            call_in_turn("deleting SCRAM credentials", names, delete),
-            done="deleted",
-            accepted=ResourceNotFound if if_exists else None,
-            skipped="absent",
+            session, _DELETED, by_user, change_all, done="deleted", accepted=accepted, skipped="absent"
         )
 
     return run_with_client(shared, run)
+
+
+def _credential_row(credential: _Credential) -> dict[str, str]:
+    return {"user": credential[0], "mechanism": credential[1].mechanism_name}
 
 
 def _set_credentials(
@@ -231,7 +245,7 @@ def _set_credentials(
         return await print_outcomes(
             session,
             _CREDENTIAL,
-            {one: {"user": user, "mechanism": one[1].mechanism_name} for one in credentials},
+            {one: _credential_row(one) for one in credentials},
             call_in_turn("setting SCRAM credentials", credentials, set_credential),
             done=done,
             accepted=accepted,
