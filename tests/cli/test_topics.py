@@ -180,6 +180,14 @@ def test_records_before_a_point_are_deleted(argv: tuple[str, ...], lows: list[in
     assert begins() == lows
 
 
+def test_a_dry_run_says_what_brokers_would_refuse(filled: Shell) -> None:
+    out = filled("topics", "delete-records", "t:1", "--before", "11", "--dry-run", "--json", status=1)
+    assert json.loads(out)["outcome"] == "would be refused"
+    assert (
+        json.loads(filled("topics", "delete-records", "t:1", "--before", "10", "--dry-run", "--json"))["records"] == 10
+    )
+
+
 def test_records_that_cannot_be_deleted_are_told_partition_by_partition(filled: Shell) -> None:
     filled("topics", "delete-records", "t:0", "--before", "end", "--yes")
     filled("topics", "delete-records", "t", "--before", "11", "--yes", status=1)

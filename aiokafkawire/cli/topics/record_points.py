@@ -1,13 +1,15 @@
 """Finds the offsets before which records are deleted."""
 
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
 
 from ...admin.admin import Admin
 from ...types import OffsetSpec, TopicPartition
 from ..records.points import BeforeEnd, Point
 
-__all__ = ("deletion_rows",)
+__all__ = ("REFUSED", "deletion_outcome", "deletion_rows")
+
+REFUSED: Final = "would be refused"
 
 
 async def deletion_rows(
@@ -45,3 +47,8 @@ async def deletion_rows(
             "records": max(0, min(offset, ends.offset) - begins.offset),
         }
     return rows
+
+
+def deletion_outcome(row: Mapping[str, Any]) -> str:
+    """Return what would become of the deletion in a row: brokers refuse one before an offset after the end."""
+    return REFUSED if row["before_offset"] > row["log_end_offset"] else "would be deleted"

@@ -9,7 +9,7 @@ import click
 from ...admin.new_topics import NewTopic
 from ...errors import TopicAlreadyExists, UnknownTopicOrPartition
 from ...types import ElectionType, TopicPartition
-from ..exit_status import MISSING, CommandFailed
+from ..exit_status import FAILED, MISSING, CommandFailed
 from ..records.points import parse_point
 from ..shell.arguments import chosen_partitions, key_values
 from ..shell.command import ShellGroup
@@ -22,7 +22,7 @@ from ..shell.visibility import note_none_visible
 from ..top.options import pattern
 from ..topics.asking import configs_of_topics, existing_partitions, min_isr_of_topics, moving_partitions
 from ..topics.offsets_command import list_offsets
-from ..topics.record_points import deletion_rows
+from ..topics.record_points import REFUSED, deletion_outcome, deletion_rows
 from ..topics.rows import (
     is_at_min_isr,
     is_below_min_isr,
@@ -268,9 +268,9 @@ def delete_records(shared: SharedOptions, *, topics: tuple[str, ...], point: str
 
     rows = ask_with_client(shared, look)
     if dry_run:
-        would = [{**row, "outcome": "would be deleted"} for row in rows.values()]
+        would = [{**row, "outcome": deletion_outcome(row)} for row in rows.values()]
         print_rows(shared, (*_DELETED, "outcome"), would)
-        return 0
+        return FAILED if any(row["outcome"] == REFUSED for row in would) else 0
     records = sum(row["records"] for row in rows.values())
     confirm(f"delete {records:,} records", [*map(partition_text, rows)], yes=yes, options=shared)
 
