@@ -232,6 +232,45 @@ def test_write_prints_the_places_that_the_list_loses(code: Path, more: str, endi
     assert "aiokafka.AIOKafkaProducer._sender" not in [row["name"] for row in rows(capsys, "app/send.py")]
 
 
+def test_a_file_that_cannot_be_written_stays_and_the_others_are_changed(
+    code: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    source = FILES["app/send.py"]
+    (code / "app/first.py").write_text(source)
+    replace = Path.replace
+
+    def full(file: Path, target: Path) -> Path:
+        if target.name == "first.py":
+            raise OSError(28, "No space left on device")
+        return replace(file, target)
+
+    monkeypatch.setattr(Path, "replace", full)
+    assert main(["migrate", "app", "--write", "--yes"]) == 1
+    said = capsys.readouterr().err.splitlines()
+    assert said[0] == "app/first.py: it stays as it is: No space left on device"
+    assert said[-1].startswith("1 file changed; ")
+    assert (code / "app/first.py").read_text() == source
+    assert (code / "app/send.py").read_text() != source
+    assert [path for path in (code / "app").iterdir() if path.name.startswith(".")] == []
+
+
+def test_a_file_that_changes_meanwhile_stays_and_the_others_are_changed(
+    code: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    (code / "app/first.py").write_text(FILES["app/send.py"])
+    edited = "import aiokafka  # edited\n"
+
+    def confirm(*args: object, **options: object) -> None:
+        (code / "app/first.py").write_text(edited)
+
+    monkeypatch.setattr("aiokafkawire.cli.verbs.migrate.confirm", confirm)
+    assert main(["migrate", "app", "--write"]) == 1
+    said = capsys.readouterr().err.splitlines()
+    assert said[0] == "app/first.py: it stays as it is: it has changed meanwhile; run the command again"
+    assert (code / "app/first.py").read_text() == edited
+    assert (code / "app/send.py").read_text() != FILES["app/send.py"]
+
+
 @pytest.mark.parametrize("changes", [True, False])
 def test_a_file_that_cannot_be_read_has_a_line_and_status_1_with_every_option(
     code: Path, changes: bool, capsys: Capture

@@ -17,7 +17,7 @@ from .parsing import UnreadableSource
 from .rewriting import with_drop_in
 from .source_files import SourceFile, own_packages, read_source
 
-__all__ = ("Changes", "CodeBase", "FileFindings", "PlacesLeft", "changed_imports", "diff_of", "finding_line")
+__all__ = ("Changes", "CodeBase", "FileFindings", "PlacesLeft", "changed_imports", "counted", "diff_of", "finding_line")
 
 Changes = dict[Path, tuple[bytes, bytes]]
 """The files whose imports change: each as it is, and as it will be."""
@@ -71,10 +71,10 @@ class CodeBase:
 
     def summary(self) -> str:
         """Return what was read and found, as a line."""
-        text = f"{_counted(self.read, 'file')} read, {self.using} of them with other clients"
+        text = f"{counted(self.read, 'file')} read, {self.using} of them with other clients"
         if self.using:
             text += (
-                f": {_counted(self.counts[Severity.LOOK], 'place')} to look at, "
+                f": {counted(self.counts[Severity.LOOK], 'place')} to look at, "
                 f"{self.counts[Severity.DROP_IN]} that the drop-in changes, "
                 f"{self.counts[Severity.NO_COUNTERPART]} without a counterpart"
             )
@@ -82,7 +82,7 @@ class CodeBase:
 
     def unread(self) -> str:
         """Return how many files could not be read, to follow another text; empty if all were read."""
-        return f"; {_counted(self.skipped, 'file')} could not be read" if self.skipped else ""
+        return f"; {counted(self.skipped, 'file')} could not be read" if self.skipped else ""
 
     def reference(self) -> str:
         """Return where to read more about what was found, as a line; empty if nothing was found."""
@@ -155,7 +155,7 @@ class PlacesLeft:
         if hidden:
             how = f"the {hidden:,} above"
             how += f", and {self.listed:,} that the command lists without --write" if self.listed else ""
-        return f"{_counted(hidden + self.listed, 'place')} left to look at: {how}"
+        return f"{counted(hidden + self.listed, 'place')} left to look at: {how}"
 
 
 def changed_imports(files: Iterable[SourceFile]) -> Changes:
@@ -190,5 +190,6 @@ def _find(file: SourceFile, own: frozenset[str]) -> list[Finding]:
     return find_uses(source, own) if may_use(source) else []
 
 
-def _counted(number: int, noun: str) -> str:
+def counted(number: int, noun: str) -> str:
+    """Return a number with a noun, such as "2 files"."""
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"

@@ -1,8 +1,10 @@
 """Finds and reads the files of a code base."""
 
 import os
-from collections.abc import Iterable, Iterator
+import shutil
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
+from tempfile import NamedTemporaryFile
 from typing import Final
 
 import attrs
@@ -10,7 +12,7 @@ import attrs
 from ..exit_status import MISSING, CommandFailed
 from .libraries import LIBRARIES
 
-__all__ = ("MAX_BYTES", "SourceFile", "own_packages", "read_source", "source_files")
+__all__ = ("MAX_BYTES", "SourceFile", "own_packages", "read_source", "source_files", "write_files")
 
 MAX_BYTES: Final = 4 * 1024 * 1024
 """The size up to which files are read: larger ones are data."""
@@ -73,6 +75,36 @@ def read_source(path: Path) -> bytes:
     if len(content) > MAX_BYTES:
         raise OSError(0, f"it is larger than {MAX_BYTES // (1024 * 1024)} MB")
     return content
+
+
+def write_files(changes: Mapping[Path, tuple[bytes, bytes]]) -> dict[Path, str]:
+    """Write files, each given as it was read and as it shall be; return why some of them stay as they are."""
+    failed: dict[Path, str] = {}
+    for path, (before, after) in changes.items():
+        try:
+            with path.open("r+b") as file:  # a file that may not be written is not replaced either
+                is_as_read = file.read() == before
+            if is_as_read:
+                _replace(path.resolve(), after)
+            else:
+                failed[path] = "it has changed meanwhile; run the command again"
+        except OSError as error:
+            failed[path] = error.strerror or str(error)
+    return failed
+
+
+def _replace(path: Path, content: bytes) -> None:
+    """Replace a file as a whole: a full disk or Ctrl-C leaves the old one."""
+    with NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as file:
+        try:
+            file.write(content)
+            file.close()
+            shutil.copymode(path, file.name)
+            Path(file.name).replace(path)
+        except BaseException:
+            file.close()
+            Path(file.name).unlink(missing_ok=True)
+            raise
 
 
 def _files_under(root: Path) -> Iterator[SourceFile]:

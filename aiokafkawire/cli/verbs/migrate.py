@@ -10,6 +10,7 @@ import click
 from ..exit_status import FAILED, MISSING, CommandFailed
 from ..shell.command import ShellCommand
 from ..shell.output import confirm, note, print_rows, write_output
+from ..shell.safe_text import safe_text
 from ..shell.shared_options import SharedOptions
 
 if TYPE_CHECKING:
@@ -88,23 +89,23 @@ def _list(shared: SharedOptions, files: "list[SourceFile]", *, check: bool) -> i
 
 def _write(shared: SharedOptions, files: "list[SourceFile]", *, yes: bool) -> int:
     """Change the imports that are certain, say what is left, and return the exit status."""
-    from ..migrate.migrating import CodeBase, PlacesLeft, changed_imports, diff_of, finding_line
+    from ..migrate.migrating import CodeBase, PlacesLeft, changed_imports, counted, diff_of, finding_line
+    from ..migrate.source_files import write_files
 
     code = CodeBase(files)
     found = list(code.findings(files))
     changed = changed_imports(files)
-    left = PlacesLeft.after(found, changed, files)
     for path, (before, after) in changed.items():
         write_output(diff_of(path, before, after))
-    count = f"{len(changed)} {'file' if len(changed) == 1 else 'files'}"
     if changed:
-        confirm(f"change {count}", [str(path) for path in changed], yes=yes, options=shared)
-    for path, (before, after) in changed.items():
-        if path.read_bytes() != before:
-            raise CommandFailed(f"{path} has changed meanwhile: it stays as it is; run the command again")
-        path.write_bytes(after)
+        confirm(f"change {counted(len(changed), 'file')}", [str(path) for path in changed], yes=yes, options=shared)
+    failed = write_files(changed)
+    for path, why in failed.items():
+        note(f"{safe_text(str(path), sys.maxsize)}: it stays as it is: {why}")
+    written = {path: change for path, change in changed.items() if path not in failed}
+    left = PlacesLeft.after(found, written, files)
     for path, place in left.hidden:
         note(finding_line(path, place, at_length=True))
-    done = f"{count} changed" if changed else "no import of aiokafka can be changed by itself"
+    done = f"{counted(len(written), 'file')} changed" if changed else "no import of aiokafka can be changed by itself"
     note(f"{done}; {left.summary()}{code.unread()}")
-    return FAILED if code.skipped else 0
+    return FAILED if code.skipped or failed else 0
