@@ -41,7 +41,7 @@ async def committed(kafka: Client) -> int:
     return offset.offset
 
 
-async def test_a_replay_that_is_cancelled_commits_what_is_in_flight() -> None:
+async def test_a_replay_that_is_cancelled_commits_what_is_in_flight(capsys: pytest.CaptureFixture[str]) -> None:
     async with Broker(port=None) as broker, Client(broker.bootstrap, connector=broker.connect) as kafka:
         session = await filled(kafka)
         with anyio.fail_after(50):
@@ -50,6 +50,7 @@ async def test_a_replay_that_is_cancelled_commits_what_is_in_flight() -> None:
                 await held.arrived()
                 assert await committed(kafka) == 0
                 tasks.cancel_scope.cancel()
+        assert capsys.readouterr().err == "3 records are replayed and committed; another replay goes on after them\n"
         with anyio.fail_after(50):
             assert await committed(kafka) == 3
             assert await replay(session, OPTIONS) == {}
@@ -63,6 +64,15 @@ async def test_a_group_that_may_not_commit_writes_nothing() -> None:
         with pytest.raises(GroupAuthorizationFailed):
             await replay(session, OPTIONS)
         assert broker.requests.of(ApiKey.PRODUCE) == []
+
+
+async def test_a_commit_that_fails_after_records_are_written_says_which() -> None:
+    async with Broker(port=None) as broker, Client(broker.bootstrap, connector=broker.connect) as kafka:
+        session = await filled(kafka, 503)
+        broker.on(ApiKey.OFFSET_COMMIT, answer=ErrorCode.GROUP_AUTHORIZATION_FAILED, after=2, times=None)
+        said = "500 records are replayed and committed, and 3 perhaps only replayed.*: GroupAuthorizationFailed: "
+        with pytest.raises(CommandFailed, match=said):
+            await replay(session, OPTIONS)
 
 
 async def test_commits_outlive_the_retention_of_offsets_and_follow_all_acknowledgements() -> None:

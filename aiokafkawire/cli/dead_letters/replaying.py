@@ -17,6 +17,7 @@ from ...types import OffsetAndMetadata, TopicPartition
 from ..error_text import error_text
 from ..exit_status import CommandFailed
 from ..records.formats import Record
+from ..shell.output import note
 from ..shell.partition_names import partition_text
 from ..shell.session import Session
 from .reading import Bounds, bounds_of, consumer_options, progress_bar, reader
@@ -60,6 +61,26 @@ async def replay(session: Session, options: ReplayOptions) -> dict[str, int]:
         CommandFailed: a record cannot be written, or its replay cannot be committed.
         KafkaError: reading fails, or the group's commits.
     """
+    replayed = _Replayed()
+    try:
+        return await _replay_topic(session, options, replayed)
+    except CommandFailed:  # says it itself
+        raise
+    except BaseException:  # Ctrl-C, or an error of reading
+        if replayed.committed:
+            note(f"{replayed.committed:,} records are replayed and committed; another replay goes on after them")
+        raise
+
+
+@attrs.define
+class _Replayed:
+    """The number of records that are acknowledged, and of those that a commit has."""
+
+    acknowledged: int = 0
+    committed: int = 0
+
+
+async def _replay_topic(session: Session, options: ReplayOptions, replayed: _Replayed) -> dict[str, int]:
     bounds = await bounds_of(session, options.topic)
     settings = consumer_options(session)
     settings["group_id"] = GROUP_PREFIX + options.topic
@@ -76,7 +97,7 @@ async def replay(session: Session, options: ReplayOptions) -> dict[str, int]:
             producer_settings: ProducerOptions = {**session.settings.producer, "acks": "all"}
             producer_settings.pop("transactional_id", None)
             producer = await stack.enter_async_context(session.kafka.producer(**producer_settings))
-            write = _Writer(producer, group, finished)
+            write = _Writer(producer, group, finished, replayed)
             await write.commit(unread)  # so that missing rights are found before anything is written
         length = sum(bounds[partition][1] - begin for partition, begin in unread.items())
         advance = stack.enter_context(progress_bar(options.topic, length, quiet=options.quiet))
@@ -204,13 +225,17 @@ class _Writer:
         producer: writes the records.
         group: commits.
         finished: what is finished of each partition, which is updated.
+        replayed: how many records are replayed, which is updated, too.
     """
 
     def __init__(
-        self, producer: Producer[Any, Any], group: Consumer[Any, Any], finished: dict[TopicPartition, ReplayedOffsets]
+        self,
+        producer: Producer[Any, Any],
+        group: Consumer[Any, Any],
+        finished: dict[TopicPartition, ReplayedOffsets],
+        replayed: _Replayed,
     ) -> None:
-        self._producer, self._group, self._finished = producer, group, finished
-        self._written = 0
+        self._producer, self._group, self._finished, self._replayed = producer, group, finished, replayed
 
     async def __call__(self, chunk: _Chunk) -> None:
         """Write the records, wait for the acknowledgements, and commit.
@@ -219,12 +244,11 @@ class _Writer:
 
         Raises:
             CommandFailed: a record is not written; those that are acknowledged are committed. Or there is no room in
-                the commit; then nothing of the chunk is written.
-            KafkaError: the commit failed.
+                the commit; then nothing of the chunk is written. Or the commit failed.
         """
         self._check_room(chunk)
         with anyio.CancelScope(shield=True):
-            touched = {partition for partition, _, _ in chunk.passed}
+            done, touched = self._replayed, {partition for partition, _, _ in chunk.passed}
             for partition, start, stop in chunk.passed:
                 self._finished[partition].finish(start, stop)
             deliveries, error = await self._enqueue(chunk)
@@ -234,15 +258,23 @@ class _Writer:
                 except KafkaError as refused:
                     error = error or (refused, record)
                 else:
-                    self._written += 1
+                    done.acknowledged += 1
                     self._finished[partition].finish(previous, record.offset + 1)
                     touched.add(partition)
-            await self.commit(touched)
+            try:
+                await self.commit(touched)
+            except KafkaError as failed:
+                repeated = done.acknowledged - done.committed
+                raise CommandFailed(
+                    f"{done.committed:,} records are replayed and committed, and {repeated:,} perhaps only replayed, "
+                    f"so that another replay repeats these: {error_text(failed)}"
+                ) from failed
+            done.committed = done.acknowledged
         if error is not None:
             cause, record = error
             place = f"{record.topic}:{record.partition}, offset {record.offset}"
             raise CommandFailed(
-                f"{place}: not replayed: {error_text(cause)}; {self._written:,} others are replayed and committed"
+                f"{place}: not replayed: {error_text(cause)}; {done.acknowledged:,} others are replayed and committed"
             ) from cause
 
     async def _enqueue(self, chunk: _Chunk) -> tuple[list[Delivery], tuple[KafkaError, Record] | None]:
@@ -265,12 +297,13 @@ class _Writer:
             if partition not in trials:
                 trials[partition] = self._finished[partition].copy()
             trials[partition].finish(start, stop)
+        before = f"{self._replayed.committed:,} before are replayed and committed"
         for partition, trial in trials.items():
             if not trial.fits:
                 raise CommandFailed(
                     f"the records to replay are too scattered over {partition_text(partition)}: the commit of group "
-                    f"{GROUP_PREFIX + partition.topic!r} has no room for which are replayed; {self._written:,} "
-                    f"before are replayed and committed; replay the others, too, from offset {trial.begin} on"
+                    f"{GROUP_PREFIX + partition.topic!r} has no room for which are replayed; {before}; replay the "
+                    f"others, too, from offset {trial.begin} on"
                 )
 
     async def commit(self, partitions: "set[TopicPartition] | dict[TopicPartition, int]") -> None:
