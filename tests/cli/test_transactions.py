@@ -11,8 +11,9 @@ from support.raw_client import RawClient
 from support.shell import Shell
 
 from aiokafkawire import Client, OffsetSpec, TopicPartition, blocking
-from aiokafkawire.errors import KafkaError
+from aiokafkawire.errors import ErrorCode, KafkaError
 from aiokafkawire.network.connector import connect_tcp
+from aiokafkawire.protocol.api import ApiKey
 from aiokafkawire.testing.background import BackgroundBroker
 
 A0 = TopicPartition("a", 0)
@@ -121,6 +122,16 @@ def test_only_ids_that_a_coordinator_knows_are_fenced_and_terminated(shell: Shel
     fenced = rows(shell, "fence", "known", "knwon", "--yes", status=1)
     assert [row["transactional_id"] for row in fenced] == ["known"]
     assert [row["transactional_id"] for row in rows(shell, "list")] == ["known"]
+
+
+@pytest.mark.parametrize("ids", [("perhaps",), ("perhaps", "none")])
+def test_an_id_of_which_nothing_is_known_is_not_fenced(
+    ids: tuple[str, ...], shell: Shell, kafka_broker: BackgroundBroker
+) -> None:
+    kafka_broker.on(ApiKey.DESCRIBE_TRANSACTIONS, answer=ErrorCode.UNKNOWN_SERVER_ERROR, times=None)
+    assert shell("transactions", "fence", *ids, "--yes", status=1) == b""
+    assert shell.err.startswith("aiokafkawire: UnknownServerError: ")
+    assert rows(shell, "list") == []
 
 
 @pytest.mark.parametrize(
