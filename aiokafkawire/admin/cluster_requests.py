@@ -7,6 +7,8 @@ from ..cluster.cluster import Cluster
 from ..cluster.coordinators import coordinator_in
 from ..cluster.retry import Deadline
 from ..errors import (
+    BrokerIdNotRegistered,
+    ControllerIdNotRegistered,
     CoordinatorLoadInProgress,
     CoordinatorNotAvailable,
     KafkaError,
@@ -28,6 +30,7 @@ from .cluster_descriptions import ClusterDescription, ClusterNode, SupportedVers
 from .cluster_messages import described_by_metadata, described_cluster
 from .concurrent_outcomes import ask_one_by_one
 from .outcomes import Outcomes, ask_for_each, results_of
+from .repeats import Repeats
 from .response_errors import explain_unsupported, raise_for
 from .routes import open_connection, to_broker
 
@@ -201,5 +204,8 @@ async def _unregister(cluster: Cluster, request: Request[R], what: str, brokers:
     def check(response: R) -> None:
         raise_for(response.error_code, what, response.error_message)
 
-    with explain_unsupported(f"{what} needs {brokers}"):
-        await cluster.ask(cluster.least_loaded, request, deadline, lane=_LANE, check=check)
+    repeats = Repeats(BrokerIdNotRegistered, ControllerIdNotRegistered)
+    with explain_unsupported(f"{what} needs {brokers}"), repeats.explaining():
+        await cluster.ask(
+            cluster.least_loaded, request, deadline, lane=_LANE, check=check, unanswered=repeats.unanswered
+        )

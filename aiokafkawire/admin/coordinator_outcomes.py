@@ -12,6 +12,7 @@ from ..cluster.metadata import Node
 from ..cluster.retry import Deadline
 from ..errors import (
     BrokerError,
+    CoordinatorNotAvailable,
     ErrorCode,
     KafkaError,
     UnsupportedVersion,
@@ -24,6 +25,7 @@ from ..protocol.schema import Request, Response, Versions
 from ..types import Address, CoordinatorType
 from .concurrent_outcomes import ask_by_batch, ask_one_by_one, concurrently, raise_if_unsupported
 from .outcomes import Outcomes
+from .repeats import Repeats
 
 __all__ = ("ask_coordinators", "by_coordinator", "call_by_coordinator", "with_coordinators")
 
@@ -46,6 +48,7 @@ async def ask_coordinators(
     outcomes: Callable[[R], Mapping[str, V | KafkaError]],
     versions: Versions = _ANY,
     needs: str = "",
+    refusals: tuple[type[BrokerError], ...] = (),
 ) -> Outcomes[str, V]:
     """Ask about groups or transactional ids, by one request to each coordinator.
 
@@ -60,6 +63,7 @@ async def ask_coordinators(
         outcomes: returns the result or the error of each key in a response.
         versions: the versions that have all fields of the request.
         needs: which brokers support the request; begins the message of UnsupportedVersion.
+        refusals: the errors of a key whose change is made already, perhaps by an attempt without an answer.
 
     Raises:
         UnsupportedVersion: all coordinators are too old.
@@ -67,17 +71,33 @@ async def ask_coordinators(
     """
     requested = list(dict.fromkeys(keys))
     found: Outcomes[str, V] = {}
+    repeats = {key: Repeats(*refusals) for key in requested}
 
     def outcome_of(key: str, asked: Request[R], answered: Mapping[str, V | KafkaError]) -> V | KafkaError:
         if key in answered:
-            return answered[key]
+            outcome = repeats[key].explained(answered[key])
+            if isinstance(outcome, CoordinatorNotAvailable):  # perhaps its replicas have not confirmed a change in time
+                repeats[key].unanswered(outcome)
+            return outcome
         return WireError(f"the {_api(asked)} response lacks the requested {named(key_type, key)}")
 
     async def together(some: list[str]) -> None:
         asked = request(some)
+
+        def unanswered(error: KafkaError) -> None:
+            for key in some:
+                repeats[key].unanswered(error)
+
         try:
             response = await cluster.ask_coordinator(
-                key_type, some[0], asked, deadline, lane=_LANE, wanted=versions, check=lambda _: None
+                key_type,
+                some[0],
+                asked,
+                deadline,
+                lane=_LANE,
+                wanted=versions,
+                check=lambda _: None,
+                unanswered=unanswered,
             )
         except KafkaError as error:
             if deadline.passed(cluster.runtime.now()):
@@ -98,7 +118,16 @@ async def ask_coordinators(
                 raise outcome
             answers.append(outcome)
 
-        await cluster.ask_coordinator(key_type, key, asked, deadline, lane=_LANE, wanted=versions, check=check)
+        await cluster.ask_coordinator(
+            key_type,
+            key,
+            asked,
+            deadline,
+            lane=_LANE,
+            wanted=versions,
+            check=check,
+            unanswered=repeats[key].unanswered,
+        )
         return answers[-1]
 
     if len(requested) > 1:

@@ -5,6 +5,7 @@ from typing import Final, TypeVar
 
 from ..cluster.cluster import Cluster
 from ..cluster.retry import Deadline
+from ..errors import DelegationTokenNotFound
 from ..protocol.messages.delegation_tokens import (
     CreateDelegationTokenResponse,
     DescribeDelegationTokenResponse,
@@ -22,6 +23,7 @@ from .delegation_token_messages import (
     describe_request,
     described_tokens,
 )
+from .repeats import Repeats
 from .response_errors import explain_unsupported
 
 __all__ = (
@@ -80,7 +82,14 @@ async def _ask(cluster: Cluster, request: Request[R], deadline: Deadline, wanted
     needs = "delegation tokens need brokers since 1.1 (KIP-48)"
     if wanted is _OWNERS_SINCE:
         needs += ", and tokens for another owner 3.3 (KIP-373)"
-    with explain_unsupported(needs):
+    repeats = Repeats(*((DelegationTokenNotFound,) if isinstance(request, ExpireDelegationTokenRequest) else ()))
+    with explain_unsupported(needs), repeats.explaining():
         return await cluster.ask(
-            cluster.least_loaded, request, deadline, lane=_LANE, wanted=wanted, check=check_token_answer
+            cluster.least_loaded,
+            request,
+            deadline,
+            lane=_LANE,
+            wanted=wanted,
+            check=check_token_answer,
+            unanswered=repeats.unanswered,
         )

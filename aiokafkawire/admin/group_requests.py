@@ -7,7 +7,15 @@ from ..argument_checks import check_text, shown
 from ..cluster.cluster import Cluster, Route
 from ..cluster.metadata import Node, Snapshot
 from ..cluster.retry import Deadline
-from ..errors import ConnectionLost, KafkaError, UnknownMemberId, UnsupportedVersion, UsageError, WireError
+from ..errors import (
+    ConnectionLost,
+    GroupIdNotFound,
+    KafkaError,
+    UnknownMemberId,
+    UnsupportedVersion,
+    UsageError,
+    WireError,
+)
 from ..protocol.messages.group import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity
 from ..protocol.messages.group_admin import (
     DeleteGroupsRequest,
@@ -22,6 +30,7 @@ from .coordinator_outcomes import ask_coordinators, call_by_coordinator
 from .describe_groups import describe_groups
 from .descriptions import GroupListing, GroupMember
 from .outcomes import Outcomes, results_of
+from .repeats import Repeats
 from .response_errors import error_of, raise_for
 
 __all__ = ("delete_groups", "delete_of_type", "list_groups", "remove_members")
@@ -120,6 +129,7 @@ async def delete_groups(cluster: Cluster, group_ids: Collection[str], deadline: 
         deadline,
         request=lambda some: DeleteGroupsRequest(groups_names=some),
         outcomes=_deleted,
+        refusals=(GroupIdNotFound,),
     )
 
 
@@ -171,12 +181,14 @@ async def remove_members(
     if not leaving:
         return {}
     request = LeaveGroupRequest(group_id=group_id, members=list(leaving.values()))
+    repeats = Repeats(UnknownMemberId)
     try:
-        response = await _leave(cluster, request, _MANY_LEAVE, deadline)
+        response = await _leave(cluster, request, _MANY_LEAVE, deadline, repeats)
     except UnsupportedVersion as refused:
         outcomes = await _leave_one_by_one(cluster, group_id, leaving, refused, deadline)
     else:
-        outcomes = _left(group_id, leaving, response)
+        left = _left(group_id, leaving, response)
+        outcomes = {member: repeats.explained(outcome) for member, outcome in left.items()}
     return {
         member: None if everyone and isinstance(error, UnknownMemberId) else error for member, error in outcomes.items()
     }
@@ -227,23 +239,31 @@ async def _leave_one_by_one(
         raise UnsupportedVersion(f"removing static members needs brokers since 2.4 (KIP-345): {refused}") from None
     found: Outcomes[GroupMember | str, None] = {}
     for member, identity in leaving.items():
+        repeats = Repeats(UnknownMemberId)
         try:
             request = LeaveGroupRequest(group_id=group_id, member_id=identity.member_id)
-            await _leave(cluster, request, _ONE_LEAVES, deadline)
+            await _leave(cluster, request, _ONE_LEAVES, deadline, repeats)
             found[member] = None
         except UnsupportedVersion:
             raise
         except KafkaError as error:
-            found[member] = error
+            found[member] = repeats.explained(error)
     return found
 
 
 async def _leave(
-    cluster: Cluster, request: LeaveGroupRequest, wanted: Versions, deadline: Deadline
+    cluster: Cluster, request: LeaveGroupRequest, wanted: Versions, deadline: Deadline, repeats: Repeats
 ) -> LeaveGroupResponse:
     def check(response: LeaveGroupResponse) -> None:
         raise_for(response.error_code, f"LeaveGroup of group {request.group_id!r}")
 
     return await cluster.ask_coordinator(
-        CoordinatorType.GROUP, request.group_id, request, deadline, lane=_LANE, wanted=wanted, check=check
+        CoordinatorType.GROUP,
+        request.group_id,
+        request,
+        deadline,
+        lane=_LANE,
+        wanted=wanted,
+        check=check,
+        unanswered=repeats.unanswered,
     )

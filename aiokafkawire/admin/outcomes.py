@@ -11,6 +11,7 @@ from ..errors import AdminError, BrokerError, KafkaError, NotController, Refresh
 from ..event_log import EventLog
 from ..protocol.schema import Request, Response, Versions
 from ..protocol.throttling import throttle_seconds
+from .repeats import Repeats
 
 __all__ = ("Outcomes", "ask_for_each", "results_of")
 
@@ -58,6 +59,7 @@ async def ask_for_each(
     outcomes: Callable[[R], Mapping[K, V | KafkaError]],
     versions: Versions = _ANY,
     retried: tuple[type[BrokerError], ...] = _RETRIED,
+    refusals: tuple[type[BrokerError], ...] = (),
 ) -> Outcomes[K, V]:
     """Ask one broker about resources, and again about those that a retry may help, until the deadline.
 
@@ -70,13 +72,14 @@ async def ask_for_each(
         outcomes: reads the outcomes of a response; raises the error that concerns all resources.
         versions: the versions that have all fields of the request.
         retried: the errors of a resource that a retry may solve.
+        refusals: the errors of a resource whose change is made already, perhaps by an attempt without an answer.
 
     Raises:
         KafkaError: the first request failed as a whole, as :meth:`Cluster.ask` raises.
     """
     found: dict[K, V | KafkaError] = {}
     pending = list(dict.fromkeys(resources))
-    backoff = cluster.backoff()
+    backoff, repeats = cluster.backoff(), Repeats(*refusals)
     while pending:
         snapshot = cluster.metadata.snapshot
         answered: dict[K, V | KafkaError] = {}
@@ -85,15 +88,26 @@ async def ask_for_each(
             answered.update(outcomes(response))
 
         try:
-            response = await cluster.ask(route, request(pending), deadline, lane=_LANE, wanted=versions, check=check)
+            response = await cluster.ask(
+                route,
+                request(pending),
+                deadline,
+                lane=_LANE,
+                wanted=versions,
+                check=check,
+                unanswered=repeats.unanswered,
+            )
         except KafkaError:
             if not found:
                 raise
             break  # the resources keep their errors
         for resource in pending:
             missing = WireError(f"the response lacks the requested {resource}")
-            found[resource] = answered.get(resource, missing)
+            found[resource] = repeats.explained(answered.get(resource, missing))
         pending = [resource for resource in pending if isinstance(found[resource], retried)]
+        for error in (found[resource] for resource in pending):
+            if isinstance(error, NotController):
+                repeats.unanswered(error)
         if any(getattr(found[resource], "refresh", None) is Refresh.METADATA for resource in pending):
             cluster.metadata.mark_stale(snapshot)
         wait = max(backoff.next(), _quota_wait(response, [found[resource] for resource in pending]))

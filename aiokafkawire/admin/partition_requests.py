@@ -5,6 +5,7 @@ from typing import Final
 
 from ..cluster.cluster import Cluster, controller
 from ..cluster.retry import Deadline
+from ..errors import NoReassignmentInProgress
 from ..protocol.messages.reassignments import ElectLeadersResponse, ListPartitionReassignmentsResponse
 from ..protocol.schema import Versions
 from ..types import ElectionType, TopicPartition
@@ -84,6 +85,7 @@ async def reassign_partitions(
             ),
             outcomes=reassigned,
             versions=_ANY if change_replication_factor else _FIXED_FACTOR_SINCE,
+            refusals=(NoReassignmentInProgress,),
         )
 
 

@@ -6,7 +6,7 @@ from uuid import UUID
 
 from ..cluster.cluster import Cluster
 from ..cluster.retry import Deadline
-from ..errors import ErrorCode
+from ..errors import DuplicateVoter, ErrorCode, VoterNotFound
 from ..protocol.messages.quorum_voters import (
     AddRaftVoterResponse,
     DescribeQuorumResponse,
@@ -16,6 +16,7 @@ from ..protocol.messages.quorum_voters import (
 from ..protocol.schema import Request
 from .cluster_descriptions import QuorumInfo, RaftVoterEndpoint
 from .cluster_messages import add_voter_request, described_quorum, quorum_request
+from .repeats import Repeats
 from .response_errors import explain_unsupported, raise_for
 
 __all__ = ("add_raft_voter", "describe_metadata_quorum", "remove_raft_voter")
@@ -48,7 +49,7 @@ async def add_raft_voter(
     """Add a voter. Raise as :meth:`Admin.add_raft_voter`."""
     timeout_ms = cluster.broker_timeout_ms(deadline)
     request = add_voter_request(voter_id, directory_id, endpoints, cluster_id, timeout_ms)
-    await _change(cluster, request, f"adding voter {voter_id}", deadline)
+    await _change(cluster, request, f"adding voter {voter_id}", deadline, Repeats(DuplicateVoter))
 
 
 async def remove_raft_voter(
@@ -56,10 +57,10 @@ async def remove_raft_voter(
 ) -> None:
     """Remove a voter. Raise as :meth:`Admin.remove_raft_voter`."""
     request = RemoveRaftVoterRequest(cluster_id=cluster_id, voter_id=voter_id, voter_directory_id=directory_id)
-    await _change(cluster, request, f"removing voter {voter_id}", deadline)
+    await _change(cluster, request, f"removing voter {voter_id}", deadline, Repeats(VoterNotFound))
 
 
-async def _change(cluster: Cluster, request: Request[R], what: str, deadline: Deadline) -> None:
+async def _change(cluster: Cluster, request: Request[R], what: str, deadline: Deadline, repeats: Repeats) -> None:
     """Send a change of the voters, again only if the node is not the leader or the connection was lost.
 
     The voter may have changed despite another error, even after a timeout; a retry would then find it changed.
@@ -70,5 +71,8 @@ async def _change(cluster: Cluster, request: Request[R], what: str, deadline: De
             raise_for(response.error_code, what, response.error_message)
 
     with explain_unsupported(f"{what} needs KRaft brokers since 3.9 (KIP-853)"):
-        response = await cluster.ask(cluster.least_loaded, request, deadline, lane=_LANE, check=check)
-    raise_for(response.error_code, what, response.error_message)
+        response = await cluster.ask(
+            cluster.least_loaded, request, deadline, lane=_LANE, check=check, unanswered=repeats.unanswered
+        )
+    with repeats.explaining():
+        raise_for(response.error_code, what, response.error_message)

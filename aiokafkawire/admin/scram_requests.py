@@ -6,6 +6,7 @@ from typing import Final
 
 from ..cluster.cluster import Cluster, controller
 from ..cluster.retry import Deadline
+from ..errors import ResourceNotFound
 from ..protocol.messages.scram import AlterUserScramCredentialsRequest, ScramCredentialUpsertion
 from .outcomes import Outcomes, ask_for_each, results_of
 from .response_errors import explain_unsupported
@@ -57,6 +58,6 @@ async def alter_user_scram_credentials(
     users = [change.user for change in alterations]
     with explain_unsupported(_NEEDS):
         found: Outcomes[str, None] = await ask_for_each(
-            cluster, controller, users, deadline, request=request, outcomes=altered
+            cluster, controller, users, deadline, request=request, outcomes=altered, refusals=(ResourceNotFound,)
         )
     results_of("changing SCRAM credentials", found)

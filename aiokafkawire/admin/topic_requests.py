@@ -6,7 +6,15 @@ from uuid import UUID
 
 from ..cluster.cluster import Cluster, controller
 from ..cluster.retry import Deadline
-from ..errors import KafkaError, UnsupportedVersion, WireError
+from ..errors import (
+    InvalidPartitions,
+    KafkaError,
+    TopicAlreadyExists,
+    UnknownTopicId,
+    UnknownTopicOrPartition,
+    UnsupportedVersion,
+    WireError,
+)
 from ..protocol.messages.metadata import DescribeTopicPartitionsResponse, MetadataRequest, MetadataResponse
 from ..protocol.schema import Versions
 from .new_topics import NewPartitions, NewTopic
@@ -35,6 +43,7 @@ _FLAGGED: Final = Versions.parse("1+")
 _DEFAULTS: Final = Versions.parse("4+")
 _DELETES_BY_STATE: Final = Versions.parse("6+")  # KIP-516
 _DELETES_BY_NAME: Final = Versions.parse("0-5")
+_DELETED_BEFORE: Final = (UnknownTopicOrPartition, UnknownTopicId)
 _WITH_OPERATIONS: Final = Versions.parse("8+")  # KIP-430
 _BY_ID: Final = Versions.parse("12+")  # KIP-516
 
@@ -67,6 +76,7 @@ async def create_topics(
             ),
             outcomes=created_topics,
             versions=_DEFAULTS if by_default else _FLAGGED if validate_only else _ANY,
+            refusals=() if validate_only else (TopicAlreadyExists,),
         )
 
 
@@ -86,6 +96,7 @@ async def create_partitions(
                 validate_only=validate_only,
             ),
             outcomes=created_partitions,
+            refusals=() if validate_only else (InvalidPartitions,),
         )
 
 
@@ -104,6 +115,7 @@ async def delete_topics(cluster: Cluster, topics: Collection[TopicKey], deadline
             request=lambda pending: delete_topics_request(pending, timeout_ms),
             outcomes=lambda response: deleted_topics(topics, response),
             versions=_DELETES_BY_STATE,
+            refusals=_DELETED_BEFORE,
         )
     except UnsupportedVersion as refused:
         if any(isinstance(topic, UUID) for topic in topics):
@@ -116,6 +128,7 @@ async def delete_topics(cluster: Cluster, topics: Collection[TopicKey], deadline
         request=lambda pending: delete_request_by_name([str(name) for name in pending], timeout_ms),
         outcomes=lambda response: deleted_topics(topics, response),
         versions=_DELETES_BY_NAME,
+        refusals=_DELETED_BEFORE,
     )
 
 

@@ -11,6 +11,7 @@ import anyio
 from ..config import ClientConfig
 from ..errors import (
     BrokerError,
+    ConnectionLost,
     KafkaError,
     Refresh,
     RequestTimeout,
@@ -225,11 +226,13 @@ class Cluster:
         lane: str = CONTROL,
         wanted: Versions = ANY_VERSION,
         check: Callable[[R], None] = lambda _: None,
+        unanswered: Callable[[KafkaError], None] = lambda _: None,
     ) -> R:
         """Send a request to the broker that ``route`` returns; retry, with refreshed metadata, until the deadline.
 
         ``check`` raises the BrokerError in a response; retriable errors are retried. ``lane`` is the connection to use,
-        and ``wanted`` are the versions that have all fields of the request.
+        and ``wanted`` are the versions that have all fields of the request. ``unanswered`` is called with the error of
+        each attempt that was sent and has no answer: the broker may have done what it asks for.
 
         Raises:
             RequestTimeout: the deadline passed; the message has the last cause.
@@ -237,7 +240,7 @@ class Cluster:
             KafkaError: an error that is not retriable.
         """
         attempts = self._attempts(_name(request), deadline)
-        return await self._ask(attempts, route, request, lane, wanted, check)
+        return await self._ask(attempts, route, request, lane, wanted, check, unanswered=unanswered)
 
     async def _ask(
         self,
@@ -248,6 +251,7 @@ class Cluster:
         wanted: Versions,
         check: Callable[[R], None],
         patience: float = math.inf,
+        unanswered: Callable[[KafkaError], None] = lambda _: None,
     ) -> R:
         while not attempts.over:
             self.owner.require_open()
@@ -259,7 +263,7 @@ class Cluster:
             else:
                 try:
                     return await self._ask_once(
-                        node, attempts.deadline, request, lane, wanted, check, patience=patience
+                        node, attempts.deadline, request, lane, wanted, check, unanswered, patience=patience
                     )
                 except KafkaError as error:
                     refresh = attempts.failed(error)
@@ -277,6 +281,7 @@ class Cluster:
         lane: str,
         wanted: Versions,
         check: Callable[[R], None],
+        unanswered: Callable[[KafkaError], None],
         *,
         slow: bool = False,
         patience: float = math.inf,
@@ -288,6 +293,9 @@ class Cluster:
         except UnsupportedVersion as refused:
             if self.config.bootstrap_controllers is not None and request.api_key not in connection.versions:
                 raise not_served(_name(request), refused) from None
+            raise
+        except (ConnectionLost, RequestTimeout) as lost:
+            unanswered(lost)
             raise
         check(answer)
         return answer
@@ -364,6 +372,7 @@ class Cluster:
         backoff: Backoff | None = None,
         slow: bool = False,
         failed: Callable[[KafkaError], None] = lambda _: None,
+        unanswered: Callable[[KafkaError], None] = lambda _: None,
         newer: Callable[[], Request[R]] | None = None,
         patience: float = math.inf,
     ) -> R:
@@ -380,6 +389,7 @@ class Cluster:
             backoff: the waits between attempts; by default ``retry_backoff_ms`` and ``retry_backoff_max_ms``.
             slow: whether a response may take until the deadline, longer than ``request_timeout_ms``.
             failed: called with the error of each failed attempt.
+            unanswered: called with the error of each attempt that was sent and has no answer, as in :meth:`ask`.
             newer: makes the request of each attempt, instead of ``request``, since attempts may be minutes apart.
             patience: the seconds without a response after which the lane is closed; doubled for the next attempt.
 
@@ -403,7 +413,7 @@ class Cluster:
                 if newer is not None:
                     request = newer()
                 answer = await self._ask_once(
-                    node, deadline, request, lane, wanted, check, slow=slow, patience=patience
+                    node, deadline, request, lane, wanted, check, unanswered, slow=slow, patience=patience
                 )
                 self._coordinators.log.answered(key_type, key, node)
                 return answer

@@ -37,8 +37,9 @@ snake_case. Java has no `find_hanging_transactions`, `consumer_group_lag`, `rese
 operation for several resources keeps the results of the others when some fail: see `AdminError`.
 
 A call repeats its request when a connection breaks before the response arrives, and the broker may have done the work
-already. Then the second attempt is refused: `TopicAlreadyExists` and `UnknownTopicOrPartition` may be about the change
-that this call has made.
+already. Then the second attempt is refused, such as by `TopicAlreadyExists` or `UnknownTopicOrPartition`. The error
+says that an attempt before has no answer, and its `__cause__` is why: so it is perhaps about the change that this call
+has made.
 """
 
 COMMANDS = """\

@@ -9,6 +9,7 @@ import attrs
 
 from ...admin.admin import Admin
 from ...admin.new_topics import NewTopic
+from ...admin.repeats import is_made_before
 from ...admin.scram_credentials import ScramCredentialInfo, UserScramCredentialDeletion, UserScramCredentialUpsertion
 from ...errors import AdminError, BrokerError, KafkaError, UnsupportedVersion, UsageError
 from .admin_forms import binding_of, broker_resource, entity_of, mechanism_of, topic_resource
@@ -118,6 +119,8 @@ class _Maker:
             self.in_flight = 0
         for change, reason in zip(batch, reasons, strict=True):
             error = None if reason else next(errors)
+            if error is not None and is_made_before(error):  # it was not made when it was planned
+                error = None
             self.count += 1
             if error is not None:
                 self._failed.append(change)

@@ -93,6 +93,15 @@ def test_after_a_request_without_an_answer_nothing_more_is_done(
     assert shell.err.endswith("aiokafkawire: not done: the change before has no answer\n1 unknown, 1 not done\n")
 
 
+def test_a_change_whose_first_answer_is_lost_is_done(kafka_broker: BackgroundBroker, shell: Shell, state: Path) -> None:
+    shell("topics", "create", "b", "old", "--partitions", "1")
+    state.write_text("[topics.a]\n[topics.b]\npartitions = 3\n")
+    for api in (ApiKey.CREATE_TOPICS, ApiKey.CREATE_PARTITIONS, ApiKey.DELETE_TOPICS):
+        kafka_broker.on(api, drop="after")
+    out = shell("apply", str(state), "--yes", "--delete", "topics").decode().splitlines()
+    assert [line[:19] for line in out] == ["done      + topic a", "done      ~ topic b", "done      - topic o"]
+
+
 @pytest.fixture
 def interrupted(
     kafka_broker: BackgroundBroker, state: Path
