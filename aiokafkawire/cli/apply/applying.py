@@ -11,7 +11,7 @@ from ...admin.admin import Admin
 from ...admin.new_topics import NewTopic
 from ...admin.repeats import is_made_before
 from ...admin.scram_credentials import ScramCredentialInfo, UserScramCredentialDeletion, UserScramCredentialUpsertion
-from ...errors import AdminError, BrokerError, KafkaError, UnsupportedVersion, UsageError
+from ...errors import AdminError, BrokerError, KafkaError, RequestTimedOut, UnsupportedVersion, UsageError
 from .admin_forms import binding_of, broker_resource, entity_of, mechanism_of, topic_resource
 from .changes import (
     AddAcl,
@@ -40,6 +40,8 @@ _PATIENCE: Final = 5.0
 """The seconds in which brokers show another change that the controller has made."""
 _OF_ONE_RESOURCE: Final = (BrokerError, UnsupportedVersion, UsageError)
 """Errors after which other changes may succeed; after others, such as a lost connection, none would."""
+_UNFINISHED: Final = RequestTimedOut
+"""The answer of a broker that has not seen the end of a change, which may come later."""
 
 
 @attrs.frozen
@@ -128,7 +130,7 @@ class _Maker:
                 self._report(ChangeOutcome(change, "not done", reason=reason))
             elif error is None:
                 self._report(ChangeOutcome(change, "done"))
-            elif isinstance(error, _OF_ONE_RESOURCE):
+            elif isinstance(error, _OF_ONE_RESOURCE) and not isinstance(error, _UNFINISHED):
                 self._report(ChangeOutcome(change, "failed", error))
             else:
                 self._stopped = "the change before has no answer"

@@ -18,6 +18,7 @@ from aiokafkawire.cli.apply.applying import changes_not_shown
 from aiokafkawire.cli.apply.changes import CreateTopic
 from aiokafkawire.cli.apply.cluster_settings import ClusterSettings, DeclaredTopic
 from aiokafkawire.cli.apply.plan_output import note_not_shown
+from aiokafkawire.error_codes import ErrorCode
 from aiokafkawire.protocol.api import ApiKey
 from aiokafkawire.testing.background import BackgroundBroker
 from aiokafkawire.testing.background_faults import BackgroundHold
@@ -91,6 +92,15 @@ def test_after_a_request_without_an_answer_nothing_more_is_done(
     assert [line[:19] for line in out] == ["unknown   + topic a", "not done  ~ broker "]
     assert "aiokafkawire: RequestTimeout: " in shell.err
     assert shell.err.endswith("aiokafkawire: not done: the change before has no answer\n1 unknown, 1 not done\n")
+
+
+def test_a_change_that_times_out_on_the_broker_may_come_later(
+    kafka_broker: BackgroundBroker, shell: Shell, state: Path
+) -> None:
+    state.write_text('[topics.a]\n[brokers.1]\n"log.cleaner.threads" = 2')
+    kafka_broker.on(ApiKey.CREATE_TOPICS, answer=ErrorCode.REQUEST_TIMED_OUT, after=0, times=1)
+    out = shell("apply", str(state), "--yes", status=1).decode().splitlines()
+    assert [line[:19] for line in out] == ["unknown   + topic a", "not done  ~ broker "]
 
 
 def test_a_change_whose_first_answer_is_lost_is_done(kafka_broker: BackgroundBroker, shell: Shell, state: Path) -> None:
