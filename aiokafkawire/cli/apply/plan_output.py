@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from ...errors import KafkaError
 from ..error_text import error_text
+from ..exit_status import CommandFailed
 from ..shell.outcomes import note_errors
 from ..shell.output import note, write_output
 from ..shell.safe_text import safe_text
@@ -69,7 +70,7 @@ def note_refused(refused: Iterable[tuple[Change, KafkaError]]) -> None:
 
 
 class OutcomePrinter:
-    """Prints the outcomes of changes as they come, and counts them."""
+    """Prints the outcomes of changes as they come, and counts them, also after the reader of the output has gone."""
 
     def __init__(self, options: SharedOptions) -> None:
         self._options = options
@@ -77,6 +78,8 @@ class OutcomePrinter:
         self._states: Counter[str] = Counter()
         self.done: list[Change] = []
         """The changes that are done."""
+        self.is_read: bool = True
+        """Whether standard output has a reader."""
 
     @property
     def is_answered(self) -> bool:
@@ -89,15 +92,22 @@ class OutcomePrinter:
         if outcome.state == "done":
             self.done.append(outcome.change)
         error = outcome.reason if outcome.error is None else error_text(outcome.error)
-        if self._options.json:
-            _print_rows([{"outcome": outcome.state, **outcome.change.row(), "error": error or None}])
-        else:
-            _print_lines([f"{outcome.state:<{_WIDTH}}  {safe_line(outcome.change)}"])
+        if self.is_read:
+            self._print(outcome, error)
         if outcome.error is not None:
             note_errors([outcome.error])
         elif error and error not in self._reasons:
             self._reasons.add(error)
             note(f"aiokafkawire: not done: {error}")
+
+    def _print(self, outcome: ChangeOutcome, error: str) -> None:
+        try:
+            if self._options.json:
+                _print_rows([{"outcome": outcome.state, **outcome.change.row(), "error": error or None}])
+            else:
+                _print_lines([f"{outcome.state:<{_WIDTH}}  {safe_line(outcome.change)}"])
+        except CommandFailed:  # a change must not depend on it, nor what is said of those that are made already
+            self.is_read = False
 
     def summary(self) -> str:
         """Return how many changes have each outcome."""

@@ -129,7 +129,7 @@ def _make(
             note(printer.summary())
         if printer.done and printer.is_answered:
             note_not_shown(await changes_not_shown(session.kafka.admin, declared, deletes, printer.done))
-        return 0 if len(printer.done) == len(plan.changes) else FAILED
+        return 0 if len(printer.done) == len(plan.changes) and printer.is_read else FAILED
 
     return run_with_client(shared, apply)
 

@@ -1,6 +1,7 @@
 """``apply`` where something fails or is wrong: half-done work, Ctrl-C, secrets, files, and rights."""
 
 import io
+import os
 import signal
 import subprocess
 import sys
@@ -110,6 +111,16 @@ def test_a_change_whose_first_answer_is_lost_is_done(kafka_broker: BackgroundBro
         kafka_broker.on(api, drop="after")
     out = shell("apply", str(state), "--yes", "--delete", "topics").decode().splitlines()
     assert [line[:19] for line in out] == ["done      + topic a", "done      ~ topic b", "done      - topic o"]
+
+
+def test_all_is_done_although_nobody_reads_the_output_any_more(kafka_broker: BackgroundBroker, state: Path) -> None:
+    state.write_text('[topics.a]\n[topics.b]\n[brokers.1]\n"log.cleaner.threads" = 2\n')
+    reading, writing = os.pipe()
+    os.close(reading)
+    with start_shell("apply", str(state), "--yes", bootstrap=kafka_broker.bootstrap, stdout=writing) as process:
+        os.close(writing)
+        _, err = process.communicate(timeout=PATIENCE)
+    assert (process.returncode, err) == (1, b"3 done\n")
 
 
 @pytest.fixture
