@@ -27,7 +27,8 @@ _log = EventLog("aiokafkawire.cluster")
 _MANY_KEYS: Final = Versions.parse("4+")
 _SHARE_KEYS: Final = Versions.parse("6+")  # KIP-932
 _ONE_KEY: Final = {CoordinatorType.GROUP: Versions.parse("0-3"), CoordinatorType.TRANSACTION: Versions.parse("1-3")}
-_MAX_CACHED: Final = 10_000
+_MAX_CACHED: Final = 100_000
+"""More than the groups of a cluster: one call about more than these would look each of the others up by itself."""
 _NAMES: Final = {
     CoordinatorType.GROUP: "group",
     CoordinatorType.TRANSACTION: "transactional id",

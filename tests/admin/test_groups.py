@@ -532,6 +532,14 @@ async def test_one_request_finds_the_coordinators_of_many_groups() -> None:
         assert len(broker.requests.of(ApiKey.OFFSET_FETCH)) == 6
 
 
+@pytest.mark.slow
+async def test_the_coordinators_of_all_groups_of_a_big_cluster_are_looked_up_once() -> None:
+    groups = [f"g{number}" for number in range(10_020)]
+    async with running(nodes=3) as (broker, admin):
+        assert len(await admin.list_offsets_of_groups(groups)) == len(groups)
+        assert len(broker.requests.of(ApiKey.FIND_COORDINATOR)) == 1
+
+
 async def test_a_coordinator_that_is_not_found_with_the_others_is_looked_up_again() -> None:
     def loading(request: Any, true: Any) -> Any:
         true.coordinators[0].error_code = ErrorCode.COORDINATOR_NOT_AVAILABLE
