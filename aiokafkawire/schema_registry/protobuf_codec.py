@@ -121,6 +121,8 @@ def parse_protobuf(schema: Schema, references: Mapping[str, Schema]) -> Protobuf
         file.name = name
         _add(pool, file, added)
     proto.name = "schema.proto"
+    while proto.name in added:  # it imports a file of that name
+        proto.name = f"_{proto.name}"
     _add(pool, proto, added)
     return ProtobufFile(messages_of(proto), pool)
 

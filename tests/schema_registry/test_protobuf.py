@@ -133,6 +133,17 @@ async def test_messages_are_read_as_written_by_their_class_and_by_none(location:
         ]
 
 
+async def test_a_file_may_import_one_of_any_name() -> None:
+    """Also of the name that classes give to the schema itself, which has none in a registry."""
+    classes = message_classes({"schema.proto": CITY, "trip.proto": TRIP.replace("city.proto", "schema.proto")})
+    trip = classes["air.Trip"]()
+    trip.by_name["EWR"].name = "Newark"
+    async with running_registry() as (_, registry):
+        data = await finished(ProtobufSerializer(registry, classes["air.Trip"]).serialize(trip, context()))
+        made = await finished(ProtobufDeserializer(registry).deserialize(data, context()))
+    assert made.by_name["EWR"].name == "Newark"
+
+
 @pytest.mark.parametrize("name", sorted(SOURCES))
 def test_the_text_of_a_schema_is_compiled_to_the_same_descriptor(name: str) -> None:
     (file,) = [one for one in compiled(SOURCES).file if one.name == name]

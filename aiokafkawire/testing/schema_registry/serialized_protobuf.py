@@ -34,10 +34,13 @@ def serialized(text: str, references: Mapping[str, str]) -> str:
     with tempfile.TemporaryDirectory() as folder:
         for name, imported in references.items():
             _write(Path(folder), name, imported)
-        _write(Path(folder), "schema.proto", text)
+        own = "schema.proto"
+        while own in references:
+            own = f"_{own}"
+        _write(Path(folder), own, text)
         known = str(files("grpc_tools") / "_proto")
         status = protoc.main(
-            ["protoc", f"-I{folder}", f"-I{known}", f"--descriptor_set_out={folder}/made", f"{folder}/schema.proto"]
+            ["protoc", f"-I{folder}", f"-I{known}", f"--descriptor_set_out={folder}/made", f"{folder}/{own}"]
         )
         if status:
             raise RegistryRefusal(42201, "Invalid schema, details: protoc does not compile it")
