@@ -155,9 +155,9 @@ class HttpTransport:
                 error.__cause__ = cause
                 raise _AttemptFailed(error, True) from None
             if not is_bearer_token(token):
-                raise SchemaRegistryError(
-                    "bearer_auth_token_provider must return a token, a str without blanks and ends of lines (not shown)"
-                )
+                # It may return one later, as once the file that has it is written.
+                wanted = "a token, a str without blanks and ends of lines (not shown)"
+                raise SchemaRegistryError(f"bearer_auth_token_provider must return {wanted}", retriable=True)
         if token is not None:
             headers["Authorization"] = f"Bearer {token}"
         return headers

@@ -384,6 +384,7 @@ async def test_a_token_that_no_header_can_have_is_not_shown(token: str) -> None:
     with pytest.raises(SchemaRegistryError, match="must return a token") as failed:
         await registry.get_schema(1)
     assert "Zq7" not in f"{refused.value}{failed.value}"
+    assert failed.value.retriable  # it says nothing of the schema, and the next token may be a good one
 
 
 async def test_the_text_of_a_providers_error_is_not_shown() -> None:
