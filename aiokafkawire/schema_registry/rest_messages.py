@@ -93,20 +93,21 @@ def parse_json(content: bytes, source: str, status: int) -> Any:
     try:
         return json.loads(content)
     except (ValueError, RecursionError):
-        raise _strange(source, status, content, retriable=True) from None
+        raise _strange(source, status, content) from None
 
 
 def parse_error(content: bytes, source: str, status: int) -> SchemaRegistryError:
     """Return the error of a response with an error status."""
     try:
         answer = json.loads(content)
-        code, message = answer["error_code"], str(answer["message"])
-    except (ValueError, RecursionError, KeyError, TypeError):
-        code, message = None, content[:_EXCERPT].decode("utf-8", "replace")
+    except (ValueError, RecursionError):
+        answer = None
+    fields = answer if isinstance(answer, dict) else {}
+    message = str(fields["message"]) if "message" in fields else content[:_EXCERPT].decode("utf-8", "replace")
     message = printable(" ".join(message[:_MAX_MESSAGE].split()))
-    code = code if isinstance(code, int) else None
-    is_of_a_registry = status != 404 or code is not None
-    retriable = is_retriable(status) or status in _OTHER_USER or not is_of_a_registry
+    code = fields["error_code"] if isinstance(fields.get("error_code"), int) else None
+    # Without a code it is no answer of a registry, but a redirection or a page of what is in front of it.
+    retriable = code is None or status >= 500 or is_retriable(status) or status in _OTHER_USER
     number = f" (error code {code})" if code is not None and code != status else ""
     advice = _ADVICE.get(status, "")
     return SchemaRegistryError(f"{source}: HTTP status {status}{number}: {message}{advice}", status, code, retriable)
@@ -118,7 +119,7 @@ _ADVICE: Final = {
 }
 
 
-def _strange(source: str, status: int | None, content: object, *, retriable: bool = False) -> SchemaRegistryError:
+def _strange(source: str, status: int | None, content: object, *, retriable: bool = True) -> SchemaRegistryError:
     text = content[:_EXCERPT] if isinstance(content, bytes) else f"{content!r:.{_EXCERPT}}"
     message = f"{source}: the response is not a schema registry's: {text!r}; check the URL"
     return SchemaRegistryError(message, status, retriable=retriable)
@@ -132,7 +133,8 @@ def parse_schema(answer: Any, source: str) -> Schema:
         )
         return Schema(answer["schema"], SchemaType(answer.get("schemaType") or "AVRO"), references)
     except (AttributeError, KeyError, TypeError, ValueError, UsageError):
-        raise _strange(source, 200, answer) from None
+        is_of_a_registry = isinstance(answer, dict) and isinstance(answer.get("schema"), str)
+        raise _strange(source, 200, answer, retriable=not is_of_a_registry) from None
 
 
 def parse_registered(answer: Any, source: str, subject: str, schema: Schema | None = None) -> RegisteredSchema:

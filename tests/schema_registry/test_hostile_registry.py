@@ -102,6 +102,42 @@ async def test_an_empty_response_is_no_list() -> None:
             await SchemaRegistry(url, **QUICK).list_subjects()
 
 
+@pytest.mark.parametrize(
+    "answer",
+    [
+        http(b"", "302 Found", "Location: https://login.example.org/"),
+        http(b"sent to a port of TLS", "400 Bad Request"),
+        http(b'{"error_code": 50101, "message": "no"}', "501 Not Implemented"),
+        http(b"<html>error code: 520</html>", "520 No"),
+        http(b""),
+        http(b"{}"),
+        http(b"null"),
+        http(b'{"status": "starting"}'),
+    ],
+)
+async def test_what_answers_in_the_place_of_a_registry_says_nothing_of_a_schema(answer: bytes) -> None:
+    async with answering(answer) as url:
+        with pytest.raises(SchemaRegistryError) as failed:
+            await SchemaRegistry(url, max_retries=0).get_schema(1)
+    assert failed.value.retriable
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        http(b'{"error_code": 40403, "message": "Schema 1 not found"}', "404 Not Found"),
+        http(b'{"error_code": 40403}', "404 Not Found"),
+        http(b'{"error_code": 42201, "message": "no"}', "422 No"),
+        http(b'{"schema": "x", "schemaType": "XML"}'),
+    ],
+)
+async def test_what_a_registry_says_of_a_schema_is_final(answer: bytes) -> None:
+    async with answering(answer) as url:
+        with pytest.raises(SchemaRegistryError) as failed:
+            await SchemaRegistry(url, max_retries=0).get_schema(1)
+    assert not failed.value.retriable
+
+
 @pytest.mark.parametrize("status", ["301 Moved", "302 Found", "303 See Other", "307 Temporary", "308 Permanent"])
 async def test_whoever_is_redirected_to_is_not_asked(status: str) -> None:
     asked = list[bytes]()
