@@ -113,7 +113,7 @@ class SchemaIds:
         try:
             return await self.registry.lookup_schema(subject, schema, normalize=self.normalize)
         except SchemaRegistryError as error:
-            if error.status != 404:
+            if error.status != 404 or error.retriable:
                 raise
             raise SchemaRegistryError(
                 f"{error}: subject {subject!r} does not have this schema; register it, or set auto_register=True",

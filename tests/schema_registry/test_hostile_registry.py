@@ -19,7 +19,7 @@ from anyio.abc import SocketAttribute, SocketStream
 from support.schema_registries import QUICK, context, finished
 
 from aiokafkawire.errors import SchemaMismatch, SchemaRegistryError
-from aiokafkawire.schema_registry import AvroDeserializer, Schema, SchemaRegistry, SchemaType
+from aiokafkawire.schema_registry import AvroDeserializer, AvroSerializer, Schema, SchemaRegistry, SchemaType
 from aiokafkawire.schema_registry.json_codec import parse_json_schema
 
 pytestmark = pytest.mark.anyio
@@ -136,6 +136,14 @@ async def test_what_a_registry_says_of_a_schema_is_final(answer: bytes) -> None:
         with pytest.raises(SchemaRegistryError) as failed:
             await SchemaRegistry(url, max_retries=0).get_schema(1)
     assert not failed.value.retriable
+
+
+async def test_a_404_of_something_else_does_not_say_that_the_subject_lacks_the_schema() -> None:
+    async with answering(http(b"no such service", "404 Not Found")) as url:
+        writer = AvroSerializer(SchemaRegistry(url, max_retries=0), '"int"', auto_register=False)
+        with pytest.raises(SchemaRegistryError, match=r"HTTP status 404: no such service$") as failed:
+            await finished(writer.serialize(1, context()))
+    assert failed.value.retriable
 
 
 @pytest.mark.parametrize("status", ["301 Moved", "302 Found", "303 See Other", "307 Temporary", "308 Permanent"])
