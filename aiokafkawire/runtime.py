@@ -42,6 +42,7 @@ __all__ = (
     "system_wall_ms",
     "call_soon_threadsafe",
     "warn_unclosed",
+    "was_cancelled",
 )
 
 _log = EventLog("aiokafkawire.runtime")
@@ -120,6 +121,15 @@ def place_finder() -> Callable[[], object]:
 def is_being_cancelled() -> bool:
     """Return whether a cancel scope around the running task is cancelled."""
     return anyio.current_effective_deadline() == -math.inf
+
+
+def was_cancelled() -> bool:
+    """Return whether a cancel scope around the running task is cancelled, or asyncio has cancelled the task itself.
+
+    ``asyncio.run`` does so with all tasks at its end.
+    """
+    task = current_task()
+    return is_being_cancelled() or (isinstance(task, asyncio.Task) and task.cancelling() > 0)
 
 
 async def finish(function: Callable[[Unpack[Ts]], Awaitable[Any]], *args: *Ts, within: float | None = None) -> None:

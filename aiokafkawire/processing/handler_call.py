@@ -4,7 +4,6 @@ import inspect
 from collections.abc import Awaitable, Callable
 from contextlib import nullcontext
 from functools import partial
-from math import inf
 from typing import Any
 
 import anyio
@@ -12,7 +11,7 @@ import anyio.to_thread
 
 from ..cluster.cluster import Cluster
 from ..errors import KafkaError
-from ..runtime import Runtime
+from ..runtime import Runtime, was_cancelled
 
 __all__ = ("HandlerCall",)
 
@@ -79,7 +78,7 @@ class HandlerCall:
             if inspect.isawaitable(result):
                 await result
         except anyio.get_cancelled_exc_class() as error:
-            if anyio.current_effective_deadline() == -inf:
+            if was_cancelled():
                 raise
             # It would end the tasks of the run without an error.
             name = type(error).__name__

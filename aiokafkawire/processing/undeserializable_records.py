@@ -10,7 +10,7 @@ from ..event_log import EventLog, TroubleLog
 from ..producer.producer import Producer
 from ..records.batch import ConsumerRecord
 from ..records.deserialization import RecordDeserializer, stray_cancellation
-from ..runtime import is_being_cancelled
+from ..runtime import was_cancelled
 from ..serialization import run_steps
 from ..types import TopicPartition
 from .failed_record_writer import FailedRecordWriter
@@ -131,7 +131,7 @@ async def deserialize_again(record: UnreadableRecord, deserializer: RecordDeseri
     try:
         return await run_steps(deserializer.steps(record.error._record))
     except anyio.get_cancelled_exc_class() as cancelled:
-        if is_being_cancelled():
+        if was_cancelled():
             raise
         raise stray_cancellation(cancelled) from cancelled
 

@@ -136,6 +136,44 @@ async def test_a_cancellation_that_nobody_asked_for_does_not_look_like_a_stop(ka
         await process(kafka, handle_last)
 
 
+class Interrupted:
+    """Lacks something for the first record, and has its task cancelled when it is called with it again."""
+
+    def __init__(self) -> None:
+        self.calls = 0
+
+    async def deserialize(self, data: bytes, context: SerializationContext) -> bytes:
+        if data == b"0":
+            self.calls += 1
+            if self.calls == 1:
+                raise ConnectionRefusedError
+            await _be_cancelled()
+        return data
+
+
+async def _be_cancelled() -> None:
+    """Wait, and let asyncio cancel this task itself, as ``asyncio.run`` cancels all tasks at its end."""
+    task = asyncio.current_task()
+    assert task is not None
+    asyncio.get_running_loop().call_soon(task.cancel)
+    await anyio.sleep_forever()
+
+
+@pytest.mark.parametrize("make_deserializer", [lambda: None, Interrupted], ids=["handler", "deserializer"])
+async def test_a_call_whose_task_is_cancelled_has_not_failed(kafka: Client, make_deserializer: Any) -> None:
+    if sniffio.current_async_library() == "trio":
+        pytest.skip("trio's users cannot cancel a task")
+    options: dict[str, Any] = {"retry": Retry(attempts=1), "dead_letter_topic": "t.dead", "ordering": "partition"}
+
+    async def handle(record: Any) -> None:
+        await _be_cancelled()
+
+    with pytest.raises(KafkaError, match="nobody has cancelled it"), anyio.fail_after(10):
+        await process(kafka, handle, value_deserializer=make_deserializer(), **options)
+    assert await committed(kafka) == 0
+    assert [record async for record in kafka.read_records("t.dead")] == []
+
+
 async def test_the_first_signal_is_the_first_although_the_call_is_ending(kafka: Client) -> None:
     stop, done = anyio.Event(), list[bytes]()
 
