@@ -69,7 +69,8 @@ class HandlerCall:
                 raise TimeoutError(f"the handler did not return within {self._timeout:g} s (handler_timeout)")
 
     async def _run(self, records: list[Any]) -> None:
-        argument = records if self._takes_batch else records[0]
+        # A list of its own: a handler may use up its list, and all records are finished, or tried again.
+        argument = records.copy() if self._takes_batch else records[0]
         try:
             if self._is_async:
                 await self._handle(argument)
