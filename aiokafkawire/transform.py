@@ -282,7 +282,8 @@ class TransformLoop:
     async def _processed(self, records: _Records) -> list[OutgoingRecord]:
         tracing = self._cluster.tracing
         with nullcontext() if tracing is None else tracing.processing(records, self._group):
-            result = self._process(records)
+            # A list of its own: if it is used up, the records are still counted, and read again after an abort.
+            result = self._process(records.copy())
             if isinstance(result, Awaitable):
                 result = await result
         outgoing = list(result) if isinstance(result, Iterable) else None

@@ -90,6 +90,23 @@ async def test_what_an_abort_mends_is_made_anew_of_the_same_records(api: ApiKey,
         assert await loop.outcome() == numbers(0, 100)
 
 
+@pytest.mark.parametrize("after", [0, 1])
+async def test_a_process_that_uses_up_its_list_loses_nothing_when_its_producer_is_fenced(after: int) -> None:
+    def use_up(records: list[ConsumerRecord[bytes, bytes]]) -> list[OutgoingRecord]:
+        found = []
+        while records:
+            found.append(OutgoingRecord("out", records.pop(0).value))
+        return found
+
+    async with looping() as loop:
+        loop.process = use_up  # type: ignore[method-assign]
+        order = loop.broker.on(ApiKey.END_TXN, answer=ErrorCode.PRODUCER_FENCED, after=after)
+        count = await loop.run()
+        assert order.is_met
+        assert await loop.outcome() == numbers(0, 100)
+        assert count == 100
+
+
 async def test_connections_that_break_are_mended() -> None:
     async with looping() as loop:
         orders = [
