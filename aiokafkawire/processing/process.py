@@ -76,7 +76,7 @@ class ProcessSettings:
         if not callable(self.handle):
             raise UsageError(f"handle must be a function that takes a record, got {shown(self.handle)}")
         _check_takes_one(self.handle)
-        if inspect.isgeneratorfunction(self.handle) or inspect.isasyncgenfunction(self.handle):
+        if _yields(self.handle):
             raise UsageError(f"handle must not yield, since nothing would run it: got {shown(self.handle)}")
         if not isinstance(self.group_id, str) or not self.group_id:
             raise ConfigError("process() needs a group_id: the group whose members share the records")
@@ -253,6 +253,12 @@ def _check_takes_one(handle: Callable[[Any], object]) -> None:
         signature.bind(None)
     except TypeError as error:
         raise UsageError(f"handle must be a function that takes one argument, and {shown(handle)}: {error}") from None
+
+
+def _yields(handle: Callable[[Any], object]) -> bool:
+    """Return whether a function, or the ``__call__`` of an object, is a generator function."""
+    calls: tuple[object, ...] = handle, type(handle).__call__
+    return any(inspect.isgeneratorfunction(call) or inspect.isasyncgenfunction(call) for call in calls)
 
 
 def check_producer_options(options: Mapping[str, Any]) -> None:

@@ -588,6 +588,16 @@ async def _yield_later(record: object) -> AsyncIterator[object]:
     yield record
 
 
+class _YieldingOne:
+    def __call__(self, record: object) -> Iterator[object]:
+        yield record
+
+
+class _YieldingLater:
+    async def __call__(self, record: object) -> AsyncIterator[object]:
+        yield record
+
+
 def _process() -> Iterator[Case]:
     async def call(hands: Hands, **changed: Any) -> Any:
         given: dict[str, Any] = {"topics": "t", "handle": lambda _: None, "group_id": "g", "drain_timeout": 0} | changed
@@ -599,7 +609,7 @@ def _process() -> Iterator[Case]:
 
     wrong: dict[str, list[Any]] = {
         "topics": [None, 5, b"t", [], "", Strange(), [5], ["a/b"], TP],
-        "handle": [None, *NO_FUNCTION, _yield_one, _yield_later],
+        "handle": [None, *NO_FUNCTION, _yield_one, _yield_later, _YieldingOne(), _YieldingLater()],
         "group_id": [5, b"g", "", SURROGATE, Strange()],
         "concurrency": [None, 0, -1, "5", 1.5, True, Strange()],
         "ordering": [None, 5, "keys", Strange()],
