@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import Any
 
 import pytest
@@ -101,6 +102,22 @@ class Logging(AIOKafkaConsumer[Any, Any]):
 @pytest.mark.parametrize("work", [running_worker, failed_worker, cancelled_worker])
 def test_a_record_that_its_task_has_not_finished_is_not(work: Any, kind: Any) -> None:
     assert asyncio.run(committed_after(work, kind)) == 0
+
+
+async def failed_on_those_before_one_that_is_unreadable(consumer: Any) -> None:
+    async def worker() -> None:
+        found = await consumer.getmany(timeout_ms=10_000)
+        assert [record.value for record in found[T]] == [0]
+        raise ValueError
+
+    task = asyncio.create_task(worker())
+    await asyncio.wait([task])
+    assert isinstance(task.exception(), ValueError)
+
+
+def test_a_record_before_one_that_cannot_be_deserialized_is_not_committed_before_it_is_finished() -> None:
+    kind = partial(AIOKafkaConsumer, value_deserializer={b"0": 0}.__getitem__)
+    assert asyncio.run(committed_after(failed_on_those_before_one_that_is_unreadable, kind)) == 0
 
 
 def test_what_is_sent_right_after_the_start_is_read() -> None:

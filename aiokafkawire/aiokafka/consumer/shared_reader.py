@@ -225,12 +225,20 @@ class SharedReader:
             key = record.raw_key if self._key is None else self._key(record.raw_key)
             value = record.raw_value if self._value is None else self._value(record.raw_value)
         except Exception:
-            partition = TopicPartition(record.topic, record.partition)
-            if self._positions.get(partition) is not None:
-                self._positions.seek(partition, record.offset)
-                self._fetcher.wake()
+            self._read_again(record)
             raise
         return wrap(record, key, value)
+
+    def _read_again(self, record: "RawRecord[bytes, bytes]") -> None:
+        partition = TopicPartition(record.topic, record.partition)
+        state = self._positions.get(partition)
+        if state is None:
+            return
+        held = state.held
+        self._positions.seek(partition, record.offset)
+        # Unlike after a seek of the user, no commit may cover the records before this one yet, which the user gets now.
+        state.held = held
+        self._fetcher.wake()
 
     # --- waiting ------------------------------------------------------------------------------------------
 
