@@ -661,17 +661,21 @@ class Consumer(MetricsPush, Generic[K, V]):
         if retention_ms is not None:
             check_integer("retention_ms", retention_ms, 0, INT64)
         commits = self._committing()
-        if offsets is None:
-            self.check_ownership()
-            if not commits.is_listening:
-                self._iteration.user.require_commit()
-        given = self.positions() if offsets is None else normalize_offsets(offsets)
+        if offsets is not None:
+            given = normalize_offsets(offsets)
+            if given:
+                await commits.commit(given, self._deadline(timeout), retention_ms=retention_ms)
+            return
+        self.check_ownership()
+        if not commits.is_listening:
+            self._iteration.user.require_commit()
+        self._pass_all_hidden_batches()
+        handed_out = self._iteration.handed_out()
+        # Records that another thread takes from here on may be committed, but do not count as finished.
+        given = self.positions()
         if given:
-            await commits.commit(
-                given, self._deadline(timeout), retention_ms=retention_ms, all_positions=offsets is None
-            )
-        if offsets is None:
-            self._iteration.finish_in_hand()
+            await commits.commit(given, self._deadline(timeout), retention_ms=retention_ms, all_positions=True)
+        self._iteration.finish_committed(handed_out)
 
     async def committed(
         self, partitions: Iterable[TopicPartition], *, timeout: float | None = None

@@ -15,7 +15,7 @@ it, and not before.
 """
 
 from itertools import islice
-from typing import Generic, Literal, TypeVar
+from typing import Any, Generic, Literal, TypeVar
 
 import anyio
 import attrs
@@ -123,10 +123,15 @@ class ReadAhead(Generic[K, V]):
             if self._is_current(part):
                 part.settle(finished, taken)
 
-    def finish(self) -> None:
-        """Mark the taken records as finished: the user has polled or committed."""
-        if self._lent is not None:
-            self._lent.finished = max(self._lent.finished, self._lent.settled)
+    def taken(self) -> tuple[Lent[K, V] | None, int]:
+        """Return the records that are lent, and how many of them were taken when the positions were settled last."""
+        return self._lent, 0 if self._lent is None else self._lent.settled
+
+    def finish(self, taken: tuple[Any, int] | None = None) -> None:
+        """Mark the taken records as finished: the user has polled, or has committed them when these were ``taken``."""
+        lent, settled = self.taken() if taken is None else taken
+        if lent is not None:
+            lent.finished = max(lent.finished, settled)
 
     async def lend(
         self, unit: Literal["one by one", "together", "batch"], max_records: int, timeout: float | None

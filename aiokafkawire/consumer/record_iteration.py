@@ -1,12 +1,13 @@
 """Hands out fetched records, one by one or as whole batches."""
 
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Collection, Iterator
+from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping
 from contextlib import suppress
 from typing import Any, Generic, Literal, TypeVar
 
 import anyio
 import anyio.lowlevel
+import attrs
 
 from ..argument_checks import INT64, check_seconds, is_integer, shown
 from ..cluster.cluster import Cluster
@@ -40,6 +41,16 @@ _YIELD_EVERY = 0.01
 """Seconds after which an iteration that does not wait lets other tasks run."""
 _CLOCK_EVERY = 16
 """The number of records between two readings of the clock."""
+
+
+@attrs.frozen
+class HandedOut:
+    """The records that the user had received at one moment."""
+
+    positions: Mapping[PartitionState, tuple[int, int | None]]
+    """The epoch and the position of each partition of which there were unfinished records."""
+    taken: tuple[Any, int] | None
+    """The records that another thread had taken; see :meth:`.Lends.taken`."""
 
 
 class RecordIteration(Generic[K, V]):
@@ -350,7 +361,7 @@ class RecordIteration(Generic[K, V]):
         self.in_hand.clear()
 
     def finish_in_hand(self) -> None:
-        """Mark the records handed out as finished: the user has polled or committed."""
+        """Mark the records handed out as finished: the user has polled."""
         if self._positions.lent is not None:
             self._positions.lent.finish()
         now = self._cluster.runtime.now()
@@ -359,6 +370,32 @@ class RecordIteration(Generic[K, V]):
         for state in self.in_hand:
             state.finish(now)
         self._positions.lost_in_hand.clear()
+        self.on_release()
+
+    def handed_out(self) -> HandedOut:
+        """Return what the user has received until now, for :meth:`finish_committed`."""
+        self._positions.settle()
+        lent = self._positions.lent
+        states = list(self.in_hand) if self._reading is None else [self._reading.ask.state, *self.in_hand]
+        positions = {state: (state.epoch, state.position) for state in states}
+        return HandedOut(positions, None if lent is None else lent.taken())
+
+    def finish_committed(self, committed: HandedOut) -> None:
+        """Mark the records that the user had before a commit as finished, and no others.
+
+        Listeners and tasks beside the one that commits may receive more records while the commit waits for its answer.
+        """
+        if self._positions.lent is not None:
+            self._positions.lent.finish(committed.taken)
+        now = self._cluster.runtime.now()
+        for state, (epoch, position) in committed.positions.items():
+            if (state.epoch, state.position) == (epoch, position):
+                state.finish(now)
+            elif state.epoch == epoch and state.held is not None and position is not None:
+                state.held = max(state.held, position)
+        lost_in_hand = self._positions.lost_in_hand
+        for partition in [partition for partition, lost in lost_in_hand.items() if not lost.state.is_in_hand]:
+            del lost_in_hand[partition]
         self.on_release()
 
     def begin_batch(self, fetched: CompletedFetch) -> bool:

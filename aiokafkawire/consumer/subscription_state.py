@@ -3,7 +3,7 @@
 import math
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from types import MappingProxyType
-from typing import Protocol
+from typing import Any, Protocol
 from uuid import UUID
 
 import attrs
@@ -134,8 +134,11 @@ class Lends(Protocol):
     def settle(self) -> None:
         """Move the positions past the records that the thread has taken."""
 
-    def finish(self) -> None:
-        """Mark the records that the thread has taken as finished."""
+    def taken(self) -> tuple[Any, int]:
+        """Return what the thread had taken when the positions were settled last."""
+
+    def finish(self, taken: tuple[Any, int] | None = None) -> None:
+        """Mark the records that the thread has taken as finished: all, or those that it had at an earlier moment."""
 
 
 @attrs.frozen

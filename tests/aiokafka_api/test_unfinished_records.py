@@ -8,8 +8,10 @@ from typing import Any
 
 import pytest
 from support.coroutine_functions import looks_async
+from support.patience import SOON
 
 from aiokafkawire.aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
+from aiokafkawire.protocol.api import ApiKey
 from aiokafkawire.testing import Broker
 
 T = TopicPartition("t", 0)
@@ -118,6 +120,30 @@ async def failed_on_those_before_one_that_is_unreadable(consumer: Any) -> None:
 def test_a_record_before_one_that_cannot_be_deserialized_is_not_committed_before_it_is_finished() -> None:
     kind = partial(AIOKafkaConsumer, value_deserializer={b"0": 0}.__getitem__)
     assert asyncio.run(committed_after(failed_on_those_before_one_that_is_unreadable, kind)) == 0
+
+
+def test_a_commit_finishes_no_record_that_another_task_takes_meanwhile() -> None:
+    async def main() -> int | None:
+        async with Broker() as broker:
+            broker.create_topic("t")
+            settings: Any = {"bootstrap_servers": broker.bootstrap, "group_id": "g"}
+            async with AIOKafkaProducer(bootstrap_servers=broker.bootstrap) as producer:
+                for value in (b"0", b"1"):
+                    await producer.send_and_wait("t", value)
+            reader: Any = AIOKafkaConsumer("t", auto_offset_reset="earliest", auto_commit_interval_ms=10**7, **settings)
+            async with reader as consumer:
+                await consumer.getone()
+                async with broker.hold(ApiKey.OFFSET_COMMIT) as commit:
+                    committing = asyncio.create_task(consumer.commit())
+                    await commit.arrived(timeout=SOON)
+                    working = await running_worker(consumer)
+                    commit.release()
+                    await committing
+            working.cancel()
+            async with AIOKafkaConsumer(**settings) as other:
+                return await other.committed(T)
+
+    assert asyncio.run(main()) == 1
 
 
 def test_what_is_sent_right_after_the_start_is_read() -> None:
