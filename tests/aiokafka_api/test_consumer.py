@@ -11,7 +11,7 @@ from typing import Any
 
 import anyio
 import pytest
-from support.patience import PATIENCE
+from support.patience import PATIENCE, SOON
 
 from aiokafkawire import Client
 from aiokafkawire.aiokafka import AIOKafkaConsumer, ConsumerRebalanceListener, ConsumerRecord, TopicPartition
@@ -24,6 +24,7 @@ from aiokafkawire.aiokafka.errors import (
     KafkaConnectionError,
     KafkaTimeoutError,
 )
+from aiokafkawire.protocol.api import ApiKey
 from aiokafkawire.testing import Broker
 
 TOPIC = "orders"
@@ -136,6 +137,23 @@ async def test_a_record_in_hand_delays_a_rebalance_for_a_while(broker: Broker, k
             await second.stop()
     finally:
         await first.stop()
+
+
+@pytest.mark.anyio
+async def test_stop_ends_a_call_that_waits_for_a_position(broker: Broker, kafka: Client) -> None:
+    consumer = consumer_of(broker, group_id=None)
+    await consumer.start()
+
+    async def ask() -> None:
+        with pytest.raises(ConsumerStoppedError):
+            await consumer.position(WHERE)
+
+    with anyio.fail_after(SOON):
+        async with broker.hold(ApiKey.LIST_OFFSETS) as lookup, anyio.create_task_group() as tasks:
+            consumer.assign([WHERE])
+            tasks.start_soon(ask)
+            await lookup.arrived()
+            await consumer.stop()
 
 
 # --- errors ------------------------------------------------------------------------------------------------

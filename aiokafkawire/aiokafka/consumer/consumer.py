@@ -477,6 +477,7 @@ class AIOKafkaConsumer(Generic[KT, VT]):
         Raises:
             IllegalStateError: the partition is not assigned.
             NoOffsetForPartitionError: there is no offset to begin at, and ``auto_offset_reset`` is "none".
+            ConsumerStoppedError: the consumer was stopped meanwhile.
         """
         self._require_assigned(partition)
         while True:
@@ -491,6 +492,8 @@ class AIOKafkaConsumer(Generic[KT, VT]):
                 error = session.reader.error_of(partition)
                 if error is not None:
                     raise error
+            if self._closed:
+                raise ConsumerStoppedError("the consumer was stopped before the position was known")
             await session.wait_for_change(self._request_timeout_ms / 1000)
 
     def seek(self, partition: TopicPartition, offset: int) -> None:
