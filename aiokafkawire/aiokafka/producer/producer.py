@@ -257,8 +257,9 @@ class AIOKafkaProducer:
             timestamp_ms = _whole(timestamp_ms)
         self._unyielded += 1
         if self._unyielded >= _YIELD_EVERY:
-            self._unyielded = 0
+            self._unyielded, transaction = 0, self._transaction
             await self._wire._let_others_run()
+            self._require_same(transaction)
         try:
             batch, index = self._append(topic, value, key, partition, timestamp_ms, headers or ())
         except own.KafkaError as refused:
@@ -301,6 +302,7 @@ class AIOKafkaProducer:
         """
         if self._wire is None or (self._is_transactional and self._transaction is None):
             raise self._refusal()
+        transaction = self._transaction
         batch.close()
         if not batch.record_count():
             nothing: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -309,8 +311,10 @@ class AIOKafkaProducer:
         try:
             if partition is None:
                 partition = random.choice(sorted(await self.client._wait_on_metadata(topic)))  # noqa: S311, no secret
+                self._require_same(transaction)
             result = await self._wire._enqueue_batch(TopicPartition(topic, partition), batch.builder, batch.timestamps)
         except own.UsageError as error:
+            self._require_same(transaction)
             raise ValueError(str(error)) from error
         except own.KafkaError as error:
             raise translated(error) from error
@@ -328,6 +332,14 @@ class AIOKafkaProducer:
         if self._wire is None:
             return IllegalOperation("the producer was not started: await producer.start()")
         return IllegalOperation("no transaction is open: this producer has a transactional_id")
+
+    def _require_same(self, transaction: Transaction[Any, Any] | None) -> None:
+        """Raise if this transaction has ended while a call of it waited: its record must be in no later one."""
+        if self._transaction is transaction:
+            return
+        if self._wire is None:
+            raise self._refusal()
+        raise IllegalOperation("the transaction ended while a record of it waited: nothing was sent")
 
     def _serialize(self, key: Any, value: Any, headers: Any = None) -> tuple[Any, Any]:
         """Return the key and the value as the serializers return them; instrumentations call this method."""
@@ -368,16 +380,19 @@ class AIOKafkaProducer:
         headers: Headers,
     ) -> tuple[Any, int]:
         """Append a record that was refused, once that is possible; otherwise raise aiokafka's error."""
+        transaction = self._transaction
         try:
             if not isinstance(refused, own.TopicNotReady | own.BufferFull):
                 raise refused
             await self.client._wait_on_metadata(topic)
+            self._require_same(transaction)
             return await self._open()._wait_and_append(topic, value, key, partition, timestamp_ms, headers)
         except own.RecordTooLarge as error:
             raise MessageSizeTooLargeError(str(error)) from error
         except own.UsageError as error:
             if self._wire is None:
                 raise self._refusal() from error
+            self._require_same(transaction)
             raise self._wrong_record(error, key, value, headers) from error
         except own.KafkaError as error:
             raise translated(error) from error
