@@ -13,6 +13,7 @@ from ..event_log import EventLog
 from ..group.membership import PrepareRejoin, Task
 from ..group.membership_driver import MembershipDriver
 from ..observe import PartitionsLost, RebalanceEnded
+from ..runtime import is_being_cancelled
 from ..types import TopicPartition
 from .auto_commit import AutoCommit
 from .fetcher import Fetcher
@@ -20,7 +21,7 @@ from .offset_commits import OffsetCommitter
 from .recreated_topics import is_of_old_topic
 from .subscribed_topics import SubscribedTopics
 from .subscription_state import SubscriptionState, format_partitions
-from .topic_subscription import Listener
+from .topic_subscription import Listener, stray_cancellation
 
 __all__ = ("PartitionChanges",)
 
@@ -256,3 +257,8 @@ class PartitionChanges:
                     await result
         except Exception as error:
             self._report(error)
+        except anyio.get_cancelled_exc_class() as cancelled:
+            if is_being_cancelled():
+                raise
+            # Such as of a task that the listener has cancelled and awaits: it would end the change halfway.
+            self._report(stray_cancellation(cancelled))

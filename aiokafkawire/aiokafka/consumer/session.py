@@ -10,10 +10,15 @@ import attrs
 
 from ...cluster.retry import Deadline
 from ...consumer.consumer import Consumer
-from ...consumer.topic_subscription import RebalanceListeners, RebalancePatience, TopicSubscription
+from ...consumer.topic_subscription import (
+    RebalanceListeners,
+    RebalancePatience,
+    TopicSubscription,
+    stray_cancellation,
+)
 from ...errors import KafkaError
 from ...event_log import EventLog
-from ...runtime import finish
+from ...runtime import finish, is_being_cancelled
 from ...types import OffsetSpec, TopicPartition
 from ..abc import ConsumerRebalanceListener
 from .shared_reader import SharedReader
@@ -178,9 +183,11 @@ class Session:
             if inspect.isawaitable(result):
                 await result
         except Exception as error:
-            listener = getattr(function, "__qualname__", repr(function))
-            message = "the rebalance listener %(listener)s failed: %(error)r"
-            _log.error(message, text={"listener": listener}, error=error, exc_info=error)
+            _report(function, error)
+        except anyio.get_cancelled_exc_class() as cancelled:
+            if is_being_cancelled():
+                raise
+            _report(function, stray_cancellation(cancelled))
 
     # --- without a group -----------------------------------------------------------------------------------
 
@@ -295,3 +302,9 @@ class Session:
             await finish(self.consumer.close)
         finally:
             self.ended.set()
+
+
+def _report(function: Callable[..., Any], error: Exception) -> None:
+    listener = getattr(function, "__qualname__", repr(function))
+    message = "the rebalance listener %(listener)s failed: %(error)r"
+    _log.error(message, text={"listener": listener}, error=error, exc_info=error)
