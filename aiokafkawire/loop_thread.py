@@ -8,7 +8,7 @@ from concurrent.futures import CancelledError, Future
 from contextlib import suppress
 from contextvars import Context, ContextVar, copy_context
 from functools import partial
-from typing import Any, Generic, ParamSpec, TypeVar, cast
+from typing import Any, Final, Generic, ParamSpec, TypeVar, cast
 
 import anyio
 import anyio.abc
@@ -20,6 +20,8 @@ __all__ = ("ThreadCall", "LoopThread")
 
 P = ParamSpec("P")
 T = TypeVar("T")
+
+_CLOSED: Final = "this client is closed: open another"
 
 
 class LoopThread:
@@ -39,9 +41,15 @@ class LoopThread:
         started: ThreadCall[Running] = ThreadCall()
         # A daemon thread, so that an unclosed client does not keep the interpreter from ending.
         thread = threading.Thread(target=_serve, args=(started, self._calls), name=self._name, daemon=True)
-        thread.start()
         self._thread = thread
-        self._running = started.wait()
+        try:
+            thread.start()
+            self._running = started.wait()
+        except BaseException:  # Ctrl-C; the thread may run nevertheless, and would run on
+            started.give_up()
+            self._running = started.result
+            self.stop(0)
+            raise
 
     def stop(self, within: float | None = None) -> None:
         """Cancel the running calls, and wait up to ``within`` seconds for the thread's end. Can be repeated."""
@@ -74,7 +82,10 @@ class LoopThread:
         async def run() -> T:
             return await function(*args, **kwargs)
 
-        return running.portal.start_task_soon(run)
+        try:
+            return running.portal.start_task_soon(run)
+        except RuntimeError as error:
+            raise UsageError(_CLOSED) from error
 
     def call(self, function: Callable[P, Awaitable[T]], *args: P.args, **kwargs: P.kwargs) -> T:
         """Await ``function`` on the loop, and return its result. Raises the function's errors, and as :meth:`begin`.
@@ -113,7 +124,7 @@ class LoopThread:
         try:
             running.loop.call_soon_threadsafe(partial(function, *args), context=context)
         except RuntimeError as error:
-            raise UsageError("this client is closed: open another") from error
+            raise UsageError(_CLOSED) from error
 
     def require(self) -> "Running":
         """Return the running loop. Raises as :meth:`begin`."""
@@ -153,7 +164,8 @@ class ThreadCall(Generic[T]):
         self._done = threading.Lock()
         self._done.acquire()
         self.is_done: bool = False
-        self._is_given_up = False
+        self.is_given_up: bool = False
+        """Whether the waiting thread was interrupted."""
         self._scope: anyio.CancelScope | None = None
         self._result: T | None = None
         self._error: BaseException | None = None
@@ -164,7 +176,7 @@ class ThreadCall(Generic[T]):
         error: BaseException | None = CancelledError()
         try:
             with anyio.CancelScope() as self._scope:
-                if self._is_given_up:
+                if self.is_given_up:
                     self._scope.cancel()
                 self._result = await self._function()
                 error = None
@@ -177,9 +189,14 @@ class ThreadCall(Generic[T]):
 
     def give_up(self) -> None:
         """Cancel the call, on the loop's thread, since the waiting thread was interrupted."""
-        self._is_given_up = True
+        self.is_given_up = True
         if self._scope is not None:
             self._scope.cancel()
+
+    @property
+    def result(self) -> T | None:
+        """The result; None if the call has not ended, or has failed."""
+        return self._result
 
     def end(self, error: BaseException | None, result: T | None = None) -> None:
         """Store the outcome, and wake the waiting thread; do nothing if the call has ended already."""
@@ -207,6 +224,8 @@ def _serve(started: ThreadCall[Running], calls: set[ThreadCall[Any]]) -> None:
         async with anyio.from_thread.BlockingPortal() as portal, anyio.create_task_group() as tasks:
             running = Running(portal, tasks, outside)
             started.end(None, running)
+            if started.is_given_up:
+                running.stop.set()
             await running.stop.wait()
             tasks.cancel_scope.cancel()
             await portal.stop(cancel_remaining=True)
