@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import sys
 import threading
 from collections.abc import Awaitable, Callable
 from concurrent.futures import CancelledError, Future
@@ -54,7 +55,7 @@ class LoopThread:
     def stop(self, within: float | None = None) -> None:
         """Cancel the running calls, and wait up to ``within`` seconds for the thread's end. Can be repeated."""
         running, self._running = self._running, None
-        if running is None or self.in_forked_process:
+        if running is None or self.is_gone:
             return
         with suppress(RuntimeError):  # the loop is closed
             running.loop.call_soon_threadsafe(running.stop.set)
@@ -70,6 +71,14 @@ class LoopThread:
     def in_forked_process(self) -> bool:
         """Whether this is a forked process, in which the thread does not exist."""
         return os.getpid() != self._pid
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether the thread runs no more: in a forked process, and while the interpreter ends, which stops threads.
+
+        Python closes abandoned generators, and calls ``__del__`` methods, even then.
+        """
+        return self.in_forked_process or sys.is_finalizing()
 
     def begin(self, function: Callable[P, Awaitable[T]], *args: P.args, **kwargs: P.kwargs) -> Future[T]:
         """Start to await ``function`` on the loop; return a future, whose cancellation cancels the call.
@@ -130,6 +139,8 @@ class LoopThread:
         """Return the running loop. Raises as :meth:`begin`."""
         if self.in_forked_process:
             raise UsageError(f"this client was opened in process {self._pid}: after a fork, open another")
+        if sys.is_finalizing():
+            raise UsageError("the interpreter is ending, so the client's thread runs no more: close clients before")
         if self._running is None:
             raise UsageError("this client is not open: use it inside its 'with'")
         return self._running

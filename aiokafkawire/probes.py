@@ -162,7 +162,7 @@ class TouchedFile:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._loop is not None and self._loop.is_running and not self._loop.in_forked_process:
+        if self._loop is not None and self._loop.is_running and not self._loop.is_gone:
             self._loop.call(self._end)
 
     async def _begin(self) -> None:

@@ -13,7 +13,7 @@ from concurrent.futures import CancelledError
 import anyio
 import pytest
 from anyio.from_thread import start_blocking_portal
-from support.patience import PATIENCE
+from support.patience import PATIENCE, SOON
 
 from aiokafkawire import NoBrokerReachable, OffsetSpec, TopicPartition, UsageError, blocking
 from aiokafkawire.testing.broker import Broker
@@ -183,3 +183,33 @@ def test_a_client_that_nobody_closes_keeps_no_process_from_ending(bootstrap: str
     source = f"from aiokafkawire import blocking; blocking.Client({bootstrap!r}).open()"
     done = subprocess.run([sys.executable, "-c", source], timeout=PATIENCE, check=False)
     assert done.returncode == 0
+
+
+@pytest.mark.parametrize(
+    "leave",
+    [
+        "kafka = blocking.Client(bootstrap).open(); reading = kafka.read_records('flights'); next(reading)",
+        "reading = iterate(); next(reading)",
+        "reading = send(); next(reading)",
+    ],
+)
+def test_what_is_closed_at_the_end_of_the_interpreter_does_not_keep_it_from_ending(bootstrap: str, leave: str) -> None:
+    with blocking.Client(bootstrap) as kafka, kafka.producer() as producer:
+        kafka.admin.create_topics({"flights": 1})
+        producer.send_many("flights", [b"0", b"1"])
+    source = f"""
+from aiokafkawire import blocking
+bootstrap = {bootstrap!r}
+
+def iterate():
+    with blocking.Client(bootstrap) as kafka, kafka.consumer("flights", auto_offset_reset="earliest") as consumer:
+        yield from consumer
+
+def send():
+    with blocking.Client(bootstrap) as kafka, kafka.producer(transactional_id="x") as producer, producer.transaction():
+        yield producer.enqueue("flights", b"2")
+
+{leave}
+"""
+    done = subprocess.run([sys.executable, "-c", source], timeout=SOON, check=False, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")

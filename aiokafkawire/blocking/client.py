@@ -86,7 +86,7 @@ class Client(MetricsPush):
 
     def close(self) -> None:
         """Close all connections, and end the thread. Calling it again, or in a forked process, has no effect."""
-        if self._loop.in_forked_process or not self._loop.is_running:
+        if self._loop.is_gone or not self._loop.is_running:
             return
         try:
             self._loop.call(self._client.close)
@@ -478,7 +478,7 @@ class _Reading(Iterator[T]):
     def close(self) -> None:
         """Stop reading."""
         # It may be closed after the client, which has closed the reader already.
-        if self._loop.is_running and not self._loop.in_forked_process:
+        if self._loop.is_running and not self._loop.is_gone:
             self._loop.call(self._reader.aclose)
 
     def __del__(self) -> None:

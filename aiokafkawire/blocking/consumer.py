@@ -105,7 +105,7 @@ class Consumer(MetricsPush, Generic[K, V]):
         Any thread may call this method, but listeners must not. Iterations on other threads end, a waiting :meth:`poll`
         returns an empty list, and other waiting calls raise UsageError.
         """
-        if self._loop.in_forked_process or not self._loop.is_running:
+        if self._loop.is_gone or not self._loop.is_running:
             return
         if self._is_listener():
             raise UsageError("a listener cannot close the consumer: the rebalance waits for the listener")

@@ -33,7 +33,7 @@ class _Sending(Generic[K, V]):
     def __exit__(
         self, exc_type: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if not self._loop.in_forked_process:
+        if not self._loop.is_gone:
             self._loop.call(self._sending.__aexit__, exc_type, error, trace)
 
     def send(
@@ -117,7 +117,7 @@ class Producer(_Sending[K, V], MetricsPush):
 
         Raises DeliveryFailed for failed records that no caller awaited.
         """
-        if not self._loop.in_forked_process:
+        if not self._loop.is_gone:
             self._loop.call(self._producer.close, timeout)
 
     def purge(self) -> int:
