@@ -102,8 +102,7 @@ class LoopThread:
         Ctrl-C raises KeyboardInterrupt in the calling thread, and cancels the call on the loop.
         """
         running = self.require()
-        if self._thread is threading.current_thread():
-            raise UsageError("this is the client's own thread, where waiting for a call would never end")
+        self.require_other_thread()
         call: ThreadCall[T] = ThreadCall(partial(function, *args, **kwargs))
         try:
             self._calls.add(call)
@@ -134,6 +133,11 @@ class LoopThread:
             running.loop.call_soon_threadsafe(partial(function, *args), context=context)
         except RuntimeError as error:
             raise UsageError(_CLOSED) from error
+
+    def require_other_thread(self) -> None:
+        """Raise UsageError on the loop's own thread, where waiting would never end."""
+        if self._thread is threading.current_thread():
+            raise UsageError("this is the client's own thread, where waiting for a call would never end")
 
     def require(self) -> "Running":
         """Return the running loop. Raises as :meth:`begin`."""

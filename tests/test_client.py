@@ -8,9 +8,11 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
-from concurrent.futures import CancelledError
+from concurrent.futures import CancelledError, ThreadPoolExecutor
+from queue import SimpleQueue
 
 import anyio
+import anyio.to_thread
 import pytest
 from anyio.from_thread import start_blocking_portal
 from support.patience import PATIENCE, SOON
@@ -155,6 +157,46 @@ def test_closing_ends_the_calls_of_other_threads(bootstrap: str) -> None:
         assert waiting.wait(10)
     caller.join(10)
     assert ended == [CancelledError]
+
+
+def test_two_threads_may_close_a_client_at_once(bootstrap: str) -> None:
+    """The first one ends the thread while the second waits for it."""
+    kafka = blocking.Client(bootstrap).open()
+    close, calls = kafka.asynchronous.close, list[object]()
+    second = threading.Event()
+
+    async def close_once() -> None:
+        calls.append(None)
+        if len(calls) > 1:
+            second.set()
+            await anyio.sleep_forever()
+        await anyio.to_thread.run_sync(second.wait, PATIENCE)
+        await close()
+
+    kafka.asynchronous.close = close_once  # type: ignore[method-assign]
+    with ThreadPoolExecutor(2) as pool:
+        for closing in [pool.submit(kafka.close) for _ in range(2)]:
+            closing.result(PATIENCE)
+    assert len(calls) == 2
+    assert threads() == []
+
+
+def test_a_callback_cannot_close_the_client_which_goes_on(bootstrap: str) -> None:
+    told: SimpleQueue[BaseException | None] = SimpleQueue()
+
+    def close(*_: object) -> None:
+        try:
+            kafka.close()
+        except BaseException as error:
+            told.put(error)
+        else:
+            told.put(None)
+
+    with blocking.Client(bootstrap) as kafka, kafka.producer() as producer:
+        kafka.admin.create_topics({"flights": 1})
+        producer.enqueue("flights", b"1").add_callback(close)
+        assert isinstance(told.get(timeout=PATIENCE), UsageError)
+        assert producer.send("flights", b"2").offset == 1
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")

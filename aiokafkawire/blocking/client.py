@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Callable, Collection, Coroutine, Iterable, Iterator, Sequence
+from concurrent.futures import CancelledError
 from contextlib import suppress
 from functools import partial
 from types import TracebackType
@@ -85,11 +86,20 @@ class Client(MetricsPush):
         return self
 
     def close(self) -> None:
-        """Close all connections, and end the thread. Calling it again, or in a forked process, has no effect."""
+        """Close all connections, and end the thread. Calling it again, or in a forked process, has no effect.
+
+        Raises:
+            UsageError: it was called on the client's own thread, as by a callback.
+        """
         if self._loop.is_gone or not self._loop.is_running:
             return
+        self._loop.require_other_thread()
         try:
             self._loop.call(self._client.close)
+        except (CancelledError, UsageError):
+            if self._loop.is_running:
+                raise
+            # Another thread has closed the client meanwhile.
         finally:
             self._loop.stop()
 
