@@ -8,6 +8,8 @@ from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, Unpack, overload
 
+import anyio
+
 from ..argument_checks import check_flag
 from ..client import Client as AsyncClient
 from ..config import AutoOffsetReset, ClientOptions, ConsumerOptions, ProducerOptions, ShareConsumerOptions
@@ -474,16 +476,27 @@ class _Reading(Iterator[T]):
     ) -> None:
         self._loop, self._reader, self._take = loop, reader, take
         self._items: Iterator[T] = iter(())
+        # The items after these, if Ctrl-C came before they were taken.
+        self._read: Sequence[T] = ()
+        self._reading = anyio.Lock()
 
     def __next__(self) -> T:
-        for item in self._items:
-            return item
-        items = self._loop.call(self._take)
-        if not items:
-            self.close()
-            raise StopIteration
-        self._items = iter(items)
-        return next(self._items)
+        while True:
+            for item in self._items:
+                return item
+            self._loop.call(self._read_more)
+            if not self._read:
+                self.close()
+                raise StopIteration
+            items = iter(self._read)
+            # Ctrl-C comes after a call, so not here: it loses no item that was read.
+            self._items, self._read = items, ()
+
+    async def _read_more(self) -> None:
+        """Read, unless items are left of a call that Ctrl-C has interrupted; such a call may still be ending."""
+        async with self._reading:
+            if not self._read:
+                self._read = await self._take()
 
     def close(self) -> None:
         """Stop reading."""

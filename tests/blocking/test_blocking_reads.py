@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import count
+from typing import Any
 
 import pytest
+from support.interrupting import Interrupt
 
 from aiokafkawire import ConfigError, OffsetSpec, TopicPartition, UsageError, blocking
+from aiokafkawire.records.batch import ConsumerRecord
 from aiokafkawire.testing.background import BackgroundBroker
 
 T0 = TopicPartition("t", 0)
@@ -51,6 +55,27 @@ def test_one_that_is_left_early_is_closed(kafka: blocking.Client) -> None:
     for _ in kafka.read_batches("t"):
         break
     assert lanes(kafka) == []
+
+
+@pytest.mark.parametrize("kind", ["records", "batches"])
+def test_an_interrupt_at_any_moment_loses_nothing(kafka: blocking.Client, kind: str) -> None:
+    for at in count():
+        reading: Iterator[Any] = kafka.read_records("t") if kind == "records" else kafka.read_batches("t")
+        interrupt, read = Interrupt(at, but=__file__), list[Any]()
+        try:
+            with interrupt:
+                read.append(next(reading))
+        except KeyboardInterrupt:
+            pass
+        read += reading
+        assert [offset for one in read for offset in offsets_of(one)] == OFFSETS, at
+        if not interrupt.raised:
+            break
+    assert at > 20  # there were moments
+
+
+def offsets_of(item: Any) -> list[int]:
+    return [item.offset] if isinstance(item, ConsumerRecord) else item["offset"].to_pylist()
 
 
 def test_mistakes_are_told_by_the_call(kafka: blocking.Client) -> None:
