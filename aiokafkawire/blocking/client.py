@@ -479,18 +479,24 @@ class _Reading(Iterator[T]):
         # The items after these, if Ctrl-C came before they were taken.
         self._read: Sequence[T] = ()
         self._reading = anyio.Lock()
+        # Held by the thread that reads more: threads may share the iterator, and each item is for one of them.
+        self._refilling = threading.Lock()
 
     def __next__(self) -> T:
         while True:
             for item in self._items:
                 return item
-            self._loop.call(self._read_more)
-            if not self._read:
-                self.close()
-                raise StopIteration
-            items = iter(self._read)
-            # Ctrl-C comes after a call, so not here: it loses no item that was read.
-            self._items, self._read = items, ()
+            with self._refilling:
+                for item in self._items:  # another thread has read more
+                    return item
+                self._loop.call(self._read_more)
+                if not self._read:
+                    break
+                items = iter(self._read)
+                # Ctrl-C comes after a call, so not here: it loses no item that was read.
+                self._items, self._read = items, ()
+        self.close()
+        raise StopIteration
 
     async def _read_more(self) -> None:
         """Read, unless items are left of a call that Ctrl-C has interrupted; such a call may still be ending."""

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from itertools import count
+from threading import Barrier
 from typing import Any
 
 import pytest
@@ -72,6 +74,18 @@ def test_an_interrupt_at_any_moment_loses_nothing(kafka: blocking.Client, kind: 
         if not interrupt.raised:
             break
     assert at > 20  # there were moments
+
+
+def test_threads_that_share_an_iterator_get_each_item_once(kafka: blocking.Client) -> None:
+    reading, at_once = kafka.read_records("t"), Barrier(2)
+
+    def read() -> list[int]:
+        at_once.wait()
+        return [record.offset for record in reading]
+
+    with ThreadPoolExecutor(2) as threads:
+        first, second = threads.submit(read), threads.submit(read)
+    assert sorted(first.result() + second.result()) == OFFSETS
 
 
 def offsets_of(item: Any) -> list[int]:
