@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import anyio
 
-from ..errors import UsageError
+from ..errors import KafkaError, UsageError
 from ..loop_thread import LoopThread, ThreadCall
 from ..types import TopicPartition
 
@@ -52,6 +52,8 @@ class ListenerThread:
             while self._calls:
                 self._calls.popleft().end(_too_late())
         if self._error is not None:
+            if not isinstance(self._error, Exception):  # such as of sys.exit(): it would end the client's thread
+                raise KafkaError(f"a listener has raised {self._error!r}") from self._error
             raise self._error
 
     def _listen(self, listener: Callable[[], object]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import threading
 from collections.abc import Iterator
 from secrets import token_hex
@@ -10,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from aiokafkawire import GroupMetadata, OutgoingRecord, TopicPartition, UsageError, blocking
+from aiokafkawire import GroupMetadata, KafkaError, OutgoingRecord, TopicPartition, UsageError, blocking
 from aiokafkawire.consumer.health import PartitionHealth
 from aiokafkawire.group.assignors import RoundRobinAssignor
 from aiokafkawire.records.batch import ConsumerRecord
@@ -96,6 +97,17 @@ def test_what_a_listener_raises_the_next_call_raises(kafka: blocking.Client, top
             consumer.subscribe(topic, on_revoked=7)  # type: ignore[arg-type]
         consumer.subscribe(topic, on_assigned=assigned)
         with pytest.raises(ZeroDivisionError):
+            consumer.poll(timeout=30)
+        assert len(consumer.poll(timeout=30)) > 0
+
+
+def test_a_listener_that_exits_ends_no_thread_of_the_client(kafka: blocking.Client, topic: str) -> None:
+    def assigned(partitions: Partitions) -> None:
+        sys.exit("no room")
+
+    with member(kafka, group_id=topic) as consumer:
+        consumer.subscribe(topic, on_assigned=assigned)
+        with pytest.raises(KafkaError, match=r"a listener has raised SystemExit\('no room'\)"):
             consumer.poll(timeout=30)
         assert len(consumer.poll(timeout=30)) > 0
 
