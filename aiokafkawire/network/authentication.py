@@ -165,8 +165,7 @@ class Login:
         given = await self._called(provider, "sasl_aws_credentials")
         if not isinstance(given, AwsCredentials):
             raise ConfigError(f"sasl_aws_credentials must return AwsCredentials, not a {type(given).__name__}")
-        parts = (given.access_key_id, given.secret_access_key, given.session_token or "")
-        if not all(isinstance(part, str) and is_text(part) for part in parts):
+        if not _are_text(given):
             raise ConfigError("sasl_aws_credentials returned credentials that are no text (not shown)")
         return given
 
@@ -237,6 +236,11 @@ class _BareTokens:
 
     async def send(self, steps: _Steps) -> bytes:
         return await self._send_token(steps.token)
+
+
+def _are_text(given: AwsCredentials) -> bool:
+    parts = (given.access_key_id, given.secret_access_key, given.session_token or "")
+    return all(isinstance(part, str) and is_text(part) for part in parts)
 
 
 def _bounded(token: bytes, mechanism: str) -> bytes:

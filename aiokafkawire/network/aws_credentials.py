@@ -15,9 +15,13 @@ def find_credentials() -> AwsCredentials:
         ConfigError: there are no credentials.
         AuthenticationFailed: botocore failed.
     """
-    key_id, secret = os.environ.get("AWS_ACCESS_KEY_ID"), os.environ.get("AWS_SECRET_ACCESS_KEY")
-    if key_id and secret:
-        return AwsCredentials(key_id, secret, os.environ.get("AWS_SESSION_TOKEN") or None)
+    # No variable has the secret, since reports of errors show the variables of tracebacks.
+    if os.environ.get("AWS_ACCESS_KEY_ID") and os.environ.get("AWS_SECRET_ACCESS_KEY"):
+        return AwsCredentials(
+            os.environ["AWS_ACCESS_KEY_ID"],
+            os.environ["AWS_SECRET_ACCESS_KEY"],
+            os.environ.get("AWS_SESSION_TOKEN") or None,
+        )
     try:
         from botocore.session import Session
     except ImportError:

@@ -436,6 +436,7 @@ class Connection:
         """Send a SASL token as a frame without a header, and return the token in the response."""
         reply = _Reply(self._now(), self._request_timeout, self._now() + OVERDUE_SECONDS)
         self._transport.enqueue((self._pipeline.send_bare(token, reply),))  # not logged, since a token has no header
+        del token  # as a frame in :meth:`_exchange`
         await self.transmit()
         try:
             return (await reply.wait())[0]
@@ -483,6 +484,7 @@ class Connection:
             sent_at = now if observed is None else None
             frame = self._pipeline.send(request, spoken, observed or reply, ahead=ahead, now=sent_at)
             self._enqueue((frame,), observed, ahead=ahead)
+            del frame  # a password may be in it, and reports of errors show the variables of tracebacks
             await self.transmit()
             return await reply.wait()
         self._answered_at_timeout = self._pipeline.answered

@@ -3,6 +3,8 @@
 from typing import Any
 from uuid import uuid4
 
+import attrs
+
 from ..config.oauth import OAuthConfig
 from ..errors import ConfigError
 from .oauth_requests import AssertionTemplate, assertion_parts, parse_template
@@ -51,25 +53,46 @@ def _from_file(location: Any) -> str:
     return text
 
 
+@attrs.frozen
+class _PemKey:
+    """A private key in PEM and its passphrase. Its repr shows neither, nor do the variables of tracebacks."""
+
+    pem: bytes = attrs.field(repr=False)
+    passphrase: str | None = attrs.field(repr=False)
+
+    @property
+    def is_encrypted(self) -> bool:
+        return b"ENCRYPTED" in self.pem
+
+    def load(self) -> Any:
+        from cryptography.hazmat.primitives.serialization import load_pem_private_key
+
+        return load_pem_private_key(self.pem, (self.passphrase or "").encode() if self.is_encrypted else None)
+
+
+def _pem_key(config: OAuthConfig) -> _PemKey:
+    passphrase = config.sasl_oauthbearer_assertion_private_key_passphrase
+    location = config.sasl_oauthbearer_assertion_private_key_file
+    if location is not None:
+        return _PemKey(read_setting_file("sasl_oauthbearer_assertion_private_key_file", location), passphrase)
+    return _PemKey(str(config.sasl_oauthbearer_assertion_private_key_pem).encode(), passphrase)
+
+
 def _private_key(config: OAuthConfig) -> tuple[str, Any]:
     """Return the name of the key's setting for errors, and the key."""
     from cryptography.exceptions import UnsupportedAlgorithm
-    from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
-    source, pem = "sasl_oauthbearer_assertion_private_key_pem", config.sasl_oauthbearer_assertion_private_key_pem
     location = config.sasl_oauthbearer_assertion_private_key_file
+    source = "sasl_oauthbearer_assertion_private_key_pem"
     if location is not None:
-        name = "sasl_oauthbearer_assertion_private_key_file"
-        source, data = f"{name} {location!r}", read_setting_file(name, location)
-    else:
-        data = str(pem).encode()
-    passphrase = config.sasl_oauthbearer_assertion_private_key_passphrase
-    is_encrypted = b"ENCRYPTED" in data
-    if is_encrypted and passphrase is None:
+        source = f"sasl_oauthbearer_assertion_private_key_file {location!r}"
+    key = _pem_key(config)
+    if key.is_encrypted and key.passphrase is None:
         raise ConfigError(f"{source} is encrypted: set {_PASSPHRASE}")
-    password = passphrase.encode() if passphrase is not None and is_encrypted else None
     try:
-        return source, load_pem_private_key(data, password)
+        return source, key.load()
     except (ValueError, TypeError, UnsupportedAlgorithm):
-        wrong = f": {_PASSPHRASE} is wrong, or it is damaged" if is_encrypted else ": it holds no private key in PEM"
+        wrong = ": it holds no private key in PEM"
+        if key.is_encrypted:
+            wrong = f": {_PASSPHRASE} is wrong, or it is damaged"
         raise ConfigError(f"{source} cannot be read{wrong}") from None

@@ -44,6 +44,12 @@ def expiry_of(token: str) -> int | None:
     return int(ends * 1000)
 
 
+def _as_token(given: object) -> OAuthBearerToken | None:
+    if isinstance(given, OAuthBearerToken):
+        return given
+    return OAuthBearerToken(given) if isinstance(given, str) else None
+
+
 @attrs.frozen
 class TokenSchedule:
     """When a token is replaced, and when it is requested again after a failure. Times are in ms."""
@@ -146,12 +152,11 @@ class Tokens:
             await self.get()
 
     def _keep(self, given: str | OAuthBearerToken, now: int) -> OAuthBearerToken:
-        if not isinstance(given, str | OAuthBearerToken):
-            raise ConfigError(
-                f"sasl_oauthbearer_token must return a str or an OAuthBearerToken, not a {type(given).__name__}"
-            )
+        token, kind = _as_token(given), type(given).__name__
+        del given  # reports of errors show the variables of tracebacks
+        if token is None:
+            raise ConfigError(f"sasl_oauthbearer_token must return a str or an OAuthBearerToken, not a {kind}")
         self._failures = 0
-        token = OAuthBearerToken(given) if isinstance(given, str) else given
         check_token(token)
         ends = token.expires_at_ms if token.expires_at_ms is not None else expiry_of(token.value)
         if ends is None:

@@ -94,13 +94,11 @@ def fetch_token(config: SecurityConfig) -> OAuthBearerToken:
         AuthenticationFailed: the endpoint refuses, answers without a token, or has a certificate that is not trusted.
         ConnectionLost: the endpoint cannot be reached, is too slow, or has an internal error.
     """
-    url = config.sasl_oauthbearer_token_endpoint_url
-    assert url is not None
-    endpoint = f"the token endpoint {url.partition('?')[0]}"
+    endpoint = f"the token endpoint {_url(config).partition('?')[0]}"
     began = time.time_ns() // 1_000_000
     asked = token_request(config, make_assertion(config, began // 1000) if config.sends_assertions else None)
     try:
-        answer = _exchange(_http_request(url, asked))
+        answer = _exchange(_http_request(_url(config), asked))
     except urllib.error.HTTPError as refusal:
         with refusal:
             raise _refused(endpoint, refusal, asked) from None
@@ -113,6 +111,11 @@ def fetch_token(config: SecurityConfig) -> OAuthBearerToken:
             ) from None
         raise ConnectionLost(f"{endpoint} cannot be reached: {_shown(str(cause), asked)}") from None
     return _token(endpoint, answer, began)
+
+
+def _url(config: SecurityConfig) -> str:
+    """Return the endpoint's URL. Its query may contain a key, which the variables of tracebacks must not show."""
+    return str(config.sasl_oauthbearer_token_endpoint_url)
 
 
 def _http_request(url: str, asked: TokenRequest) -> urllib.request.Request:

@@ -85,11 +85,16 @@ def _socks5(proxy: Proxy, to: Address) -> ProxyHandshake:
 
 
 def _log_in(proxy: Proxy) -> ProxyHandshake:
-    name, password = proxy.username or b"", proxy.password
-    yield bytes((1, len(name))) + name + bytes((len(password),)) + password
+    yield _login_message(proxy)
     _, status = yield from _exactly(2)
     if status:
         raise ProxyRefused(f"{proxy} refused the name and password")
+
+
+def _login_message(proxy: Proxy) -> bytes:
+    """Return the name and password for SOCKS5. No variable of a frame that a traceback may show has them."""
+    name, password = proxy.username or b"", proxy.password
+    return bytes((1, len(name))) + name + bytes((len(password),)) + password
 
 
 def _socks5_address(host: str) -> bytes:
@@ -126,11 +131,7 @@ def _exactly(size: int) -> Generator[bytes | int, bytes | None, bytes]:
 def _connect(proxy: Proxy, to: Address) -> ProxyHandshake:
     host = _ascii(to.host).decode()
     target = str(Address(host, to.port))
-    lines = [f"CONNECT {target} HTTP/1.1", f"Host: {target}"]
-    if proxy.username is not None:
-        known = base64.b64encode(proxy.username + b":" + proxy.password).decode()
-        lines.append(f"Proxy-Authorization: Basic {known}")
-    yield "\r\n".join([*lines, "", ""]).encode()
+    yield _connect_request(proxy, target)
     answer = b""
     while (end := _ENDS.search(answer)) is None:
         if len(answer) >= _MAX_HEADER:
@@ -145,6 +146,15 @@ def _connect(proxy: Proxy, to: Address) -> ProxyHandshake:
     if end is None or end.end() < len(answer):
         # A broker sends nothing before a request: these bytes would be read as the first response.
         raise WireError(f"{proxy} sent bytes after its answer to CONNECT: {answer[-_SHOWN:]!r}")
+
+
+def _connect_request(proxy: Proxy, target: str) -> bytes:
+    """Return the header of a CONNECT with the name and password; as :func:`_login_message`."""
+    lines = [f"CONNECT {target} HTTP/1.1", f"Host: {target}"]
+    if proxy.username is not None:
+        known = base64.b64encode(proxy.username + b":" + proxy.password).decode()
+        lines.append(f"Proxy-Authorization: Basic {known}")
+    return "\r\n".join([*lines, "", ""]).encode()
 
 
 def _check_status(proxy: Proxy, to: Address, code: int, reason: str) -> None:

@@ -15,6 +15,7 @@ import pytest
 from cryptography.hazmat.primitives import serialization
 from support.log_scan import LogScan, forms_of, secrets_of
 from support.securing import Papers, make_papers
+from support.tracebacks import variables_of
 
 from aiokafkawire import Client
 from aiokafkawire.config import ClientConfig, make_config
@@ -83,20 +84,6 @@ def attributes_of(thing: object, depth: int = 6, seen: set[int] | None = None) -
         return
     for name in getattr(thing, "__dict__", {}):
         yield from attributes_of(getattr(thing, name), depth - 1, seen)
-
-
-def variables_of(error: BaseException) -> Iterator[str]:
-    """The variables of the client's frames in tracebacks of an error and its causes, as error reporters send them."""
-    pending, seen = [error], set[int]()
-    while pending:
-        one = pending.pop()
-        if id(one) in seen:
-            continue
-        seen.add(id(one))
-        pending += filter(None, (one.__cause__, one.__context__))
-        for frame, _ in traceback.walk_tb(one.__traceback__):
-            if frame.f_globals.get("__name__", "").startswith("aiokafkawire."):
-                yield from (f"{frame.f_code.co_qualname}: {name}={value!r}" for name, value in frame.f_locals.items())
 
 
 def encrypted_key(papers: Papers) -> str:
