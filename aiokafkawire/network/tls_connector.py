@@ -47,6 +47,7 @@ class Tls:
         self._config, self._offload = config, offload
         self._context: ssl.SSLContext | None = config.ssl_context
         self._stamp: object = None
+        self._refused: object = None
 
     async def context(self) -> ssl.SSLContext:
         """Return the SSLContext for a new connection: the setting ``ssl_context``, or one made from the current files.
@@ -69,10 +70,12 @@ class Tls:
         except ConfigError as error:
             if self._context is None:
                 raise
-            if stamp != self._stamp:
+            if stamp != self._refused:
+                self._refused = stamp
                 message = "cannot reload changed certificates, keeping the previous ones: %(error)s"
                 _log.warning(message, error=error)
-            made = self._context
+            # Read again for the next connection: the files may become readable, or valid, without another change.
+            return self._context
         self._context, self._stamp = made, stamp
         return made
 
