@@ -186,8 +186,7 @@ class ConnectionPool:
         return Address(host, port)
 
     async def _open(self, address: Address, name: str, lane: _Lane, within: float | None) -> Connection:
-        if self._closed:
-            raise UsageError("the client is closed")
+        self._require_lane(address, name, lane)
         if lane.error is not None and self._runtime.now() < lane.retry_at:
             raise copy_for_reraise(lane.error)
         self._forget_version_after_break(address, lane.connection)
@@ -242,7 +241,17 @@ class ConnectionPool:
         if has_recovered:
             self._end_waits()
         self._unreachable.ended(address, "broker %(broker)s is reachable again", broker=address)
+        if self._lanes.get((address, name)) is not lane:
+            await lane.connection.close()  # nothing else would use or close it
+        self._require_lane(address, name, lane)
         return lane.connection
+
+    def _require_lane(self, address: Address, name: str, lane: _Lane) -> None:
+        """Raise an error if the lane was closed while its connection was opened, or waited for."""
+        if self._closed:
+            raise UsageError("the client is closed")
+        if self._lanes.get((address, name)) is not lane:
+            raise ConnectionLost(f"this client has closed its connections to {address} meanwhile")
 
     def _end_waits(self) -> None:
         """Let all lanes that lost their connection try again now, since they may have lost it for the same reason."""
@@ -308,7 +317,9 @@ class ConnectionPool:
     async def abandon(self) -> None:
         """Close all connections, since they may lead to another cluster. New connections may be opened afterwards."""
         self.accept_any_broker()
-        for lane_state in list(self._lanes.values()):
+        for key, lane_state in list(self._lanes.items()):
+            if lane_state.opening.locked():
+                self._lanes.pop(key, None)  # what is being opened is closed then
             if lane_state.connection is not None:
                 await lane_state.connection.close()
 

@@ -1,53 +1,21 @@
 """Lanes: opened when needed, shared, opened again after a failure, and closed when idle."""
 
 import logging
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from random import Random
 from typing import Any
 
 import anyio
 import pytest
 from support.clusters import Net, hang
-from support.connecting import echo, eventually, named, running_tasks
+from support.connecting import echo, eventually, named
+from support.lanes import A, B, C, Clock, brokers_on
 from support.scripted_broker import ScriptedBroker, api_versions
 
-from aiokafkawire.cluster.connection_pool import CONTROL, ConnectionPool
-from aiokafkawire.config import ClientConfig, make_config
+from aiokafkawire.cluster.connection_pool import CONTROL
 from aiokafkawire.errors import ConnectionLost, ErrorCode, RequestTimeout, UsageError
 from aiokafkawire.protocol.api import ApiKey
-from aiokafkawire.runtime import Owner, Runtime
 from aiokafkawire.types import Address
 
 pytestmark = pytest.mark.anyio
-
-A, B, C = (Address(host, 9092) for host in "abc")
-
-
-class Clock:
-    """Stands still until a test moves it."""
-
-    def __init__(self) -> None:
-        self.at = 1000.0
-
-    def __call__(self) -> float:
-        return self.at
-
-
-@asynccontextmanager
-async def brokers_on(net: Net, clock: Clock | None = None, **options: Any) -> AsyncIterator[ConnectionPool]:
-    before, faults = running_tasks(), list[Exception]()
-    owner = Owner(faults.append)
-    await owner.open()
-    runtime = Runtime(now=clock or Clock(), chance=Random(1))
-    brokers = ConnectionPool(make_config(ClientConfig, options), net.connect, owner, runtime)
-    try:
-        yield brokers
-    finally:
-        await brokers.close()
-        await owner.close()
-    assert running_tasks() <= before
-    assert faults == []
 
 
 async def test_callers_that_come_together_share_one_connection() -> None:
