@@ -324,17 +324,24 @@ class ConnectionPool:
                 await lane_state.connection.close()
 
     async def close_idle(self, now: float) -> None:
-        """Close connections that were not used for ``connections_max_idle_ms``, and remove their lanes."""
+        """Close connections that were not used for ``connections_max_idle_ms``, and remove their lanes.
+
+        So are lanes that failed, and that nothing has tried to open again for so long: their brokers may be gone.
+        """
         limit = self._config.connections_max_idle_ms / 1000
         for key, lane_state in list(self._lanes.items()):
             connection = lane_state.connection
-            if lane_state.opening.locked() or connection is None or self._lanes.get(key) is not lane_state:
+            if lane_state.opening.locked() or self._lanes.get(key) is not lane_state:
                 continue  # others may have closed the lane while this task waited
-            if key[1] in self._kept_open:
-                continue
-            if not connection.in_flight and now - connection.used_at >= limit:
+            used_at = lane_state.retry_at
+            if connection is not None:
+                if connection.failure is None and (connection.in_flight or key[1] in self._kept_open):
+                    continue
+                used_at = max(used_at, connection.used_at)
+            if now - used_at >= limit:
                 del self._lanes[key]
-                await connection.close()
+                if connection is not None:
+                    await connection.close()
 
     def opens_since(self, moment: float) -> bool:
         """Return whether to ask for other leaders, since an attempt to connect has lasted from this time or earlier.

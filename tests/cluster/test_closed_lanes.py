@@ -1,4 +1,4 @@
-"""Lanes that are closed while they are opened."""
+"""Lanes that are closed while they are opened, and those that nobody tries to open any more."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import anyio
 import pytest
 from support.clusters import Net
 from support.connecting import eventually
-from support.lanes import A, brokers_on
+from support.lanes import A, B, Clock, brokers_on
 from support.scripted_broker import ScriptedBroker
 
 from aiokafkawire.cluster.connection_pool import ConnectionPool
@@ -69,3 +69,37 @@ async def test_a_client_that_is_closed_while_it_connects_leaves_no_connection() 
                 net.gate.set()
             assert [type(one) for one in outcomes] == [UsageError]
             await broker.peers[0].hung_up()
+
+
+async def test_a_broker_that_nobody_tries_any_more_is_forgotten() -> None:
+    async with ScriptedBroker() as broker:
+        net, clock = Net(b=broker), Clock()
+        async with brokers_on(net, clock, connections_max_idle_ms=9000) as brokers:
+            brokers.keep_open(LANE)
+            await (await brokers.connection(B, LANE)).close()
+            del net.hosts["b"]
+            for address in (A, B):
+                with pytest.raises(ConnectionLost):
+                    await brokers.connection(address, LANE)
+            clock.at += 8
+            await brokers.close_idle(clock())
+            assert brokers.failures().keys() == {A, B}
+            clock.at += 3
+            await brokers.close_idle(clock())
+            assert brokers.failures() == {}
+
+
+async def test_a_broker_that_is_tried_again_and_again_has_failed_since_the_first_time() -> None:
+    async with ScriptedBroker() as broker:
+        net, clock = Net(a=broker), Clock()
+        async with brokers_on(net, clock, connections_max_idle_ms=9000) as brokers:
+            await (await brokers.connection(A)).close()
+            del net.hosts["a"]
+            began = clock()
+            for _ in range(20):
+                with pytest.raises(ConnectionLost):
+                    await brokers.connection(A)
+                await brokers.close_idle(clock())
+                clock.at += 2
+            since, _ = brokers.failures()[A]
+            assert since == began
