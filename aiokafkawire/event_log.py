@@ -1,6 +1,7 @@
 """Logs events with named fields: the fields fill the message, and are attributes of the record for JSON loggers."""
 
 import logging
+import traceback
 from collections.abc import Callable, Hashable, Mapping
 from typing import Final
 
@@ -120,7 +121,11 @@ class EventLog:
         named = {name: _safe(value) for name, value in ({**text, **fields} if text else fields).items()}
         # With one mapping as argument, logging fills the names in the message.
         arguments = (named,) if named else ()
-        self._logger.log(level, message, *arguments, extra=_plain(fields), exc_info=exc_info, stacklevel=depth)
+        try:
+            self._logger.log(level, message, *arguments, extra=_plain(fields), exc_info=exc_info, stacklevel=depth)
+        except Exception:  # of a handler or filter of the program, which must not stop the work that the line is about
+            if logging.raiseExceptions:  # as for the errors that handlers of logging catch themselves
+                traceback.print_exc()
 
 
 class TroubleLog:
