@@ -29,6 +29,8 @@ _SHARE_KEYS: Final = Versions.parse("6+")  # KIP-932
 _ONE_KEY: Final = {CoordinatorType.GROUP: Versions.parse("0-3"), CoordinatorType.TRANSACTION: Versions.parse("1-3")}
 _MAX_CACHED: Final = 100_000
 """More than the groups of a cluster: one call about more than these would look each of the others up by itself."""
+_MAX_FOLLOWED: Final = 10_000
+"""Programs may make a new transactional id for each of their jobs."""
 _NAMES: Final = {
     CoordinatorType.GROUP: "group",
     CoordinatorType.TRANSACTION: "transactional id",
@@ -91,13 +93,19 @@ class CoordinatorLog:
     def __init__(self, observers: Observers, now: Callable[[], float]) -> None:
         self._observers = observers
         self._trouble = TroubleLog(_log, now, first=logging.INFO)
-        self._own: set[_Key] = set()
+        self._own: dict[_Key, None] = {}
         self._found: dict[_Key, Node] = {}
         self._lost: set[_Key] = set()
 
     def follow(self, key_type: CoordinatorType, key: str) -> None:
-        """Log the coordinator of this group or transactional id at INFO from now on."""
-        self._own.add((key_type, key))
+        """Log the coordinator of this group or transactional id at INFO from now on; of too many, forget the oldest."""
+        self._own.pop((key_type, key), None)
+        self._own[key_type, key] = None
+        if len(self._own) > _MAX_FOLLOWED:
+            oldest = next(iter(self._own))
+            del self._own[oldest]
+            self._found.pop(oldest, None)
+            self._lost.discard(oldest)
 
     def found(self, key_type: CoordinatorType, key: str, node: Node) -> None:
         """Log a coordinator that was looked up, unless it is the coordinator that was logged last."""

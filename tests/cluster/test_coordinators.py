@@ -8,8 +8,10 @@ from support.patience import SOON
 from support.scripted_broker import SPOKEN, Asked, ScriptedBroker, api_versions
 
 from aiokafkawire.cluster import coordinators as coordinators_module
+from aiokafkawire.cluster.coordinators import CoordinatorLog
 from aiokafkawire.cluster.metadata import Node
 from aiokafkawire.errors import (
+    ConnectionLost,
     ErrorCode,
     GroupAuthorizationFailed,
     KafkaError,
@@ -18,6 +20,7 @@ from aiokafkawire.errors import (
     UnsupportedVersion,
     WireError,
 )
+from aiokafkawire.observe import CoordinatorChanged, Observer, Observers
 from aiokafkawire.protocol.api import ApiKey
 from aiokafkawire.protocol.messages.group import (
     Coordinator,
@@ -250,3 +253,23 @@ async def test_only_so_many_are_remembered(monkeypatch: pytest.MonkeyPatch) -> N
             for key in ("a", "b", "c", "b", "c", "a"):
                 await cluster.coordinator(TRANSACTION, key, cluster.deadline(10))
         assert broker.count(FindCoordinatorRequest) == 4
+
+
+def test_only_so_many_are_followed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(coordinators_module, "_MAX_FOLLOWED", 2)
+    changes = list[tuple[str, bool]]()
+
+    class Listener(Observer):
+        def coordinator_changed(self, event: CoordinatorChanged) -> None:
+            changes.append((event.key, event.is_lost))
+
+    log, node = CoordinatorLog(Observers([Listener()]), lambda: 0.0), Node(1, Address("b", 9092))
+    for key in ("a", "b", "b", "c"):
+        log.follow(TRANSACTION, key)
+        log.found(TRANSACTION, key, node)
+        log.lost(TRANSACTION, key, node, ConnectionLost("gone"))
+    changes.clear()
+    for key in ("a", "b", "c"):
+        log.found(TRANSACTION, key, Node(2, node.address))
+    assert changes == [("b", False), ("c", False)]
+    assert [len(kept) for kept in (log._own, log._found, log._lost)] == [2, 2, 0]
