@@ -30,10 +30,12 @@ from .sensors import (
 )
 from .windows import LATENCY_BUCKETS, SIZE_BUCKETS, Histogram, summary
 
-__all__ = ("MAX_TOPICS", "Measurements")
+__all__ = ("MAX_GROUPS", "MAX_TOPICS", "Measurements")
 
 MAX_TOPICS: Final = 5_000
 """The number of topics with values of their own, of producers and of consumers; those unused longest are dropped."""
+MAX_GROUPS: Final = 1_000
+"""The number of groups with values of their own; that which was unused longest is dropped."""
 _JOINS: Final = frozenset({"JoinGroup", "SyncGroup"})
 _TXN_APIS: Final = frozenset({"InitProducerId", "AddOffsetsToTxn", "TxnOffsetCommit"})
 
@@ -89,6 +91,7 @@ class Measurements:
         self.lost_partitions: dict[str, int] = {}
         self.acknowledged: dict[str, int] = {}
         self.failed_acknowledgements: dict[str, int] = {}
+        self._groups: dict[str, None] = {}
         self._end_txn = 0.0
         self._waited: tuple[float, int, float] = waited
 
@@ -278,6 +281,7 @@ class Measurements:
 
     def commit_ended(self, event: CommitEnded, now: float) -> None:
         """Count a commit."""
+        self._use_group(event.group)
         self.coordinator.commit.record(event.seconds * 1000, now)
         if event.error is None:
             _entry(self.commit_seconds, event.group, _latencies).record(event.seconds)
@@ -286,6 +290,7 @@ class Measurements:
 
     def acknowledgement_ended(self, event: AcknowledgementEnded, now: float) -> None:
         """Count acknowledgements of a share consumer."""
+        self._use_group(event.group)
         self.share_fetches.acknowledgements.record(event.records, now)
         if event.error is None:
             _add(self.acknowledged, event.group, event.records)
@@ -295,6 +300,7 @@ class Measurements:
 
     def rebalance_ended(self, event: RebalanceEnded, now: float, *, is_share: bool) -> None:
         """Count a rebalance; ``is_share`` says whether the group is a share group."""
+        self._use_group(event.group)
         if is_share:
             self.share_coordinator.rebalance.record(event.seconds * 1000, now)
         else:
@@ -304,7 +310,21 @@ class Measurements:
 
     def partitions_lost(self, event: PartitionsLost) -> None:
         """Count lost partitions."""
+        self._use_group(event.group)
         _add(self.lost_partitions, event.group, len(event.partitions))
+
+    def _use_group(self, group: str) -> None:
+        """Drop the values of the group that was unused longest, if there are too many: programs may make new ones."""
+        self._groups.pop(group, None)
+        self._groups[group] = None
+        if len(self._groups) <= MAX_GROUPS:
+            return
+        oldest = next(iter(self._groups))
+        del self._groups[oldest]
+        for times in (self.commit_seconds, self.rebalance_seconds):
+            times.pop(oldest, None)
+        for totals in (self.failed_commits, self.lost_partitions, self.acknowledged, self.failed_acknowledgements):
+            totals.pop(oldest, None)
 
 
 def _grouped(notes: Sequence[NoteT]) -> Mapping[Any, Sequence[NoteT]]:

@@ -20,6 +20,7 @@ from aiokafkawire.observe import (
     ConnectionFailed,
     ConnectionOpened,
     FetchEnded,
+    PartitionsLost,
     RebalanceEnded,
     TransactionEnded,
 )
@@ -55,6 +56,18 @@ def request(
 ) -> RequestNote:
     """Return the note of a request of 100 bytes."""
     return kind(api, lane), 100, received, seconds, throttle, error, now
+
+
+def rebalance(group: str) -> RebalanceEnded:
+    return RebalanceEnded(
+        group=group, member_id="m", generation=1, reason="", seconds=2.0, assigned=(), revoked=(), partitions=0
+    )
+
+
+def acknowledgement(group: str, error: KafkaError | None) -> AcknowledgementEnded:
+    return AcknowledgementEnded(
+        group=group, broker="b:1", node_id=1, partitions=(), records=3, seconds=0.1, error=error
+    )
 
 
 def kind(api: str, lane: str) -> ConnectionApi:
@@ -192,10 +205,7 @@ def test_share_consumers_have_values_of_their_own() -> None:
     measured = Measurements()
     measured.fetch_ended(fetch({TopicPartition("a", 0): (100, 1)}, lane="share-1"), 1.0)
     measured.requests_ended([request("ShareGroupHeartbeat", "group-1", now=5.0)])
-    done = AcknowledgementEnded(
-        group="s", broker="b:1", node_id=1, partitions=(), records=3, seconds=0.1, error=RequestTimeout("late")
-    )
-    measured.acknowledgement_ended(done, 5.0)
+    measured.acknowledgement_ended(acknowledgement("s", RequestTimeout("late")), 5.0)
     assert (measured.share_fetches.records.total, measured.fetches.records.total) == (1, 0)
     assert (measured.last_share_heartbeat, measured.last_heartbeat) == (4.5, None)
     assert measured.share_fetches.acknowledgement_errors.total == 3
@@ -216,10 +226,7 @@ def test_commits_and_rebalances_by_group() -> None:
     measured = Measurements()
     measured.commit_ended(CommitEnded(group="g", partitions=2, seconds=0.5, error=None), 1.0)
     measured.commit_ended(CommitEnded(group="g", partitions=2, seconds=0.5, error=RequestTimeout("late")), 1.0)
-    rebalance = RebalanceEnded(
-        group="g", member_id="m", generation=1, reason="", seconds=2.0, assigned=(), revoked=(), partitions=0
-    )
-    measured.rebalance_ended(rebalance, 1.0, is_share=False)
+    measured.rebalance_ended(rebalance("g"), 1.0, is_share=False)
     assert measured.coordinator.commit.count == 2
     assert (measured.commit_seconds["g"].count, measured.failed_commits) == (1, {"g": 1})
     assert (measured.coordinator.rebalance.total, measured.last_rebalance) == (2000, 1.0)
@@ -274,6 +281,25 @@ def test_topics_that_are_unused_longest_make_room(monkeypatch: pytest.MonkeyPatc
     assert measured.produced["busy"].records.total == 1000
     assert {"t99", "t98"} <= measured.produced.keys() & measured.fetched.keys()
     assert measured.producer.records.total == 2000
+
+
+def test_groups_that_are_unused_longest_make_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(measurements, "MAX_GROUPS", 20)
+    measured = Measurements()
+    error = ConnectionLost("gone")
+    for number in range(100):
+        for group in (f"g{number}", "busy"):
+            measured.commit_ended(CommitEnded(group=group, partitions=1, seconds=0.1, error=None), 1.0)
+            measured.commit_ended(CommitEnded(group=group, partitions=1, seconds=0.1, error=error), 1.0)
+            measured.rebalance_ended(rebalance(group), 1.0, is_share=False)
+            measured.partitions_lost(PartitionsLost(group=group, partitions=[TopicPartition("t", 0)], reason=""))
+            for refusal in (None, error):
+                measured.acknowledgement_ended(acknowledgement(group, refusal), 1.0)
+    kept = {"busy", *(f"g{number}" for number in range(81, 100))}
+    totals = (measured.failed_commits, measured.lost_partitions, measured.acknowledged)
+    for by_group in (measured.commit_seconds, measured.rebalance_seconds, *totals, measured.failed_acknowledgements):
+        assert by_group.keys() == kept
+    assert measured.commit_seconds["busy"].count == 100
 
 
 def test_every_metric_has_one_definition_and_a_sentence() -> None:
