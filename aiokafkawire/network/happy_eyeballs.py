@@ -52,7 +52,7 @@ async def canonical(at: Address) -> tuple[Address, ...]:
     found: list[Address] = []
     try:
         addresses = await addresses_of(*at)
-    except OSError:
+    except (OSError, UnicodeError):  # the latter if it is no host name
         return (at,)
     for address in addresses:
         try:

@@ -188,6 +188,8 @@ async def test_canonical_names_are_those_of_every_address(monkeypatch: pytest.Mo
     names(monkeypatch, {"10.0.0.1": "b1", "10.0.0.2": "b2", "10.0.0.3": "", "::1": "b1"})
     assert await canonical(Address("alias", 1)) == (Address("b1", 1), Address("b2", 1), Address("10.0.0.3", 1))
     assert await canonical(Address("unknown", 1)) == (Address("unknown", 1),)
+    monkeypatch.undo()
+    assert await canonical(Address("käse_1", 1)) == (Address("käse_1", 1),)  # no host name
 
 
 @pytest.mark.anyio
