@@ -187,7 +187,7 @@ async def test_an_interceptor_may_change_each_part_of_a_record(broker: Broker, k
 
 async def test_records_that_fail_before_they_are_sent_are_acknowledged_with_the_error(kafka: Client) -> None:
     calls: list[Any] = []
-    options: Any = {"interceptors": [Seen("x", calls)], "max_request_size": 1000, "max_block_ms": 100}
+    options: Any = {"interceptors": [Seen("x", calls)], "max_request_size": 1000}
     async with kafka.producer(**options) as producer:
         with pytest.raises(RecordTooLarge):
             await producer.send("a", b"1" * 2000, partition=0)

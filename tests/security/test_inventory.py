@@ -107,8 +107,8 @@ def test_files_are_written_only_where_that_is_known(inventory: Inventory) -> Non
     for module in inventory.opened_for_writing:
         written.setdefault(module, set()).add("open")
     assert written == {
+        "cli/migrate/source_files.py": {"NamedTemporaryFile"},  # the user's own program, after a question
         "cli/spark_pipeline.py": {"TemporaryDirectory"},  # the demo's
-        "cli/verbs/migrate.py": {"write_bytes"},  # the user's own program, after a question
         "cli/verbs/reassign.py": {"open"},  # a rollback, where no file is
         "network/tls_context.py": {"mkstemp", "open"},  # keys, where the system has no files in memory
         "probes.py": {"open"},
