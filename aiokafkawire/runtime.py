@@ -16,7 +16,7 @@ import anyio.to_thread
 import attrs
 
 from ._lazy_classes import frozen
-from .errors import UsageError
+from .errors import KafkaError, UsageError
 from .event_log import EventLog
 from .types import Event
 
@@ -39,6 +39,7 @@ __all__ = (
     "on_trio",
     "opened_at",
     "place_finder",
+    "stray_cancellation",
     "system_wall_ms",
     "call_soon_threadsafe",
     "warn_unclosed",
@@ -130,6 +131,13 @@ def was_cancelled() -> bool:
     """
     task = current_task()
     return is_being_cancelled() or (isinstance(task, asyncio.Task) and task.cancelling() > 0)
+
+
+def stray_cancellation(who: str, cancelled: BaseException) -> KafkaError:
+    """Return the error of a user's function, ``who``, that raised a cancellation of its own, as of another task."""
+    error = KafkaError(f"{who} has raised {type(cancelled).__name__}, and nobody has cancelled it")
+    error.__cause__ = cancelled
+    return error
 
 
 async def finish(function: Callable[[Unpack[Ts]], Awaitable[Any]], *args: *Ts, within: float | None = None) -> None:

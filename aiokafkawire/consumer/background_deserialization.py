@@ -10,8 +10,8 @@ import attrs
 from ..cluster.cluster import Cluster
 from ..errors import DeserializationError
 from ..records.batch import AnyBatch, AnyReader, ConsumerRecord
-from ..records.deserialization import DeserializedReader, FailureHandler, RecordDeserializer, stray_cancellation
-from ..runtime import is_being_cancelled, new_event
+from ..records.deserialization import DeserializedReader, FailureHandler, RecordDeserializer
+from ..runtime import is_being_cancelled, new_event, stray_cancellation
 from ..serialization import discard_awaitable, run_steps
 from ..types import Event
 from .completed_fetch import CompletedFetch
@@ -214,6 +214,6 @@ class BackgroundDeserialization:
         except anyio.get_cancelled_exc_class() as cancelled:
             if is_being_cancelled():
                 raise
-            self._stopped(chunk, stray_cancellation(cancelled))
+            self._stopped(chunk, stray_cancellation("a deserializer", cancelled))
         except BaseException as error:  # such as SystemExit, which is for the user's task
             self._stopped(chunk, error)

@@ -13,7 +13,7 @@ from ..event_log import EventLog
 from ..group.membership import PrepareRejoin, Task
 from ..group.membership_driver import MembershipDriver
 from ..observe import PartitionsLost, RebalanceEnded
-from ..runtime import is_being_cancelled
+from ..runtime import is_being_cancelled, stray_cancellation
 from ..types import TopicPartition
 from .auto_commit import AutoCommit
 from .fetcher import Fetcher
@@ -21,7 +21,7 @@ from .offset_commits import OffsetCommitter
 from .recreated_topics import is_of_old_topic
 from .subscribed_topics import SubscribedTopics
 from .subscription_state import SubscriptionState, format_partitions
-from .topic_subscription import Listener, stray_cancellation
+from .topic_subscription import Listener
 
 __all__ = ("PartitionChanges",)
 
@@ -261,4 +261,4 @@ class PartitionChanges:
             if is_being_cancelled():
                 raise
             # Such as of a task that the listener has cancelled and awaits: it would end the change halfway.
-            self._report(stray_cancellation(cancelled))
+            self._report(stray_cancellation("a rebalance listener", cancelled))

@@ -7,17 +7,10 @@ import attrs
 
 from ..argument_checks import shown
 from ..cluster.metadata import Snapshot
-from ..errors import KafkaError, UsageError
+from ..errors import UsageError
 from ..types import SubscriptionPattern, TopicPartition, check_topic_name
 
-__all__ = (
-    "Listener",
-    "RebalanceListeners",
-    "RebalancePatience",
-    "TopicSubscription",
-    "stray_cancellation",
-    "subscription_to",
-)
+__all__ = ("Listener", "RebalanceListeners", "RebalancePatience", "TopicSubscription", "subscription_to")
 
 Listener = Callable[[tuple[TopicPartition, ...]], Awaitable[None] | None]
 """A function or a coroutine function that is called with partitions."""
@@ -109,10 +102,3 @@ def subscription_to(
         if listener is not None and not callable(listener):
             raise UsageError(f"{name} must be a function, got {listener!r}")
     return TopicSubscription(names, compiled, listeners, server_pattern)
-
-
-def stray_cancellation(cancelled: BaseException) -> KafkaError:
-    """Return the error of a listener that raised a cancellation of its own, as of a task that it has cancelled."""
-    error = KafkaError(f"a rebalance listener has raised {type(cancelled).__name__}, and nobody has cancelled it")
-    error.__cause__ = cancelled
-    return error

@@ -9,8 +9,8 @@ from ..errors import DeserializationError, KafkaError, UsageError
 from ..event_log import EventLog, TroubleLog
 from ..producer.producer import Producer
 from ..records.batch import ConsumerRecord
-from ..records.deserialization import RecordDeserializer, stray_cancellation
-from ..runtime import was_cancelled
+from ..records.deserialization import RecordDeserializer
+from ..runtime import stray_cancellation, was_cancelled
 from ..serialization import run_steps
 from ..types import TopicPartition
 from .failed_record_writer import FailedRecordWriter
@@ -133,7 +133,7 @@ async def deserialize_again(record: UnreadableRecord, deserializer: RecordDeseri
     except anyio.get_cancelled_exc_class() as cancelled:
         if was_cancelled():
             raise
-        raise stray_cancellation(cancelled) from cancelled
+        raise stray_cancellation("a deserializer", cancelled) from cancelled
 
 
 def _cause(error: DeserializationError) -> Exception:

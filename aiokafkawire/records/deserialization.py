@@ -5,7 +5,7 @@ from collections import deque
 from collections.abc import Awaitable, Generator, Iterable
 from typing import Any, Protocol, TypeAlias
 
-from ..errors import DeserializationError, KafkaError
+from ..errors import DeserializationError
 from ..serialization import AnyDeserializer, SerializationContext, knows_record
 from ..types import Header
 from ._pure_record import undeserializable
@@ -13,7 +13,7 @@ from .batch import ConsumerRecord
 from .columns import Columns, columns_of, join_values
 from .pickling import RAW
 
-__all__ = ("DeserializedReader", "FailureHandler", "RecordDeserializer", "stray_cancellation")
+__all__ = ("DeserializedReader", "FailureHandler", "RecordDeserializer")
 
 AnyRecord: TypeAlias = ConsumerRecord[Any, Any]
 
@@ -143,10 +143,3 @@ class DeserializedReader:
         self._entries.clear()
         self.next_offset = self._end
         return remaining
-
-
-def stray_cancellation(cancelled: BaseException) -> KafkaError:
-    """Return the error for a deserializer that raised a cancellation of its own."""
-    error = KafkaError(f"a deserializer has raised {type(cancelled).__name__}, and nobody has cancelled it")
-    error.__cause__ = cancelled
-    return error

@@ -4,8 +4,8 @@ import anyio
 import anyio.lowlevel
 
 from ..errors import DeserializationError, KafkaError
-from ..records.deserialization import FailureHandler, RecordDeserializer, stray_cancellation
-from ..runtime import is_being_cancelled
+from ..records.deserialization import FailureHandler, RecordDeserializer
+from ..runtime import is_being_cancelled, stray_cancellation
 from ..serialization import run_steps
 from .acknowledgements import Acknowledge
 from .acquired_partition import Delivered
@@ -38,7 +38,7 @@ async def deserialize(delivered: Delivered, deserializer: RecordDeserializer, fa
         except anyio.get_cancelled_exc_class() as cancelled:
             if is_being_cancelled():
                 raise
-            delivered.errors.append(stray_cancellation(cancelled))
+            delivered.errors.append(stray_cancellation("a deserializer", cancelled))
             delivered.add(record.offset, record.offset, kind)
         if index % _YIELD_EVERY == 0:
             await anyio.lowlevel.checkpoint()

@@ -10,15 +10,10 @@ import attrs
 
 from ...cluster.retry import Deadline
 from ...consumer.consumer import Consumer
-from ...consumer.topic_subscription import (
-    RebalanceListeners,
-    RebalancePatience,
-    TopicSubscription,
-    stray_cancellation,
-)
+from ...consumer.topic_subscription import RebalanceListeners, RebalancePatience, TopicSubscription
 from ...errors import KafkaError
 from ...event_log import EventLog
-from ...runtime import finish, is_being_cancelled
+from ...runtime import finish, is_being_cancelled, stray_cancellation
 from ...types import OffsetSpec, TopicPartition
 from ..abc import ConsumerRebalanceListener
 from .shared_reader import SharedReader
@@ -187,7 +182,7 @@ class Session:
         except anyio.get_cancelled_exc_class() as cancelled:
             if is_being_cancelled():
                 raise
-            _report(function, stray_cancellation(cancelled))
+            _report(function, stray_cancellation("a rebalance listener", cancelled))
 
     # --- without a group -----------------------------------------------------------------------------------
 
