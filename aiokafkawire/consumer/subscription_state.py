@@ -1,7 +1,7 @@
 """A consumer's assigned partitions and their positions."""
 
 import math
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any, Protocol
 from uuid import UUID
@@ -187,6 +187,8 @@ class SubscriptionState:
         self.revocations: dict[TopicPartition, Revocation] = {}
         """The revocation of each partition before which the user has last processed its records: later ones, of a
         partition that came back and was revoked before any of its records was handed out, repeat nothing."""
+        self.read_whole: Container[str] = ()
+        """The topics that are read from their first record where others begin at the default."""
         self.vanished: set[UUID] = set()
         """The ids of topics that were deleted and created again, under other ids."""
 
@@ -338,7 +340,10 @@ class SubscriptionState:
             return PartitionState(partition, start, None, self._epoch)
         if start is not None:
             return PartitionState(partition, None, start, self._epoch)
-        return PartitionState(partition, None, self._default, self._epoch, ask_group=self._in_group)
+        return PartitionState(partition, None, self._default_of(partition), self._epoch, ask_group=self._in_group)
+
+    def _default_of(self, partition: TopicPartition) -> Start | None:
+        return OffsetSpec.EARLIEST if partition.topic in self.read_whole else self._default
 
     def get(self, partition: TopicPartition) -> PartitionState | None:
         """Return the state of a partition, if it is assigned."""
@@ -372,9 +377,10 @@ class SubscriptionState:
 
     def reset(self, state: PartitionState) -> bool:
         """Look up the default start, as the position is no longer valid; return False if there is no default start."""
-        if self._default is None:
+        default = self._default_of(state.partition)
+        if default is None:
             return False
-        self.seek(state.partition, self._default)
+        self.seek(state.partition, default)
         return True
 
     def go_back(self, state: PartitionState, offset: int, leader_epoch: int, validated: int) -> bool:
@@ -382,7 +388,7 @@ class SubscriptionState:
 
         ``leader_epoch`` is that of the record before ``offset``; ``validated`` is the current leader's.
         """
-        if self._default is None:
+        if self._default_of(state.partition) is None:
             return False
         self.seek(state.partition, offset)
         state.leader_epoch, state.validated = leader_epoch, validated

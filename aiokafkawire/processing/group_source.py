@@ -13,7 +13,7 @@ from ..errors import BrokerError, CommitFailed, DeserializationError, OffsetMeta
 from ..event_log import EventLog, TroubleLog
 from ..group.group_offsets import NOT_ENTITLED
 from ..records.deserialization import RecordDeserializer
-from ..types import OffsetAndMetadata, OffsetSpec, TopicPartition
+from ..types import OffsetAndMetadata, TopicPartition
 from .commit_metadata import decode_metadata
 from .failures import failure_of
 from .handler_pool import HandlerPool
@@ -95,6 +95,8 @@ class GroupSource:
         self._run = run
         # The records of a handler's call have a span, not those of a poll.
         self._consumer._iteration.tracing = None
+        # Their records were moved there to be handled, so ``auto_offset_reset`` does not count.
+        self._consumer._positions.read_whole = self._retry_topics
         self._consumer.subscribe(
             *self._topics, on_assigned=self._on_assigned, on_revoked=self._on_revoked, on_lost=self._on_lost
         )
@@ -295,9 +297,6 @@ class GroupSource:
         for partition, committed in (await self._committed(partitions)).items():
             finished = None if committed is None else decode_metadata(committed.offset, committed.metadata)
             self._partitions.assign(partition, finished)
-            if committed is None and partition.topic in self._retry_topics:
-                # The records were moved there to be handled, so ``auto_offset_reset`` does not count.
-                self._consumer.seek(partition, OffsetSpec.EARLIEST)
         self._pause_full()
 
     async def _committed(

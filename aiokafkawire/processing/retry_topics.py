@@ -63,7 +63,7 @@ class RetryTopics:
         self._topics = tuple(topics)
         self._places = {topic.name: place for place, topic in enumerate(self._topics)}
 
-    def __contains__(self, topic: str) -> bool:
+    def __contains__(self, topic: object) -> bool:
         return topic in self._places
 
     def after(self, topic: str) -> RetryTopic | None:

@@ -144,6 +144,30 @@ async def test_the_source_goes_on_while_records_wait_and_the_end_does_not_wait_f
     assert await committed(kafka, retry, topic) == 6
 
 
+async def test_a_retry_topic_whose_oldest_records_are_deleted_is_read_from_the_first_that_is_left(
+    kafka: Client, topic: str, new_name: Callable[[], str]
+) -> None:
+    retry = new_name()
+    await kafka.admin.create_topics({retry: 1})
+    at = TopicPartition(retry, 0)
+    async with kafka.producer() as producer:
+        for number in range(6):
+            await producer.send(retry, b"%d" % number)
+    await kafka.admin.alter_consumer_group_offsets(topic, {at: 1})
+    await kafka.admin.delete_records({at: 3})
+    seen: list[bytes] = []
+    stop = anyio.Event()
+
+    async def handle(record: Record) -> None:
+        seen.append(record.value)
+        if len(seen) == 3:
+            stop.set()
+
+    options: dict[str, Any] = {"retry_topics": [RetryTopic(retry, LONG)], "stop": stop, "auto_offset_reset": "latest"}
+    await process(kafka, topic, handle, ordering="partition", **options)
+    assert seen == [b"3", b"4", b"5"]
+
+
 @pytest.mark.slow
 async def test_what_retry_does_not_name_is_a_dead_letter_at_once_and_other_groups_keep_their_records(
     kafka: Client, topic: str, new_name: Callable[[], str]
