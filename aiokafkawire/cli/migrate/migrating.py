@@ -8,6 +8,7 @@ from typing import Final, Self
 
 import attrs
 
+from ..counted import counted
 from ..shell.output import note
 from ..shell.safe_text import safe_text
 from .advice import Severity
@@ -17,7 +18,7 @@ from .parsing import UnreadableSource
 from .rewriting import with_drop_in
 from .source_files import SourceFile, own_packages, read_source
 
-__all__ = ("Changes", "CodeBase", "FileFindings", "PlacesLeft", "changed_imports", "counted", "diff_of", "finding_line")
+__all__ = ("Changes", "CodeBase", "FileFindings", "PlacesLeft", "changed_imports", "diff_of", "finding_line")
 
 Changes = dict[Path, tuple[bytes, bytes]]
 """The files whose imports change: each as it is, and as it will be."""
@@ -188,8 +189,3 @@ def _find(file: SourceFile, own: frozenset[str]) -> list[Finding]:
     if not file.is_python:
         return find_dependencies(source.decode("utf-8", "replace"))
     return find_uses(source, own) if may_use(source) else []
-
-
-def counted(number: int, noun: str) -> str:
-    """Return a number with a noun, such as "2 files"."""
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"

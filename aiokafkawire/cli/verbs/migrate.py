@@ -89,7 +89,8 @@ def _list(shared: SharedOptions, files: "list[SourceFile]", *, check: bool) -> i
 
 def _write(shared: SharedOptions, files: "list[SourceFile]", *, yes: bool) -> int:
     """Change the imports that are certain, say what is left, and return the exit status."""
-    from ..migrate.migrating import CodeBase, PlacesLeft, changed_imports, counted, diff_of, finding_line
+    from ..counted import counted
+    from ..migrate.migrating import CodeBase, PlacesLeft, changed_imports, diff_of, finding_line
     from ..migrate.source_files import write_files
 
     code = CodeBase(files)
