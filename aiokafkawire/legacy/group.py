@@ -95,6 +95,8 @@ class LegacyGroupMember:
         self._commit_interval, self._backoff = commit_interval, backoff
         self._zookeeper: ZooKeeper | None = None
         self._owned: dict[GroupPartition, str] = {}
+        self._unsettled: set[GroupPartition] = set()
+        """The partitions that nobody reads here, but whose claims this session may have: a call about them failed."""
         self._to_commit: dict[GroupPartition, int] = {}
         self._changed = anyio.Event()
         self._committing = anyio.Lock()
@@ -153,6 +155,7 @@ class LegacyGroupMember:
         )
         self._claims.expired(list(self._owned), error, uncommitted=bool(self._to_commit))
         self._owned.clear()
+        self._unsettled.clear()
         self._to_commit = {}
         self._unbalanced()
 
@@ -233,7 +236,7 @@ class LegacyGroupMember:
         topics = await self._topics(registry, members)
         wanted = decide(self._member, members, topics)
         gone = [partition for partition, thread in self._owned.items() if wanted.get(partition) != thread]
-        if gone:
+        if gone or self._unsettled:
             self._unbalanced()
             await self._release(zookeeper, gone)
         self._claims.gained([], brokers)
@@ -241,6 +244,7 @@ class LegacyGroupMember:
             if partition not in self._owned and await self._claim(zookeeper, partition, thread):
                 claim = Claim(partition, thread, await self._committed(zookeeper, partition))
                 self._owned[partition] = thread
+                self._unsettled.discard(partition)
                 self._claims.gained([claim], brokers)
         settled = len(self._owned) == len(wanted)
         if settled:
@@ -281,10 +285,13 @@ class LegacyGroupMember:
         topic, broker_partition = partition
         await zookeeper.ensure(self._paths.owners(topic))
         path = self._paths.owner(topic, broker_partition)
+        self._unsettled.add(partition)
         try:
             await zookeeper.create(path, thread.encode(), ephemeral=True)
         except NodeExists:
-            return await self._is_ours(zookeeper, path)
+            if not await self._is_ours(zookeeper, path):
+                self._unsettled.discard(partition)
+                return False
         return True
 
     async def _committed(self, zookeeper: ZooKeeper, partition: GroupPartition) -> int | None:
@@ -298,14 +305,24 @@ class LegacyGroupMember:
     # --- giving up ---------------------------------------------------------------------------------------------------
 
     async def _release(self, zookeeper: ZooKeeper, partitions: list[GroupPartition]) -> None:
-        """Commit the partitions' offsets, from which the next owners continue; then delete the claims."""
+        """Commit the partitions' offsets, from which the next owners continue; then delete the claims.
+
+        If that fails, the next call goes on with it.
+        """
         self._to_commit |= self._claims.lost(partitions)
+        for partition in partitions:
+            self._owned.pop(partition, None)
+            self._unsettled.add(partition)
         await self._commit(zookeeper, lambda: self._to_commit)
         self._to_commit = {}
-        for partition in partitions:
-            with suppress(NoNode):
-                await zookeeper.delete(self._paths.owner(*partition))
-            self._owned.pop(partition, None)
+        for partition in sorted(self._unsettled):
+            path = self._paths.owner(*partition)
+            # An earlier attempt may have deleted the claim, and another member may have made its own.
+            found = await zookeeper.exists(path)
+            if found is not None and found.ephemeral_owner == zookeeper.session_id:
+                with suppress(NoNode):
+                    await zookeeper.delete(path)
+            self._unsettled.discard(partition)
 
     async def _leave(self, zookeeper: ZooKeeper) -> None:
         if zookeeper.expired:
