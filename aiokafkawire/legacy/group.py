@@ -183,10 +183,13 @@ class LegacyGroupMember:
                 await self._commit_until(self._changed, zookeeper)
 
     async def _tried(self, zookeeper: ZooKeeper, step: Callable[[ZooKeeper], Awaitable[bool]]) -> bool:
-        """Call ``step`` and return its result; return False, for a retry, after a lost connection or a timeout."""
+        """Call ``step`` and return its result; return False, for a retry, if it fails in a way that may pass.
+
+        That is a lost connection, a timeout, or the deletion of the group by another client at the same time.
+        """
         try:
             return await step(zookeeper)
-        except (ConnectionLost, RequestTimeout):
+        except (ConnectionLost, RequestTimeout, NoNode):
             return False
 
     async def _register(self, zookeeper: ZooKeeper) -> bool:
@@ -340,7 +343,7 @@ class LegacyGroupMember:
             if not changed.is_set():
                 try:
                     await self._commit(zookeeper, self._claims.finished)
-                except (ConnectionLost, RequestTimeout):
+                except (ConnectionLost, RequestTimeout, NoNode):
                     continue  # retry after the next interval
 
     async def _commit(self, zookeeper: ZooKeeper, of: Callable[[], Mapping[GroupPartition, int]]) -> None:

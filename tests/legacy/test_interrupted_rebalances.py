@@ -1,10 +1,12 @@
-"""Rebalances of a group of 0.7 that a lost connection interrupts."""
+"""Rebalances of a group of 0.7 that a lost connection interrupts, or another client that deletes the group."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import anyio
 import pytest
 from anyio.lowlevel import checkpoint
+from support.patience import SOON
 
 from aiokafkawire.errors import ConnectionLost
 from aiokafkawire.legacy.errors import NodeExists, NoNode, SessionExpired
@@ -192,3 +194,23 @@ async def test_a_claim_that_was_interrupted_does_not_keep_the_partition_from_oth
     await group.other_comes()
     assert await group.rebalance()
     assert OWNER not in group.nodes
+
+
+@pytest.mark.parametrize("call", [f"create {PATHS.member('g_a')}", f"create {OWNER}"], ids=["member", "owner"])
+async def test_a_group_that_is_deleted_during_a_rebalance_is_joined_again(call: str) -> None:
+    group = Group()
+
+    def delete() -> None:
+        for path in [path for path in group.nodes if path.startswith("/consumers")]:
+            del group.nodes[path]
+
+    group.session.meanwhile[call] = delete
+    with anyio.fail_after(SOON):
+        for path, data in ((f"{BROKERS}/0", b"host:host:9092"), (f"{TOPICS}/t/0", b"2")):
+            await group.other.ensure(path)
+            await group.other.set(path, data)
+        while not await group.member._tried(group.session, group.member._register):
+            await checkpoint()
+        while not await group.rebalance():
+            await checkpoint()
+    assert sorted(group.reading.read) == [FIRST, SECOND]
