@@ -267,7 +267,8 @@ def encode_messages(
     for value in values:
         if not isinstance(value, bytes | bytearray | memoryview):
             raise UsageError(f"a message of Kafka 0.7 is bytes, without a null; got {type(value).__name__}")
-        parts.append(encode_entry(value, magic=magic))
+        # A view may have items of several bytes, and may lie in pieces.
+        parts.append(encode_entry(bytes(value) if isinstance(value, memoryview) else value, magic=magic))
     body = b"".join(parts)
     if codec is Codec.NONE or not body:
         return body

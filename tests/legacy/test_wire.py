@@ -3,6 +3,7 @@
 import base64
 import tracemalloc
 import zlib
+from array import array
 from typing import Any
 
 import pytest
@@ -173,6 +174,12 @@ def test_what_is_written_is_read(codec: Codec) -> None:
     assert [one.value for one in found.messages()] == values
     assert len(found) == (3 if codec is Codec.NONE else 1)
     assert list(found.messages())[-1].next_offset == found.next_offset
+
+
+def test_a_view_of_numbers_or_of_every_other_byte_is_written_as_its_bytes() -> None:
+    values = [memoryview(array("i", [1, 2, 3])), memoryview(b"abcdef")[::2]]
+    found = list(LegacyMessageSet(encode_messages(values)).messages())  # type: ignore[arg-type]
+    assert [one.value for one in found] == [array("i", [1, 2, 3]).tobytes(), b"ace"]
 
 
 def test_a_wrapper_of_nothing_has_no_messages_and_is_passed() -> None:
