@@ -65,6 +65,8 @@ class _Part:
     finished: int | None = None
     """The offset to commit: after the last message that the user has finished."""
     reader: PartitionReader | None = None
+    client: LegacyClient | None = None
+    """The client of the reader."""
     alive: bool = True
     troubled_since: float | None = None
 
@@ -292,8 +294,9 @@ class LegacyConsumer:
         """Fetch messages of a partition; return whether there are any."""
         topic, broker_partition = part.partition
         client = await self._clients.of(broker_partition.broker)
-        if part.reader is None:
-            part.reader = client.read(topic, broker_partition.partition, await self._begin(part, client))
+        if part.reader is None or part.client is not client:  # another client: the broker has another address now
+            begin = await self._begin(part, client) if part.reader is None else part.reader.position
+            part.reader, part.client = client.read(topic, broker_partition.partition, begin), client
         try:
             return await part.reader.fill()
         except OffsetOutOfRange:

@@ -7,6 +7,7 @@ from typing import Any
 
 import anyio
 import pytest
+from anyio.abc import ByteStream
 from support.examples import sampled
 from support.memory_zookeeper import MemoryZooKeeper, memory_zookeeper
 from support.patience import SOON
@@ -20,6 +21,7 @@ from aiokafkawire.legacy.errors import SessionExpired
 from aiokafkawire.legacy.producer import LegacyProducer
 from aiokafkawire.legacy.zookeeper import ZooKeeper
 from aiokafkawire.testing.legacy.server import LegacyServer
+from aiokafkawire.types import Address
 
 pytestmark = pytest.mark.anyio
 
@@ -118,6 +120,29 @@ async def test_what_reads_meanwhile_waits(caplog: pytest.LogCaptureFixture) -> N
     assert all(failed in message for message in told[1:-1])
     assert 2 < len(told) < 10
     assert "joining again with a new ZooKeeper session after " in told[-1]
+
+
+async def test_a_broker_that_comes_back_at_another_address_is_read_on_there() -> None:
+    async with memory_zookeeper() as zookeeper, LegacyServer() as server:
+        await register(zookeeper)
+        await produce(server, b"a", b"b")
+        reached = server
+
+        async def connect(host: str, port: int) -> ByteStream:
+            return await reached.connect(host, port)
+
+        consumer = LegacyConsumer(
+            zookeeper.address, "g", ["t"], connector=connect, rebalance_backoff_ms=50, backoff_ms=1, **TIMES
+        )
+        async with consumer:
+            assert await take(consumer, 2) == [b"a", b"b"]
+            await server.hang_up()
+            async with LegacyServer(server.logs, host="elsewhere") as reached:
+                async with LegacyClient("elsewhere", connector=reached.connect) as client:
+                    await client.produce("t", [b"c"], partition=0)
+                    await client.confirm()
+                consumer.gained([], {0: Address(reached.host, reached.port)})  # as the member does in a rebalance
+                assert await take(consumer, 1) == [b"c"]
 
 
 async def test_a_member_that_never_had_a_session_says_so_in_time() -> None:
