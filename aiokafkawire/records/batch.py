@@ -168,8 +168,10 @@ def halve(builder: "BatchBuilder") -> "tuple[BatchBuilder, BatchBuilder]":
     """
     if builder.count < 2:
         raise UsageError(f"a batch of {builder.count} records cannot be halved")
-    reader: AnyReader[bytes, bytes] = RecordBatch.parse(memoryview(builder.build())).records("", 0, check_crcs=False)
-    halves = [BatchBuilder(limit=builder.limit, codec=builder.codec, level=builder.level) for _ in range(2)]
+    whole = RecordBatch.parse(memoryview(builder.build()))
+    reader: AnyReader[bytes, bytes] = whole.records("", 0, check_crcs=False, limit=builder.size)
+    # A half may exceed the builder's limit, since differences to its own first timestamp may be longer.
+    halves = [BatchBuilder(limit=2 * builder.size, codec=builder.codec, level=builder.level) for _ in range(2)]
     for index, record in enumerate(reader):
         half = halves[index >= builder.count // 2]
         half.append(record.timestamp, record.raw_key, record.raw_value, record.headers)

@@ -20,6 +20,7 @@ from aiokafkawire.records.batch import (
     ConsumerRecord,
     RecordBatch,
     RecordReader,
+    halve,
     record_size_bound,
     set_base_offset,
     set_log_append_time,
@@ -198,6 +199,31 @@ def test_a_batch_as_producers_send_it() -> None:
     assert (header.producer_id, header.producer_epoch, header.base_sequence) == (-1, -1, -1)
     assert (header.count, header.last_offset_delta, header.next_offset) == (5, 4, 5)
     assert (header.base_timestamp, header.max_timestamp) == (1_700_000_000_000, 1_700_000_900_005)
+
+
+@pytest.mark.parametrize("codec", [Codec.NONE, Codec.ZSTD])
+def test_the_halves_of_a_batch_have_all_records_though_their_deltas_are_longer(codec: Codec) -> None:
+    builder, newest = BatchBuilder(limit=16_384, codec=codec), (1 << 63) - 1
+    while builder.append(0, None, None) >= 0:
+        pass
+    middle = builder.count // 2
+    whole = BatchBuilder(limit=16_400, codec=codec)
+    for index in range(builder.count):
+        whole.append(newest if index == middle else 0, None, None)
+    halves = halve(whole)
+    assert [half.count for half in halves] == [middle, builder.count - middle]
+    found = [record.timestamp for half in halves for record in read(one(half.build()))]
+    assert found == [newest if index == middle else 0 for index in range(builder.count)]
+
+
+@pytest.mark.parametrize("codec", [Codec.NONE, Codec.ZSTD])
+def test_a_batch_of_any_size_can_be_halved(codec: Codec, monkeypatch: pytest.MonkeyPatch) -> None:
+    limits = {**(RecordBatch.records.__kwdefaults__ or {}), "limit": 1000}  # or it would take 128 MiB
+    monkeypatch.setattr(RecordBatch.records, "__kwdefaults__", limits)
+    builder = BatchBuilder(limit=10_000, codec=codec)
+    for _ in range(3):
+        builder.append(0, None, bytes(1000))
+    assert [half.count for half in halve(builder)] == [1, 2]
 
 
 def test_a_level_out_of_range_is_refused() -> None:
