@@ -2,6 +2,7 @@
 
 import datetime as dt
 import json
+from collections import Counter
 from collections.abc import Callable, Iterator
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final
@@ -34,7 +35,8 @@ class TableColumns:
         value_format: "json" for a value with all columns except those of partition, timestamp and headers.
 
     Raises:
-        UsageError: the table lacks a column, or not exactly one of ``value`` and ``value_format`` is given.
+        UsageError: the table lacks a column or has several of its name, or not exactly one of ``value`` and
+            ``value_format`` is given.
     """
 
     def __init__(
@@ -59,6 +61,11 @@ class TableColumns:
         self._value = value
         self._others = {"keys": key, "partition": partition, "timestamp_ms": timestamp, "headers": headers}
         self._in_json = [name for name in schema.names if name not in (partition, timestamp, headers)]
+        used = [*self._in_json, *parts.values()] if value is None else parts.values()
+        counts = Counter(schema.names)
+        for name in used:
+            if name is not None and counts[name] > 1:
+                raise UsageError(f"the table has {counts[name]} columns {shown(name)}: rename all but one")
 
     def arguments(self, batch: "pa.RecordBatch") -> Iterator[dict[str, Any]]:
         """Return the arguments of ``Producer.enqueue_many`` after the topic, for the batch or for parts of it.

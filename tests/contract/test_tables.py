@@ -117,6 +117,16 @@ async def test_mistakes_are_refused(
         await kafka.write_table(topic, pa.table(table), **options)
 
 
+@pytest.mark.parametrize("options", [{"key": "a", "value": "v"}, {"value": "a"}, {"value_format": "json"}])
+async def test_columns_of_one_name_are_refused_where_they_are_used(
+    kafka: Client, topic: str, options: dict[str, Any]
+) -> None:
+    table = pa.table([["1"], ["2"], ["v"]], names=["a", "a", "v"])
+    with pytest.raises(UsageError, match="the table has 2 columns 'a': rename all but one"):
+        await kafka.write_table(topic, table, **options)
+    assert await kafka.write_table(topic, table, value="v") == 1
+
+
 async def test_what_is_no_table_is_refused(kafka: Client, topic: str) -> None:
     with pytest.raises(UsageError, match="a table must be Arrow data"):
         await kafka.write_table(topic, [{"v": 1}], value="v")  # type: ignore[arg-type]
