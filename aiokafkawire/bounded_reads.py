@@ -239,6 +239,8 @@ class BoundedRecords(BoundedReader[ConsumerRecord[K, V]]):
         ends = self._ends
         while not self._records:
             records = await self._consumer.poll(_RECORDS)
+            if not records:  # another task has closed the reader
+                raise StopAsyncIteration
             self._records.extend(record for record in records if record.offset < ends[record.partition])
         return self._records.popleft()
 

@@ -356,3 +356,25 @@ async def test_a_record_that_is_appended_during_the_lookup_of_an_end_is_not_befo
                 await producer.send("t", b"new", timestamp_ms=600)
                 held.release()
             assert found == [(0, 0), (0, 1)]
+
+
+@FACES
+async def test_a_reader_that_another_task_closes_ends(face: str) -> None:
+    async with Broker(port=None) as broker:
+        broker.create_topic("t")
+        async with Client(broker.bootstrap, connector=broker.connect) as kafka, kafka.producer() as producer:
+            await producer.send("t", b"x")
+            make: Any = kafka.read_records if face == "records" else kafka.read_batches
+            reader, ended = make("t"), anyio.Event()
+
+            async def read_all() -> None:
+                assert [one async for one in reader] == []
+                ended.set()
+
+            async with anyio.create_task_group() as tasks, broker.hold(ApiKey.FETCH) as held:
+                tasks.start_soon(read_all)
+                await held.arrived()
+                await reader.aclose()
+                with anyio.fail_after(PATIENCE):
+                    await ended.wait()
+                held.release()
