@@ -1,5 +1,6 @@
 """The batch builder in plain Python: the readable twin of the compiled one."""
 
+import operator
 from collections.abc import Sequence
 from typing import final
 
@@ -58,6 +59,12 @@ class BatchBuilder:
         If an argument has a wrong type, or if a timestamp or its difference to the first timestamp exceeds 64 bits, the
         method raises Python's own error and leaves the batch unchanged.
         """
+        if type(timestamp) is not int:
+            timestamp = operator.index(timestamp)
+        if key is not None and type(key) is not bytes:
+            key = bytes(memoryview(key))  # its items may have several bytes
+        if value is not None and type(value) is not bytes:
+            value = bytes(memoryview(value))
         index = self.count
         delta = timestamp - self.base_timestamp if index else 0
         if not (_MIN <= timestamp <= _MAX and _MIN <= delta <= _MAX):

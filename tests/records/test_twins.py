@@ -4,6 +4,7 @@ import gc
 import os
 import pickle
 import weakref
+from array import array
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from importlib import import_module
@@ -85,6 +86,9 @@ ODD: Sequence[tuple[Any, ...]] = [
     (1, None, 7),
     (1, None, bytearray(b"a")),
     (1, memoryview(b"key"), memoryview(b"value")),
+    (1, memoryview(array("i", [1, 2])), array("q", [3])),
+    (1, "", None),
+    (1, None, []),
     (1.5, None, None),
     ("now", None, None),
     (1 << 64, None, None),
@@ -97,11 +101,13 @@ ODD: Sequence[tuple[Any, ...]] = [
 
 
 @BUILT
+@pytest.mark.parametrize("is_first", [True, False])
 @pytest.mark.parametrize("arguments", ODD, ids=map(str, range(len(ODD))))
-def test_what_is_no_record_is_refused_alike_and_leaves_no_trace(arguments: tuple[Any, ...]) -> None:
+def test_what_is_no_record_is_refused_alike_and_leaves_no_trace(arguments: tuple[Any, ...], is_first: bool) -> None:
     def write(twin: Any) -> Any:
         builder = twin.BatchBuilder(limit=1000)
-        builder.append(5, b"before", None)
+        if not is_first:
+            builder.append(5, b"before", None)
         told = outcome(partial(builder.append, *arguments))
         kind = told if isinstance(told, int) else told[0]
         builder.append(6, b"after", None)
